@@ -1,0 +1,18 @@
+"""Time series to learn from: five real data sets of the paper and two generated ones.
+
+>>> from lkm_gpflow import datasets
+>>> datasets.names()
+['toy', 'demo', 'stocks', 'houses', 'currencies', 'gonu', 'seizure']
+>>> demo = datasets.load("demo", seed=3)
+>>> train, test = demo.split()
+
+The package contains no third-party data. The first ``load`` of a real data set downloads the
+publishers' files, checks them, and builds the table from them. They are looked for in, and
+downloaded to, the folder in the environment variable ``LKM_GPFLOW_DATA``, by default the user's
+cache folder.
+"""
+
+from lkm_gpflow.datasets.catalogue import fetch, load, names
+from lkm_gpflow.datasets.dataset import Dataset
+
+__all__ = ["Dataset", "fetch", "load", "names"]

@@ -1,0 +1,96 @@
+"""The data sets by name. A new one is a function that returns a `Dataset` and a line here."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+from lkm_gpflow.datasets import registry
+from lkm_gpflow.datasets.dataset import Dataset
+from lkm_gpflow.datasets.seizure import seizure
+from lkm_gpflow.datasets.synthetic import demo, toy
+from lkm_gpflow.datasets.tables import currencies, gonu, houses, stocks
+
+LOADERS: dict[str, Callable[..., Dataset]] = {
+    loader.__name__: loader for loader in (toy, demo, stocks, houses, currencies, gonu, seizure)
+}
+
+
+def names() -> list[str]:
+    """Return the names that `load` knows."""
+    return list(LOADERS)
+
+
+def load(
+    name: str,
+    *,
+    seed: int | None = None,
+    sample: str | None = None,
+    per_class: int | None = None,
+) -> Dataset:
+    """Load a data set, downloading the publishers' files where they are not there yet.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    seed : int, optional
+        For ``toy`` and ``demo``, which are generated, and for ``seizure`` with `per_class`.
+    sample : str, optional
+        For ``seizure``: one of the samples the authors drew, such as ``"get_50_exp_0"``.
+    per_class : int, optional
+        For ``seizure``: draw this many series of each class.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or the data set does not take an option.
+    lkm_gpflow.datasets.registry.ChecksumError
+        If a file is not the one the tables are built from.
+    lkm_gpflow.datasets.registry.DownloadError
+        If a file is absent and cannot be downloaded.
+    """
+    loader = LOADERS[_known(name)]
+    options = {"seed": seed, "sample": sample, "per_class": per_class}
+    given = {option: value for option, value in options.items() if value is not None}
+    accepted = inspect.signature(loader).parameters
+    for option in given:
+        if option not in accepted:
+            takes = ", ".join(accepted) or "none"
+            raise ValueError(f"data set {name!r} has no option {option!r}; its options: {takes}")
+    return loader(**given)
+
+
+def fetch(name: str) -> list[Path]:
+    """Make sure that the files of a data set are on this machine, and say where.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+
+    Returns
+    -------
+    list of Path
+        The publishers' files, each with the right checksum; empty for a generated data set.
+
+    Raises
+    ------
+    ValueError, ChecksumError, DownloadError
+        As `load`.
+    """
+    return registry.fetch(_known(name))
+
+
+def _known(name: str) -> str:
+    if name not in LOADERS:
+        close = difflib.get_close_matches(name, LOADERS)
+        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise ValueError(f"there is no data set {name!r}, only {', '.join(LOADERS)}{hint}")
+    return name

@@ -1,0 +1,178 @@
+"""Where the publishers' files are: address, checksum, and the folder they are kept in.
+
+The files are never part of the package. Addresses name a commit, so that everybody gets the same
+bytes, and a checksum makes sure of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch
+
+FOLDER_VARIABLE = "LKM_GPFLOW_DATA"
+
+_GITHUB = "https://raw.githubusercontent.com"
+_GPSS = f"{_GITHUB}/anh-tong/gpss-research/8f05da746c09c98830bed081540ed5401a987323/srkl-data"
+_RATES = f"{_GITHUB}/danny-1k/Currencies-16-07-2024/d50559790ca8b1a5f50792c23efd84650af4f8f3/data"
+_LKM = f"{_GITHUB}/LKMGP/LKM/97eb542bbcb13c4241de672b07cf5e4536ddc5f8/data"
+_BONN = f"{_GITHUB}/RYH2077/EEG-Epilepsy-Datasets/185859ab48bc701c9a10f6bb2b5f76d8e28e4003"
+
+
+class ChecksumError(RuntimeError):
+    """A file is not the one that the tables are built from."""
+
+
+class DownloadError(RuntimeError):
+    """A file is absent and could not be downloaded."""
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file of a publisher: the name it is kept under, its address and its SHA-256."""
+
+    name: str
+    url: str
+    sha256: str
+
+
+RAW_FILES: dict[str, tuple[RawFile, ...]] = {
+    "stocks": (
+        RawFile(
+            "stock-9.mat",
+            f"{_GPSS}/stock-9/stock-9.mat",
+            "e2e788569973906510686c4c861e4adcc80f65b9cccd3467715042c340a62a38",
+        ),
+    ),
+    "houses": (
+        RawFile(
+            "house-6.mat",
+            f"{_GPSS}/house-6/house-6.mat",
+            "e582d45f6ef17ff44870cf5ee6cbfaed1e0ab6ec43817fbc4b1263d53a17fe76",
+        ),
+    ),
+    "currencies": (
+        RawFile(
+            "new_exchange_train.mat",
+            f"{_GPSS}/exchange/new_exchange_train.mat",
+            "811131dd51f353b3f14631c999ff95fe0fe6bada5e811123fa321db9efd0e4e4",
+        ),
+        RawFile(
+            "USDZAR.csv",
+            f"{_RATES}/USDZAR.csv",
+            "4ccd52c9ea2edb5d7cc8fb7299f6468cd67aaeb7132b68ef96e8a76aa19bf910",
+        ),
+        RawFile(
+            "USDIDR.csv",
+            f"{_RATES}/USDIDR.csv",
+            "cfa63ad0d08783b6472f06e51e194b8b3753e217bfa367b7378891bbcef468e7",
+        ),
+        RawFile(
+            "USDMYR.csv",
+            f"{_RATES}/USDMYR.csv",
+            "291c3df0f84ff3df1b3d63eb4d3c0db20788a3325e0fda2f0917eee5dff81064",
+        ),
+        RawFile(
+            "USDRUB.csv",
+            f"{_RATES}/USDRUB.csv",
+            "033e0c5e09c0262e0c8d57edff506282d5ca4cb3c5c67685a02cbf9912266926",
+        ),
+    ),
+    "gonu": (
+        RawFile(
+            "gonu_train.mat",
+            f"{_LKM}/gonu/train/gonu_train.mat",
+            "c462bc581eb01a12af34124e8f8a6b77c774f072168fdebec07cd740c2703853",
+        ),
+        RawFile(
+            "gonu_test.mat",
+            f"{_LKM}/gonu/test/gonu_test.mat",
+            "e5146516c0b4b99e84712d2f220789ec7010e91fd30ef42410a5610a294e2f75",
+        ),
+    ),
+    "seizure": (
+        RawFile(
+            "bonn-eeg.zip",
+            f"{_BONN}/Bonn%20EEG%20dataset.zip",
+            "f4c2dc52fd5320d4404fcbc6ecb9db69a4a7e408df4e3d5456530343dbcb75ad",
+        ),
+    ),
+}
+
+
+def folder() -> Path:
+    """Return the folder that files are looked for in and downloaded to; it may not exist yet."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named or pooch.os_cache("lkm_gpflow")).expanduser()
+
+
+def fetch(dataset: str) -> list[Path]:
+    """Return the paths of a data set's files, in the order of `RAW_FILES`.
+
+    Nothing is written where a file exists, so the folder may be read-only. Raises `ChecksumError`
+    or `DownloadError`.
+    """
+    paths = []
+    for file in RAW_FILES.get(dataset, ()):
+        path = folder() / file.name
+        if path.exists():
+            _check(path, file)
+        else:
+            _download(dataset, file, path)
+        paths.append(path)
+    return paths
+
+
+def _check(path: Path, file: RawFile) -> None:
+    """A file that is wrong may be somebody's own: say so, and leave it alone."""
+    found = pooch.file_hash(str(path))
+    if found != file.sha256:
+        raise ChecksumError(
+            f"{path} is not the file that the tables are built from: expected SHA-256 "
+            f"{file.sha256}, found {found}; delete it to download again"
+        )
+
+
+def _download(dataset: str, file: RawFile, path: Path) -> None:
+    # A bar is for a person at a terminal; in a notebook or a log it would be noise.
+    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty())
+    try:
+        with _quiet_pooch():
+            pooch.retrieve(
+                file.url,
+                known_hash=f"sha256:{file.sha256}",
+                fname=file.name,
+                path=path.parent,
+                downloader=downloader,
+            )
+    except ValueError as error:  # pooch's word for a wrong checksum; it has kept nothing
+        raise ChecksumError(
+            f"what {file.url} serves today is not the file that data set {dataset!r} is built "
+            f"from (expected SHA-256 {file.sha256}); put that file into {path.parent} by hand, "
+            f"or name a folder that has it in the environment variable {FOLDER_VARIABLE}"
+        ) from error
+    except OSError as error:  # no network, an HTTP status, or a folder that cannot be written
+        raise DownloadError(
+            f"data set {dataset!r} needs {file.name}, which is not in {path.parent} and could "
+            f"not be downloaded from {file.url} ({type(error).__name__}); with a network, try "
+            f"again, or name a folder that has the file in the environment variable "
+            f"{FOLDER_VARIABLE}"
+        ) from error
+
+
+@contextmanager
+def _quiet_pooch() -> Iterator[None]:
+    """Silence pooch's account of each download, without changing it for other packages."""
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

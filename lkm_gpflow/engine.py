@@ -1,0 +1,348 @@
+"""Log densities of any structure through functions that are traced once.
+
+TensorFlow needs up to a second to trace a model, and keeps some of the memory for ever.  A search
+tries hundreds of structures, so here a structure is *data*: index arrays say which hyperparameters
+belong to which base kernel, and which base kernels multiply to which component (`Layout`).  The
+traced functions serve every structure, every number of series and every grid.
+
+All arrays at the door are NumPy, inputs are scaled (see `frames`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from .config import FloatTensor
+from .expressions import Product, with_values
+from .kernels import KERNELS
+from .linalg import gaussian_log_density
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int32]
+
+_CHUNK_BYTES = 2**26
+"""Covariance matrices that one call holds at a time."""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Scaled observations.
+
+    Parameters
+    ----------
+    x
+        Times, [D], sorted.
+    Y
+        One row a series, [N, D]; zero where missing.
+    mask
+        One where observed, [N, D].
+    """
+
+    x: Floats
+    Y: Floats
+    mask: Floats
+
+    @property
+    def num_series(self) -> int:
+        """N."""
+        return int(self.Y.shape[0])
+
+    @property
+    def num_observed(self) -> int:
+        """How many values were observed."""
+        return int(self.mask.sum())
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing."""
+        return bool(np.all(self.mask == 1.0))
+
+
+class Layout:
+    """Where the hyperparameters of a list of products stand in one flat vector.
+
+    The vector holds K log variances, then the values of all factors (logarithms of the positive
+    ones), then N log noise variances.
+    """
+
+    def __init__(self, products: Sequence[Product], num_series: int) -> None:
+        self.products = tuple(products)
+        self.num_series = num_series
+        num_components = len(self.products)
+        kinds = tuple(KERNELS)
+        places: dict[str, list[list[int]]] = {name: [] for name in kinds}
+        owners: dict[str, list[int]] = {name: [] for name in kinds}
+        is_log = [True] * num_components
+        for owner, product in enumerate(self.products):
+            for factor in product.factors:
+                first = len(is_log)
+                is_log.extend(kind.positive for _, kind in factor.base.parameters)
+                places[factor.base.name].append(list(range(first, len(is_log))))
+                owners[factor.base.name].append(owner)
+        is_log.extend([True] * num_series)
+        self.is_log = np.array(is_log, bool)
+        self.kinds = kinds
+        self.factors = tuple(
+            (
+                np.array(places[name], np.int32).reshape(
+                    len(owners[name]), len(KERNELS[name].base.parameters)
+                ),
+                np.array(owners[name], np.int32),
+            )
+            for name in kinds
+        )
+
+    @property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return len(self.is_log)
+
+    def pack(self, noise_variance: Floats) -> Floats:
+        """Return the flat vector of the products' own numbers and these noise variances, [N]."""
+        values = [product.variance for product in self.products]
+        values += [v for p in self.products for f in p.factors for v in f.values]
+        if None in values:
+            raise ValueError(f"expected products with all their numbers, got {self.products}")
+        flat = np.concatenate([np.array(values, np.float64), noise_variance])
+        flat[self.is_log] = np.log(flat[self.is_log])
+        return flat
+
+    def unpack(self, flat: Floats) -> tuple[tuple[Product, ...], Floats]:
+        """Return the products with the numbers of a flat vector, and the noise variances [N]."""
+        values = np.where(self.is_log, np.exp(np.where(self.is_log, flat, 0.0)), flat)
+        products, first = [], len(self.products)
+        for k, product in enumerate(self.products):
+            count = sum(len(factor.values) for factor in product.factors)
+            products.append(with_values(product, values[k], values[first : first + count].tolist()))
+            first += count
+        return tuple(products), values[first:]
+
+
+def components(products: Sequence[Product], x: Floats) -> FloatTensor:
+    """Covariances [K, D, D] of complete products on the times x [D]."""
+    layout = Layout(products, num_series=0)
+    flat = layout.pack(np.empty(0))
+    return _traced(layout.kinds).components(flat, layout.is_log, layout.factors, len(products), x)
+
+
+def objective(
+    layout: Layout,
+    flat: Floats,
+    observations: Observations,
+    series: Integers,
+    configurations: Floats,
+    log_weights: Floats,
+) -> tuple[float, Floats]:
+    """Log likelihood of the series, each summed over a few configurations, and its gradient.
+
+    .. math:: sum_n log sum_{p: n_p = n} exp[ log p(x_n | z = t_p) + w_p ]
+
+    Parameters
+    ----------
+    layout, flat
+        The hyperparameters, [P].
+    observations
+        The data.
+    series, configurations, log_weights
+        Pairs of a series n_p and a configuration t_p, [P] and [P, K], and w_p, [P]: the log prior
+        probability of the configuration.  One pair a series with w = 0 is the log likelihood of
+        a given Z.
+
+    Returns
+    -------
+    Value and gradient with respect to `flat`; NaN where a covariance is not positive definite.
+    """
+    traced = _traced(layout.kinds)
+    function = traced.objective if observations.is_complete else traced.masked_objective
+    value, gradient = function(
+        flat, layout.is_log, layout.factors, len(layout.products),
+        observations.x, observations.Y, observations.mask,
+        series, configurations, log_weights,
+    )  # fmt: skip
+    return float(value), np.asarray(gradient)
+
+
+def pair_log_densities(
+    covariances: FloatTensor,
+    noise_variance: Floats,
+    observations: Observations,
+    series: Integers,
+    configurations: Floats,
+) -> Floats:
+    """``log p(x_n | z = t)`` for pairs of series [P] and configurations [P, K], in chunks.
+
+    Parameters
+    ----------
+    covariances
+        Components, [K, D, D].
+    noise_variance
+        One a series, [N].
+    observations, series, configurations
+        As in `objective`.
+
+    Returns
+    -------
+    Array [P].
+    """
+    at_once = max(1, _CHUNK_BYTES // (8 * len(observations.x) ** 2))
+    chunks = [
+        _pair_log_densities(
+            covariances, noise_variance, observations.Y, observations.mask,
+            series[first : first + at_once], configurations[first : first + at_once],
+        )
+        for first in range(0, len(series), at_once)
+    ]  # fmt: skip
+    return np.concatenate([chunk.numpy() for chunk in chunks])
+
+
+def scan(
+    base: FloatTensor,
+    candidates: Sequence[Product],
+    noise_variance: Floats,
+    observations: Observations,
+) -> Floats:
+    """Log densities of every series with one more component, for many candidates.
+
+    Parameters
+    ----------
+    base
+        Covariances of what each series has already, without noise, [N, D, D].
+    candidates
+        M complete products.
+    noise_variance
+        L noise variances to try for each series, [L, N].
+    observations
+        The data.
+
+    Returns
+    -------
+    Array [M, L, N].
+    """
+    return np.asarray(
+        _scan(
+            base, components(candidates, observations.x), noise_variance,
+            observations.Y, observations.mask,
+        )
+    )  # fmt: skip
+
+
+# --- what is traced ---------------------------------------------------------------------------
+
+_F = tf.float64
+
+
+def _vector(dtype: tf.DType = _F) -> tf.TensorSpec:
+    return tf.TensorSpec([None], dtype)
+
+
+def _matrix(dtype: tf.DType = _F) -> tf.TensorSpec:
+    return tf.TensorSpec([None, None], dtype)
+
+
+_CUBE = tf.TensorSpec([None, None, None], _F)
+
+
+@lru_cache(maxsize=8)
+def _traced(kinds: tuple[str, ...]) -> _Traced:
+    """Return the traced functions for these registered base kernels."""
+    return _Traced(kinds)
+
+
+class _Traced:
+    """The functions that need to know the base kernels; one object for each registry."""
+
+    def __init__(self, kinds: tuple[str, ...]) -> None:
+        self._kernels = [KERNELS[name] for name in kinds]
+        layout = [
+            _vector(), _vector(tf.bool),
+            tuple(
+                (tf.TensorSpec([None, len(k.base.parameters)], tf.int32), _vector(tf.int32))
+                for k in self._kernels
+            ),
+            tf.TensorSpec([], tf.int32),
+        ]  # fmt: skip
+        data = [_vector(), _matrix(), _matrix(), _vector(tf.int32), _matrix(), _vector()]
+        self.components = tf.function(self._components, input_signature=[*layout, _vector()])
+        self.objective = tf.function(self._complete, input_signature=[*layout, *data])
+        self.masked_objective = tf.function(self._masked, input_signature=[*layout, *data])
+
+    def _components(self, flat, is_log, factors, num_components, x):  # type: ignore[no-untyped-def]
+        """Covariances of all components, [K, D, D]."""
+        values = tf.where(is_log, tf.exp(tf.where(is_log, flat, 0.0)), flat)
+        num_times = tf.shape(x)[0]
+        matrices, owners = [], []
+        for kernel, (places, owner) in zip(self._kernels, factors, strict=True):
+            parameters = [
+                tf.gather(values, places[:, i])[:, None, None]
+                for i in range(len(kernel.base.parameters))
+            ]
+            shape = [tf.shape(owner)[0], num_times, num_times]
+            covariance = kernel.covariance(x[:, None], x[None, :], *parameters)
+            matrices.append(tf.broadcast_to(covariance, shape))
+            owners.append(owner)
+        product = tf.math.unsorted_segment_prod(
+            tf.concat(matrices, 0), tf.concat(owners, 0), num_components
+        )
+        return values[:num_components, None, None] * product
+
+    def _complete(self, *args):  # type: ignore[no-untyped-def]
+        return self._value_and_gradient(*args, complete=True)
+
+    def _masked(self, *args):  # type: ignore[no-untyped-def]
+        return self._value_and_gradient(*args, complete=False)
+
+    def _value_and_gradient(  # type: ignore[no-untyped-def]
+        self, flat, is_log, factors, num_components, x, Y, mask, series, configurations,
+        log_weights, *, complete,
+    ):  # fmt: skip
+        num_series = tf.shape(Y)[0]
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            C = self._components(flat, is_log, factors, num_components, x)
+            noise_variance = tf.exp(flat[tf.shape(flat)[0] - num_series :])
+            V = _pair_covariances(C, noise_variance, series, configurations)
+            pair_mask = None if complete else tf.gather(mask, series)
+            log_density = gaussian_log_density(V, tf.gather(Y, series), pair_mask) + log_weights
+            value = tf.reduce_sum(_segment_logsumexp(log_density, series, num_series))
+        return value, tape.gradient(value, flat)
+
+
+def _pair_covariances(
+    C: FloatTensor, noise_variance: FloatTensor, series: tf.Tensor, configurations: FloatTensor
+) -> FloatTensor:
+    """``sum_k t_pk C_k + sigma_n^2 I`` for all pairs, [P, D, D]."""
+    D = tf.shape(C)[1]
+    flat = tf.matmul(configurations, tf.reshape(C, [tf.shape(C)[0], D * D]))
+    V = tf.reshape(flat, [-1, D, D])
+    diagonal = tf.linalg.diag_part(V) + tf.gather(noise_variance, series)[:, None]
+    return tf.linalg.set_diag(V, diagonal)
+
+
+def _segment_logsumexp(values: FloatTensor, segments: tf.Tensor, count: tf.Tensor) -> FloatTensor:
+    """Log of the sum of exponentials within each segment, [count]."""
+    largest = tf.stop_gradient(tf.math.unsorted_segment_max(values, segments, count))
+    shifted = tf.exp(values - tf.gather(largest, segments))
+    return largest + tf.math.log(tf.math.unsorted_segment_sum(shifted, segments, count))
+
+
+@tf.function(input_signature=[_CUBE, _vector(), _matrix(), _matrix(), _vector(tf.int32), _matrix()])
+def _pair_log_densities(C, noise_variance, Y, mask, series, configurations):  # type: ignore[no-untyped-def]
+    V = _pair_covariances(C, noise_variance, series, configurations)
+    return gaussian_log_density(V, tf.gather(Y, series), tf.gather(mask, series))
+
+
+@tf.function(input_signature=[_CUBE, _CUBE, _matrix(), _matrix(), _matrix()])
+def _scan(base, candidates, noise_variance, Y, mask):  # type: ignore[no-untyped-def]
+    identity = tf.eye(tf.shape(Y)[1], dtype=_F)
+
+    def one(candidate: FloatTensor) -> FloatTensor:
+        V = (base + candidate)[None] + noise_variance[:, :, None, None] * identity
+        return gaussian_log_density(V, Y, mask)
+
+    return tf.map_fn(one, candidates)

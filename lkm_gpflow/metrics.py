@@ -1,0 +1,326 @@
+"""Scores of Gaussian forecasts against what happened.
+
+Observations and forecasts are arrays or data frames [M, N]: rows are time points, columns series.
+A NaN observation is missing and ignored; a forecast of an observed value must be finite, so that a
+method cannot improve its score by declining to forecast. Data frames scored together must have the
+same labels. Scores are in the units of the data, except MNLP (nats), coverage and MASE.
+
+References
+----------
+Gneiting and Raftery 2007, *Strictly Proper Scoring Rules, Prediction, and Estimation*.
+Hyndman and Koehler 2006, *Another Look at Measures of Forecast Accuracy*.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf, ndtri
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one forecast of several series; see the functions of the same names.
+
+    Attributes
+    ----------
+    rmse
+        Root mean squared error per series, averaged over series.
+    rmse_pooled
+        Root mean squared error over all cells.
+    mnlp
+        Mean negative log predictive density.
+    crps
+        Mean continuous ranked probability score.
+    coverage90
+        Share of observations inside the central 90% interval.
+    """
+
+    rmse: float
+    rmse_pooled: float
+    mnlp: float
+    crps: float
+    coverage90: float
+
+
+def score(test: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Scores:
+    """Score a Gaussian forecast in every way at once.
+
+    Parameters
+    ----------
+    test
+        Observations, [M, N]; NaN is missing.
+    mean
+        Forecast means, [M, N].
+    sd
+        Forecast standard deviations with noise, [M, N], positive.
+
+    Returns
+    -------
+    Scores
+
+    Raises
+    ------
+    ValueError
+        If shapes or labels differ, a forecast is not finite, an sd is not positive, or nothing is
+        observed.
+    """
+    return Scores(
+        rmse=rmse(test, mean),
+        rmse_pooled=rmse_pooled(test, mean),
+        crps=crps(test, mean, sd),
+        mnlp=mnlp(test, mean, np.square(sd)),
+        coverage90=coverage(test, mean, sd, level=0.9),
+    )
+
+
+def rmse(y: ArrayLike, mean: ArrayLike) -> float:
+    r"""Root mean squared error per series, averaged over series (the paper's).
+
+    .. math::
+        \frac{1}{N} \sum_n \sqrt{\frac{1}{M_n} \sum_m (y_{mn} - \mu_{mn})^2}
+
+    Parameters
+    ----------
+    y
+        Observations, [M, N]; NaN is missing. A series without observations is left out.
+    mean
+        Forecast means, [M, N].
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If shapes or labels differ, a forecast is not finite, or nothing is observed.
+    """
+    Y, mu = _matrices(y, mean=mean)
+    return float(np.nanmean(np.sqrt(_column_means((Y - mu) ** 2))))
+
+
+def rmse_pooled(y: ArrayLike, mean: ArrayLike) -> float:
+    r"""Root mean squared error over all cells.
+
+    .. math::
+        \sqrt{\operatorname{mean}_{mn} (y_{mn} - \mu_{mn})^2}
+
+    Parameters
+    ----------
+    y
+        Observations, [M, N]; NaN is missing.
+    mean
+        Forecast means, [M, N].
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If shapes or labels differ, a forecast is not finite, or nothing is observed.
+    """
+    Y, mu = _matrices(y, mean=mean)
+    return float(np.sqrt(np.nanmean((Y - mu) ** 2)))
+
+
+def mnlp(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
+    r"""Mean negative log predictive density over all cells, in nats.
+
+    .. math::
+        \operatorname{mean}_{mn} -\log \mathcal{N}(y_{mn} \mid \mu_{mn}, s_{mn}^2)
+
+    Parameters
+    ----------
+    y
+        Observations, [M, N]; NaN is missing.
+    mean
+        Forecast means, [M, N].
+    variance
+        Forecast variances with noise, [M, N], positive: a point has no density.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If shapes or labels differ, a forecast is not finite, a variance is not positive, or nothing
+        is observed.
+    """
+    Y, mu, v = _matrices(y, mean=mean, variance=variance)
+    if np.any(v <= 0):
+        raise ValueError(f"variance: expected positive numbers, given {np.nanmin(v)}.")
+    return float(np.nanmean(0.5 * (np.log(2 * np.pi * v) + (Y - mu) ** 2 / v)))
+
+
+def crps(y: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> float:
+    r"""Mean continuous ranked probability score over all cells, in units of the data.
+
+    .. math::
+        \mathrm{CRPS} = \int (F(x) - 1[x \ge y])^2 \, dx
+            = s \left( z (2 \Phi(z) - 1) + 2 \varphi(z) - \pi^{-1/2} \right),
+        \qquad z = (y - \mu) / s
+
+    It is the absolute error where the sd is zero (Gneiting and Raftery 2007, section 4.2).
+
+    Parameters
+    ----------
+    y
+        Observations, [M, N]; NaN is missing.
+    mean
+        Forecast means, [M, N].
+    sd
+        Forecast standard deviations with noise, [M, N], at least zero.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If shapes or labels differ, a forecast is not finite, an sd is negative, or nothing is
+        observed.
+    """
+    Y, mu, s = _matrices(y, mean=mean, sd=sd)
+    _require_nonnegative(s)
+    error = Y - mu
+    # The limit as sd -> 0 is z -> +-inf, where the formula is |error|.
+    z = np.divide(error, s, out=np.copysign(np.inf, error), where=s > 0)
+    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    return float(np.nanmean(error * erf(z / np.sqrt(2)) + s * (2 * density - 1 / np.sqrt(np.pi))))
+
+
+def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -> float:
+    r"""Share of observations inside the central interval of the forecast.
+
+    .. math::
+        \operatorname{mean}_{mn}
+            1\left[ |y_{mn} - \mu_{mn}| \le \Phi^{-1}\left(\tfrac{1 + p}{2}\right) s_{mn} \right]
+
+    Parameters
+    ----------
+    y
+        Observations, [M, N]; NaN is missing.
+    mean
+        Forecast means, [M, N].
+    sd
+        Forecast standard deviations with noise, [M, N], at least zero.
+    level
+        Probability p of the interval, between 0 and 1.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; near ``level`` for honest intervals.
+
+    Raises
+    ------
+    ValueError
+        If shapes or labels differ, a forecast is not finite, an sd is negative, the level is not
+        between 0 and 1, or nothing is observed.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, given {level!r}.")
+    Y, mu, s = _matrices(y, mean=mean, sd=sd)
+    _require_nonnegative(s)
+    error = np.abs(Y - mu)
+    inside = error <= ndtri((1 + level) / 2) * s
+    return float(np.mean(inside[~np.isnan(error)]))
+
+
+def mase(y: ArrayLike, mean: ArrayLike, train: ArrayLike) -> float:
+    r"""Mean absolute scaled error per series, averaged over series.
+
+    .. math::
+        \frac{1}{N} \sum_n \frac{\operatorname{mean}_m |y_{mn} - \mu_{mn}|}
+            {\operatorname{mean}_t |x_{tn} - x_{t-1,n}|}
+
+    The scale is the error, inside the training part x, of carrying the last value one step forward
+    (Hyndman and Koehler 2006). Steps next to a missing observation do not count.
+
+    Parameters
+    ----------
+    y
+        Observations, [M, N]; NaN is missing. A series without observations is left out.
+    mean
+        Forecast means, [M, N].
+    train
+        Training part of the same series, [T, N]; NaN is missing.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If shapes or labels differ, a forecast is not finite, nothing is observed, or an observed
+        series never changes, or has no two successive observations, in its training part.
+    """
+    Y, mu = _matrices(y, mean=mean)
+    X = _matrix("train", train)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"train: expected {Y.shape[1]} columns, given shape {X.shape}.")
+    errors, scales = _column_means(np.abs(Y - mu)), _column_means(np.abs(np.diff(X, axis=0)))
+    unscaled = np.flatnonzero(~np.isnan(errors) & ~(scales > 0))
+    if unscaled.size:
+        raise ValueError(f"train: expected series that change, given no change in {unscaled}.")
+    return float(np.nanmean(errors / scales))
+
+
+def _matrix(name: str, value: ArrayLike) -> Matrix:
+    """``value`` as a float matrix; ValueError if it is not one."""
+    if isinstance(value, pd.DataFrame):
+        value = value.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas' own NA included
+    matrix = np.asarray(value, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise ValueError(f"{name}: expected shape [M, N], given shape {matrix.shape}.")
+    return matrix
+
+
+def _matrices(y: ArrayLike, **forecasts: ArrayLike) -> list[Matrix]:
+    """Observations and forecasts as matrices of one shape, labels and values checked."""
+    Y = _matrix("y", y)
+    observed = ~np.isnan(Y)
+    if not observed.any():
+        raise ValueError(f"y: expected at least one observation, given shape {Y.shape} of NaN.")
+    matrices = [Y]
+    for name, forecast in forecasts.items():
+        F = _matrix(name, forecast)
+        if F.shape != Y.shape:
+            raise ValueError(f"{name}: expected shape {Y.shape}, given shape {F.shape}.")
+        if not _same_labels(y, forecast):
+            raise ValueError(f"{name}: expected the labels of y, given other rows or columns.")
+        if not np.isfinite(F[observed]).all():
+            raise ValueError(f"{name}: expected finite forecasts of observed values, given others.")
+        matrices.append(F)
+    return matrices
+
+
+def _same_labels(a: ArrayLike, b: ArrayLike) -> bool:
+    """Whether nothing contradicts that rows and columns mean the same."""
+    if isinstance(a, pd.DataFrame) and isinstance(b, pd.DataFrame):
+        return a.index.equals(b.index) and a.columns.equals(b.columns)
+    return True
+
+
+def _require_nonnegative(sd: Matrix) -> None:
+    """Raise ValueError if a standard deviation is negative."""
+    if np.any(sd < 0):
+        raise ValueError(f"sd: expected numbers of at least zero, given {np.nanmin(sd)}.")
+
+
+def _column_means(values: Matrix) -> Matrix:
+    """Mean over the rows that are not NaN, [N]; NaN, without a warning, where there is none."""
+    count = np.sum(~np.isnan(values), axis=0)
+    means = np.full(values.shape[1], np.nan)
+    np.divide(np.nansum(values, axis=0), count, out=means, where=count > 0)
+    return means

@@ -1,0 +1,388 @@
+"""Fit one structure: which series use which component, and all hyperparameters.
+
+Local optima are the main enemy, so no step relies on a gradient from a random start alone.
+
+1. *Grow*: components enter one by one.  For each, many hyperparameters drawn from the data's
+   own scales are scanned at once against what every series has so far; the best one enters for
+   the series that gain from it.
+2. *Refine*: L-BFGS on all hyperparameters, and the best row z_n of every series given these, in
+   turn until nothing changes.
+3. *Reseed*: every component in turn is taken out and scanned again, as if it were new, and the
+   better of the two is kept.  This is what leaves local optima.
+4. *Prune* (in a search): components that do not pay for their parameters in BIC are dropped.
+5. *Finish*: the posterior over Z, enumerated per series, with the closed form of tau, and
+   L-BFGS on the evidence lower bound over it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tensorflow as tf
+from scipy.optimize import minimize
+
+from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
+from .engine import (
+    Floats,
+    Layout,
+    Observations,
+    components,
+    objective,
+    pair_log_densities,
+    scan,
+)
+from .expressions import Product
+from .ibp import FiniteIBP
+from .initialization import Proposer, Ranges, shuffled, typical_step
+
+_ENUMERATE_IN_MOVES = 4
+_ENUMERATE_AT_THE_END = 10
+"""Rows of Z range over all configurations up to this K, over neighbours of the rows beyond."""
+
+_NOISE_FACTORS = np.array([1.0, 0.3, 0.08, 0.02])
+"""A new component may explain what passed for noise: each candidate is tried with less of it."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How one structure is learnt.
+
+    Parameters
+    ----------
+    alpha
+        Concentration of the Indian Buffet Process.
+    priors
+        Whether the weak priors of `initialization` count.
+    num_candidates
+        Hyperparameter draws that are scanned for a new component.
+    num_reseeds
+        Rounds over all components in step 3.
+    prune
+        Whether components that do not pay in BIC are dropped.
+    """
+
+    alpha: float = 1.0
+    priors: bool = True
+    num_candidates: int = 40
+    num_reseeds: int = 2
+    prune: bool = True
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A learnt structure, in scaled units.
+
+    Parameters
+    ----------
+    kernels
+        The components that are used, complete products.
+    Z
+        The most probable rows, [N, K], 0 or 1.
+    probabilities
+        P(z_nk = 1), [N, K].
+    tau
+        Beta parameters of q(pi), [K, 2].
+    noise_variance
+        One a series, [N].
+    log_likelihood
+        ``sum_n log p(x_n | z_n)`` at Z.
+    bic
+        Of Z; smaller is better.
+    elbo
+        The enumerated evidence lower bound, larger is better.
+    seconds
+        How long the fit took.
+    """
+
+    kernels: tuple[Product, ...]
+    Z: Floats
+    probabilities: Floats
+    tau: Floats
+    noise_variance: Floats
+    log_likelihood: float
+    bic: float
+    elbo: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class State:
+    """A point of the search within one structure: kernels [K], Z [N, K], noise [N], its score."""
+
+    kernels: tuple[Product, ...]
+    Z: Floats
+    noise_variance: Floats
+    score: float = -np.inf
+
+    @classmethod
+    def empty(cls, num_series: int) -> State:
+        """Return the state in which every series is noise."""
+        return cls((), np.zeros((num_series, 0)), np.ones(num_series))
+
+    def without(self, k: int) -> State:
+        """Return the state with component k taken out."""
+        kernels = self.kernels[:k] + self.kernels[k + 1 :]
+        return replace(self, kernels=kernels, Z=np.delete(self.Z, k, axis=1))
+
+    def used(self) -> State:
+        """Return the state without components that no series uses."""
+        keep = np.flatnonzero(self.Z.sum(axis=0) > 0)
+        return replace(self, kernels=tuple(self.kernels[k] for k in keep), Z=self.Z[:, keep])
+
+
+def fit(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    seed: int | Sequence[int],
+    settings: FitSettings | None = None,
+    start: State | None = None,
+) -> Fit:
+    """Learn one structure.
+
+    Parameters
+    ----------
+    observations
+        Scaled data.
+    structure
+        Members to grow; numbers that they have already are starting values.
+    seed
+        Everything random follows from it.
+    settings
+        See `FitSettings`.
+    start
+        A state to grow from; by default an empty one.
+    """
+    began = time.perf_counter()
+    learner = Learner(observations, settings or FitSettings(), np.random.default_rng(seed))
+    state = start or State.empty(observations.num_series)
+    state = learner.grow(state, structure)
+    state = learner.refine(state)
+    state = learner.reseed(state, structure)
+    if learner.settings.prune:
+        state = learner.prune(state)
+    return learner.finish(state, began)
+
+
+class Learner:
+    """The steps of `fit`, each from a state to a better one."""
+
+    def __init__(
+        self, observations: Observations, settings: FitSettings, rng: np.random.Generator
+    ) -> None:
+        self.observations = observations
+        self.settings = settings
+        self.rng = rng
+        self._step = typical_step(observations.x)
+        self._proposer = Proposer.of(observations)
+
+    # --- the steps ---
+
+    def grow(self, state: State, members: Sequence[Product]) -> State:
+        """Let members enter in random order, those with numbers first."""
+        known = [member for member in members if member.is_complete]
+        unknown = [member for member in members if not member.is_complete]
+        for member in [*known, *shuffled(unknown, self.rng)]:
+            grown = self._enter(state, member)
+            if grown is not None:
+                state = self._improve(self._polish(grown, max_iterations=12))
+        return state
+
+    def refine(self, state: State, rounds: int = 8, max_iterations: int = 40) -> State:
+        """Hyperparameters and rows of Z in turn until nothing changes."""
+        for _ in range(rounds):
+            before = state
+            state = self._improve(self._polish(state, max_iterations))
+            if state.score < before.score + 0.01:
+                break
+        return state
+
+    def reseed(self, state: State, members: Sequence[Product]) -> State:
+        """Take components out one by one and let them enter anew; try unused members again."""
+        for _ in range(self.settings.num_reseeds):
+            before = state.score
+            for k in range(len(state.kernels)):
+                if k < len(state.kernels):
+                    reduced = state.without(k)
+                    state = self._keep_better(state, reduced, state.kernels[k].structure)
+            for member in _missing(members, state.kernels):
+                state = self._keep_better(state, state, member.structure)
+            if state.score < before + 0.1:
+                break
+        return self.refine(state)
+
+    def prune(self, state: State) -> State:
+        """Drop components while BIC falls."""
+        while len(state.kernels) > 1:
+            bic = self.bic(state)
+            loss = [self.bic(self._improve(state.without(k))) for k in range(len(state.kernels))]
+            # A component that looks a little too dear after learning again may still be cheap.
+            for k in np.argsort(loss)[:2]:
+                smaller = self.refine(state.without(int(k)), rounds=3)
+                if self.bic(smaller) < bic:
+                    state = smaller
+                    break
+            else:
+                return state
+        return state
+
+    def finish(self, state: State, began: float) -> Fit:
+        """Learn the posterior over Z and the hyperparameters together."""
+        while True:
+            for _ in range(3):
+                posterior = self._posterior(state)
+                state = self._polish(state, 25, posterior)
+            posterior = self._posterior(state)
+            state = replace(state, Z=posterior.most_probable)
+            if len(state.used().kernels) == len(state.kernels):
+                break
+            state = state.used()
+        return Fit(
+            kernels=state.kernels,
+            Z=state.Z,
+            probabilities=posterior.marginals,
+            tau=posterior.tau,
+            noise_variance=state.noise_variance,
+            log_likelihood=float(self._log_likelihoods(state).sum()),
+            bic=self.bic(state),
+            elbo=posterior.elbo,
+            seconds=time.perf_counter() - began,
+        )
+
+    # --- scores ---
+
+    def bic(self, state: State) -> float:
+        """``-2 log p(X | Z) + p log(number of observed values)`` of the components in use."""
+        used = state.used()
+        count = sum(kernel.num_parameters for kernel in used.kernels) + len(state.noise_variance)
+        log_likelihood = float(self._log_likelihoods(state).sum())
+        return -2.0 * log_likelihood + count * np.log(self.observations.num_observed)
+
+    def _log_likelihoods(self, state: State) -> Floats:
+        """``log p(x_n | z_n)``, [N]."""
+        return self._log_densities(state, Pairs.of_rows(state.Z))
+
+    def _log_densities(self, state: State, pairs: Pairs) -> Floats:
+        """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
+        covariances = components(state.kernels, self.observations.x)
+        log_densities = pair_log_densities(
+            covariances, state.noise_variance, self.observations, pairs.series,
+            pairs.configurations,
+        )  # fmt: skip
+        return np.nan_to_num(log_densities, nan=-np.inf)
+
+    def _posterior(self, state: State) -> RowPosterior:
+        """The posterior over Z given the hyperparameters."""
+        pairs = Pairs.around(state.Z, _ENUMERATE_AT_THE_END)
+        prior = FiniteIBP(self.settings.alpha, len(state.kernels))
+        return RowPosterior.infer(prior, pairs, self._log_densities(state, pairs), state.Z)
+
+    def _log_prior(self, state: State) -> float:
+        """Of Z with pi integrated out, and of the hyperparameters."""
+        if not state.kernels:
+            return 0.0
+        prior = FiniteIBP(self.settings.alpha, len(state.kernels))
+        value = float(prior.log_prob(tf.constant(state.Z)))
+        if self.settings.priors:
+            layout = Layout(state.kernels, len(state.noise_variance))
+            flat = layout.pack(state.noise_variance)
+            value += Ranges.of(layout, self._step).log_prior(flat)[0]
+        return value
+
+    # --- moves ---
+
+    def _enter(self, state: State, member: Product) -> State | None:
+        """Add the best of many candidates for a member, for the series that gain from it."""
+        candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
+        noise = _NOISE_FACTORS[:, None] * state.noise_variance
+        covariances = components(state.kernels, self.observations.x)
+        base = tf.tensordot(tf.constant(state.Z), covariances, axes=1)
+        log_densities = np.nan_to_num(scan(base, candidates, noise, self.observations), nan=-np.inf)
+        best_noise = log_densities.max(axis=1)
+        gains = np.maximum(best_noise - self._log_likelihoods(state), 0.0)
+        best = int(np.argmax(gains.sum(axis=1)))
+        # Learning on will raise the gain: half the price of its parameters is enough to enter.
+        price = 0.25 * member.num_parameters * np.log(self.observations.num_observed)
+        if gains[best].sum() <= (price if self.settings.prune else 0.0):
+            return None
+        chosen = gains[best] > 0.0
+        level = np.argmax(log_densities[best], axis=0)
+        own = noise[level, np.arange(len(chosen))]
+        return State(
+            kernels=(*state.kernels, candidates[best]),
+            Z=np.column_stack([state.Z, chosen.astype(np.float64)]),
+            noise_variance=np.where(chosen, np.maximum(own, 2e-5), state.noise_variance),
+        )
+
+    def _keep_better(self, state: State, reduced: State, member: Product) -> State:
+        """Let a member enter the reduced state; the old state if that scores no better."""
+        grown = self._enter(reduced, member)
+        if grown is None:
+            return state
+        grown = self._improve(self._polish(grown, max_iterations=15))
+        if grown.score > state.score - 20.0:
+            grown = self.refine(grown, rounds=2)
+        return grown if grown.score > state.score + 0.01 else state
+
+    def _polish(
+        self, state: State, max_iterations: int, posterior: RowPosterior | None = None
+    ) -> State:
+        """L-BFGS on all hyperparameters, given Z or (if given) over the posterior's rows."""
+        if not state.kernels:
+            return state
+        num_series = len(state.noise_variance)
+        if posterior is None:
+            pairs, log_weights = Pairs.of_rows(state.Z), np.zeros(num_series)
+        else:
+            pairs = posterior.active(1e-6)
+            prior = FiniteIBP(self.settings.alpha, len(state.kernels))
+            log_weights = log_prior_weights(prior, posterior.tau, pairs)
+        layout = Layout(state.kernels, num_series)
+        ranges = Ranges.of(layout, self._step)
+
+        def loss(flat: Floats) -> tuple[float, Floats]:
+            value, gradient = objective(
+                layout, flat, self.observations, pairs.series, pairs.configurations,
+                log_weights,
+            )  # fmt: skip
+            if self.settings.priors:
+                log_prior, prior_gradient = ranges.log_prior(flat)
+                value, gradient = value + log_prior, gradient + prior_gradient
+            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+                # Not positive definite: send the line search back.
+                return 1e15, np.zeros_like(flat)
+            return -value, -gradient
+
+        begin = np.clip(layout.pack(state.noise_variance), ranges.lower, ranges.upper)
+        found = minimize(
+            loss, begin, jac=True, method="L-BFGS-B",
+            bounds=np.column_stack([ranges.lower, ranges.upper]),
+            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations + 10},
+        )  # fmt: skip
+        kernels, noise_variance = layout.unpack(found.x)
+        return replace(state, kernels=kernels, noise_variance=noise_variance)
+
+    def _improve(self, state: State) -> State:
+        """Best rows of Z given the hyperparameters, without unused components; then the score."""
+        if state.kernels:
+            pairs = Pairs.around(state.Z, _ENUMERATE_IN_MOVES)
+            log_densities = self._log_densities(state, pairs)
+            Z = best_rows(state.Z, self.settings.alpha, pairs, log_densities)
+            state = replace(state, Z=Z).used()
+        score = float(self._log_likelihoods(state).sum()) + self._log_prior(state)
+        return replace(state, score=score)
+
+
+def _missing(members: Sequence[Product], kernels: Sequence[Product]) -> list[Product]:
+    """Members that no kernel stands for, with multiplicity."""
+    left = [kernel.structure for kernel in kernels]
+    missing = []
+    for member in members:
+        if member.structure in left:
+            left.remove(member.structure)
+        else:
+            missing.append(member)
+    return missing

@@ -1,0 +1,42 @@
+"""What all tests share: quiet TensorFlow, no display, slow tests on demand, full shape checks."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is first imported
+
+from collections.abc import Iterator
+
+import check_shapes
+import matplotlib
+import pytest
+
+matplotlib.use("Agg")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--runslow", action="store_true", default=False, help="run the tests marked slow too"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--runslow"):
+        return
+    skip = pytest.mark.skip(reason="slow: use --runslow")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def full_shape_checks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check shapes inside `tf.function` too (off by default), but not while speed is measured."""
+    if all("benchmarks" in item.path.parts for item in request.session.items):
+        yield
+        return
+    before = check_shapes.get_enable_check_shapes()
+    check_shapes.set_enable_check_shapes(check_shapes.ShapeCheckingState.ENABLED)
+    yield
+    check_shapes.set_enable_check_shapes(before)

@@ -1,0 +1,142 @@
+"""Committed notebooks are documentation: complete, in order, free of traces of one machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+PAPER_EXPERIMENTS = sorted((ROOT / "paper_experiments").glob("*.ipynb"))
+
+MIN_NOTEBOOKS = 6
+MAX_BYTES = 1_000_000
+ABSOLUTE_PATH = re.compile(
+    r"(?<![\w.+-])/(?:home|root|tmp|Users|usr|opt|var|mnt|work)/|\b[A-Za-z]:\\{1,2}Users\b"
+)
+MEMORY_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
+WIDGET = "application/vnd.jupyter.widget"
+
+
+@pytest.fixture(params=NOTEBOOKS + PAPER_EXPERIMENTS, ids=lambda path: path.stem)
+def path(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@pytest.fixture
+def notebook(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def outputs(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
+    for cell in code_cells(notebook):
+        yield from cell.outputs
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def joined(text: Any) -> str:
+    return "".join(text) if isinstance(text, list) else str(text)
+
+
+def texts(notebook: nbformat.NotebookNode) -> Iterator[str]:
+    """Everything a reader sees as text: sources, streams and textual results, but no pictures."""
+    for cell in notebook.cells:
+        yield joined(cell.source)
+    for output in outputs(notebook):
+        if "text" in output:
+            yield joined(output.text)
+        for kind, value in output.get("data", {}).items():
+            if not kind.startswith("image/") or kind == "image/svg+xml":
+                yield joined(value)
+
+
+def found(pattern: re.Pattern[str], notebook: nbformat.NotebookNode) -> list[str]:
+    """Each match with a little of what stands around it, so that a failure says where to look."""
+    return [
+        text[max(0, match.start() - 30) : match.end() + 30]
+        for text in texts(notebook)
+        for match in pattern.finditer(text)
+    ]
+
+
+def test_there_are_enough_notebooks() -> None:
+    assert len(NOTEBOOKS) >= MIN_NOTEBOOKS, [path.name for path in NOTEBOOKS]
+
+
+def test_is_valid_and_runs_on_the_default_kernel(notebook: nbformat.NotebookNode) -> None:
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+
+
+def test_was_run_from_top_to_bottom(notebook: nbformat.NotebookNode) -> None:
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_shows_no_error(notebook: nbformat.NotebookNode) -> None:
+    errors = [output for output in outputs(notebook) if output.output_type == "error"]
+    assert not errors, [f"{error.ename}: {error.evalue}" for error in errors]
+
+
+def test_names_no_absolute_path(notebook: nbformat.NotebookNode) -> None:
+    assert not found(ABSOLUTE_PATH, notebook)
+
+
+def test_shows_no_memory_address(notebook: nbformat.NotebookNode) -> None:
+    assert not found(MEMORY_ADDRESS, notebook)
+
+
+def test_is_small(path: Path) -> None:
+    assert path.stat().st_size < MAX_BYTES
+
+
+def test_is_a_story(notebook: nbformat.NotebookNode) -> None:
+    prose = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert notebook.cells[0].cell_type == "markdown"
+    assert 3 * len(prose) >= len(code_cells(notebook)) > 0
+
+
+def test_first_code_cell_ignores_its_output(notebook: nbformat.NotebookNode) -> None:
+    assert "nbval-ignore-output" in tags(code_cells(notebook)[0])
+
+
+def test_holds_no_widgets(notebook: nbformat.NotebookNode) -> None:
+    assert "widgets" not in notebook.metadata
+    kinds = {kind for output in outputs(notebook) for kind in output.get("data", {})}
+    assert not [kind for kind in kinds if kind.startswith(WIDGET)]
+
+
+def test_paper_experiments_take_parameters_in_the_second_cell() -> None:
+    for path in PAPER_EXPERIMENTS:
+        cells = code_cells(nbformat.read(path, as_version=4))
+        assert len(cells) >= 2, path.name
+        assert "parameters" in tags(cells[1]), path.name
+
+
+@pytest.mark.parametrize(
+    ("text", "is_path"),
+    [
+        ("saved to /home/ann/x.csv", True),
+        ("'/tmp/y'", True),
+        ("file:///Users/ann/x.csv", True),
+        (r"C:\Users\ann", True),
+        ("/root/z", True),
+        ("notebooks/usr/x", False),
+        ("../tmp/x", False),
+        ("https://example.org/home/x", False),
+    ],
+)
+def test_absolute_paths_are_recognised(text: str, is_path: bool) -> None:
+    assert bool(ABSOLUTE_PATH.search(text)) is is_path
