@@ -19,7 +19,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from .config import FloatTensor
-from .expressions import Product, with_values
+from .expressions import Kind, Product, with_values
 from .kernels import KERNELS
 from .linalg import gaussian_log_density
 
@@ -79,14 +79,17 @@ class Layout:
         places: dict[str, list[list[int]]] = {name: [] for name in kinds}
         owners: dict[str, list[int]] = {name: [] for name in kinds}
         is_log = [True] * num_components
+        is_fixed = [False] * num_components
         for owner, product in enumerate(self.products):
             for factor in product.factors:
                 first = len(is_log)
                 is_log.extend(kind.positive for _, kind in factor.base.parameters)
+                is_fixed.extend(kind is Kind.ORIGIN for _, kind in factor.base.parameters)
                 places[factor.base.name].append(list(range(first, len(is_log))))
                 owners[factor.base.name].append(owner)
         is_log.extend([True] * num_series)
         self.is_log = np.array(is_log, bool)
+        self.is_fixed = np.array(is_fixed + [False] * num_series, bool)
         self.kinds = kinds
         self.factors = tuple(
             (

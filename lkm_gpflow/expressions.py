@@ -259,27 +259,22 @@ def structure_of(members: Iterable[Product]) -> tuple[Product, ...]:
 def expand(member: Product, bases: Sequence[str]) -> tuple[Product, ...]:
     """All members that the grammar derives from one (paper, section 5 and appendix A).
 
-    S itself; S x B; S with one factor replaced by B; B, for every base kernel B.  Factors that
-    are kept keep their numbers; new ones have none.  WN alone is left out, because every series
-    has its own noise already.
+    S itself, with its numbers; then S x B, S with one factor replaced by B, and B, for every base
+    kernel B.  Factors that are kept keep their numbers; new ones have none, so that SE derives a
+    second SE.  WN alone is left out, because every series has its own noise already.
     """
-    derived = [member]
+    derived: dict[Product, Product] = {}
     for name in bases:
         fresh = _fresh(name)
         rest_of = [member.factors[:i] + member.factors[i + 1 :] for i in range(len(member.factors))]
         for factors in [member.factors, *rest_of, ()]:
-            product = _product_or_none((*factors, fresh), member.variance if factors else None)
-            if product is not None:
-                derived.append(product)
-    seen: dict[Product, Product] = {}
-    for product in derived:
-        seen.setdefault(product.structure, product)
-    return tuple(p for s, p in seen.items() if s != Product((_fresh("WN"),)))
-
-
-def _product_or_none(factors: tuple[Factor, ...], variance: float | None) -> Product | None:
-    """Return the product, or None where the grammar forbids it."""
-    return Product(factors, variance) if _allowed(factors) else None
+            if not _allowed((*factors, fresh)):
+                continue
+            product = Product((*factors, fresh))
+            if product.factors != member.factors:
+                derived.setdefault(product.structure, product)
+    derived.pop(Product((_fresh("WN"),)), None)
+    return (member, *derived.values())
 
 
 def _fresh(name: str) -> Factor:

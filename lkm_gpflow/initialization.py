@@ -43,7 +43,7 @@ def hyperparameter_range(kind: Kind, step: float) -> Range:
     """Return the range of a hyperparameter; `step` is the typical distance of two times."""
     return {
         Kind.DURATION: _log_range(0.5 * step, 20.0, 0.2, 1.5),
-        Kind.PERIOD: _log_range(2.0 * step, 2.0, 0.2, 1.5),
+        Kind.PERIOD: _log_range(2.0 * step, 0.6, 0.2, 1.5),
         Kind.RATIO: _log_range(0.05, 20.0, 1.0, 1.0),
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
         Kind.ORIGIN: Range(-np.inf, np.inf, 0.0, np.inf),
@@ -139,7 +139,7 @@ class Proposer:
             if len(self.periods) and rng.uniform() < 0.7:
                 peak = self.periods[min(rng.geometric(0.4) - 1, len(self.periods) - 1)]
                 return float(peak * np.exp(0.02 * rng.normal()))
-            return _log_uniform(4.0 * step, 0.7, rng)
+            return _log_uniform(4.0 * step, 0.6, rng)
         if kind is Kind.RATIO:
             return _log_uniform(0.3, 3.0, rng)
         if kind is Kind.LOCATION:
@@ -155,13 +155,13 @@ def _log_uniform(lower: float, upper: float, rng: np.random.Generator) -> float:
 def likely_periods(observations: Observations, count: int = 6) -> Floats:
     """Periods at the highest peaks of the Lomb-Scargle periodogram, averaged over series.
 
-    Every series is freed of its straight line first.  Periods lie between two steps and
-    the whole span; the likeliest comes first.
+    Every series is freed of its straight line first.  Periods lie between two steps and half
+    the span (a pattern that is not seen twice is not a period); the likeliest comes first.
     """
     x = observations.x
     longest = 1.0 / typical_step(x)
     # Five frequencies for each that the span resolves.
-    frequencies = np.arange(1.0, max(0.5 * longest, 2.0), 0.2)
+    frequencies = np.arange(2.0, max(0.5 * longest, 3.0), 0.2)
     power = np.zeros_like(frequencies)
     for y, mask in zip(observations.Y, observations.mask, strict=True):
         seen = mask > 0.0

@@ -27,6 +27,7 @@ Seed: TypeAlias = int | tf.Tensor | None
 MAX_ENUMERATED_COMPONENTS = 12
 MIN_WEIGHT = 1e-4
 MIN_RESPONSIBILITY = 1e-8
+REFRESH_CHUNK = 256
 
 
 class AssignmentModel(Protocol):
@@ -254,9 +255,16 @@ class EnumeratedPosterior(Posterior):
         return tf.nn.softmax(self._log_joint(model, self.active), axis=-1)
 
     def refresh(self, model: AssignmentModel) -> None:
-        """Look at all configurations again and keep those that matter to some series (1e-8)."""
+        """Look at all configurations again and keep those that matter to some series (1e-8).
+
+        It holds 256 of them in memory at a time, where the bound holds all that are active.
+        """
         everything = tf.range(2**self.num_components)
-        responsibilities = tf.nn.softmax(self._log_joint(model, everything), axis=-1)
+        parts = [
+            self._log_joint(model, everything[start : start + REFRESH_CHUNK])
+            for start in range(0, 2**self.num_components, REFRESH_CHUNK)
+        ]
+        responsibilities = tf.nn.softmax(tf.concat(parts, axis=1), axis=-1)
         matters = tf.reduce_max(responsibilities, axis=0) >= MIN_RESPONSIBILITY
         self.active.assign(tf.boolean_mask(everything, matters))
 

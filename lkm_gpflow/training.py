@@ -42,6 +42,9 @@ _ENUMERATE_IN_MOVES = 4
 _ENUMERATE_AT_THE_END = 10
 """Rows of Z range over all configurations up to this K, over neighbours of the rows beyond."""
 
+_WORTH_LEARNING_ON = 10.0
+"""A replaced component this much (in nats) below the old score after ten steps is given up."""
+
 _NOISE_FACTORS = np.array([1.0, 0.3, 0.08, 0.02])
 """A new component may explain what passed for noise: each candidate is tried with less of it."""
 
@@ -58,6 +61,8 @@ class FitSettings:
         Whether the weak priors of `initialization` count.
     num_candidates
         Hyperparameter draws that are scanned for a new component.
+    num_starts
+        How often step 1 is done from nothing; the best is gone on with.
     num_reseeds
         Rounds over all components in step 3.
     prune
@@ -67,6 +72,7 @@ class FitSettings:
     alpha: float = 1.0
     priors: bool = True
     num_candidates: int = 40
+    num_starts: int = 3
     num_reseeds: int = 2
     prune: bool = True
 
@@ -158,8 +164,12 @@ def fit(
     """
     began = time.perf_counter()
     learner = Learner(observations, settings or FitSettings(), np.random.default_rng(seed))
-    state = start or State.empty(observations.num_series)
-    state = learner.grow(state, structure)
+    if start is None:
+        empty = State.empty(observations.num_series)
+        grown = [learner.grow(empty, structure) for _ in range(learner.settings.num_starts)]
+        state = max(grown, key=lambda state: state.score)
+    else:
+        state = learner.grow(start, structure)
     state = learner.refine(state)
     state = learner.reseed(state, structure)
     if learner.settings.prune:
@@ -232,10 +242,13 @@ class Learner:
     def finish(self, state: State, began: float) -> Fit:
         """Learn the posterior over Z and the hyperparameters together."""
         while True:
-            for _ in range(3):
-                posterior = self._posterior(state)
-                state = self._polish(state, 25, posterior)
             posterior = self._posterior(state)
+            for _ in range(6):
+                before = posterior.elbo
+                state = self._polish(state, 60, posterior, tolerance=1e-9)
+                posterior = self._posterior(state)
+                if posterior.elbo < before + 0.01:
+                    break
             state = replace(state, Z=posterior.most_probable)
             if len(state.used().kernels) == len(state.kernels):
                 break
@@ -322,13 +335,17 @@ class Learner:
         grown = self._enter(reduced, member)
         if grown is None:
             return state
-        grown = self._improve(self._polish(grown, max_iterations=15))
-        if grown.score > state.score - 20.0:
-            grown = self.refine(grown, rounds=2)
+        grown = self._improve(self._polish(grown, max_iterations=10))
+        if grown.score > state.score - _WORTH_LEARNING_ON:
+            grown = self.refine(grown, rounds=2, max_iterations=20)
         return grown if grown.score > state.score + 0.01 else state
 
     def _polish(
-        self, state: State, max_iterations: int, posterior: RowPosterior | None = None
+        self,
+        state: State,
+        max_iterations: int,
+        posterior: RowPosterior | None = None,
+        tolerance: float = 1e-6,
     ) -> State:
         """L-BFGS on all hyperparameters, given Z or (if given) over the posterior's rows."""
         if not state.kernels:
@@ -357,10 +374,12 @@ class Learner:
             return -value, -gradient
 
         begin = np.clip(layout.pack(state.noise_variance), ranges.lower, ranges.upper)
+        lower = np.where(layout.is_fixed, begin, ranges.lower)
+        upper = np.where(layout.is_fixed, begin, ranges.upper)
         found = minimize(
             loss, begin, jac=True, method="L-BFGS-B",
-            bounds=np.column_stack([ranges.lower, ranges.upper]),
-            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations + 10},
+            bounds=np.column_stack([lower, upper]),
+            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations, "ftol": tolerance},
         )  # fmt: skip
         kernels, noise_variance = layout.unpack(found.x)
         return replace(state, kernels=kernels, noise_variance=noise_variance)

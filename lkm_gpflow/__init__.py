@@ -1,0 +1,1 @@
+"""Latent Kernel Models for several time series, on GPflow."""

@@ -1,0 +1,189 @@
+"""The ledger: every fit of a search, on disk as it happens.
+
+A text file of one JSON object a line: first a header (settings, fingerprint of the data), then a
+line for every fit and one for every decision.  A search is a deterministic function of its header,
+so a search that was stopped goes on by asking the ledger first.  A line that was cut off when the
+process died is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .expressions import parse
+from .training import Fit
+
+FORMAT = "lkm_gpflow ledger 1"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One fit of a search.
+
+    Parameters
+    ----------
+    step
+        The structures are numbered in the order in which they are tried.
+    restart
+        Number of the fit within its step.
+    depth
+        Search depth; 0 is the start.
+    expanded
+        The member that was expanded, or "start".
+    parent
+        Step whose kernels were expanded; -1 at the start.
+    structure
+        The members that were tried.
+    fit
+        What was learnt.
+    decision
+        "accepted", or why not.
+    """
+
+    step: int
+    restart: int
+    depth: int
+    expanded: str
+    parent: int
+    structure: tuple[str, ...]
+    fit: Fit
+    decision: str = ""
+
+
+@dataclass
+class Ledger:
+    """The fits of one search, in memory and (if it has a path) on disk.
+
+    Parameters
+    ----------
+    header
+        What the search depends on, in JSON's types.
+    path
+        File to keep; one that is there already must have the same header and is gone on with.
+    """
+
+    header: Mapping[str, Any]
+    path: Path | None = None
+    entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
+    decisions: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            return
+        if self.path.exists() and self.path.stat().st_size > 0:
+            self._read(self.path)
+        else:
+            self._write({"format": FORMAT, "header": self.header})
+
+    def add(self, entry: Entry) -> None:
+        """Keep a fit."""
+        self.entries[entry.step, entry.restart] = entry
+        record = asdict(entry)
+        record["fit"] = fit_to_json(entry.fit)
+        del record["decision"]
+        self._write({"fit": record})
+
+    def decide(self, step: int, restart: int, decision: str) -> None:
+        """Keep what became of a fit."""
+        if self.decisions.get((step, restart)) != decision:
+            self.decisions[step, restart] = decision
+            self._write({"decision": [step, restart, decision]})
+
+    @property
+    def rows(self) -> list[Entry]:
+        """All fits in order, with their decisions."""
+        return [
+            Entry(**{**vars(entry), "decision": self.decisions.get(key, "")})
+            for key, entry in sorted(self.entries.items())
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a fit: what was tried, what came out, what became of it."""
+        return pd.DataFrame(
+            [
+                {
+                    "step": e.step,
+                    "restart": e.restart,
+                    "depth": e.depth,
+                    "parent": e.parent,
+                    "expanded": e.expanded,
+                    "tried": ", ".join(e.structure),
+                    "found": ", ".join(str(kernel.structure) for kernel in e.fit.kernels),
+                    "bic": e.fit.bic,
+                    "elbo": e.fit.elbo,
+                    "seconds": e.fit.seconds,
+                    "decision": e.decision,
+                }
+                for e in self.rows
+            ]
+        )
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        if self.path is None:
+            return
+        line = json.dumps(record) + "\n"
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _read(self, path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        whole, _, torn = text.rpartition("\n")
+        records = [json.loads(line) for line in whole.splitlines()]
+        if not records or records[0].get("format") != FORMAT:
+            raise ValueError(f"{path}: expected a ledger of the format {FORMAT!r}")
+        there, wanted = records[0]["header"], json.loads(json.dumps(self.header))
+        differing = [key for key in wanted if there.get(key) != wanted[key]]
+        if differing or set(there) != set(wanted):
+            raise ValueError(
+                f"{path} is the ledger of another search, it differs in "
+                f"{', '.join(differing) or 'its settings'}: choose another file or delete it"
+            )
+        if torn:
+            # Or the next line would be appended to half a line.
+            with path.open("r+", encoding="utf-8") as file:
+                file.truncate(len((whole + "\n").encode()))
+        for record in records[1:]:
+            if "fit" in record:
+                entry = entry_from_json(record["fit"])
+                self.entries[entry.step, entry.restart] = entry
+            else:
+                step, restart, decision = record["decision"]
+                self.decisions[step, restart] = decision
+
+
+def entry_from_json(record: Mapping[str, Any]) -> Entry:
+    """Read an entry back."""
+    fields = {**record, "structure": tuple(record["structure"]), "fit": fit_from_json(record["fit"])}
+    return Entry(**fields)
+
+
+def fit_to_json(fit: Fit) -> dict[str, Any]:
+    """Write a fit in JSON's types; numbers keep all their digits."""
+    values = {
+        key: value.tolist() if isinstance(value, np.ndarray) else value
+        for key, value in vars(fit).items()
+    }
+    return {**values, "kernels": [str(kernel) for kernel in fit.kernels]}
+
+
+def fit_from_json(record: Mapping[str, Any]) -> Fit:
+    """Read a fit back."""
+    num_series = len(record["noise_variance"])
+    values = {
+        key: np.array(value, np.float64) if isinstance(value, list) else value
+        for key, value in record.items()
+        if key != "kernels"
+    }
+    for key in ("Z", "probabilities"):
+        values[key] = values[key].reshape(num_series, -1)
+    return Fit(kernels=tuple(parse(text) for text in record["kernels"]), **values)
