@@ -1,1 +1,36 @@
-"""Latent Kernel Models for several time series, on GPflow."""
+"""Latent Kernel Models for several time series, on GPflow.
+
+Discovers which patterns several time series share and which are their own, with probabilities,
+and forecasts (Tong and Choi, ICML 2019).
+"""
+
+from importlib.metadata import version
+
+from . import datasets, expressions, ibp, kernels, metrics
+from .discovery import Discovery, discover
+from .executors import process_pool
+from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
+from .model import LKM
+from .posteriors import EnumeratedPosterior, RelaxedPosterior
+from .storage import load
+
+__version__ = version("lkm_gpflow")
+
+__all__ = [
+    "EXTENDED_BASES",
+    "LKM",
+    "PAPER_BASES",
+    "Discovery",
+    "EnumeratedPosterior",
+    "Product",
+    "RelaxedPosterior",
+    "datasets",
+    "discover",
+    "expressions",
+    "ibp",
+    "kernels",
+    "load",
+    "metrics",
+    "parse",
+    "process_pool",
+]

@@ -134,41 +134,50 @@ def components(products: Sequence[Product], x: Floats) -> FloatTensor:
     return _traced(layout.kinds).components(flat, layout.is_log, layout.factors, len(products), x)
 
 
-def objective(
-    layout: Layout,
-    flat: Floats,
-    observations: Observations,
-    series: Integers,
-    configurations: Floats,
-    log_weights: Floats,
-) -> tuple[float, Floats]:
-    """Log likelihood of the series, each summed over a few configurations, and its gradient.
+class Objective:
+    r"""Log likelihood of the series, each summed over a few configurations, with its gradient.
 
-    .. math:: sum_n log sum_{p: n_p = n} exp[ log p(x_n | z = t_p) + w_p ]
+    .. math:: \sum_n \log \sum_{p: n_p = n} \exp[ \log p(x_n | z = t_p) + w_p ]
+
+    Everything but the hyperparameters is handed to TensorFlow once.
 
     Parameters
     ----------
-    layout, flat
-        The hyperparameters, [P].
+    layout
+        Where the hyperparameters stand.
     observations
         The data.
     series, configurations, log_weights
         Pairs of a series n_p and a configuration t_p, [P] and [P, K], and w_p, [P]: the log prior
         probability of the configuration.  One pair a series with w = 0 is the log likelihood of
         a given Z.
-
-    Returns
-    -------
-    Value and gradient with respect to `flat`; NaN where a covariance is not positive definite.
     """
-    traced = _traced(layout.kinds)
-    function = traced.objective if observations.is_complete else traced.masked_objective
-    value, gradient = function(
-        flat, layout.is_log, layout.factors, len(layout.products),
-        observations.x, observations.Y, observations.mask,
-        series, configurations, log_weights,
-    )  # fmt: skip
-    return float(value), np.asarray(gradient)
+
+    def __init__(
+        self,
+        layout: Layout,
+        observations: Observations,
+        series: Integers,
+        configurations: Floats,
+        log_weights: Floats,
+    ) -> None:
+        traced = _traced(layout.kinds)
+        self._function = (
+            traced.objective if observations.is_complete else traced.masked_objective
+        ).get_concrete_function()
+        self._arguments = tf.nest.map_structure(
+            tf.convert_to_tensor,
+            (
+                layout.is_log, layout.factors, len(layout.products),
+                observations.x, observations.Y, observations.mask,
+                series, configurations, log_weights,
+            ),
+        )  # fmt: skip
+
+    def __call__(self, flat: Floats) -> tuple[float, Floats]:
+        """Value and gradient at a flat vector; NaN where a covariance is not positive definite."""
+        value, gradient = self._function(tf.convert_to_tensor(flat), *self._arguments)
+        return float(value), gradient.numpy()
 
 
 def pair_log_densities(
@@ -187,7 +196,7 @@ def pair_log_densities(
     noise_variance
         One a series, [N].
     observations, series, configurations
-        As in `objective`.
+        As in `Objective`.
 
     Returns
     -------
@@ -227,12 +236,10 @@ def scan(
     -------
     Array [M, L, N].
     """
-    return np.asarray(
-        _scan(
-            base, components(candidates, observations.x), noise_variance,
-            observations.Y, observations.mask,
-        )
-    )  # fmt: skip
+    C = components(candidates, observations.x)
+    if observations.is_complete:
+        return np.asarray(_scan_complete(base, C, noise_variance, observations.Y))
+    return np.asarray(_scan_masked(base, C, noise_variance, observations.Y, observations.mask))
 
 
 # --- what is traced ---------------------------------------------------------------------------
@@ -340,12 +347,15 @@ def _pair_log_densities(C, noise_variance, Y, mask, series, configurations):  # 
     return gaussian_log_density(V, tf.gather(Y, series), tf.gather(mask, series))
 
 
-@tf.function(input_signature=[_CUBE, _CUBE, _matrix(), _matrix(), _matrix()])
-def _scan(base, candidates, noise_variance, Y, mask):  # type: ignore[no-untyped-def]
-    identity = tf.eye(tf.shape(Y)[1], dtype=_F)
-
+def _scan(base, candidates, noise_variance, Y, mask=None):  # type: ignore[no-untyped-def]
     def one(candidate: FloatTensor) -> FloatTensor:
-        V = (base + candidate)[None] + noise_variance[:, :, None, None] * identity
-        return gaussian_log_density(V, Y, mask)
+        C = base + candidate
+        diagonal = tf.linalg.diag_part(C) + noise_variance[:, :, None]
+        levels = tf.broadcast_to(C, tf.concat([tf.shape(noise_variance)[:1], tf.shape(C)], 0))
+        return gaussian_log_density(tf.linalg.set_diag(levels, diagonal), Y, mask)
 
     return tf.map_fn(one, candidates)
+
+
+_scan_complete = tf.function(_scan, input_signature=[_CUBE, _CUBE, _matrix(), _matrix()])
+_scan_masked = tf.function(_scan, input_signature=[_CUBE, _CUBE, _matrix(), _matrix(), _matrix()])

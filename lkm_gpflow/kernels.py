@@ -115,6 +115,7 @@ class WhiteNoise(UnitKernel):
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
         return tf.cast(tf.equal(x, x2), x.dtype)
 
 
@@ -126,6 +127,7 @@ class Constant(UnitKernel):
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
         return tf.ones(tf.broadcast_dynamic_shape(tf.shape(x), tf.shape(x2)), x.dtype)
 
 
@@ -137,6 +139,7 @@ class Linear(UnitKernel):
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
         (location,) = parameters
         return (x - location) * (x2 - location)
 
@@ -149,6 +152,7 @@ class SquaredExponential(UnitKernel):
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
         (lengthscale,) = parameters
         return tf.exp(-0.5 * tf.square((x - x2) / lengthscale))
 
@@ -167,6 +171,7 @@ class ZeroMeanPeriodic(UnitKernel):
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
         period, lengthscale = parameters
         # The fraction of a period before the cosine: its argument then stays accurate for long r.
         turns = (x - x2) / period
@@ -208,6 +213,7 @@ class RandomWalk(UnitKernel):
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
         (start,) = parameters
         return tf.maximum(tf.minimum(x, x2) - start, 0.0)
 
@@ -265,5 +271,5 @@ def to_kernel(product: Product) -> ComponentKernel:
     for factor in product.factors:
         names = (name for name, _ in factor.base.parameters)
         values = {n: v for n, v in zip(names, factor.values, strict=True) if v is not None}
-        factors.append(KERNELS[factor.base.name](**values))
+        factors.append(KERNELS[factor.base.name](active_dims=(0,), **values))
     return ComponentKernel(factors, product.variance)

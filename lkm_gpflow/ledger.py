@@ -163,7 +163,11 @@ class Ledger:
 
 def entry_from_json(record: Mapping[str, Any]) -> Entry:
     """Read an entry back."""
-    fields = {**record, "structure": tuple(record["structure"]), "fit": fit_from_json(record["fit"])}
+    fields = {
+        **record,
+        "structure": tuple(record["structure"]),
+        "fit": fit_from_json(record["fit"]),
+    }
     return Entry(**fields)
 
 
@@ -179,7 +183,7 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
 def fit_from_json(record: Mapping[str, Any]) -> Fit:
     """Read a fit back."""
     num_series = len(record["noise_variance"])
-    values = {
+    values: dict[str, Any] = {
         key: np.array(value, np.float64) if isinstance(value, list) else value
         for key, value in record.items()
         if key != "kernels"

@@ -20,6 +20,33 @@ from .config import LOG_2PI, FloatTensor
 
 
 @check_shapes(
+    "C: [K, D, D]",
+    "noise_variance: [N]",
+    "Z: [batch..., N, K]",
+    "return: [batch..., N, D, D]",
+)
+def total_covariance(C: FloatTensor, noise_variance: FloatTensor, Z: FloatTensor) -> FloatTensor:
+    """Covariances of series, ``V_n = sum_k z_nk C_k + sigma_n^2 I``, in one matrix product.
+
+    Parameters
+    ----------
+    C
+        Component covariances, [K, D, D].
+    noise_variance
+        sigma_n^2, [N].
+    Z
+        Assignments, [..., N, K].
+
+    Returns
+    -------
+    Tensor [..., N, D, D].
+    """
+    noise = tf.broadcast_to(noise_variance, tf.shape(Z)[:-1])[..., None]
+    matrices = tf.concat([C, tf.eye(tf.shape(C)[-1], batch_shape=[1], dtype=C.dtype)], axis=0)
+    return tf.tensordot(tf.concat([Z, noise], axis=-1), matrices, axes=1)
+
+
+@check_shapes(
     "covariance: [batch..., D, D]",
     "mask: [mask_batch..., D]",
     "return: [result..., D, D]",

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
-from gpflow.kernels import Kernel, MultioutputKernel
+from gpflow.kernels import Kernel
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
+from . import model_data
 from .config import LOG_2PI, FloatTensor
-from .ibp import IBP, FiniteIBP, InfiniteIBP
+from .ibp import IBP
 from .linalg import (
     check_positive_definite,
     eigen_log_density,
     gaussian_log_density,
     mask_covariance,
+    total_covariance,
 )
-from .posteriors import EnumeratedPosterior, Posterior, RelaxedPosterior, Seed, WeightedRows
+from .posteriors import Posterior, Seed, WeightedRows
 
-MIN_NOISE_VARIANCE = 1e-6
 # Rows of Z whose D x D matrices a prediction holds in memory at a time.
 PREDICTION_CHUNK = 64
 
@@ -87,20 +87,20 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         prior: Literal["finite", "infinite"] | IBP = "finite",
     ) -> None:
         super().__init__()
-        X, Y = _checked_data(data)
+        X, Y = model_data.checked_data(data)
         self.data = (to_default_float(X), to_default_float(Y))
-        self.observations = Observations.from_table(Y)
-        self.kernels = _checked_kernels(kernels, num_inputs=X.shape[1])
+        self.observations = model_data.ModelData.from_table(Y)
+        self.kernels = model_data.checked_kernels(kernels, num_inputs=X.shape[1])
         num_series, num_components = Y.shape[1], len(self.kernels)
-        self.prior = _checked_prior(prior, alpha, num_components)
-        self.posterior = _checked_posterior(posterior)
+        self.prior = model_data.checked_prior(prior, alpha, num_components)
+        self.posterior = model_data.checked_posterior(posterior)
         self.posterior.build(num_series, num_components)
         # The best tau of the finite prior if every component is as likely as not.
         even = [self.prior.concentration + 0.5 * num_series, 1.0 + 0.5 * num_series]
         self.tau = gpflow.Parameter(np.tile(even, (num_components, 1)), transform=positive())
         self.noise_variance = gpflow.Parameter(
-            _checked_noise(noise_variance, num_series),
-            transform=positive(lower=MIN_NOISE_VARIANCE),
+            model_data.checked_noise(noise_variance, num_series),
+            transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
         )
 
     @property
@@ -391,161 +391,9 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         return WeightedRows(tf.range(self.num_series), Z, tf.ones(self.num_series, Z.dtype))
 
 
-@check_shapes(
-    "C: [K, D, D]",
-    "noise_variance: [N]",
-    "Z: [batch..., N, K]",
-    "return: [batch..., N, D, D]",
-)
-def total_covariance(C: FloatTensor, noise_variance: FloatTensor, Z: FloatTensor) -> FloatTensor:
-    """Covariances of series, ``V_n = sum_k z_nk C_k + sigma_n^2 I``, in one matrix product.
-
-    Parameters
-    ----------
-    C
-        Component covariances, [K, D, D].
-    noise_variance
-        sigma_n^2, [N].
-    Z
-        Assignments, [..., N, K].
-
-    Returns
-    -------
-    Tensor [..., N, D, D].
-    """
-    noise = tf.broadcast_to(noise_variance, tf.shape(Z)[:-1])[..., None]
-    matrices = tf.concat([C, tf.eye(tf.shape(C)[-1], batch_shape=[1], dtype=C.dtype)], axis=0)
-    return tf.tensordot(tf.concat([Z, noise], axis=-1), matrices, axes=1)
-
-
-@dataclass(frozen=True)
-class SeriesGroup:
-    """Series that lack the same points."""
-
-    series: AnyNDArray
-    """Their columns in Y."""
-    mask: FloatTensor | None
-    """One where observed, [D]; None if nothing is missing."""
-
-
-@dataclass(frozen=True)
-class Observations:
-    """The table Y, one row a series, with its gaps filled by zeros and noted in a mask."""
-
-    x: FloatTensor
-    """[N, D]"""
-    mask: FloatTensor | None
-    """One where observed, [N, D]; None if nothing is missing in any series."""
-    groups: tuple[SeriesGroup, ...]
-    num_observed: int
-
-    @classmethod
-    def from_table(cls, Y: AnyNDArray) -> Observations:
-        """Read a table [D, N] in which NaN is a missing observation."""
-        observed = ~np.isnan(Y.T)
-        patterns, pattern_of = np.unique(observed, axis=0, return_inverse=True)
-        groups = tuple(
-            SeriesGroup(
-                np.flatnonzero(pattern_of == i),
-                None if pattern.all() else to_default_float(pattern),
-            )
-            for i, pattern in enumerate(patterns)
-        )
-        x = to_default_float(np.where(observed, Y.T, 0.0))
-        mask = None if observed.all() else to_default_float(observed)
-        return cls(x, mask, groups, int(observed.sum()))
-
-
 def _sum_by_series(
     weights: FloatTensor, moment: FloatTensor, series: tf.Tensor, num_series: int
 ) -> FloatTensor:
     """Weighted sum of moments [P, ...] within each series, [N, ...]."""
     weighted = tf.einsum("p,p...->p...", weights, moment)
     return tf.math.unsorted_segment_sum(weighted, series, num_series)
-
-
-def _checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
-    X, Y = (np.asarray(part, dtype=np.float64) for part in data)
-    if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or 0 in X.shape or 0 in Y.shape:
-        raise ValueError(
-            "data: expected X [D, 1] and Y [D, N] with the same number of rows and at least one "
-            f"row and one series, given shapes {X.shape} and {Y.shape}"
-        )
-    for name, table, bad in (("X", X, ~np.isfinite(X)), ("Y", Y, np.isinf(Y))):
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            raise ValueError(
-                f"data: expected finite numbers in {name}"
-                f"{' (or NaN for a missing one)' if name == 'Y' else ''}, "
-                f"given {table[row, column]} in row {row}, column {column}"
-            )
-    empty = np.flatnonzero(np.isnan(Y).all(axis=0))
-    if empty.size:
-        raise ValueError(
-            "data: expected at least one observation in every column of Y, "
-            f"given only missing ones in column {empty[0]}"
-        )
-    return X, Y
-
-
-def _checked_kernels(kernels: Sequence[Kernel], num_inputs: int) -> list[Kernel]:
-    if isinstance(kernels, Kernel) or not len(kernels):
-        raise ValueError(f"kernels: expected a list with at least one kernel, given {kernels!r}")
-    for i, kernel in enumerate(kernels):
-        where = f"kernels[{i}]"
-        if not isinstance(kernel, Kernel) or isinstance(kernel, MultioutputKernel):
-            raise ValueError(f"{where}: expected a GPflow kernel of one output, given {kernel!r}")
-        for part in (kernel, *(sub for sub in kernel.submodules if isinstance(sub, Kernel))):
-            _check_inputs(part, num_inputs, f"{where}, {type(part).__name__}")
-    return list(kernels)
-
-
-def _check_inputs(kernel: Kernel, num_inputs: int, where: str) -> None:
-    dims: Any = kernel.active_dims
-    columns = range(num_inputs)[dims] if isinstance(dims, slice) else dims
-    if not len(columns) or max(columns) >= num_inputs:
-        raise ValueError(
-            f"{where}: expected active_dims among the {num_inputs} column(s) of X, given {dims}"
-        )
-    for name in ("lengthscales", "variance", "period"):
-        shape = tuple(getattr(getattr(kernel, name, None), "shape", ()))
-        if shape not in ((), (1,), (len(columns),)):
-            raise ValueError(
-                f"{where}: expected one value of {name} for each of the {len(columns)} column(s) "
-                f"of X, given shape {shape}"
-            )
-
-
-def _checked_prior(prior: str | IBP, alpha: float, num_components: int) -> IBP:
-    if isinstance(prior, IBP):
-        if prior.num_components != num_components:
-            raise ValueError(
-                f"prior: expected {num_components} components, one for each kernel, "
-                f"given {prior.num_components}"
-            )
-        return prior
-    priors = {"finite": FiniteIBP, "infinite": InfiniteIBP}
-    if prior not in priors:
-        raise ValueError(f"prior: expected one of {sorted(priors)} or an IBP, given {prior!r}")
-    return priors[prior](alpha, num_components)
-
-
-def _checked_posterior(posterior: str | Posterior) -> Posterior:
-    if isinstance(posterior, Posterior):
-        return posterior
-    posteriors = {"enumerated": EnumeratedPosterior, "relaxed": RelaxedPosterior}
-    if posterior not in posteriors:
-        raise ValueError(
-            f"posterior: expected one of {sorted(posteriors)} or a Posterior, given {posterior!r}"
-        )
-    return posteriors[posterior]()
-
-
-def _checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDArray:
-    noise = np.asarray(noise_variance, dtype=np.float64)
-    if noise.shape not in ((), (num_series,)) or not np.all(noise > MIN_NOISE_VARIANCE):
-        raise ValueError(
-            f"noise_variance: expected a number or {num_series} numbers, one for each series, "
-            f"above {MIN_NOISE_VARIANCE:g}, given {noise_variance!r}"
-        )
-    return np.broadcast_to(noise, num_series).copy()

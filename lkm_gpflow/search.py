@@ -140,7 +140,7 @@ class _Search:
     def _expand_full(self, depth: int) -> None:
         """Full set expansion: every member at once."""
         self._report.expect(1)
-        derived = {}
+        derived: dict[Product, Product] = {}
         for kernel in self._best.kernels:
             for product in expand(kernel, self._settings.bases)[1:]:
                 derived.setdefault(product.structure, product)

@@ -28,13 +28,13 @@ from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
 from .engine import (
     Floats,
     Layout,
+    Objective,
     Observations,
     components,
-    objective,
     pair_log_densities,
     scan,
 )
-from .expressions import Product
+from .expressions import Product, parse
 from .ibp import FiniteIBP
 from .initialization import Proposer, Ranges, shuffled, typical_step
 
@@ -42,10 +42,13 @@ _ENUMERATE_IN_MOVES = 4
 _ENUMERATE_AT_THE_END = 10
 """Rows of Z range over all configurations up to this K, over neighbours of the rows beyond."""
 
+_FAINT = parse("0.001 x C")
+"""Stands for "no component": a model needs one."""
+
 _WORTH_LEARNING_ON = 10.0
 """A replaced component this much (in nats) below the old score after ten steps is given up."""
 
-_NOISE_FACTORS = np.array([1.0, 0.3, 0.08, 0.02])
+_NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 """A new component may explain what passed for noise: each candidate is tried with less of it."""
 
 
@@ -71,7 +74,7 @@ class FitSettings:
 
     alpha: float = 1.0
     priors: bool = True
-    num_candidates: int = 40
+    num_candidates: int = 32
     num_starts: int = 3
     num_reseeds: int = 2
     prune: bool = True
@@ -241,6 +244,8 @@ class Learner:
 
     def finish(self, state: State, began: float) -> Fit:
         """Learn the posterior over Z and the hyperparameters together."""
+        if not state.kernels:
+            state = replace(state, kernels=(_FAINT,), Z=np.zeros((len(state.Z), 1)))
         while True:
             posterior = self._posterior(state)
             for _ in range(6):
@@ -250,9 +255,10 @@ class Learner:
                 if posterior.elbo < before + 0.01:
                     break
             state = replace(state, Z=posterior.most_probable)
-            if len(state.used().kernels) == len(state.kernels):
+            used = state.used()
+            if len(used.kernels) in (0, len(state.kernels)):
                 break
-            state = state.used()
+            state = used
         return Fit(
             kernels=state.kernels,
             Z=state.Z,
@@ -360,11 +366,12 @@ class Learner:
         layout = Layout(state.kernels, num_series)
         ranges = Ranges.of(layout, self._step)
 
+        objective = Objective(
+            layout, self.observations, pairs.series, pairs.configurations, log_weights
+        )
+
         def loss(flat: Floats) -> tuple[float, Floats]:
-            value, gradient = objective(
-                layout, flat, self.observations, pairs.series, pairs.configurations,
-                log_weights,
-            )  # fmt: skip
+            value, gradient = objective(flat)
             if self.settings.priors:
                 log_prior, prior_gradient = ranges.log_prior(flat)
                 value, gradient = value + log_prior, gradient + prior_gradient

@@ -1,0 +1,85 @@
+"""Forecasts from several fits: their weights, and the moments of the mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .config import FloatTensor
+from .engine import Floats, Observations
+from .kernels import to_kernel
+from .model import LKM
+from .posteriors import EnumeratedPosterior
+from .training import Fit
+
+_SAME_BIC = 0.5
+"""Two fits of one structure that differ by less in BIC are the same optimum."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A fit that counts in a forecast, and its weight."""
+
+    fit: Fit
+    weight: float
+
+
+def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]:
+    r"""Weigh the best fits of a search.
+
+    .. math:: w_m \propto \exp(-\mathrm{BIC}_m / 2 D)
+
+    The exponent 1/2 of BIC would leave one fit: it takes every observation as independent
+    evidence about the structure.  Divided by the number of time points D the weights compare the
+    average log density per time point.
+
+    Parameters
+    ----------
+    fits
+        All fits; of those that found the same optimum one counts.
+    num_times
+        D.
+    most
+        How many fits count at most.
+    """
+    different: list[Fit] = []
+    for fit in sorted(fits, key=lambda fit: fit.bic):
+        if not any(_is_same(fit, other) for other in different):
+            different.append(fit)
+    best = different[:most]
+    exponents = np.array([best[0].bic - fit.bic for fit in best]) / (2.0 * num_times)
+    weights = np.exp(exponents) / np.exp(exponents).sum()
+    return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
+
+
+def _is_same(fit: Fit, other: Fit) -> bool:
+    names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
+    return names[0] == names[1] and abs(fit.bic - other.bic) < _SAME_BIC
+
+
+def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
+    """Return the latent kernel model of a fit, on scaled data, with the enumerated posterior."""
+    Y = np.where(observations.mask > 0.0, observations.Y, np.nan).T
+    model = LKM(
+        (observations.x[:, None], Y),
+        kernels=[to_kernel(kernel) for kernel in fit.kernels],
+        alpha=alpha,
+        posterior=EnumeratedPosterior(),
+        noise_variance=fit.noise_variance,
+    )
+    model.tau.assign(fit.tau)
+    return model
+
+
+def mixture_moments(
+    members: Sequence[tuple[float, FloatTensor, FloatTensor]],
+) -> tuple[Floats, Floats]:
+    """Mean and variance of a mixture, from the weight, mean and variance of every member."""
+    weights = np.array([weight for weight, _, _ in members])
+    means = np.array([np.asarray(mean) for _, mean, _ in members])
+    variances = np.array([np.asarray(variance) for _, _, variance in members])
+    mean = np.tensordot(weights, means, axes=1)
+    variance = np.tensordot(weights, variances + (means - mean) ** 2, axes=1)
+    return mean, variance

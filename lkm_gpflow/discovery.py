@@ -1,0 +1,307 @@
+"""From a table of series to a discovered model: the package's main entry."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from .averaging import Member, average, mixture_moments, to_model
+from .engine import Floats, Observations
+from .expressions import EXTENDED_BASES, Product
+from .frames import Table
+from .ledger import Entry, Ledger
+from .model import LKM
+from .search import SearchSettings, Strategy, search
+from .training import Fit, FitSettings
+
+Averaging = Literal["tempered", "none"]
+
+
+def discover(
+    frame: pd.DataFrame,
+    *,
+    bases: Sequence[str] = EXTENDED_BASES,
+    depth: int = 2,
+    restarts: int = 3,
+    strategy: Strategy = "partial",
+    alpha: float = 1.0,
+    priors: bool = True,
+    averaging: Averaging = "tempered",
+    seed: int = 0,
+    ledger: str | Path | None = None,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> Discovery:
+    """Discover which patterns several time series share and which are their own.
+
+    Parameters
+    ----------
+    frame
+        Rows are times (dates or numbers), columns are series, NaN is a missing observation.
+    bases
+        Base kernels of the grammar; `PAPER_BASES` are those of the paper.
+    depth
+        How often every component may be expanded into products.
+    restarts
+        Fits of each structure from different random numbers.
+    strategy
+        "partial" set expansion (the paper's algorithm 1) or "full".
+    alpha
+        Concentration of the Indian Buffet Process: larger means more components a series.
+    priors
+        Weak priors on the hyperparameters.
+    averaging
+        "tempered": forecasts average over the best fits; "none": the best alone (the paper).
+    seed
+        The same seed gives the same result, whatever the executor.
+    ledger
+        File that keeps every fit as it happens; a search that was stopped goes on from it.
+    executor
+        Runs the fits, for example `lkm_gpflow.process_pool()` or that of a Dask client; None:
+        this process.
+    progress
+        Whether to show a progress bar.
+
+    Raises
+    ------
+    ValueError
+        If the table or a setting is wrong: what was expected, what was given, and where.
+    """
+    if averaging not in ("tempered", "none"):
+        raise ValueError(f"expected averaging 'tempered' or 'none', got {averaging!r}")
+    settings = SearchSettings(
+        tuple(bases), depth, restarts, strategy, seed, FitSettings(alpha=alpha, priors=priors)
+    )
+    table = Table.of(frame)
+    observations = table.observations
+    path = None if ledger is None else Path(ledger)
+    header = {"settings": asdict(settings), "data": _fingerprint(observations)}
+    kept = Ledger(header, path)
+    search(observations, settings, kept, executor=executor, progress=progress)
+    return Discovery(table, settings, averaging, tuple(kept.rows))
+
+
+def _fingerprint(observations: Observations) -> str:
+    """Return a checksum of the scaled data."""
+    digest = hashlib.sha256()
+    for array in (observations.x, observations.Y, observations.mask):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was discovered: components, who has them, forecasts.
+
+    Parameters
+    ----------
+    table
+        The training data and its scaling.
+    settings
+        Of the search.
+    averaging
+        "tempered" or "none".
+    entries
+        Every fit of the search.
+    """
+
+    table: Table
+    settings: SearchSettings
+    averaging: Averaging
+    entries: tuple[Entry, ...]
+
+    # --- what was found ---
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The best fit, in scaled units; components that explain more come first."""
+        best = min((entry.fit for entry in self.entries), key=lambda fit: fit.bic)
+        model = to_model(best, self.table.observations, self.settings.fit.alpha)
+        mean, _ = model.predict_components(self.table.observations.x[:, None])
+        explained = np.asarray(mean).var(axis=1).sum(axis=1)
+        order = np.argsort(-explained, kind="stable")
+        return replace(
+            best,
+            kernels=tuple(best.kernels[k] for k in order),
+            Z=best.Z[:, order],
+            probabilities=best.probabilities[:, order],
+            tau=best.tau[order],
+        )
+
+    @cached_property
+    def model(self) -> LKM:
+        """The fitted model, on scaled data: times span one, series have unit variance."""
+        return to_model(self.fit, self.table.observations, self.settings.fit.alpha)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the components: their structure, numbered where several share it."""
+        structures = [str(kernel.structure) for kernel in self.fit.kernels]
+        return [
+            f"{name} ({structures[: i + 1].count(name)})" if structures.count(name) > 1 else name
+            for i, name in enumerate(structures)
+        ]
+
+    @property
+    def kernels(self) -> tuple[Product, ...]:
+        """The components in the data's own time: days since the first date, or index numbers.
+
+        Variances are shares of the variance of each series that has the component.
+        """
+        table = self.table
+        return tuple(kernel.change_units(table.span, table.start) for kernel in self.fit.kernels)
+
+    @property
+    def probabilities(self) -> pd.DataFrame:
+        """P(z_nk = 1), series x components."""
+        return pd.DataFrame(
+            self.fit.probabilities, index=self.table.frame.columns, columns=self.names
+        )
+
+    @property
+    def structure(self) -> pd.DataFrame:
+        """The most probable Z, series x components, 0 or 1."""
+        return pd.DataFrame(
+            self.fit.Z.astype(int), index=self.table.frame.columns, columns=self.names
+        )
+
+    @property
+    def bic(self) -> float:
+        """BIC of the best fit."""
+        return self.fit.bic
+
+    @cached_property
+    def ledger(self) -> pd.DataFrame:
+        """One row a fit of the search."""
+        ledger = Ledger({})
+        for entry in self.entries:
+            ledger.entries[entry.step, entry.restart] = entry
+            ledger.decisions[entry.step, entry.restart] = entry.decision
+        return ledger.to_frame()
+
+    # --- forecasts ---
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """The fits that forecasts average over."""
+        if self.averaging == "none":
+            return [Member(self.fit, 1.0)]
+        return average([entry.fit for entry in self.entries], len(self.table.frame))
+
+    def forecast(self, horizon: int | pd.Index, level: float = 0.9) -> pd.DataFrame:
+        """Forecast new observations.
+
+        Parameters
+        ----------
+        horizon
+            How many steps after the last row, or the times themselves.
+        level
+            Probability of the interval from `lower` to `upper`.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
+        the series; sd is that of a new observation, with its noise.
+        """
+        return self.predict(self._times(horizon), level)
+
+    def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
+        """As `forecast`, at any times, also within the history."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"expected a level between 0 and 1, got {level}")
+        x = self.table.scaled_times(times)[:, None]
+        alpha, observations = self.settings.fit.alpha, self.table.observations
+        predictions = [
+            (member.weight, *to_model(member.fit, observations, alpha).predict_y(x))
+            for member in self.members
+        ]
+        mean, variance = mixture_moments(predictions)
+        mean = mean * self.table.scale + self.table.location
+        sd = np.sqrt(variance) * self.table.scale
+        half = norm.ppf(0.5 + 0.5 * level) * sd
+        series = self.table.frame.columns
+        index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
+        columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
+        return pd.DataFrame({k: v.T.ravel() for k, v in columns.items()}, index=index)
+
+    def components(self, series: object, horizon: int = 0) -> pd.DataFrame:
+        """Posterior of every component of one series, over the history and a forecast.
+
+        Parameters
+        ----------
+        series
+            Name of a column.
+        horizon
+            How many steps after the last row to go on.
+
+        Returns
+        -------
+        DataFrame: rows are times; columns are (component, "mean" or "sd"), in the units of the
+        series.  Means add up to the series' posterior mean less its training average; they are
+        those of the best fit.
+        """
+        columns = list(self.table.frame.columns)
+        if series not in columns:
+            raise ValueError(f"expected one of the series {columns}, got {series!r}")
+        n = columns.index(series)
+        times = self.table.frame.index
+        if horizon:
+            times = times.append(self._times(horizon))
+        mean, variance = self._component_moments(times)
+        scale = float(self.table.scale[n])
+        parts = {}
+        for k, name in enumerate(self.names):
+            parts[name, "mean"] = mean[k, :, n] * scale
+            parts[name, "sd"] = np.sqrt(variance[k, :, n]) * scale
+        frame = pd.DataFrame(parts, index=times)
+        frame.columns.names = ["component", "moment"]
+        return frame
+
+    def _component_moments(self, times: pd.Index) -> tuple[Floats, Floats]:
+        mean, variance = self.model.predict_components(self.table.scaled_times(times)[:, None])
+        return np.asarray(mean), np.asarray(variance)
+
+    def _times(self, horizon: int | pd.Index) -> pd.Index:
+        if isinstance(horizon, pd.Index):
+            return horizon
+        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+            raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
+        return self.table.axis.after(self.table.frame.index[-1], int(horizon))
+
+    # --- keeping and showing ---
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
+        from .storage import save
+
+        save(self, path, force=force)
+
+    def __repr__(self) -> str:
+        rows = [
+            f"  {name}: {kernel:.3g} -- {', '.join(self._owners(k)) or 'no series'}"
+            for k, (name, kernel) in enumerate(zip(self.names, self.kernels, strict=True))
+        ]
+        return "\n".join([self._headline, *rows])
+
+    def _repr_html_(self) -> str:
+        table = self.probabilities.map("{:.2f}".format).to_html()
+        return f"<p>{self._headline}; probability that a series has a component:</p>{table}"
+
+    @property
+    def _headline(self) -> str:
+        D, N = self.table.frame.shape
+        return (
+            f"Discovery: {N} series of {D} times, {len(self.names)} components, BIC {self.bic:.1f}"
+        )
+
+    def _owners(self, k: int) -> list[str]:
+        return [name for n, name in enumerate(self.table.names) if self.fit.Z[n, k] == 1.0]
