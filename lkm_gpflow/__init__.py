@@ -12,6 +12,7 @@ from .executors import process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
 from .model import LKM
 from .posteriors import EnumeratedPosterior, RelaxedPosterior
+from .relaxation import Annealing, anneal
 from .storage import load
 
 __version__ = version("lkm_gpflow")
@@ -20,10 +21,12 @@ __all__ = [
     "EXTENDED_BASES",
     "LKM",
     "PAPER_BASES",
+    "Annealing",
     "Discovery",
     "EnumeratedPosterior",
     "Product",
     "RelaxedPosterior",
+    "anneal",
     "datasets",
     "discover",
     "expressions",

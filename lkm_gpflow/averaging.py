@@ -61,9 +61,8 @@ def _is_same(fit: Fit, other: Fit) -> bool:
 
 def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
     """Return the latent kernel model of a fit, on scaled data, with the enumerated posterior."""
-    Y = np.where(observations.mask > 0.0, observations.Y, np.nan).T
     model = LKM(
-        (observations.x[:, None], Y),
+        observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
         alpha=alpha,
         posterior=EnumeratedPosterior(),

@@ -21,7 +21,7 @@ from .frames import Table
 from .ledger import Entry, Ledger
 from .model import LKM
 from .search import SearchSettings, Strategy, search
-from .training import Fit, FitSettings
+from .training import Fit, FitSettings, LearnerName
 
 Averaging = Literal["tempered", "none"]
 
@@ -35,6 +35,7 @@ def discover(
     strategy: Strategy = "partial",
     alpha: float = 1.0,
     priors: bool = True,
+    learner: LearnerName = "scan",
     averaging: Averaging = "tempered",
     seed: int = 0,
     ledger: str | Path | None = None,
@@ -59,6 +60,9 @@ def discover(
         Concentration of the Indian Buffet Process: larger means more components a series.
     priors
         Weak priors on the hyperparameters.
+    learner
+        "scan" (components enter one by one, see `training`) or "relaxed" (the paper's relaxed
+        posterior finds Z first; slower).
     averaging
         "tempered": forecasts average over the best fits; "none": the best alone (the paper).
     seed
@@ -76,10 +80,17 @@ def discover(
     ValueError
         If the table or a setting is wrong: what was expected, what was given, and where.
     """
+    if learner not in ("scan", "relaxed"):
+        raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
     if averaging not in ("tempered", "none"):
         raise ValueError(f"expected averaging 'tempered' or 'none', got {averaging!r}")
     settings = SearchSettings(
-        tuple(bases), depth, restarts, strategy, seed, FitSettings(alpha=alpha, priors=priors)
+        tuple(bases),
+        depth,
+        restarts,
+        strategy,
+        seed,
+        FitSettings(alpha=alpha, priors=priors, learner=learner),
     )
     table = Table.of(frame)
     observations = table.observations

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .config import FloatTensor
 from .expressions import Kind, Product, with_values
-from .kernels import KERNELS
+from .kernels import KERNELS, UnitKernel
 from .linalg import gaussian_log_density
 
 Floats = NDArray[np.float64]
@@ -57,6 +57,11 @@ class Observations:
     def num_observed(self) -> int:
         """How many values were observed."""
         return int(self.mask.sum())
+
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """The same in GPflow's order: X [D, 1] and Y [D, N], with NaN where missing."""
+        return self.x[:, None], np.where(self.mask > 0.0, self.Y, np.nan).T
 
     @cached_property
     def is_complete(self) -> bool:
@@ -258,17 +263,22 @@ def _matrix(dtype: tf.DType = _F) -> tf.TensorSpec:
 _CUBE = tf.TensorSpec([None, None, None], _F)
 
 
-@lru_cache(maxsize=8)
 def _traced(kinds: tuple[str, ...]) -> _Traced:
     """Return the traced functions for these registered base kernels."""
-    return _Traced(kinds)
+    # By class, not by name: a notebook's cell that defines a kernel may run again, changed.
+    return _traced_for(tuple(KERNELS[name] for name in kinds))
+
+
+@lru_cache(maxsize=8)
+def _traced_for(kernels: tuple[type[UnitKernel], ...]) -> _Traced:
+    return _Traced(kernels)
 
 
 class _Traced:
     """The functions that need to know the base kernels; one object for each registry."""
 
-    def __init__(self, kinds: tuple[str, ...]) -> None:
-        self._kernels = [KERNELS[name] for name in kinds]
+    def __init__(self, kernels: tuple[type[UnitKernel], ...]) -> None:
+        self._kernels = kernels
         layout = [
             _vector(), _vector(tf.bool),
             tuple(

@@ -247,6 +247,8 @@ def _parse_factor(part: str, text: str) -> Factor:
         name, _, number = (piece.strip() for piece in assignment.partition("="))
         if not re.fullmatch(_FLOAT, number):
             raise ValueError(f"expected a number for {name!r} in {text!r}, got {number!r}")
+        if name in values:
+            raise ValueError(f"expected different hyperparameters in {part!r}, got {name!r} twice")
         values[name] = float(number)
     return Factor.of(match[1], **values)
 
@@ -285,7 +287,7 @@ def _fresh(name: str) -> Factor:
 def _allowed(factors: Sequence[Factor]) -> bool:
     """A random walk may be multiplied by stationary kernels only."""
     moving = [factor for factor in factors if not factor.base.stationary]
-    return len(moving) < 2 or all(factor.base is not RW for factor in moving)
+    return len(moving) < 2 or all(factor.base != RW for factor in moving)
 
 
 def _canonical(factors: Iterable[Factor]) -> tuple[Factor, ...]:
@@ -293,13 +295,13 @@ def _canonical(factors: Iterable[Factor]) -> tuple[Factor, ...]:
     if not _allowed(kept):
         names = " x ".join(factor.base.name for factor in kept)
         raise ValueError(f"RW can only be multiplied by stationary kernels, got {names}")
-    if any(factor.base is WN for factor in kept):
+    if any(factor.base == WN for factor in kept):
         kept = [_fresh("WN")] + [f for f in kept if not f.base.stationary]
-    squared = [factor for factor in kept if factor.base is SE]
+    squared = [factor for factor in kept if factor.base == SE]
     if len(squared) > 1:
-        kept = [factor for factor in kept if factor.base is not SE] + [_merge_se(squared)]
+        kept = [factor for factor in kept if factor.base != SE] + [_merge_se(squared)]
     if len(kept) > 1:
-        kept = [factor for factor in kept if factor.base is not C] or [_fresh("C")]
+        kept = [factor for factor in kept if factor.base != C] or [_fresh("C")]
     return tuple(sorted(kept, key=lambda factor: factor.sort_key))
 
 

@@ -53,13 +53,20 @@ class TimeAxis:
         return "" if self.origin is None else "days"
 
     def to_numbers(self, index: pd.Index) -> Floats:
-        """Times as numbers; a ValueError if the index is of the other sort."""
+        """Times as numbers; a ValueError if the index is of another sort than that of the data."""
+        index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
         if self.origin is None:
-            if isinstance(index, pd.DatetimeIndex):
-                raise ValueError("expected numeric times as in the training data, got dates")
+            if not pd.api.types.is_numeric_dtype(index.dtype):
+                given = "dates" if isinstance(index, pd.DatetimeIndex) else f"{index.dtype} times"
+                raise ValueError(f"expected numeric times as in the training data, got {given}")
             return index.to_numpy(np.float64)
         if not isinstance(index, pd.DatetimeIndex):
             raise ValueError(f"expected dates as in the training data, got {index.dtype} times")
+        if (index.tz is None) != (self.origin.tz is None):
+            raise ValueError(
+                f"expected dates of the training data's time zone ({self.origin.tz}), "
+                f"got {index.tz}"
+            )
         return _days(index, self.origin)
 
     def after(self, last: object, horizon: int) -> pd.Index:
@@ -174,6 +181,9 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
 def _checked_index(index: pd.Index) -> pd.Index:
     if isinstance(index, pd.PeriodIndex):
         index = index.to_timestamp()
+    if isinstance(index, pd.DatetimeIndex):
+        # Tables from different sources then have indices of one type.
+        index = index.as_unit("ns")
     if not isinstance(index, pd.DatetimeIndex):
         if isinstance(index, pd.MultiIndex) or not pd.api.types.is_numeric_dtype(index.dtype):
             raise ValueError(f"expected an index of dates or numbers, got {index.dtype}")
@@ -192,7 +202,10 @@ def _checked_index(index: pd.Index) -> pd.Index:
 
 
 def _numbers(column: pd.Series, name: object, index: pd.Index) -> Floats:
-    values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if column.dtype.kind in "mMc":  # pandas would take dates for nanoseconds
+        values = np.full(len(column), np.nan)
+    else:
+        values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     text = np.isnan(values) & column.notna().to_numpy()
     infinite = np.isinf(values)
     for bad, wanted in ((text, "a number"), (infinite, "a finite number")):

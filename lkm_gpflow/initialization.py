@@ -43,7 +43,7 @@ def hyperparameter_range(kind: Kind, step: float) -> Range:
     """Return the range of a hyperparameter; `step` is the typical distance of two times."""
     return {
         Kind.DURATION: _log_range(0.5 * step, 20.0, 0.2, 1.5),
-        Kind.PERIOD: _log_range(2.0 * step, 0.6, 0.2, 1.5),
+        Kind.PERIOD: _log_range(min(2.0 * step, 0.5), 0.6, 0.2, 1.5),
         Kind.RATIO: _log_range(0.05, 20.0, 1.0, 1.0),
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
         Kind.ORIGIN: Range(-np.inf, np.inf, 0.0, np.inf),
@@ -138,7 +138,7 @@ class Proposer:
         if kind is Kind.PERIOD:
             if len(self.periods) and rng.uniform() < 0.7:
                 peak = self.periods[min(rng.geometric(0.4) - 1, len(self.periods) - 1)]
-                return float(peak * np.exp(0.02 * rng.normal()))
+                return float(np.clip(peak * np.exp(0.02 * rng.normal()), 2.0 * step, 0.6))
             return _log_uniform(4.0 * step, 0.6, rng)
         if kind is Kind.RATIO:
             return _log_uniform(0.3, 3.0, rng)
@@ -156,12 +156,14 @@ def likely_periods(observations: Observations, count: int = 6) -> Floats:
     """Periods at the highest peaks of the Lomb-Scargle periodogram, averaged over series.
 
     Every series is freed of its straight line first.  Periods lie between two steps and half
-    the span (a pattern that is not seen twice is not a period); the likeliest comes first.
+    the span (a pattern that is not seen twice is not a period); the likeliest comes first.  Five
+    points or fewer have none.
     """
     x = observations.x
-    longest = 1.0 / typical_step(x)
     # Five frequencies for each that the span resolves.
-    frequencies = np.arange(2.0, max(0.5 * longest, 3.0), 0.2)
+    frequencies = np.arange(2.0, 0.5 / typical_step(x), 0.2)
+    if not frequencies.size:
+        return np.empty(0)
     power = np.zeros_like(frequencies)
     for y, mask in zip(observations.Y, observations.mask, strict=True):
         seen = mask > 0.0

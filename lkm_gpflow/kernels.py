@@ -173,10 +173,8 @@ class ZeroMeanPeriodic(UnitKernel):
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
         """See `UnitKernel.covariance`."""
         period, lengthscale = parameters
-        # The fraction of a period before the cosine: its argument then stays accurate for long r.
-        turns = (x - x2) / period
-        half_turn = math.pi * (turns - tf.round(turns))
-        sine_squared = tf.square(tf.sin(half_turn))
+        rest = _remainder(x - x2, period)
+        sine_squared = tf.square(tf.sin(math.pi * rest / period))
         precision = 1.0 / tf.square(lengthscale)
         is_small = precision < 0.5
         # Both branches see arguments of their own range, or gradients of the other become NaN.
@@ -189,6 +187,17 @@ class ZeroMeanPeriodic(UnitKernel):
         large_mean = tf.math.special.bessel_i0e(large)
         large_value = (tf.exp(-2.0 * large * sine_squared) - large_mean) / (1.0 - large_mean)
         return tf.where(is_small, small_value, large_value)
+
+
+def _remainder(r: FloatTensor, period: FloatTensor) -> FloatTensor:
+    """``r - round(r / period) * period`` without loss: small l magnify an error by 1 / l.
+
+    Half of the period's digits at a time (Dekker's split), so that both products are exact.
+    """
+    whole = tf.stop_gradient(tf.round(r / period))
+    shifted = (2.0**27 + 1.0) * period
+    upper = shifted - (shifted - period)
+    return (r - whole * upper) - whole * (period - upper)
 
 
 def _bessel_i0_minus_1(x: FloatTensor) -> FloatTensor:

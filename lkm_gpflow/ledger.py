@@ -138,8 +138,12 @@ class Ledger:
     def _read(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         whole, _, torn = text.rpartition("\n")
-        records = [json.loads(line) for line in whole.splitlines()]
-        if not records or records[0].get("format") != FORMAT:
+        try:
+            records = [json.loads(line) for line in whole.splitlines()]
+            is_ledger = records[0]["format"] == FORMAT
+        except (ValueError, IndexError, KeyError, TypeError):
+            is_ledger = False
+        if not is_ledger:
             raise ValueError(f"{path}: expected a ledger of the format {FORMAT!r}")
         there, wanted = records[0]["header"], json.loads(json.dumps(self.header))
         differing = [key for key in wanted if there.get(key) != wanted[key]]

@@ -210,7 +210,7 @@ class _Search:
             jobs: dict[int, Future[Fit]] = {}
             for restart in missing:
                 positional, options = arguments(restart)
-                jobs[restart] = self._executor.submit(fit, *positional, **options)  # type: ignore[arg-type]
+                jobs[restart] = self._executor.submit(fit, *positional, **options)
             try:
                 for restart, job in jobs.items():
                     self._ledger.add(entry(restart, job.result()))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import tensorflow as tf
@@ -37,6 +38,12 @@ from .engine import (
 from .expressions import Product, parse
 from .ibp import FiniteIBP
 from .initialization import Proposer, Ranges, shuffled, typical_step
+from .kernels import to_kernel
+from .model import LKM
+from .posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
+from .relaxation import anneal
+
+LearnerName = Literal["scan", "relaxed"]
 
 _ENUMERATE_IN_MOVES = 4
 _ENUMERATE_AT_THE_END = 10
@@ -68,6 +75,9 @@ class FitSettings:
         How often step 1 is done from nothing; the best is gone on with.
     num_reseeds
         Rounds over all components in step 3.
+    learner
+        What finds Z first: "scan" is step 1; "relaxed" replaces it by the paper's relaxed
+        posterior, learnt by `relaxation.anneal` from random starting values.
     prune
         Whether components that do not pay in BIC are dropped.
     """
@@ -75,8 +85,9 @@ class FitSettings:
     alpha: float = 1.0
     priors: bool = True
     num_candidates: int = 32
-    num_starts: int = 3
+    num_starts: int = 2
     num_reseeds: int = 2
+    learner: LearnerName = "scan"
     prune: bool = True
 
 
@@ -167,16 +178,22 @@ def fit(
     """
     began = time.perf_counter()
     learner = Learner(observations, settings or FitSettings(), np.random.default_rng(seed))
+    begin = learner.grow if learner.settings.learner == "scan" else learner.relax
     if start is None:
         empty = State.empty(observations.num_series)
-        grown = [learner.grow(empty, structure) for _ in range(learner.settings.num_starts)]
+        grown = [begin(empty, structure) for _ in range(learner.settings.num_starts)]
         state = max(grown, key=lambda state: state.score)
+        num_known = 0
     else:
-        state = learner.grow(start, structure)
+        state = begin(start, structure)
+        num_known = len(start.kernels) + sum(member.is_complete for member in structure)
     state = learner.refine(state)
-    state = learner.reseed(state, structure)
+    if len(state.kernels) > num_known:
+        # Otherwise nothing new has entered: what is there was reseeded when it was learnt.
+        state = learner.reseed(state, structure)
     if learner.settings.prune:
         state = learner.prune(state)
+    state = learner.limit(state)
     return learner.finish(state, began)
 
 
@@ -202,6 +219,31 @@ class Learner:
             grown = self._enter(state, member)
             if grown is not None:
                 state = self._improve(self._polish(grown, max_iterations=12))
+        return state
+
+    def relax(self, state: State, members: Sequence[Product]) -> State:
+        """Learn the members beside what is there with the relaxed posterior; threshold it."""
+        drawn = [self._proposer.propose(member, 1, self.rng)[0] for member in members]
+        model = LKM(
+            self.observations.table,
+            kernels=[to_kernel(kernel) for kernel in (*state.kernels, *drawn)],
+            alpha=self.settings.alpha,
+            posterior=RelaxedPosterior(num_samples=3, temperature=1.0),
+            noise_variance=np.maximum(state.noise_variance, 0.05),
+        )
+        anneal(model, seed=int(self.rng.integers(2**31)))
+        relaxed = State(
+            kernels=tuple(kernel.to_expression() for kernel in model.kernels),
+            Z=np.asarray(model.assignment()),
+            noise_variance=model.noise_variance.numpy(),
+        )
+        return self._improve(relaxed.used())
+
+    def limit(self, state: State) -> State:
+        """Drop the components that are missed least, down to what can be enumerated."""
+        while len(state.kernels) > MAX_ENUMERATED_COMPONENTS:
+            without = [self._improve(state.without(k)) for k in range(len(state.kernels))]
+            state = self.refine(max(without, key=lambda smaller: smaller.score), rounds=2)
         return state
 
     def refine(self, state: State, rounds: int = 8, max_iterations: int = 40) -> State:

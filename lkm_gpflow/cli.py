@@ -1,0 +1,290 @@
+"""The command line: ``lkm-gpflow discover`` and ``lkm-gpflow data``."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import cast
+
+import click
+import pandas as pd
+
+from . import datasets
+from .datasets import registry
+from .discovery import Averaging, discover
+from .executors import process_pool
+from .expressions import EXTENDED_BASES, PAPER_BASES
+from .frames import Table
+from .output import OutputFolder
+from .search import SearchSettings, Strategy
+from .tables_io import read_table
+
+_HORIZON_SHARE = 0.1
+"""By default this share of the rows is forecast."""
+
+
+class _Refused(click.ClickException):
+    """What was asked for cannot be done as it was asked for."""
+
+    exit_code = 2
+
+
+class _Stopped(BaseException):
+    """A signal asks this process to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Bases(click.ParamType[tuple[str, ...]]):
+    name = "bases"
+
+    def convert(
+        self,
+        value: str | tuple[str, ...],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        sets = {"paper": PAPER_BASES, "extended": EXTENDED_BASES}
+        names = tuple(name.strip().upper() for name in value.split(",") if name.strip())
+        return sets.get(value.strip().lower(), names)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="lkm_gpflow")
+def main() -> None:
+    """Discover which patterns several time series share, and forecast them."""
+
+
+@main.command("discover", context_settings={"show_default": True})
+@click.argument("source")
+@click.option(
+    "--horizon",
+    type=click.IntRange(min=1),
+    help="Steps to forecast after the last row.  [default: a tenth of the rows]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the results.  [default: NAME-lkm in the working folder]",
+)
+@click.option(
+    "--depth", type=click.IntRange(min=0), default=2, help="How often components are expanded."
+)
+@click.option(
+    "--restarts",
+    type=click.IntRange(min=1),
+    default=3,
+    help="Fits of each structure, each from new random numbers.",
+)
+@click.option(
+    "--bases",
+    type=_Bases(),
+    default="extended",
+    help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW), or a list such as SE,PER.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["partial", "full"]),
+    default="partial",
+    help="Expand one component at a time, or all at once.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Everything random follows from it."
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Fits at a time, each in its own process.  [default: the processors, up to --restarts]",
+)
+@click.option(
+    "--averaging",
+    type=click.Choice(["tempered", "none"]),
+    default="tempered",
+    help="Forecast with the best fits of the search, or with the best one alone.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    help="Probability of the intervals.",
+)
+@click.option("--force", is_flag=True, help="Start over and overwrite what the folder holds.")
+@click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
+def discover_command(
+    source: str,
+    horizon: int | None,
+    out: Path | None,
+    depth: int,
+    restarts: int,
+    bases: tuple[str, ...],
+    strategy: str,
+    seed: int,
+    jobs: int | None,
+    averaging: str,
+    level: float,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Discover the components of the series in SOURCE and forecast them.
+
+    SOURCE is a data set (see `lkm-gpflow data`) or a CSV file: UTF-8, the first row has the names,
+    the first column dates (2024-01-31) or numbers, every other column is a series, empty cells are
+    missing.  A file that is called as a data set needs its suffix, or ./ before its name.
+
+    The folder gets forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the
+    model (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped goes
+    on from its ledger: give the same command again.
+    """
+    with _said_plainly(), _signals_stop():
+        name, frame, units = _read_source(source)
+        # All that can be wrong is found before anything is made or deleted.
+        frame = Table.of(frame).frame
+        SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
+        folder = OutputFolder(out or Path(f"{name}-lkm"))
+        folder.claim(force=force)
+        say = (lambda line: None) if quiet else click.echo
+        say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
+        if fits := folder.num_fits():
+            say(f"going on from {fits} fits in {folder.ledger}")
+        goes_on = folder.ledger.exists()
+        try:
+            with _workers(min(jobs or os.cpu_count() or 1, restarts)) as executor:
+                found = discover(
+                    frame,
+                    bases=bases,
+                    depth=depth,
+                    restarts=restarts,
+                    strategy=cast(Strategy, strategy),
+                    averaging=cast(Averaging, averaging),
+                    seed=seed,
+                    ledger=folder.ledger,
+                    executor=executor,
+                    progress=not quiet and sys.stderr.isatty(),
+                )
+            steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
+            files = folder.write(found, steps, level, units)
+        except ValueError as error:
+            if not goes_on:
+                raise
+            raise ValueError(
+                f"cannot go on from {folder.ledger} ({error}): "
+                "name another folder with --out, or start over with --force"
+            ) from error
+        except _Stopped as stopped:
+            again = "the same command without --force" if force else "the same command"
+            click.echo(
+                f"stopped: {folder.num_fits()} fits are kept in {folder.ledger}; "
+                f"{again} goes on from them",
+                err=True,
+            )
+            sys.exit(128 + stopped.number)
+        say(repr(found))
+        say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
+
+
+@main.command("data")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def data_command(names: Sequence[str]) -> None:
+    """List the data sets, or fetch those that are named and say where they are."""
+    with _said_plainly():
+        for name in names:
+            paths = datasets.fetch(name)
+            click.echo("\n".join(map(str, paths)) if paths else f"{name} needs no files")
+        if not names:
+            click.echo(f"files are kept in {registry.folder()}")
+            for name in datasets.names():
+                click.echo(f"  {name:<12}{_state_of_files(name)}")
+
+
+def _state_of_files(name: str) -> str:
+    files = registry.RAW_FILES.get(name, ())
+    if not files:
+        return "generated from a seed"
+    absent = [file.name for file in files if not (registry.folder() / file.name).exists()]
+    return f"to be fetched: {', '.join(absent)}" if absent else "there"
+
+
+def _read_source(source: str) -> tuple[str, pd.DataFrame, dict[str, str]]:
+    """Return the name of the table, the table, and the units of its series."""
+    if source in datasets.names():
+        dataset = datasets.load(source)
+        return source, dataset.frame, dict(dataset.units)
+    path = Path(source)
+    if path.is_dir():
+        raise ValueError(f"expected a CSV file or a data set, got the folder {source}")
+    if not path.exists():
+        known = ", ".join(datasets.names())
+        raise ValueError(f"there is no file {source!r}, and no data set of that name: {known}")
+    return path.stem, read_table(path), {}
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[Executor | None]:
+    """Run fits in this many processes; None stands for this process."""
+    if jobs == 1:
+        yield None
+        return
+    pool = process_pool(jobs)
+    try:
+        yield pool
+    except BaseException:
+        # Or the shutdown would wait for the fits that are under way.
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _signals_stop() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM raise `_Stopped`."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise _Stopped(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop) for number in numbers]
+    try:
+        yield
+    except _Stopped as stopped:
+        sys.exit(128 + stopped.number)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _said_plainly() -> Iterator[None]:
+    """Turn errors that a user can mend into messages, and warnings into lines."""
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if issubclass(category, UserWarning):
+            click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            yield
+        except ValueError as error:
+            raise _Refused(str(error)) from error
+        except (registry.DownloadError, registry.ChecksumError) as error:
+            raise click.ClickException(str(error)) from error
+        except OSError as error:
+            raise _Refused(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

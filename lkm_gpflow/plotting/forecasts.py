@@ -1,0 +1,216 @@
+"""A series as the model sees it: its forecast, and what every component contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import norm
+
+from ..discovery import Discovery
+from ..expressions import Product
+from .style import (
+    COMPONENT_COLOURS,
+    FAINT_COLOUR,
+    FORECAST_COLOUR,
+    HISTORY_COLOUR,
+    AxesArray,
+    component_colour,
+    mark_start,
+    new_axes,
+    panel_axes,
+    plain,
+    readable_dates,
+)
+
+
+def plot_forecast(
+    discovery: Discovery,
+    series: object,
+    horizon: int | pd.Index,
+    ax: Axes | None = None,
+    *,
+    level: float = 0.9,
+    unit: str | None = None,
+    truth: pd.DataFrame | None = None,
+) -> Axes:
+    """Draw the history of one series, what the model makes of it, and its forecast.
+
+    Parameters
+    ----------
+    discovery
+        See `lkm_gpflow.discover`.
+    series
+        Name of a column.
+    horizon
+        How many steps after the last row, or the times themselves.
+    ax
+        Where to draw; by default a new figure.
+    level
+        Probability of the band, which is that of a new observation.
+    unit
+        Of the values, for the label of the axis.
+    truth
+        A table with what happened after the history, drawn as open circles.
+
+    Raises
+    ------
+    ValueError
+        If there is no such series, or as `Discovery.forecast`.
+    """
+    if series not in discovery.table.frame.columns:
+        expected = list(discovery.table.frame.columns)
+        raise ValueError(f"expected one of the series {expected}, got {series!r}")
+    ax = new_axes((8.0, 3.2)) if ax is None else ax
+    prediction = _predict(discovery, horizon, level)
+    _draw_forecast(ax, discovery, series, prediction, level, unit, truth)
+    _legend_below(ax)
+    return ax
+
+
+def plot_forecasts(
+    discovery: Discovery,
+    horizon: int | pd.Index,
+    axes: AxesArray | None = None,
+    *,
+    level: float = 0.9,
+    units: Mapping[str, str] | None = None,
+    truth: pd.DataFrame | None = None,
+) -> AxesArray:
+    """Draw all series as `plot_forecast` does, a panel each; returns the Axes, one a series."""
+    frame = discovery.table.frame
+    panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
+    prediction = _predict(discovery, horizon, level)
+    for ax, series in zip(panels, frame.columns, strict=True):
+        unit = (units or {}).get(series)
+        _draw_forecast(ax, discovery, series, prediction, level, unit, truth)
+    if axes is None:
+        handles, labels = panels[0].get_legend_handles_labels()
+        panels[0].figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return panels
+
+
+def plot_components(
+    discovery: Discovery,
+    series: object,
+    horizon: int = 0,
+    axes: AxesArray | None = None,
+    *,
+    level: float = 0.9,
+    unit: str | None = None,
+) -> AxesArray:
+    """Draw what every component contributes to one series, a panel each.
+
+    A panel is blank where the series does not have the component.  All panels share the vertical
+    axis, so that heights compare; the contributions add up to the series less its average.
+    """
+    parts = discovery.components(series, horizon)
+    has = discovery.fit.Z[discovery.table.frame.columns.get_loc(series)]
+    panels = panel_axes(axes, len(has), columns=3, size=(3.6, 2.3), sharey=True)
+    half = norm.ppf(0.5 + 0.5 * level)
+    kernels = discovery.kernels
+    for k, (ax, name) in enumerate(zip(panels, discovery.names, strict=True)):
+        formula = _formula(kernels[k])
+        above = 6 + 10 * len(formula.splitlines())
+        ax.set_title(
+            plain(name), color=component_colour(k), fontsize=10, fontweight="bold", pad=above
+        )
+        ax.annotate(
+            formula,
+            (0.5, 1.0),
+            (0, 3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=7,
+            color="#666666",
+        )
+        if has[k] == 0.0:
+            ax.annotate(
+                "not in this series",
+                (0.5, 0.5),
+                xycoords="axes fraction",
+                ha="center",
+                va="center",
+                color=FAINT_COLOUR,
+            )
+            ax.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
+            continue
+        mean, sd = parts[name, "mean"], parts[name, "sd"]
+        ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
+        ax.fill_between(
+            parts.index,
+            mean - half * sd,
+            mean + half * sd,
+            color=component_colour(k),
+            alpha=0.25,
+            linewidth=0,
+        )
+        ax.plot(parts.index, mean, color=component_colour(k))
+        if horizon:
+            mark_start(ax, discovery)
+        readable_dates(ax, parts.index)
+    panels[0].set_ylabel(_value_label(series, unit), fontsize=9)
+    return panels
+
+
+def _predict(discovery: Discovery, horizon: int | pd.Index, level: float) -> pd.DataFrame:
+    """Return what the model says of history and future, index (series, time)."""
+    future = discovery.forecast(horizon, level)
+    past = discovery.predict(discovery.table.frame.index, level)
+    return pd.concat([past, future])
+
+
+def _draw_forecast(
+    ax: Axes,
+    discovery: Discovery,
+    series: object,
+    prediction: pd.DataFrame,
+    level: float,
+    unit: str | None,
+    truth: pd.DataFrame | None,
+) -> None:
+    history = discovery.table.frame[series]
+    shown = prediction.xs(series, level=0)
+    ax.fill_between(
+        shown.index,
+        shown["lower"],
+        shown["upper"],
+        color=FORECAST_COLOUR,
+        alpha=0.22,
+        linewidth=0,
+        label=f"{level:.0%} of new observations",
+    )
+    ax.plot(shown.index, shown["mean"], color=FORECAST_COLOUR, linewidth=1.2, label="model's mean")
+    ax.plot(history.index, history, ".", color=HISTORY_COLOUR, markersize=3, label="observed")
+    if truth is not None:
+        ax.plot(
+            truth.index,
+            truth[series],
+            "o",
+            markersize=4,
+            markerfacecolor="none",
+            markeredgecolor=COMPONENT_COLOURS[4],
+            label="what happened then",
+        )
+    mark_start(ax, discovery)
+    ax.set_title(plain(series), fontsize=10)
+    if unit:
+        ax.set_ylabel(plain(unit), fontsize=8)
+    ax.margins(x=0.01)
+    readable_dates(ax, shown.index)
+
+
+def _legend_below(ax: Axes) -> None:
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False, fontsize=8)
+
+
+def _value_label(series: object, unit: str | None) -> str:
+    return plain(series) + (f"\n({plain(unit)})" if unit else "")
+
+
+def _formula(kernel: Product) -> str:
+    """Write a kernel with its numbers, a factor a line."""
+    return f"{kernel:.3g}".replace(") x ", ")\nx ")

@@ -1,0 +1,81 @@
+"""A search as a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ..discovery import Discovery
+from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, new_axes, plain
+
+
+def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw a search as a tree: a line a structure, below and to the right of its parent.
+
+    Filled circles were accepted, crosses rolled back; the number is the best BIC of all restarts
+    and, in brackets, its change from the parent's.
+
+    Parameters
+    ----------
+    ledger
+        A discovery, or its `ledger`.
+    ax
+        Where to draw; by default a new figure.
+    """
+    frame = ledger.ledger if isinstance(ledger, Discovery) else ledger
+    best = frame.loc[frame.groupby("step")["bic"].idxmin()].set_index("step").sort_index()
+    rows = {step: row for row, step in enumerate(best.index)}
+    levels: dict[Any, int] = {-1: -1}
+    for step, parent in best["parent"].items():
+        levels[step] = levels[parent] + 1
+    ax = new_axes((9.0, 0.8 + 0.42 * len(best))) if ax is None else ax
+    for step, tried in best.iterrows():
+        x, y = levels[step], rows[step]
+        accepted = tried["decision"] == "accepted"
+        change = ""
+        if tried["parent"] in rows:
+            up = rows[tried["parent"]]
+            ax.plot([x - 1, x - 1, x], [up, y, y], color=FAINT_COLOUR, linewidth=1, zorder=1)
+            difference = round(tried["bic"] - best.loc[tried["parent"], "bic"], 1)
+            change = f" ({difference + 0.0:+.1f})"
+        colour = FORECAST_COLOUR if accepted else FAINT_COLOUR
+        ax.scatter(x, y, color=colour, marker="o" if accepted else "x", s=45, zorder=2)
+        action = "start" if tried["parent"] == -1 else f"expand {tried['expanded']}"
+        text = f"{action}: BIC {tried['bic']:.1f}{change}"
+        if accepted:
+            text += f"\n{tried['found']}"
+        ax.annotate(
+            plain(text, longest=None),
+            (x, y),
+            (9, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=HISTORY_COLOUR if accepted else "#666666",
+        )
+    for depth, steps in best.groupby("depth").groups.items():
+        first = rows[steps[0]]
+        if first:
+            ax.axhline(first - 0.5, color=FAINT_COLOUR, linewidth=0.6, linestyle=":")
+        ax.annotate(
+            f"depth {depth}",
+            (1.0, first - 0.45),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="top",
+            fontsize=8,
+            color="#666666",
+        )
+    for label, marker, colour in (
+        ("accepted", "o", FORECAST_COLOUR),
+        ("rolled back", "x", FAINT_COLOUR),
+    ):
+        ax.scatter([], [], marker=marker, color=colour, s=45, label=label)
+    # Room on the right for the text of the deepest node.
+    ax.set_xlim(-0.3, max(levels.values()) + 4.0)
+    ax.set_ylim(len(best) - 0.4, -0.6)
+    ax.set_axis_off()
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False)
+    return ax

@@ -1,0 +1,95 @@
+"""Who has which component: the probabilities found, and how they settled in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from ..discovery import Discovery
+from .style import HISTORY_COLOUR, AxesArray, component_colour, new_axes, panel_axes, plain
+
+
+def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
+    """Draw P(z_nk = 1) as a heat map: a row a series, a column a component."""
+    probabilities = discovery.probabilities
+    N, K = probabilities.shape
+    ax = new_axes((2.6 + 1.1 * K, 1.2 + 0.34 * N)) if ax is None else ax
+    ax.imshow(probabilities.to_numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    size = 9 if N <= 25 else 6
+    for (n, k), value in np.ndenumerate(probabilities.to_numpy()):
+        colour = "white" if value > 0.6 else HISTORY_COLOUR
+        ax.text(k, n, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=size)
+    rotation = 30 if max(map(len, probabilities.columns)) > 9 else 0
+    ax.set_xticks(
+        range(K),
+        labels=[plain(name) for name in probabilities.columns],
+        rotation=rotation,
+        ha="left" if rotation else "center",
+        rotation_mode="anchor",
+    )
+    ax.set_yticks(range(N), labels=[plain(name) for name in probabilities.index], fontsize=size)
+    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    for k, label in enumerate(ax.get_xticklabels()):
+        label.set_color(component_colour(k))
+        label.set_fontweight("bold")
+    ax.set_xticks(np.arange(K + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(N + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=2)
+    ax.tick_params(which="minor", length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("probability that the series has the component")
+    return ax
+
+
+def plot_probabilities_over_time(
+    history: ArrayLike,
+    axes: AxesArray | None = None,
+    *,
+    series: Sequence[object] | None = None,
+    components: Sequence[str] | None = None,
+    steps: ArrayLike | None = None,
+) -> AxesArray:
+    """Draw how nu settles during training, a panel a series and a line a component.
+
+    Parameters
+    ----------
+    history
+        Values of nu, [T, N, K]: one [N, K] for each time it was looked at.
+    axes
+        N Axes; by default a new figure.
+    series, components
+        Their names, [N] and [K].
+    steps
+        The numbers of the steps, [T]; by default 0, 1, ...
+
+    Raises
+    ------
+    ValueError
+        If `history` has not three axes.
+    """
+    nu = np.asarray(history, np.float64)
+    if nu.ndim != 3:
+        raise ValueError(f"expected a history of shape [T, N, K], got shape {nu.shape}")
+    T, N, K = nu.shape
+    names = list(series) if series is not None else [f"series {n + 1}" for n in range(N)]
+    labels = (
+        list(components) if components is not None else [f"component {k + 1}" for k in range(K)]
+    )
+    at = np.arange(T) if steps is None else np.asarray(steps)
+    panels = panel_axes(axes, N, columns=4, size=(2.6, 2.0), sharey=True)
+    for n, (ax, name) in enumerate(zip(panels, names, strict=True)):
+        for k in range(K):
+            ax.plot(at, nu[:, n, k], color=component_colour(k), label=plain(labels[k]))
+        ax.set_title(plain(name), fontsize=10)
+        ax.set_ylim(-0.05, 1.05)
+    panels[0].set_ylabel("probability")
+    panels[-1].set_xlabel("step")
+    if axes is None:
+        handles, shown = panels[0].get_legend_handles_labels()
+        panels[0].figure.legend(
+            handles, shown, loc="outside lower center", ncols=min(K, 4), frameon=False
+        )
+    return panels

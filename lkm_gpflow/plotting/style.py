@@ -1,0 +1,101 @@
+"""What all pictures share: colours, new figures, readable dates, names that stay names."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from numpy.typing import NDArray
+
+from ..discovery import Discovery
+
+AxesArray = NDArray[np.object_]
+
+# Okabe and Ito, then Tol: told apart with every kind of colour blindness.
+COMPONENT_COLOURS = (
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#332288",
+    "#999933",
+    "#882255",
+)
+"""The colours of components 0, 1, ...; they start again after the last."""
+
+FORECAST_COLOUR = "#0072B2"
+"""Means, bands and whatever else the model says."""
+
+HISTORY_COLOUR = "#333333"
+"""What was observed."""
+
+FAINT_COLOUR = "#999999"
+"""What was given up, and lines that only guide the eye."""
+
+_LONGEST_NAME = 36
+
+
+def component_colour(k: int) -> str:
+    """Return the colour of component k."""
+    return COMPONENT_COLOURS[k % len(COMPONENT_COLOURS)]
+
+
+def new_axes(size: tuple[float, float]) -> Axes:
+    """Return the Axes of a new figure."""
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def panel_axes(
+    axes: AxesArray | None,
+    count: int,
+    columns: int,
+    size: tuple[float, float],
+    *,
+    sharey: bool = False,
+) -> AxesArray:
+    """Return `count` Axes: those given, or new ones in a grid."""
+    if axes is not None:
+        given = np.asarray(axes, dtype=object).ravel()
+        if len(given) != count:
+            raise ValueError(f"expected {count} Axes, one a panel, got {len(given)}")
+        return given
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure, grid = plt.subplots(
+        rows,
+        columns,
+        figsize=(size[0] * columns, size[1] * rows + 0.4),
+        layout="constrained",
+        squeeze=False,
+        sharey=sharey,
+    )
+    flat = np.asarray(grid, dtype=object).ravel()
+    for ax in flat[count:]:
+        ax.remove()
+    return flat[:count]
+
+
+def mark_start(ax: Axes, discovery: Discovery) -> None:
+    """Draw a line at the last observed time, where the forecast begins."""
+    ax.axvline(discovery.table.frame.index[-1], color=HISTORY_COLOUR, linewidth=0.8, ls="--")
+
+
+def readable_dates(ax: Axes, index: pd.Index) -> None:
+    """Label an axis of dates with few, short labels."""
+    if isinstance(index, pd.DatetimeIndex):
+        locator = AutoDateLocator(minticks=3, maxticks=7)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    ax.tick_params(labelsize=8)
+
+
+def plain(text: object, longest: int | None = _LONGEST_NAME) -> str:
+    r"""Return a text that Matplotlib shows as it is: no formula in it, one line, not too long."""
+    line = str(text)
+    if longest is not None:
+        line = " ".join(line.split())
+        line = line if len(line) <= longest else line[: longest - 1] + "…"
+    return line.replace("$", r"\$")

@@ -1,0 +1,134 @@
+"""How fast and how large: ratios of the same run where that is possible.
+
+Run alone on a quiet machine: ``pytest tests/benchmarks --benchmark-json=benchmarks.json``.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+import psutil
+import pytest
+import tensorflow as tf
+from pytest_benchmark.fixture import BenchmarkFixture
+from scipy.linalg.lapack import dpotrf, dpotri
+from threadpoolctl import threadpool_limits
+
+import lkm_gpflow as lkm
+from lkm_gpflow.frames import Table
+from lkm_gpflow.kernels import to_kernel
+from lkm_gpflow.training import FitSettings, fit
+
+Figure = Callable[[str, float, float], None]
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def median_ratio(one: Callable[[], object], other: Callable[[], object], rounds: int) -> float:
+    """Median of the ratios of pairs that run one after the other."""
+    for _ in range(3):
+        one(), other()
+    return float(np.median([seconds(one) / seconds(other) for _ in range(rounds)]))
+
+
+def six_kernels() -> list[lkm.kernels.ComponentKernel]:
+    texts = [
+        "1.0 x SE(lengthscale=0.2)",
+        "0.5 x SE(lengthscale=0.02)",
+        "1.0 x PER(period=0.3, lengthscale=1.0)",
+        "0.5 x PER(period=0.05, lengthscale=0.6)",
+        "1.0 x LIN(location=0.5)",
+        "1.0 x RW(start=-0.01)",
+    ]
+    return [to_kernel(lkm.parse(text)) for text in texts]
+
+
+def model_of(num_times: int, num_series: int, posterior: object) -> lkm.LKM:
+    X = np.linspace(0.0, 1.0, num_times)[:, None]
+    Y = np.random.default_rng(0).normal(size=(num_times, num_series))
+    return lkm.LKM((X, Y), six_kernels(), posterior=posterior, noise_variance=0.1)  # type: ignore[arg-type]
+
+
+def value_and_gradient(model: lkm.LKM) -> Callable[[], object]:
+    variables = model.trainable_variables
+
+    @tf.function
+    def run() -> object:
+        with tf.GradientTape() as tape:
+            value = model.elbo()
+        return value, tape.gradient(value, variables)
+
+    return run
+
+
+def test_relaxed_bound_costs_little_more_than_lapack(
+    benchmark: BenchmarkFixture, figure: Figure
+) -> None:
+    """Value and gradient, S = 10, N = 9, D = 116, K = 6, beside dpotrf + dpotri of 90 matrices."""
+    S, N, D = 10, 9, 116
+    run = value_and_gradient(model_of(D, N, lkm.RelaxedPosterior(num_samples=S)))
+    A = np.random.default_rng(1).normal(size=(S * N, D, D))
+    matrices = A @ A.transpose(0, 2, 1) + D * np.eye(D)
+
+    def lapack() -> None:
+        for matrix in matrices:
+            factor, _ = dpotrf(matrix, lower=1)
+            dpotri(factor, lower=1)
+
+    # The reference as fast as it can be: on matrices of this size BLAS threads only get in the way.
+    with threadpool_limits(1, "blas"):
+        ratio = median_ratio(run, lapack, rounds=60)
+    benchmark(run)
+    figure("relaxed bound / LAPACK", ratio, 1.35)
+
+
+def test_enumerated_bound_grows_slowly_with_the_number_of_series(
+    benchmark: BenchmarkFixture, figure: Figure
+) -> None:
+    """K = 6, D = 178: the cubic work does not depend on N."""
+    many = value_and_gradient(model_of(178, 2000, "enumerated"))
+    few = value_and_gradient(model_of(178, 50, "enumerated"))
+    ratio = median_ratio(many, few, rounds=7)
+    benchmark.pedantic(many, rounds=3)
+    figure("enumerated bound, N = 2000 / N = 50", ratio, 8.0)
+
+
+def test_discover_gonu(benchmark: BenchmarkFixture, figure: Figure) -> None:
+    if "LKM_GPFLOW_DATA" not in os.environ:
+        pytest.skip("needs data")
+    train = lkm.datasets.load("gonu").split().train
+
+    def run() -> None:
+        lkm.discover(train, depth=2, restarts=3, progress=False)
+
+    benchmark.pedantic(run, rounds=1)
+    figure("discover(gonu, depth=2, restarts=3), seconds", benchmark.stats["max"], 180.0)
+
+
+def test_memory_of_the_parent_stays_flat(figure: Figure) -> None:
+    """100 different structures, one after the other, in this process."""
+    names = ["SE", "PER", "LIN", "RW", "C", "LIN x SE", "PER x SE", "LIN x PER", "RW x SE"]
+    rng = np.random.default_rng(0)
+    observations = Table.of(lkm.datasets.load("demo").frame.iloc[:60, :3]).observations
+    quick = FitSettings(num_candidates=8, num_starts=1, num_reseeds=0)
+    process = psutil.Process()
+
+    def learn(count: int) -> None:
+        for _ in range(count):
+            chosen = rng.choice(names, size=rng.integers(1, 6), replace=False)
+            fit(observations, [lkm.parse(name) for name in chosen], seed=0, settings=quick)
+        gc.collect()
+
+    learn(3)
+    before = process.memory_info().rss
+    learn(100)
+    growth = (process.memory_info().rss - before) / 1e6
+    figure("memory after 100 structures, MB more", growth, 200.0)

@@ -1,0 +1,36 @@
+"""Small tables that several tests learn from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lkm_gpflow.ledger import Entry
+from lkm_gpflow.training import Fit
+
+
+def small_table(seed: int = 0, num_times: int = 40) -> pd.DataFrame:
+    """Three weekly series: a and b wave with one period, b and c rise; c has a gap."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0.0, 1.0, num_times)
+    values = np.column_stack([np.sin(20.0 * t), 2.0 * np.cos(20.0 * t) + 5.0 * t, 3.0 * t])
+    values += 0.2 * rng.normal(size=values.shape)
+    values[5:8, 2] = np.nan
+    index = pd.date_range("2021-01-03", periods=num_times, freq="W", name="date")
+    return pd.DataFrame(values, index=index, columns=["a", "b", "c"])
+
+
+def without_seconds(entry: Entry) -> tuple[object, ...]:
+    """Everything of an entry but how long it took, in a form that can be compared."""
+    return (
+        entry.step, entry.restart, entry.depth, entry.expanded, entry.parent, entry.structure,
+        entry.decision, *numbers(entry.fit),
+    )  # fmt: skip
+
+
+def numbers(fit: Fit) -> tuple[object, ...]:
+    """Everything of a fit but how long it took, in a form that can be compared."""
+    return (
+        fit.kernels, fit.Z.tolist(), fit.probabilities.tolist(), fit.tau.tolist(),
+        fit.noise_variance.tolist(), fit.log_likelihood, fit.bic, fit.elbo,
+    )  # fmt: skip

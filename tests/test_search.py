@@ -1,0 +1,155 @@
+"""The search: what it tries and keeps, that it can be stopped, and that it is deterministic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small import numbers, small_table, without_seconds
+
+import lkm_gpflow.search
+from lkm_gpflow import expressions, process_pool
+from lkm_gpflow.engine import Observations
+from lkm_gpflow.frames import Table
+from lkm_gpflow.ledger import Entry, Ledger
+from lkm_gpflow.search import SearchSettings, search
+from lkm_gpflow.training import Fit, FitSettings
+
+QUICK = SearchSettings(
+    bases=("LIN", "SE"),
+    depth=1,
+    restarts=2,
+    fit=FitSettings(num_candidates=8, num_starts=1, num_reseeds=1),
+)
+
+
+@pytest.fixture(scope="module")
+def observations() -> Observations:
+    return Table.of(small_table()).observations
+
+
+@pytest.fixture(scope="module")
+def done(observations: Observations) -> Ledger:
+    ledger = Ledger({})
+    search(observations, QUICK, ledger, progress=False)
+    return ledger
+
+
+def test_result_is_the_best_accepted_fit(observations: Observations, done: Ledger) -> None:
+    found = search(observations, QUICK, done, progress=False)
+    accepted = [entry.fit for entry in done.rows if entry.decision == "accepted"]
+    assert found is accepted[-1]
+    assert [f.bic for f in accepted] == sorted((f.bic for f in accepted), reverse=True)
+
+
+def test_every_fit_has_a_decision_and_a_known_parent(done: Ledger) -> None:
+    steps = {entry.step for entry in done.rows}
+    for entry in done.rows:
+        assert entry.decision
+        assert entry.parent in steps | {-1}
+    assert {entry.expanded for entry in done.rows if entry.depth == 0} == {"start"}
+
+
+def test_partial_expansion_tries_what_the_grammar_derives(done: Ledger) -> None:
+    first = next(e for e in done.rows if e.step == 0 and e.decision == "accepted")
+    entry = next(e for e in done.rows if e.step == 1)
+    members = {str(kernel.structure): kernel for kernel in first.fit.kernels}
+    derived = [str(p.structure) for p in expressions.expand(members[entry.expanded], QUICK.bases)]
+    rest = [str(kernel.structure) for kernel in first.fit.kernels]
+    rest.remove(entry.expanded)
+    assert sorted(entry.structure) == sorted(rest + derived)
+
+
+def test_full_expansion_tries_all_members_at_once(observations: Observations) -> None:
+    ledger = Ledger({})
+    settings = SearchSettings(
+        bases=QUICK.bases, depth=1, restarts=1, strategy="full", fit=QUICK.fit
+    )
+    search(observations, settings, ledger, progress=False)
+    assert [(e.step, e.expanded) for e in ledger.rows] == [(0, "start"), (1, "every member")]
+
+
+def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:
+    for jobs in (1, 2):
+        ledger = Ledger({})
+        with process_pool(jobs) as pool:
+            search(observations, QUICK, ledger, executor=pool, progress=False)
+        assert [without_seconds(e) for e in ledger.rows] == [without_seconds(e) for e in done.rows]
+
+
+def test_a_stopped_search_goes_on(
+    observations: Observations, done: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped by Ctrl-C after every number of fits, with half a line written: same result."""
+    learn, header = lkm_gpflow.search.fit, {"of": "this test"}
+    for stop_after in range(1, len(done.rows), 2):
+        path = tmp_path / f"{stop_after}.jsonl"
+        left = iter(range(stop_after))
+
+        def interrupted(*args: Any, left: Iterator[int] = left, **options: Any) -> Fit:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return learn(*args, **options)
+
+        monkeypatch.setattr(lkm_gpflow.search, "fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            search(observations, QUICK, Ledger(header, path), progress=False)
+        with path.open("a") as file:
+            file.write('{"fit": {"step": 9')
+        monkeypatch.setattr(lkm_gpflow.search, "fit", learn)
+        again = Ledger(header, path)
+        assert len(again.entries) == stop_after
+        search(observations, QUICK, again, progress=False)
+        assert [without_seconds(e) for e in again.rows] == [without_seconds(e) for e in done.rows]
+
+
+def test_ledger_round_trip(done: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger({"seed": 1}, path)
+    for entry in done.rows:
+        ledger.add(entry)
+        ledger.decide(entry.step, entry.restart, entry.decision)
+    back = Ledger({"seed": 1}, path).rows
+    assert [without_seconds(e) for e in back] == [without_seconds(e) for e in done.rows]
+    for line in path.read_text().splitlines():
+        json.loads(line)
+
+
+def test_ledger_of_another_search_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    Ledger({"seed": 1, "data": "x"}, path)
+    with pytest.raises(ValueError, match=r"another search, it differs in seed"):
+        Ledger({"seed": 2, "data": "x"}, path)
+    path.write_text("date,a,b\n1,2,3\n")
+    with pytest.raises(ValueError, match="expected a ledger"):
+        Ledger({"seed": 1, "data": "x"}, path)
+
+
+def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
+    frame = done.to_frame()
+    assert len(frame) == len(done.rows)
+    assert np.isfinite(frame["bic"]).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"bases": ()}, "expected base kernels"),
+        ({"bases": ("SE", "XYZ")}, "'XYZ'"),
+        ({"depth": -1}, "depth of 0 or more, got -1"),
+        ({"restarts": 0}, "at least 1 restart, got 0"),
+        ({"strategy": "greedy"}, "'partial' or 'full', got 'greedy'"),
+    ],
+)
+def test_wrong_settings(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SearchSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_entries_keep_their_numbers(done: Ledger) -> None:
+    entry: Entry = done.rows[0]
+    assert numbers(entry.fit) == numbers(done.entries[0, 0].fit)
