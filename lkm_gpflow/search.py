@@ -8,9 +8,10 @@ members at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -192,32 +193,31 @@ class _Search:
         known = self._ledger.entries
         missing = [r for r in range(self._settings.restarts) if (step, r) not in known]
 
-        def arguments(restart: int) -> tuple[tuple[object, ...], dict[str, object]]:
+        def job(restart: int) -> Callable[[], Fit]:
             seed = (self._settings.seed, step, restart)
-            options: dict[str, object] = {"seed": seed, "settings": self._settings.fit}
-            if restart == 0 or rest is None:
-                return (self._observations, tuple(members)), {**options, "start": rest}
-            # The others start from nothing, so that they do not all end where the parent is.
-            anew = tuple(product.structure for product in (*rest.kernels, *members))
-            return (self._observations, anew), options
+            start, new = rest, tuple(members)
+            if restart > 0 and rest is not None:
+                # These start from nothing, so that not all end where the parent is.
+                start, new = None, tuple(member.structure for member in (*rest.kernels, *members))
+            return partial(
+                fit, self._observations, new, seed=seed, settings=self._settings.fit, start=start
+            )
+
+        def keep(restart: int, found: Fit) -> None:
+            self._ledger.add(entry(restart, found))
+            self._report.show(known[step, restart])
 
         if self._executor is None:
             for restart in missing:
-                positional, options = arguments(restart)
-                self._ledger.add(entry(restart, fit(*positional, **options)))  # type: ignore[arg-type]
-                self._report.show(known[step, restart])
+                keep(restart, job(restart)())
         else:
-            jobs: dict[int, Future[Fit]] = {}
-            for restart in missing:
-                positional, options = arguments(restart)
-                jobs[restart] = self._executor.submit(fit, *positional, **options)
+            futures = {restart: self._executor.submit(job(restart)) for restart in missing}
             try:
-                for restart, job in jobs.items():
-                    self._ledger.add(entry(restart, job.result()))
-                    self._report.show(known[step, restart])
+                for restart, future in futures.items():
+                    keep(restart, future.result())
             finally:
-                for job in jobs.values():
-                    job.cancel()
+                for future in futures.values():
+                    future.cancel()
         return [known[step, restart].fit for restart in range(self._settings.restarts)]
 
 
@@ -228,7 +228,7 @@ def _state(fit: Fit) -> State:
 class _Report:
     """The progress bar: which structure, its BIC, the best one, time left."""
 
-    def __init__(self, bar: tqdm, settings: SearchSettings) -> None:  # type: ignore[type-arg]
+    def __init__(self, bar: tqdm, settings: SearchSettings) -> None:
         self._bar = bar
         self._restarts = settings.restarts
         self._best = np.inf
