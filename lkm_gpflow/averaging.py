@@ -9,10 +9,10 @@ import numpy as np
 
 from .config import FloatTensor
 from .engine import Floats, Observations
+from .fits import Fit
 from .kernels import to_kernel
 from .model import LKM
 from .posteriors import EnumeratedPosterior
-from .training import Fit
 
 _SAME_BIC = 0.5
 """Two fits of one structure that differ by less in BIC are the same optimum."""

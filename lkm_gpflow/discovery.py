@@ -17,11 +17,11 @@ from scipy.stats import norm
 from .averaging import Member, average, mixture_moments, to_model
 from .engine import Floats, Observations
 from .expressions import EXTENDED_BASES, Product
+from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
 from .ledger import Entry, Ledger
 from .model import LKM
 from .search import SearchSettings, Strategy, search
-from .training import Fit, FitSettings, LearnerName
 
 Averaging = Literal["tempered", "none"]
 

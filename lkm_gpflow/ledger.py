@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from .expressions import parse
-from .training import Fit
+from .fits import Fit
 
 FORMAT = "lkm_gpflow ledger 1"
 

@@ -19,8 +19,9 @@ from tqdm.auto import tqdm
 
 from .engine import Observations
 from .expressions import EXTENDED_BASES, Product, base_kernel, expand, parse
+from .fits import Fit, FitSettings, State
 from .ledger import Entry, Ledger
-from .training import Fit, FitSettings, State, fit
+from .training import fit
 
 MIN_IMPROVEMENT = 0.1
 """A BIC that is lower by less is a matter of where the optimiser stopped."""

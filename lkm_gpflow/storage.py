@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from .discovery import Discovery
+from .fits import FitSettings
 from .frames import Table
 from .ledger import entry_from_json, fit_to_json
 from .search import SearchSettings
-from .training import FitSettings
 
 FORMAT = "lkm_gpflow discovery"
 VERSION = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from lkm_gpflow.fits import Fit
 from lkm_gpflow.ledger import Entry
-from lkm_gpflow.training import Fit
 
 
 def small_table(seed: int = 0, num_times: int = 40) -> pd.DataFrame:

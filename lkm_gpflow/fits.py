@@ -1,0 +1,107 @@
+"""What learning one structure is given and gives: settings, states on the way, the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from .engine import Floats
+from .expressions import Product
+
+LearnerName = Literal["scan", "relaxed"]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How one structure is learnt.
+
+    Parameters
+    ----------
+    alpha
+        Concentration of the Indian Buffet Process.
+    priors
+        Whether the weak priors of `initialization` count.
+    num_candidates
+        Hyperparameter draws that are scanned for a new component.
+    num_starts
+        How often step 1 is done from nothing; the best is gone on with.
+    num_reseeds
+        Rounds over all components in step 3.
+    learner
+        What finds Z first: "scan" is step 1; "relaxed" replaces it by the paper's relaxed
+        posterior, learnt by `relaxation.anneal` from random starting values.
+    prune
+        Whether components that do not pay in BIC are dropped.
+    """
+
+    alpha: float = 1.0
+    priors: bool = True
+    num_candidates: int = 32
+    num_starts: int = 2
+    num_reseeds: int = 2
+    learner: LearnerName = "scan"
+    prune: bool = True
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A learnt structure, in scaled units.
+
+    Parameters
+    ----------
+    kernels
+        The components that are used, complete products.
+    Z
+        The most probable rows, [N, K], 0 or 1.
+    probabilities
+        P(z_nk = 1), [N, K].
+    tau
+        Beta parameters of q(pi), [K, 2].
+    noise_variance
+        One a series, [N].
+    log_likelihood
+        ``sum_n log p(x_n | z_n)`` at Z.
+    bic
+        Of Z; smaller is better.
+    elbo
+        The enumerated evidence lower bound, larger is better.
+    seconds
+        How long the fit took.
+    """
+
+    kernels: tuple[Product, ...]
+    Z: Floats
+    probabilities: Floats
+    tau: Floats
+    noise_variance: Floats
+    log_likelihood: float
+    bic: float
+    elbo: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class State:
+    """A point of the search within one structure: kernels [K], Z [N, K], noise [N], its score."""
+
+    kernels: tuple[Product, ...]
+    Z: Floats
+    noise_variance: Floats
+    score: float = -np.inf
+
+    @classmethod
+    def empty(cls, num_series: int) -> State:
+        """Return the state in which every series is noise."""
+        return cls((), np.zeros((num_series, 0)), np.ones(num_series))
+
+    def without(self, k: int) -> State:
+        """Return the state with component k taken out."""
+        kernels = self.kernels[:k] + self.kernels[k + 1 :]
+        return replace(self, kernels=kernels, Z=np.delete(self.Z, k, axis=1))
+
+    def used(self) -> State:
+        """Return the state without components that no series uses."""
+        keep = np.flatnonzero(self.Z.sum(axis=0) > 0)
+        return replace(self, kernels=tuple(self.kernels[k] for k in keep), Z=self.Z[:, keep])
