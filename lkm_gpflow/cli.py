@@ -158,9 +158,9 @@ def discover_command(
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         if fits := folder.num_fits():
             say(f"going on from {fits} fits in {folder.ledger}")
-        goes_on = folder.ledger.exists()
         try:
-            with _workers(min(jobs or os.cpu_count() or 1, restarts)) as executor:
+            processes = min(jobs or os.cpu_count() or 1, restarts)
+            with _going_on_from(folder.ledger), _workers(processes) as executor:
                 found = discover(
                     frame,
                     bases=bases,
@@ -175,13 +175,6 @@ def discover_command(
                 )
             steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
             files = folder.write(found, steps, level, units)
-        except ValueError as error:
-            if not goes_on:
-                raise
-            raise ValueError(
-                f"cannot go on from {folder.ledger} ({error}): "
-                "name another folder with --out, or start over with --force"
-            ) from error
         except _Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(
@@ -228,6 +221,21 @@ def _read_source(source: str) -> tuple[str, pd.DataFrame, dict[str, str]]:
         known = ", ".join(datasets.names())
         raise ValueError(f"there is no file {source!r}, and no data set of that name: {known}")
     return path.stem, read_table(path), {}
+
+
+@contextmanager
+def _going_on_from(ledger: Path) -> Iterator[None]:
+    """Say what to do about a ledger that does not suit the search."""
+    there = ledger.exists()
+    try:
+        yield
+    except ValueError as error:
+        if not there:
+            raise
+        raise ValueError(
+            f"cannot go on from {ledger} ({error}): "
+            "name another folder with --out, or start over with --force"
+        ) from error
 
 
 @contextmanager

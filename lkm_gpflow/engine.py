@@ -10,9 +10,10 @@ All arrays at the door are NumPy, inputs are scaled (see `frames`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -263,6 +264,11 @@ def _matrix(dtype: tf.DType = _F) -> tf.TensorSpec:
 _CUBE = tf.TensorSpec([None, None, None], _F)
 
 
+def _graph(function: Callable[..., Any], signature: Sequence[Any]) -> Any:
+    """Return the function to be traced once; plain tensor code needs no autograph."""
+    return tf.function(function, input_signature=signature, autograph=False)
+
+
 def _traced(kinds: tuple[str, ...]) -> _Traced:
     """Return the traced functions for these registered base kernels."""
     # By class, not by name: a notebook's cell that defines a kernel may run again, changed.
@@ -288,9 +294,9 @@ class _Traced:
             tf.TensorSpec([], tf.int32),
         ]  # fmt: skip
         data = [_vector(), _matrix(), _matrix(), _vector(tf.int32), _matrix(), _vector()]
-        self.components = tf.function(self._components, input_signature=[*layout, _vector()])
-        self.objective = tf.function(self._complete, input_signature=[*layout, *data])
-        self.masked_objective = tf.function(self._masked, input_signature=[*layout, *data])
+        self.components = _graph(self._components, [*layout, _vector()])
+        self.objective = _graph(self._complete, [*layout, *data])
+        self.masked_objective = _graph(self._masked, [*layout, *data])
 
     def _components(self, flat, is_log, factors, num_components, x):  # type: ignore[no-untyped-def]
         """Covariances of all components, [K, D, D]."""
@@ -351,8 +357,7 @@ def _segment_logsumexp(values: FloatTensor, segments: tf.Tensor, count: tf.Tenso
     return largest + tf.math.log(tf.math.unsorted_segment_sum(shifted, segments, count))
 
 
-@tf.function(input_signature=[_CUBE, _vector(), _matrix(), _matrix(), _vector(tf.int32), _matrix()])
-def _pair_log_densities(C, noise_variance, Y, mask, series, configurations):  # type: ignore[no-untyped-def]
+def _pairs(C, noise_variance, Y, mask, series, configurations):  # type: ignore[no-untyped-def]
     V = _pair_covariances(C, noise_variance, series, configurations)
     return gaussian_log_density(V, tf.gather(Y, series), tf.gather(mask, series))
 
@@ -367,5 +372,8 @@ def _scan(base, candidates, noise_variance, Y, mask=None):  # type: ignore[no-un
     return tf.map_fn(one, candidates)
 
 
-_scan_complete = tf.function(_scan, input_signature=[_CUBE, _CUBE, _matrix(), _matrix()])
-_scan_masked = tf.function(_scan, input_signature=[_CUBE, _CUBE, _matrix(), _matrix(), _matrix()])
+_pair_log_densities = _graph(
+    _pairs, [_CUBE, _vector(), _matrix(), _matrix(), _vector(tf.int32), _matrix()]
+)
+_scan_complete = _graph(_scan, [_CUBE, _CUBE, _matrix(), _matrix()])
+_scan_masked = _graph(_scan, [_CUBE, _CUBE, _matrix(), _matrix(), _matrix()])

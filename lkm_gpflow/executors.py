@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 
 
 def process_pool(jobs: int | None = None) -> ProcessPoolExecutor:
     """Return a pool of worker processes that suits TensorFlow.
 
-    Workers are started afresh (a forked TensorFlow hangs), use one thread each, and are replaced
-    after some fits, because TensorFlow keeps memory.
+    Workers are started afresh (a forked TensorFlow hangs) and use one thread each.  Ctrl-C is left
+    to the parent.
 
     Parameters
     ----------
@@ -19,10 +20,11 @@ def process_pool(jobs: int | None = None) -> ProcessPoolExecutor:
         Number of processes; by default the number of processors.
     """
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs or os.cpu_count(), context, initializer=_use_one_thread)
+    return ProcessPoolExecutor(jobs or os.cpu_count(), context, initializer=_prepare_worker)
 
 
-def _use_one_thread() -> None:
+def _prepare_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
 

@@ -138,12 +138,16 @@ class Ledger:
     def _read(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         whole, _, torn = text.rpartition("\n")
-        try:
-            records = [json.loads(line) for line in whole.splitlines()]
-            is_ledger = records[0]["format"] == FORMAT
-        except (ValueError, IndexError, KeyError, TypeError):
-            is_ledger = False
-        if not is_ledger:
+        records = []
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(
+                    f"{path}, line {number}: expected a ledger of the format {FORMAT!r}, "
+                    f"cannot read {line[:40]!r}"
+                ) from error
+        if not records or not isinstance(records[0], dict) or records[0].get("format") != FORMAT:
             raise ValueError(f"{path}: expected a ledger of the format {FORMAT!r}")
         there, wanted = records[0]["header"], json.loads(json.dumps(self.header))
         differing = [key for key in wanted if there.get(key) != wanted[key]]

@@ -8,7 +8,7 @@ members at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -212,12 +212,12 @@ class _Search:
             for restart in missing:
                 keep(restart, job(restart)())
         else:
-            futures = {restart: self._executor.submit(job(restart)) for restart in missing}
+            futures = {self._executor.submit(job(restart)): restart for restart in missing}
             try:
-                for restart, future in futures.items():
-                    keep(restart, future.result())
+                for future in as_completed(futures):
+                    keep(futures[future], future.result())
             finally:
-                for future in futures.values():
+                for future in futures:
                     future.cancel()
         return [known[step, restart].fit for restart in range(self._settings.restarts)]
 
