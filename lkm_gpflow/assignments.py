@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.special import logsumexp, softmax
 
-from .engine import Floats, Integers
+from .config import Floats, Integers
 from .ibp import FiniteIBP
 
 

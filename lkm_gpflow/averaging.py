@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .config import FloatTensor
-from .engine import Floats, Observations
+from .config import Floats, FloatTensor
 from .fits import Fit
 from .kernels import to_kernel
+from .layout import Observations
 from .model import LKM
 from .posteriors import EnumeratedPosterior
 

@@ -15,10 +15,11 @@ import pandas as pd
 from scipy.stats import norm
 
 from .averaging import Member, average, mixture_moments, to_model
-from .engine import Floats, Observations
+from .config import Floats
 from .expressions import EXTENDED_BASES, Product
 from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
+from .layout import Observations
 from .ledger import Entry, Ledger
 from .model import LKM
 from .search import SearchSettings, Strategy, search

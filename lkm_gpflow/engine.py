@@ -11,133 +11,32 @@ All arrays at the door are NumPy, inputs are scaled (see `frames`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from .config import FloatTensor
-from .expressions import Kind, Product, with_values
+from .config import Floats, FloatTensor, Integers
+from .expressions import Product
 from .kernels import KERNELS, UnitKernel
+from .layout import Layout, Observations
 from .linalg import gaussian_log_density
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int32]
+_LAG_DIGITS = 13
+"""Lags (in spans) that agree to so many decimals are one."""
 
 _CHUNK_BYTES = 2**26
 """Covariance matrices that one call holds at a time."""
-
-
-@dataclass(frozen=True)
-class Observations:
-    """Scaled observations.
-
-    Parameters
-    ----------
-    x
-        Times, [D], sorted.
-    Y
-        One row a series, [N, D]; zero where missing.
-    mask
-        One where observed, [N, D].
-    """
-
-    x: Floats
-    Y: Floats
-    mask: Floats
-
-    @property
-    def num_series(self) -> int:
-        """N."""
-        return int(self.Y.shape[0])
-
-    @property
-    def num_observed(self) -> int:
-        """How many values were observed."""
-        return int(self.mask.sum())
-
-    @property
-    def table(self) -> tuple[Floats, Floats]:
-        """The same in GPflow's order: X [D, 1] and Y [D, N], with NaN where missing."""
-        return self.x[:, None], np.where(self.mask > 0.0, self.Y, np.nan).T
-
-    @cached_property
-    def is_complete(self) -> bool:
-        """Whether nothing is missing."""
-        return bool(np.all(self.mask == 1.0))
-
-
-class Layout:
-    """Where the hyperparameters of a list of products stand in one flat vector.
-
-    The vector holds K log variances, then the values of all factors (logarithms of the positive
-    ones), then N log noise variances.
-    """
-
-    def __init__(self, products: Sequence[Product], num_series: int) -> None:
-        self.products = tuple(products)
-        self.num_series = num_series
-        num_components = len(self.products)
-        kinds = tuple(KERNELS)
-        places: dict[str, list[list[int]]] = {name: [] for name in kinds}
-        owners: dict[str, list[int]] = {name: [] for name in kinds}
-        is_log = [True] * num_components
-        is_fixed = [False] * num_components
-        for owner, product in enumerate(self.products):
-            for factor in product.factors:
-                first = len(is_log)
-                is_log.extend(kind.positive for _, kind in factor.base.parameters)
-                is_fixed.extend(kind is Kind.ORIGIN for _, kind in factor.base.parameters)
-                places[factor.base.name].append(list(range(first, len(is_log))))
-                owners[factor.base.name].append(owner)
-        is_log.extend([True] * num_series)
-        self.is_log = np.array(is_log, bool)
-        self.is_fixed = np.array(is_fixed + [False] * num_series, bool)
-        self.kinds = kinds
-        self.factors = tuple(
-            (
-                np.array(places[name], np.int32).reshape(
-                    len(owners[name]), len(KERNELS[name].base.parameters)
-                ),
-                np.array(owners[name], np.int32),
-            )
-            for name in kinds
-        )
-
-    @property
-    def size(self) -> int:
-        """Length of the flat vector."""
-        return len(self.is_log)
-
-    def pack(self, noise_variance: Floats) -> Floats:
-        """Return the flat vector of the products' own numbers and these noise variances, [N]."""
-        values = [product.variance for product in self.products]
-        values += [v for p in self.products for f in p.factors for v in f.values]
-        if None in values:
-            raise ValueError(f"expected products with all their numbers, got {self.products}")
-        flat = np.concatenate([np.array(values, np.float64), noise_variance])
-        flat[self.is_log] = np.log(flat[self.is_log])
-        return flat
-
-    def unpack(self, flat: Floats) -> tuple[tuple[Product, ...], Floats]:
-        """Return the products with the numbers of a flat vector, and the noise variances [N]."""
-        values = np.where(self.is_log, np.exp(np.where(self.is_log, flat, 0.0)), flat)
-        products, first = [], len(self.products)
-        for k, product in enumerate(self.products):
-            count = sum(len(factor.values) for factor in product.factors)
-            products.append(with_values(product, values[k], values[first : first + count].tolist()))
-            first += count
-        return tuple(products), values[first:]
 
 
 def components(products: Sequence[Product], x: Floats) -> FloatTensor:
     """Covariances [K, D, D] of complete products on the times x [D]."""
     layout = Layout(products, num_series=0)
     flat = layout.pack(np.empty(0))
-    return _traced(layout.kinds).components(flat, layout.is_log, layout.factors, len(products), x)
+    return _traced(layout.kinds).components(
+        flat, layout.is_log, layout.factors, len(products), *_grid(x)
+    )
 
 
 class Objective:
@@ -175,7 +74,7 @@ class Objective:
             tf.convert_to_tensor,
             (
                 layout.is_log, layout.factors, len(layout.products),
-                observations.x, observations.Y, observations.mask,
+                *_grid(observations.x), observations.Y, observations.mask,
                 series, configurations, log_weights,
             ),
         )  # fmt: skip
@@ -248,6 +147,24 @@ def scan(
     return np.asarray(_scan_masked(base, C, noise_variance, observations.Y, observations.mask))
 
 
+def _grid(x: Floats) -> tuple[Floats, Floats, Integers]:
+    """Return the times [D], their different lags [R], and which lag each pair has, [D * D].
+
+    Stationary kernels are evaluated once for every lag: on a regular grid there are D of them.
+    """
+    return _grid_of(x.tobytes())
+
+
+@lru_cache(maxsize=16)
+def _grid_of(times: bytes) -> tuple[Floats, Floats, Integers]:
+    x = np.frombuffer(times)
+    distances = np.abs(x[:, None] - x[None, :]).ravel()
+    _, first, lag_of_pair = np.unique(
+        distances.round(_LAG_DIGITS), return_index=True, return_inverse=True
+    )
+    return x, distances[first], lag_of_pair.astype(np.int32)
+
+
 # --- what is traced ---------------------------------------------------------------------------
 
 _F = tf.float64
@@ -293,29 +210,42 @@ class _Traced:
             ),
             tf.TensorSpec([], tf.int32),
         ]  # fmt: skip
-        data = [_vector(), _matrix(), _matrix(), _vector(tf.int32), _matrix(), _vector()]
-        self.components = _graph(self._components, [*layout, _vector()])
-        self.objective = _graph(self._complete, [*layout, *data])
-        self.masked_objective = _graph(self._masked, [*layout, *data])
+        data = [_matrix(), _matrix(), _vector(tf.int32), _matrix(), _vector()]
+        grid = [_vector(), _vector(), _vector(tf.int32)]
+        self.components = _graph(self._components, [*layout, *grid])
+        self.objective = _graph(self._complete, [*layout, *grid, *data])
+        self.masked_objective = _graph(self._masked, [*layout, *grid, *data])
 
-    def _components(self, flat, is_log, factors, num_components, x):  # type: ignore[no-untyped-def]
+    def _components(self, flat, is_log, factors, num_components, x, lags, lag_of_pair):  # type: ignore[no-untyped-def]
         """Covariances of all components, [K, D, D]."""
         values = tf.where(is_log, tf.exp(tf.where(is_log, flat, 0.0)), flat)
-        num_times = tf.shape(x)[0]
-        matrices, owners = [], []
+        D = tf.shape(x)[0]
+        origin = tf.zeros([1, 1], _F)
+        by_lag = self._products(
+            True, values, factors, num_components, lags[:, None], origin, [tf.shape(lags)[0], 1]
+        )
+        moving = self._products(
+            False, values, factors, num_components, x[:, None], x[None, :], [D, D]
+        )
+        by_lag = values[:num_components, None] * by_lag[:, :, 0]
+        return tf.reshape(_spread(by_lag, lag_of_pair), [-1, D, D]) * moving
+
+    def _products(self, stationary, values, factors, num_components, x, x2, shape):  # type: ignore[no-untyped-def]
+        """Products of the stationary or of the other factors of each component, [K, *shape]."""
+        matrices, owners = [tf.ones([0, *shape], _F)], [tf.zeros([0], tf.int32)]
         for kernel, (places, owner) in zip(self._kernels, factors, strict=True):
+            if kernel.base.stationary is not stationary:
+                continue
             parameters = [
                 tf.gather(values, places[:, i])[:, None, None]
                 for i in range(len(kernel.base.parameters))
             ]
-            shape = [tf.shape(owner)[0], num_times, num_times]
-            covariance = kernel.covariance(x[:, None], x[None, :], *parameters)
-            matrices.append(tf.broadcast_to(covariance, shape))
+            covariance = kernel.covariance(x, x2, *parameters)
+            matrices.append(tf.broadcast_to(covariance, [tf.shape(owner)[0], *shape]))
             owners.append(owner)
-        product = tf.math.unsorted_segment_prod(
+        return tf.math.unsorted_segment_prod(
             tf.concat(matrices, 0), tf.concat(owners, 0), num_components
         )
-        return values[:num_components, None, None] * product
 
     def _complete(self, *args):  # type: ignore[no-untyped-def]
         return self._value_and_gradient(*args, complete=True)
@@ -324,19 +254,32 @@ class _Traced:
         return self._value_and_gradient(*args, complete=False)
 
     def _value_and_gradient(  # type: ignore[no-untyped-def]
-        self, flat, is_log, factors, num_components, x, Y, mask, series, configurations,
-        log_weights, *, complete,
+        self, flat, is_log, factors, num_components, x, lags, lag_of_pair, Y, mask, series,
+        configurations, log_weights, *, complete,
     ):  # fmt: skip
         num_series = tf.shape(Y)[0]
         with tf.GradientTape() as tape:
             tape.watch(flat)
-            C = self._components(flat, is_log, factors, num_components, x)
+            C = self._components(flat, is_log, factors, num_components, x, lags, lag_of_pair)
             noise_variance = tf.exp(flat[tf.shape(flat)[0] - num_series :])
             V = _pair_covariances(C, noise_variance, series, configurations)
             pair_mask = None if complete else tf.gather(mask, series)
             log_density = gaussian_log_density(V, tf.gather(Y, series), pair_mask) + log_weights
             value = tf.reduce_sum(_segment_logsumexp(log_density, series, num_series))
         return value, tape.gradient(value, flat)
+
+
+@tf.custom_gradient
+def _spread(by_lag, lag_of_pair):  # type: ignore[no-untyped-def]
+    """From values by lag [K, R] to values by pair of times [K, D * D]."""
+
+    def gradient(upstream: FloatTensor) -> tuple[FloatTensor, None]:
+        summed = tf.math.unsorted_segment_sum(
+            tf.transpose(upstream), lag_of_pair, tf.shape(by_lag)[1]
+        )
+        return tf.transpose(summed), None
+
+    return tf.gather(by_lag, lag_of_pair, axis=1), gradient
 
 
 def _pair_covariances(

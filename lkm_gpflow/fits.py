@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from .engine import Floats
+from .config import Floats
 from .expressions import Product
 
 LearnerName = Literal["scan", "relaxed"]

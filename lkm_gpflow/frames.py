@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .engine import Floats, Observations
+from .config import Floats
+from .layout import Observations
 
 MIN_OBSERVED = 3
 """Fewer points than this cannot be standardised and described."""

@@ -14,8 +14,10 @@ import numpy as np
 import tensorflow as tf
 from scipy.signal import find_peaks, lombscargle
 
-from .engine import Floats, Layout, Observations, components
+from .config import Floats
+from .engine import components
 from .expressions import Kind, Product
+from .layout import Layout, Observations
 
 
 @dataclass(frozen=True)

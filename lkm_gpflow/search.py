@@ -17,9 +17,9 @@ from typing import Literal
 import numpy as np
 from tqdm.auto import tqdm
 
-from .engine import Observations
 from .expressions import EXTENDED_BASES, Product, base_kernel, expand, parse
 from .fits import Fit, FitSettings, State
+from .layout import Observations
 from .ledger import Entry, Ledger
 from .training import fit
 

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .engine import Observations
 from .expressions import Product
 from .fits import Fit, FitSettings, State
+from .layout import Observations
 from .learner import Learner
 
 

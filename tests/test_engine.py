@@ -13,9 +13,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow import engine
-from lkm_gpflow.engine import Layout, Objective, Observations, components, pair_log_densities, scan
+from lkm_gpflow.engine import Objective, components, pair_log_densities, scan
 from lkm_gpflow.expressions import Product, parse
 from lkm_gpflow.kernels import to_kernel
+from lkm_gpflow.layout import Layout, Observations
 from lkm_gpflow.model import LKM
 
 Array = NDArray[np.float64]

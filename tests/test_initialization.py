@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lkm_gpflow.engine import Layout, Observations
 from lkm_gpflow.expressions import Kind, parse
 from lkm_gpflow.initialization import (
     Proposer,
@@ -17,6 +16,7 @@ from lkm_gpflow.initialization import (
     typical_step,
 )
 from lkm_gpflow.kernels import to_kernel
+from lkm_gpflow.layout import Layout, Observations
 
 Array = NDArray[np.float64]
 

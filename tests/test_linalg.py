@@ -10,6 +10,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
+from lkm_gpflow.kernels import ZeroMeanPeriodic
 from lkm_gpflow.linalg import (
     check_positive_definite,
     eigen_log_density,
@@ -152,3 +153,16 @@ def test_indefinite_covariance_is_named() -> None:
     check_positive_definite(tf.constant([1.0, 2.0]), "anything")
     with pytest.raises(ValueError, match="covariance of PER is not positive definite"):
         check_positive_definite(tf.constant([1.0, np.nan]), "PER")
+
+
+def test_eigen_route_on_a_period_of_the_grid() -> None:
+    """Weekly patterns in daily data: exact pairs of eigenvalues, where tf.linalg.eigh can fail."""
+    x = np.arange(70.0)
+    noise = np.array([0.1, 0.5])
+    series = np.random.default_rng(0).normal(size=(2, 70))
+    for lengthscale in np.linspace(0.3, 3.0, 300):
+        C = ZeroMeanPeriodic(period=7.0, lengthscale=lengthscale)(x[:, None])
+        found = eigen_log_density(C[None], series, noise)[0].numpy()
+        for n in range(2):
+            V = C.numpy() + noise[n] * np.eye(70)
+            assert found[n] == pytest.approx(multivariate_normal(cov=V).logpdf(series[n]), abs=1e-8)

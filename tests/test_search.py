@@ -13,9 +13,9 @@ from small import numbers, small_table, without_seconds
 
 import lkm_gpflow.search
 from lkm_gpflow import expressions, process_pool
-from lkm_gpflow.engine import Observations
 from lkm_gpflow.fits import Fit, FitSettings
 from lkm_gpflow.frames import Table
+from lkm_gpflow.layout import Observations
 from lkm_gpflow.ledger import Entry, Ledger
 from lkm_gpflow.search import SearchSettings, search
 

@@ -10,10 +10,10 @@ from small import numbers, small_table
 
 from lkm_gpflow import datasets, parse
 from lkm_gpflow.averaging import to_model
-from lkm_gpflow.engine import Observations
 from lkm_gpflow.fits import Fit, FitSettings, State
 from lkm_gpflow.frames import Table
 from lkm_gpflow.kernels import to_kernel
+from lkm_gpflow.layout import Observations
 from lkm_gpflow.learner import Learner
 from lkm_gpflow.training import fit
 
