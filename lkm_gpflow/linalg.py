@@ -19,7 +19,7 @@ from check_shapes import check_shapes
 from .config import LOG_2PI, FloatTensor
 
 _TINY = 1e-11
-"""Of the mean variance.  0 of 7,000 periodic kernels failed with it, 41 without, some with 1e-12."""
+"""Of the mean variance: 0 of 7,000 periodic kernels failed, 41 without it, some with 1e-12."""
 
 
 @check_shapes(
