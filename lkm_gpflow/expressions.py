@@ -253,11 +253,6 @@ def _parse_factor(part: str, text: str) -> Factor:
     return Factor.of(match[1], **values)
 
 
-def structure_of(members: Iterable[Product]) -> tuple[Product, ...]:
-    """Return the structures of several members, sorted: how the search names a kernel set."""
-    return tuple(sorted((m.structure for m in members), key=lambda m: m.sort_key))
-
-
 def expand(member: Product, bases: Sequence[str]) -> tuple[Product, ...]:
     """All members that the grammar derives from one (paper, section 5 and appendix A).
 

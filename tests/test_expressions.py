@@ -21,7 +21,6 @@ from lkm_gpflow.expressions import (
     expand,
     parse,
     register_base,
-    structure_of,
     with_values,
 )
 from lkm_gpflow.kernels import to_kernel
@@ -212,13 +211,6 @@ def test_completeness_and_values() -> None:
     assert complete.is_complete
     assert str(complete) == "0.5 x PER(period=1.0, lengthscale=2.0) x SE(lengthscale=3.0)"
     assert complete.structure == product
-
-
-def test_a_set_is_named_by_its_sorted_structures() -> None:
-    members = [parse("3 x SE x PER"), parse("SE(lengthscale=1)"), parse("SE"), parse("C")]
-    names = [str(one) for one in structure_of(members)]
-    assert names == ["C", "SE", "SE", "PER x SE"]
-    assert structure_of(members[::-1]) == structure_of(members)
 
 
 # --- the grammar ---------------------------------------------------------------------------------
