@@ -1,0 +1,68 @@
+"""What a comparator is, and the registry of them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import pandas as pd
+
+from ..config import Floats
+
+
+class Fitted(Protocol):
+    """A method that has seen its training data."""
+
+    def forecast(self, times: pd.Index) -> pd.DataFrame:
+        """Forecast new observations.
+
+        Parameters
+        ----------
+        times
+            Times after the training data, one step apart from it and from each other.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and columns mean and sd, in the units of the series.
+        """
+
+
+class Comparator(Protocol):
+    """A method that forecasts tables of series; its settings are its constructor's arguments."""
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Fitted:
+        """Learn from a table: rows are times, columns are series, NaN is missing."""
+
+
+_REGISTRY: dict[str, Callable[[], Comparator]] = {}
+_Method = TypeVar("_Method", bound=Callable[[], Comparator])
+
+
+def register(name: str) -> Callable[[_Method], _Method]:
+    """Register a comparator under a name (a class decorator)."""
+
+    def add(method: _Method) -> _Method:
+        if name in _REGISTRY:
+            raise ValueError(f"there is another comparator named {name!r}")
+        _REGISTRY[name] = method
+        return method
+
+    return add
+
+
+def comparator_names() -> list[str]:
+    """Names of all registered comparators."""
+    return list(_REGISTRY)
+
+
+def comparator(name: str) -> Comparator:
+    """Return the comparator of this name with its default settings; a ValueError lists all."""
+    if name not in _REGISTRY:
+        raise ValueError(f"expected a comparator among {', '.join(_REGISTRY)}, got {name!r}")
+    return _REGISTRY[name]()
+
+
+def forecast_frame(series: pd.Index, times: pd.Index, mean: Floats, sd: Floats) -> pd.DataFrame:
+    """Arrange means and sds, [M, N] each, as `Fitted.forecast` returns them."""
+    index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
+    return pd.DataFrame({"mean": mean.T.ravel(), "sd": sd.T.ravel()}, index=index)
