@@ -73,6 +73,20 @@ def test_finds_who_shares_the_wave(observations: Observations, learnt: Fit) -> N
     assert learnt.Z[:, rhythms].any(axis=1).tolist() == [True, True, False]
 
 
+def test_the_start_of_a_random_walk_is_not_learnt() -> None:
+    """It is one step before the first time, wherever the likelihood would like it."""
+    walks = np.cumsum(np.random.default_rng(5).normal(size=(40, 2)), axis=0)
+    found = fit(Table.of(pd.DataFrame(walks)).observations, [parse("RW"), parse("C")], seed=0)
+    starts = [
+        factor.values[0]
+        for kernel in found.kernels
+        for factor in kernel.factors
+        if factor.base.name == "RW"
+    ]
+    assert starts
+    assert starts == pytest.approx([-1.0 / 39.0] * len(starts), abs=1e-12)
+
+
 def test_noise_alone_gives_a_model() -> None:
     noise = np.random.default_rng(3).normal(size=(30, 2))
     observations = Table.of(pd.DataFrame(noise)).observations
