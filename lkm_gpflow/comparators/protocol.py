@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pandas as pd
 
@@ -34,8 +34,8 @@ class Comparator(Protocol):
         """Learn from a table: rows are times, columns are series, NaN is missing."""
 
 
-_REGISTRY: dict[str, Callable[[], Comparator]] = {}
-_Method = TypeVar("_Method", bound=Callable[[], Comparator])
+_REGISTRY: dict[str, Callable[..., Comparator]] = {}
+_Method = TypeVar("_Method", bound=Callable[..., Comparator])
 
 
 def register(name: str) -> Callable[[_Method], _Method]:
@@ -55,11 +55,19 @@ def comparator_names() -> list[str]:
     return list(_REGISTRY)
 
 
-def comparator(name: str) -> Comparator:
-    """Return the comparator of this name with its default settings; a ValueError lists all."""
+def comparator(name: str, **settings: Any) -> Comparator:
+    """Return the comparator of this name; a ValueError lists all.
+
+    Parameters
+    ----------
+    name
+        A name among `comparator_names()`.
+    settings
+        Arguments of its constructor; the others keep their defaults.
+    """
     if name not in _REGISTRY:
         raise ValueError(f"expected a comparator among {', '.join(_REGISTRY)}, got {name!r}")
-    return _REGISTRY[name]()
+    return _REGISTRY[name](**settings)
 
 
 def forecast_frame(series: pd.Index, times: pd.Index, mean: Floats, sd: Floats) -> pd.DataFrame:

@@ -16,6 +16,9 @@ from lkm_gpflow.comparators import (
     register,
 )
 
+QUICK: dict[str, dict[str, object]] = {}
+"""Settings with which methods that search pass the shared tests in seconds."""
+
 
 @pytest.mark.parametrize("name", comparator_names())
 class TestEveryComparator:
@@ -23,7 +26,9 @@ class TestEveryComparator:
 
     def test_forecast_has_a_row_for_each_series_and_time(self, name: str) -> None:
         times = pd.date_range("2021-10-10", periods=5, freq="W")
-        forecast = comparator(name).fit(small_table(), seed=0).forecast(times)
+        forecast = (
+            comparator(name, **QUICK.get(name, {})).fit(small_table(), seed=0).forecast(times)
+        )
         assert list(forecast.columns) == ["mean", "sd"]
         assert list(forecast.loc["b"].index) == list(times)
         assert np.isfinite(forecast.to_numpy()).all()
@@ -32,15 +37,17 @@ class TestEveryComparator:
     def test_forecast_is_in_the_units_of_the_series(self, name: str) -> None:
         times = pd.date_range("2021-10-10", periods=3, freq="W")
         table = small_table()
-        one = comparator(name).fit(table, seed=0).forecast(times)
-        other = comparator(name).fit(100.0 * table + 7.0, seed=0).forecast(times)
+        one = comparator(name, **QUICK.get(name, {})).fit(table, seed=0).forecast(times)
+        other = (
+            comparator(name, **QUICK.get(name, {})).fit(100.0 * table + 7.0, seed=0).forecast(times)
+        )
         np.testing.assert_allclose(other["mean"], 100.0 * one["mean"] + 7.0, rtol=1e-6)
         np.testing.assert_allclose(other["sd"], 100.0 * one["sd"], rtol=1e-6)
 
     def test_bad_tables_are_refused(self, name: str) -> None:
         constant = small_table().assign(a=1.0)
         with pytest.raises(ValueError, match="'a' is constant"):
-            comparator(name).fit(constant, seed=0)
+            comparator(name, **QUICK.get(name, {})).fit(constant, seed=0)
 
 
 def random_walks(drift: float, count: int = 400) -> np.ndarray:

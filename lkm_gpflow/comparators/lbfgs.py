@@ -1,0 +1,128 @@
+"""L-BFGS from several starts, through one traced function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from scipy.optimize import minimize
+
+from ..config import Floats, FloatTensor
+
+_FAILED = 1e30
+"""Loss where the true one is not a number: the line search goes back."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where a run ended: the loss and the unconstrained values of the trainable variables."""
+
+    loss: float
+    values: Floats
+
+
+class Learner:
+    """L-BFGS on the trainable variables of a GPflow model.
+
+    The loss is traced once and serves all starts, and, where the model's data are `tf.Variable`,
+    all data.
+
+    Parameters
+    ----------
+    model
+        A GPflow model, or any module with trainable parameters.
+    loss
+        What is minimised; by default `model.training_loss`, the negative log likelihood (or
+        bound) and log priors.
+    """
+
+    def __init__(self, model: gpflow.Module, loss: Callable[[], FloatTensor] | None = None) -> None:
+        self._variables = model.trainable_variables
+        self._shapes = [tuple(variable.shape) for variable in self._variables]
+        objective = model.training_loss if loss is None else loss
+
+        def value_and_gradient() -> tuple[FloatTensor, FloatTensor]:
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(self._variables)
+                value = objective()
+            gradients = tape.gradient(
+                value, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+            )
+            return value, tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
+
+        self._traced = tf.function(value_and_gradient, autograph=False)
+
+    @property
+    def values(self) -> Floats:
+        """The unconstrained values of the trainable variables, in one vector."""
+        return np.concatenate([np.ravel(variable.numpy()) for variable in self._variables])
+
+    @values.setter
+    def values(self, values: Floats) -> None:
+        start = 0
+        for variable, shape in zip(self._variables, self._shapes, strict=True):
+            size = int(np.prod(shape))
+            variable.assign(values[start : start + size].reshape(shape))
+            start += size
+
+    def run(self, max_iterations: int = 200) -> Optimum:
+        """Minimise from where the model is, leave it at the optimum, and return that."""
+
+        def evaluate(values: Floats) -> tuple[float, Floats]:
+            self.values = values
+            value, gradient = (result.numpy() for result in self._traced())
+            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+                return _FAILED, np.zeros_like(values)
+            return float(value), gradient
+
+        result = minimize(
+            evaluate,
+            self.values,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations},
+        )
+        self.values = result.x
+        return Optimum(float(result.fun), result.x)
+
+    def best_of(
+        self,
+        starts: Iterable[Callable[[], object]],
+        *,
+        short: int = 15,
+        keep: int = 1,
+        max_iterations: int = 200,
+    ) -> Optimum:
+        """Run shortly from every start, go on from the best few, leave the model at the best.
+
+        Parameters
+        ----------
+        starts
+            Each assigns starting values to the model when it is called.
+        short, keep
+            Iterations from every start, and how many of the results are gone on from.
+        max_iterations
+            Iterations of a run that is gone on with.
+
+        Raises
+        ------
+        RuntimeError
+            If the loss was a number at none of the starts.
+        """
+        first = []
+        for start in starts:
+            start()
+            first.append(self.run(short))
+        promising = sorted((o for o in first if o.loss < _FAILED), key=lambda o: o.loss)[:keep]
+        if not promising:
+            raise RuntimeError(f"the loss is not a number at any of {len(first)} starts")
+        finished = []
+        for optimum in promising:
+            self.values = optimum.values
+            finished.append(self.run(max_iterations))
+        best = min(finished, key=lambda o: o.loss)
+        self.values = best.values
+        return best

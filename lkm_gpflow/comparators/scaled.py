@@ -1,0 +1,40 @@
+"""Forecasts of models that learn from scaled data: back to the units of the series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..config import Floats
+from ..frames import Table
+from .protocol import forecast_frame
+
+
+@dataclass(frozen=True)
+class ScaledForecast:
+    """A fitted model of a table's `observations` (times to a span of one, series z-scored).
+
+    Parameters
+    ----------
+    table
+        The training data with their scaling.
+    predict
+        From scaled times, [M], to the means and variances (with noise) of new scaled
+        observations, [M, N] each.
+    """
+
+    table: Table
+    predict: Callable[[Floats], tuple[Floats, Floats]]
+
+    def forecast(self, times: pd.Index) -> pd.DataFrame:
+        """See `Fitted.forecast`."""
+        mean, variance = self.predict(self.table.scaled_times(times))
+        return forecast_frame(
+            self.table.frame.columns,
+            times,
+            self.table.location + self.table.scale * mean,
+            self.table.scale * np.sqrt(variance),
+        )
