@@ -1,5 +1,6 @@
 """Other ways to forecast the same tables, behind one protocol."""
 
+from .independent import IndependentGP, SpectralMixtureGP
 from .naive import Drift, LastValue, SeasonalNaive
 from .protocol import Comparator, Fitted, comparator, comparator_names, register
 
@@ -7,8 +8,10 @@ __all__ = [
     "Comparator",
     "Drift",
     "Fitted",
+    "IndependentGP",
     "LastValue",
     "SeasonalNaive",
+    "SpectralMixtureGP",
     "comparator",
     "comparator_names",
     "register",

@@ -1,0 +1,135 @@
+"""Each series alone: one Gaussian process with a fixed sum of kernels, or a spectral mixture.
+
+What somebody would try who knows Gaussian processes and does not search for structure.  Both
+learn by maximum a posteriori from several starts, under the package's weak priors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import gpflow
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+from gpflow.base import Parameter
+from gpflow.utilities import positive
+
+from ..config import Floats
+from ..expressions import parse
+from ..frames import Table
+from ..initialization import Proposer, add_priors, typical_step
+from ..kernels import ComponentKernel, to_kernel
+from ..layout import Observations
+from .lbfgs import Learner
+from .protocol import register
+from .scaled import ScaledForecast
+from .spectral import SpectralMixture, Spectrum
+from .stacked import NOISE_FLOOR
+
+
+@register("gp")
+@dataclass(frozen=True)
+class IndependentGP:
+    """One Gaussian process per series, its kernel a sum of fixed components.
+
+    Parameters
+    ----------
+    components
+        The terms of the sum, as expressions without numbers.
+    restarts
+        Starts, of which the best is gone on from.
+    """
+
+    components: tuple[str, ...] = ("SE", "PER", "LIN", "RW", "C")
+    restarts: int = 8
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Learn every series alone, by maximum a posteriori under `initialization`'s priors."""
+        table = Table.of(train)
+        observations = table.observations
+        proposer = Proposer.of(observations)
+        rng = np.random.default_rng(seed)
+        structures = [parse(component) for component in self.components]
+
+        def draw() -> list[ComponentKernel]:
+            return [to_kernel(proposer.propose(product, 1, rng)[0]) for product in structures]
+
+        parts = draw()
+        for part in parts:
+            add_priors(part, typical_step(observations.x))
+        kernel = gpflow.kernels.Sum(parts)
+
+        def start(series: int) -> None:
+            gpflow.utilities.multiple_assign(
+                kernel, gpflow.utilities.parameter_dict(gpflow.kernels.Sum(draw()))
+            )
+
+        return _fit_each(table, observations, kernel, start, self.restarts)
+
+
+@register("gp-sm")
+@dataclass(frozen=True)
+class SpectralMixtureGP:
+    """One Gaussian process per series with a spectral mixture kernel (Wilson and Adams 2013).
+
+    Parameters
+    ----------
+    num_components
+        Q, Gaussians in the spectral density.
+    restarts
+        Starts, drawn from the spectrum of the series, of which the best is gone on from.
+    """
+
+    num_components: int = 5
+    restarts: int = 8
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Learn every series alone, by maximum likelihood."""
+        table = Table.of(train)
+        observations = table.observations
+        rng = np.random.default_rng(seed)
+        spectra = [Spectrum.of(observations, n) for n in range(len(observations.Y))]
+        kernel = SpectralMixture(spectra[0].draw(self.num_components, rng))
+
+        def start(series: int) -> None:
+            kernel.assign(spectra[series].draw(self.num_components, rng))
+
+        return _fit_each(table, observations, kernel, start, self.restarts)
+
+
+def _fit_each(
+    table: Table,
+    observations: Observations,
+    kernel: gpflow.kernels.Kernel,
+    start: Callable[[int], None],
+    restarts: int,
+) -> ScaledForecast:
+    """Learn one kernel and a noise variance per series, by functions that are traced once."""
+    empty = np.empty((0, 1))
+    X, Y = (tf.Variable(empty, shape=[None, 1], trainable=False) for _ in range(2))
+    noise = Parameter(0.1, transform=positive(lower=NOISE_FLOOR))
+    model = gpflow.models.GPR(
+        (X, Y), kernel, likelihood=gpflow.likelihoods.Gaussian(variance=noise)
+    )
+    learner = Learner(model)
+
+    def start_series(series: int) -> None:
+        start(series)
+        noise.assign(0.1)
+
+    fitted = []
+    for series, (y, mask) in enumerate(zip(observations.Y, observations.mask, strict=True)):
+        observed = mask > 0.0
+        X.assign(observations.x[observed][:, None])
+        Y.assign(y[observed][:, None])
+        learner.best_of([partial(start_series, series)] * restarts)
+        fitted.append(gpflow.utilities.deepcopy(model))
+
+    def predict(x: Floats) -> tuple[Floats, Floats]:
+        means, variances = zip(*(model.predict_y(x[:, None]) for model in fitted), strict=True)
+        return np.hstack(means), np.hstack(variances)
+
+    return ScaledForecast(table, predict)

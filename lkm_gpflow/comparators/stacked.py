@@ -1,0 +1,97 @@
+"""Several series as one Gaussian process: observed cells stacked, with the series as an input.
+
+GPflow's convention for multi-output kernels that do not factorise over a common grid: the last
+input column holds the number of the series, and every cell that was observed is one row.  Series
+may thus have different times and gaps.
+"""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import Parameter
+from gpflow.utilities import positive
+
+from ..config import Floats, FloatTensor
+from ..layout import Observations
+from ..linalg import gaussian_log_density
+
+NOISE_FLOOR = 1e-5
+"""Least noise variance of a series of unit variance: without a floor it collapses."""
+
+
+def stack(observations: Observations) -> tuple[Floats, Floats]:
+    """Stack the observed cells: inputs (time, number of the series), [M, 2], and values, [M, 1]."""
+    series, row = np.nonzero(observations.mask)
+    inputs = np.column_stack([observations.x[row], series])
+    return inputs, observations.Y[series, row][:, None]
+
+
+def grid(x: Floats, num_series: int) -> Floats:
+    """Inputs (time, number of the series) of all series at the times x, [N * M, 2]."""
+    return np.column_stack([np.tile(x, num_series), np.repeat(np.arange(num_series), len(x))])
+
+
+class SeriesNoise(gpflow.functions.Function):
+    """A noise variance for every series, as the variance of a GPflow `Gaussian` likelihood.
+
+    Parameters
+    ----------
+    variance
+        sigma_n^2, [N].
+    """
+
+    def __init__(self, variance: Floats) -> None:
+        super().__init__()
+        self.variance = Parameter(variance, transform=positive(lower=NOISE_FLOOR))
+
+    @inherit_check_shapes
+    def __call__(self, X: FloatTensor) -> FloatTensor:
+        series = tf.cast(X[..., -1], tf.int32)
+        return tf.gather(self.variance, series)[..., None]
+
+
+class StackedGPR(gpflow.models.GPR):
+    """Exact regression of stacked series, with a noise variance for each.
+
+    GPflow's `GPR`, its log marginal likelihood with an analytic gradient (about a third of the
+    time for a thousand rows).
+
+    Parameters
+    ----------
+    data
+        Inputs and values, as `stack` returns them.
+    kernel
+        A kernel of inputs (time, number of the series).
+    num_series
+        N.
+    noise_variance
+        Starting value of every series' noise variance.
+    """
+
+    def __init__(
+        self,
+        data: tuple[Floats, Floats],
+        kernel: gpflow.kernels.Kernel,
+        num_series: int,
+        noise_variance: float = 0.1,
+    ) -> None:
+        noise = SeriesNoise(np.full(num_series, noise_variance))
+        likelihood = gpflow.likelihoods.Gaussian(variance=noise)
+        super().__init__(data, kernel, likelihood=likelihood)
+
+    @check_shapes("return: []")
+    def log_marginal_likelihood(self) -> FloatTensor:
+        """Return log p(y), as GPflow's `GPR` does."""
+        X, y = self.data
+        noise = tf.linalg.diag(self.likelihood.variance_at(X)[:, 0])
+        return gaussian_log_density(self.kernel(X) + noise, y[:, 0])
+
+    def predict_series(self, x: Floats) -> tuple[Floats, Floats]:
+        """Means and variances (with noise) of all series at the times x, [M, N] each."""
+        num_series = len(self.likelihood.variance.variance)
+        mean, variance = self.predict_y(grid(x, num_series))
+        shape = (num_series, len(x))
+        return mean.numpy().reshape(shape).T, variance.numpy().reshape(shape).T
