@@ -6,7 +6,8 @@ and forecasts (Tong and Choi, ICML 2019).
 
 from importlib.metadata import version
 
-from . import datasets, expressions, ibp, kernels, metrics
+from . import comparators, datasets, expressions, ibp, kernels, metrics
+from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
 from .executors import process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
@@ -22,11 +23,14 @@ __all__ = [
     "LKM",
     "PAPER_BASES",
     "Annealing",
+    "Backtest",
     "Discovery",
     "EnumeratedPosterior",
     "Product",
     "RelaxedPosterior",
     "anneal",
+    "backtest",
+    "comparators",
     "datasets",
     "discover",
     "expressions",

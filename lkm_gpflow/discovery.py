@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,6 @@ from .config import Floats
 from .expressions import EXTENDED_BASES, Product
 from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
-from .layout import Observations
 from .ledger import Entry, Ledger
 from .model import LKM
 from .search import SearchSettings, Strategy, search
@@ -96,18 +94,10 @@ def discover(
     table = Table.of(frame)
     observations = table.observations
     path = None if ledger is None else Path(ledger)
-    header = {"settings": asdict(settings), "data": _fingerprint(observations)}
+    header = {"settings": asdict(settings), "data": observations.fingerprint}
     kept = Ledger(header, path)
     search(observations, settings, kept, executor=executor, progress=progress)
     return Discovery(table, settings, averaging, tuple(kept.rows))
-
-
-def _fingerprint(observations: Observations) -> str:
-    """Return a checksum of the scaled data."""
-    digest = hashlib.sha256()
-    for array in (observations.x, observations.Y, observations.mask):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,42 @@
-"""Worker processes for independent fits."""
+"""Independent jobs, in this process or by an executor; worker processes that suit TensorFlow."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from typing import TypeVar
+
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
+
+
+def run_all(
+    jobs: Mapping[_Key, Callable[[], _Result]], executor: Executor | None
+) -> Iterator[tuple[_Key, _Result]]:
+    """Run jobs and yield their keys and results as they finish.
+
+    Parameters
+    ----------
+    jobs
+        What to run, by key; for a pool of processes they must be picklable.
+    executor
+        Where; None: one by one in this process.  What has not begun when the caller stops is
+        cancelled.
+    """
+    if executor is None:
+        for key, job in jobs.items():
+            yield key, job()
+        return
+    futures = {executor.submit(job): key for key, job in jobs.items()}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def process_pool(jobs: int | None = None) -> ProcessPoolExecutor:

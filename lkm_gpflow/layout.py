@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,6 +51,14 @@ class Observations:
     def is_complete(self) -> bool:
         """Whether nothing is missing."""
         return bool(np.all(self.mask == 1.0))
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of the scaled data."""
+        digest = hashlib.sha256()
+        for array in (self.x, self.Y, self.mask):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
 
 class Layout:

@@ -1,15 +1,12 @@
 """The ledger: every fit of a search, on disk as it happens.
 
-A text file of one JSON object a line: first a header (settings, fingerprint of the data), then a
-line for every fit and one for every decision.  A search is a deterministic function of its header,
-so a search that was stopped goes on by asking the ledger first.  A line that was cut off when the
-process died is ignored.
+A journal whose header holds the settings and a fingerprint of the data, with a line for every fit
+and one for every decision.  A search is a deterministic function of its header, so a search that
+was stopped goes on by asking the ledger first.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,8 +17,7 @@ import pandas as pd
 
 from .expressions import parse
 from .fits import Fit
-
-FORMAT = "lkm_gpflow ledger 1"
+from .journal import Journal
 
 
 @dataclass(frozen=True)
@@ -76,12 +72,14 @@ class Ledger:
     decisions: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.path is None:
-            return
-        if self.path.exists() and self.path.stat().st_size > 0:
-            self._read(self.path)
-        else:
-            self._write({"format": FORMAT, "header": self.header})
+        self._journal = Journal(self.path, "ledger", self.header)
+        for record in self._journal.records:
+            if "fit" in record:
+                entry = entry_from_json(record["fit"])
+                self.entries[entry.step, entry.restart] = entry
+            else:
+                step, restart, decision = record["decision"]
+                self.decisions[step, restart] = decision
 
     def add(self, entry: Entry) -> None:
         """Keep a fit."""
@@ -89,13 +87,13 @@ class Ledger:
         record = asdict(entry)
         record["fit"] = fit_to_json(entry.fit)
         del record["decision"]
-        self._write({"fit": record})
+        self._journal.append({"fit": record})
 
     def decide(self, step: int, restart: int, decision: str) -> None:
         """Keep what became of a fit."""
         if self.decisions.get((step, restart)) != decision:
             self.decisions[step, restart] = decision
-            self._write({"decision": [step, restart, decision]})
+            self._journal.append({"decision": [step, restart, decision]})
 
     @property
     def rows(self) -> list[Entry]:
@@ -125,48 +123,6 @@ class Ledger:
                 for e in self.rows
             ]
         )
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        if self.path is None:
-            return
-        line = json.dumps(record) + "\n"
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _read(self, path: Path) -> None:
-        text = path.read_text(encoding="utf-8")
-        whole, _, torn = text.rpartition("\n")
-        records = []
-        for number, line in enumerate(whole.splitlines(), start=1):
-            try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                raise ValueError(
-                    f"{path}, line {number}: expected a ledger of the format {FORMAT!r}, "
-                    f"cannot read {line[:40]!r}"
-                ) from error
-        if not records or not isinstance(records[0], dict) or records[0].get("format") != FORMAT:
-            raise ValueError(f"{path}: expected a ledger of the format {FORMAT!r}")
-        there, wanted = records[0]["header"], json.loads(json.dumps(self.header))
-        differing = [key for key in wanted if there.get(key) != wanted[key]]
-        if differing or set(there) != set(wanted):
-            raise ValueError(
-                f"{path} is the ledger of another search, it differs in "
-                f"{', '.join(differing) or 'its settings'}: choose another file or delete it"
-            )
-        if torn:
-            # Or the next line would be appended to half a line.
-            with path.open("r+", encoding="utf-8") as file:
-                file.truncate(len((whole + "\n").encode()))
-        for record in records[1:]:
-            if "fit" in record:
-                entry = entry_from_json(record["fit"])
-                self.entries[entry.step, entry.restart] = entry
-            else:
-                step, restart, decision = record["decision"]
-                self.decisions[step, restart] = decision
 
 
 def entry_from_json(record: Mapping[str, Any]) -> Entry:

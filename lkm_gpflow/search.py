@@ -8,7 +8,7 @@ members at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from tqdm.auto import tqdm
 
+from .executors import run_all
 from .expressions import EXTENDED_BASES, Product, base_kernel, expand, parse
 from .fits import Fit, FitSettings, State
 from .layout import Observations
@@ -204,21 +205,9 @@ class _Search:
                 fit, self._observations, new, seed=seed, settings=self._settings.fit, start=start
             )
 
-        def keep(restart: int, found: Fit) -> None:
+        for restart, found in run_all({r: job(r) for r in missing}, self._executor):
             self._ledger.add(entry(restart, found))
             self._report.show(known[step, restart])
-
-        if self._executor is None:
-            for restart in missing:
-                keep(restart, job(restart)())
-        else:
-            futures = {self._executor.submit(job(restart)): restart for restart in missing}
-            try:
-                for future in as_completed(futures):
-                    keep(futures[future], future.result())
-            finally:
-                for future in futures:
-                    future.cancel()
         return [known[step, restart].fit for restart in range(self._settings.restarts)]
 
 

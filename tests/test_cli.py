@@ -204,7 +204,7 @@ def test_a_stopped_search_goes_on(
     assert "the same command goes on" in said(stopped)
     assert not (parts / "model.lkm").exists()
 
-    refused(run(table, "--out", parts, *quick, "--seed", "1"), "another search", "--force")
+    refused(run(table, "--out", parts, *quick, "--seed", "1"), "other settings or data", "--force")
     on = run(table, "--out", parts, *quick)
     assert on.exit_code == 0, on.output
     assert "going on from 2 fits" in said(on)

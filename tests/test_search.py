@@ -122,7 +122,7 @@ def test_ledger_round_trip(done: Ledger, tmp_path: Path) -> None:
 def test_ledger_of_another_search_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     Ledger({"seed": 1, "data": "x"}, path)
-    with pytest.raises(ValueError, match=r"another search, it differs in seed"):
+    with pytest.raises(ValueError, match=r"other settings or data, it differs in seed"):
         Ledger({"seed": 2, "data": "x"}, path)
     path.write_text("date,a,b\n1,2,3\n")
     with pytest.raises(ValueError, match="expected a ledger"):

@@ -1,6 +1,7 @@
 """Other ways to forecast the same tables, behind one protocol."""
 
 from .independent import IndependentGP, SpectralMixtureGP
+from .latent import LatentKernelModel, PaperLatentKernelModel
 from .naive import Drift, LastValue, SeasonalNaive
 from .protocol import Comparator, Fitted, comparator, comparator_names, register
 
@@ -10,6 +11,8 @@ __all__ = [
     "Fitted",
     "IndependentGP",
     "LastValue",
+    "LatentKernelModel",
+    "PaperLatentKernelModel",
     "SeasonalNaive",
     "SpectralMixtureGP",
     "comparator",

@@ -6,7 +6,7 @@ learn by maximum a posteriori from several starts, under the package's weak prio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -67,7 +67,7 @@ class IndependentGP:
                 kernel, gpflow.utilities.parameter_dict(gpflow.kernels.Sum(draw()))
             )
 
-        return _fit_each(table, observations, kernel, start, self.restarts)
+        return _forecast(table, _fit_each(observations, kernel, start, self.restarts))
 
 
 @register("gp-sm")
@@ -78,12 +78,12 @@ class SpectralMixtureGP:
     Parameters
     ----------
     num_components
-        Q, Gaussians in the spectral density.
+        Candidates for Q, the Gaussians in the spectral density; BIC chooses, series by series.
     restarts
         Starts, drawn from the spectrum of the series, of which the best is gone on from.
     """
 
-    num_components: int = 5
+    num_components: tuple[int, ...] = (1, 2, 3)
     restarts: int = 8
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
@@ -92,21 +92,25 @@ class SpectralMixtureGP:
         observations = table.observations
         rng = np.random.default_rng(seed)
         spectra = [Spectrum.of(observations, n) for n in range(len(observations.Y))]
-        kernel = SpectralMixture(spectra[0].draw(self.num_components, rng))
 
-        def start(series: int) -> None:
-            kernel.assign(spectra[series].draw(self.num_components, rng))
+        def fit_mixtures(count: int) -> list[gpflow.models.GPR]:
+            kernel = SpectralMixture(spectra[0].draw(count, rng))
 
-        return _fit_each(table, observations, kernel, start, self.restarts)
+            def start(series: int) -> None:
+                kernel.assign(spectra[series].draw(count, rng))
+
+            return _fit_each(observations, kernel, start, self.restarts)
+
+        candidates = zip(*(fit_mixtures(count) for count in self.num_components), strict=True)
+        return _forecast(table, [min(models, key=_bic) for models in candidates])
 
 
 def _fit_each(
-    table: Table,
     observations: Observations,
     kernel: gpflow.kernels.Kernel,
     start: Callable[[int], None],
     restarts: int,
-) -> ScaledForecast:
+) -> list[gpflow.models.GPR]:
     """Learn one kernel and a noise variance per series, by functions that are traced once."""
     empty = np.empty((0, 1))
     X, Y = (tf.Variable(empty, shape=[None, 1], trainable=False) for _ in range(2))
@@ -127,9 +131,21 @@ def _fit_each(
         Y.assign(y[observed][:, None])
         learner.best_of([partial(start_series, series)] * restarts)
         fitted.append(gpflow.utilities.deepcopy(model))
+    return fitted
+
+
+def _bic(model: gpflow.models.GPR) -> float:
+    num_parameters = sum(int(tf.size(variable)) for variable in model.trainable_variables)
+    num_observed = int(tf.shape(model.data[1])[0])
+    log_likelihood = float(model.log_marginal_likelihood())
+    return -2.0 * log_likelihood + num_parameters * np.log(num_observed)
+
+
+def _forecast(table: Table, models: Sequence[gpflow.models.GPR]) -> ScaledForecast:
+    """Forecast every series by its own model."""
 
     def predict(x: Floats) -> tuple[Floats, Floats]:
-        means, variances = zip(*(model.predict_y(x[:, None]) for model in fitted), strict=True)
+        means, variances = zip(*(model.predict_y(x[:, None]) for model in models), strict=True)
         return np.hstack(means), np.hstack(variances)
 
     return ScaledForecast(table, predict)

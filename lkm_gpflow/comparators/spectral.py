@@ -104,11 +104,12 @@ class Spectrum:
         """Draw a mixture of `count` components, of unit variance in all.
 
         Frequencies are drawn by their power, so high peaks get components, weights are uniform on
-        the simplex, and bandwidths between a tenth of a cycle and three cycles a span.
+        the simplex, and bandwidths between a tenth of a cycle in the span and a third of the
+        Nyquist frequency: from lasting waves to noise that a few steps remember.
         """
         frequency = rng.choice(self.frequency, size=count, p=self.power)
         return Mixture(
             weight=rng.dirichlet(np.ones(count)),
             frequency=frequency * np.exp(0.1 * rng.normal(size=count)),
-            bandwidth=np.exp(rng.uniform(np.log(0.1), np.log(3.0), size=count)),
+            bandwidth=np.exp(rng.uniform(np.log(0.1), np.log(self.frequency[-1] / 3.0), count)),
         )

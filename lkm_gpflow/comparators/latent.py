@@ -1,0 +1,72 @@
+"""The latent kernel model behind the protocol of the comparators: our defaults, and the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ..discovery import Averaging, Discovery, discover
+from ..expressions import EXTENDED_BASES, PAPER_BASES
+from ..fits import LearnerName
+from .protocol import register
+
+
+@dataclass(frozen=True)
+class DiscoveryForecast:
+    """A discovery as a fitted method."""
+
+    found: Discovery
+
+    def forecast(self, times: pd.Index) -> pd.DataFrame:
+        """See `Fitted.forecast`."""
+        return self.found.predict(times)[["mean", "sd"]]
+
+
+@register("lkm")
+@dataclass(frozen=True)
+class LatentKernelModel:
+    """The latent kernel model, as `discover` finds it with its defaults.
+
+    Parameters
+    ----------
+    bases, depth, restarts, priors, learner, averaging
+        See `lkm_gpflow.discover`.
+    """
+
+    bases: tuple[str, ...] = EXTENDED_BASES
+    depth: int = 2
+    restarts: int = 3
+    priors: bool = True
+    learner: LearnerName = "scan"
+    averaging: Averaging = "tempered"
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> DiscoveryForecast:
+        """Discover the structure and learn it."""
+        found = discover(
+            train,
+            bases=self.bases,
+            depth=self.depth,
+            restarts=self.restarts,
+            priors=self.priors,
+            learner=self.learner,
+            averaging=self.averaging,
+            seed=seed,
+            progress=False,
+        )
+        return DiscoveryForecast(found)
+
+
+@register("lkm-paper")
+@dataclass(frozen=True)
+class PaperLatentKernelModel(LatentKernelModel):
+    """The latent kernel model as published (Tong and Choi 2019).
+
+    The paper's base kernels, the relaxed posterior, no priors on hyperparameters, and the forecast
+    of the best fit alone.
+    """
+
+    bases: tuple[str, ...] = PAPER_BASES
+    priors: bool = False
+    learner: LearnerName = "relaxed"
+    averaging: Averaging = "none"

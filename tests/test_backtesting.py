@@ -1,0 +1,193 @@
+"""Backtests: origins, scores, the test of equal accuracy, and going on after a stop."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm, ttest_rel
+from small import small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.comparators import Fitted, LastValue
+
+
+def walks(num_times: int = 60, num_series: int = 4, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    values = np.cumsum(rng.normal(size=(num_times, num_series)), axis=0)
+    return pd.DataFrame(values, columns=list("abcdefgh")[:num_series])
+
+
+def run(frame: pd.DataFrame, method: object = "last-value", **settings: object) -> lkm.Backtest:
+    return lkm.backtest(frame, method, **{"horizon": 5, "progress": False, **settings})
+
+
+def test_origins_are_spread_over_the_second_half() -> None:
+    assert run(walks()).origins == (30, 34, 37, 41, 44, 48, 51, 55)
+    assert run(walks(), folds=3, first=10).origins == (10, 32, 55)
+    assert run(walks(), folds=1).origins == (55,)
+
+
+def test_every_origin_is_forecast_from_its_past_alone() -> None:
+    frame = walks()
+    result = run(frame, folds=3)
+    for origin in result.origins:
+        expected = LastValue().fit(frame.iloc[:origin], seed=0)
+        forecast = expected.forecast(frame.index[origin : origin + 5])
+        kept = result.forecasts.loc[origin]
+        pd.testing.assert_frame_equal(kept[["mean", "sd"]], forecast)
+        observed = kept["observed"].unstack("series")
+        np.testing.assert_array_equal(observed, frame.iloc[origin : origin + 5])
+
+
+def test_scores_by_hand() -> None:
+    frame = walks()
+    frame.iloc[57, 1] = np.nan
+    result = run(frame, folds=2)
+    past, future = frame.iloc[:55].to_numpy(), frame.iloc[55:].to_numpy()
+    error = np.abs(future - past[-1]) / past.std(axis=0)
+    row = result.scores.loc[55]
+    by_series = [np.sqrt(np.mean(e[np.isfinite(e)] ** 2)) for e in error.T]
+    assert row["rmse"] == pytest.approx(np.mean(by_series))
+    step = np.abs(np.diff(past, axis=0)).mean(axis=0)
+    mase = [np.nanmean(np.abs(future[:, n] - past[-1, n])) / step[n] for n in range(4)]
+    assert row["mase"] == pytest.approx(np.mean(mase))
+    sd = np.sqrt(np.arange(1, 6)[:, None] * np.mean(np.diff(past, axis=0) ** 2, axis=0))
+    z = (future - past[-1]) / sd
+    seen = np.isfinite(z)
+    assert row["coverage80"] == pytest.approx(np.mean(np.abs(z[seen]) < norm.ppf(0.9)))
+    log_density = norm.logpdf(z[seen]) - np.log((sd / past.std(axis=0))[seen])
+    assert row["mnlp"] == pytest.approx(-log_density.mean())
+    pd.testing.assert_series_equal(result.summary(), result.scores.mean(), check_names=False)
+
+
+def test_units_do_not_matter() -> None:
+    frame = walks()
+    scaled = frame * [1.0, 1e3, 1e-3, 10.0] + [0.0, 5.0, 1.0, -3.0]
+    columns = ["rmse", "mnlp", "crps", "mase", "coverage90"]
+    np.testing.assert_allclose(run(scaled).scores[columns], run(frame).scores[columns])
+
+
+def test_without_overlap_the_comparison_is_a_paired_t_test() -> None:
+    frame = walks(120)
+    one = run(frame, "last-value", folds=6, first=90)
+    other = run(frame, "drift", folds=6, first=90)
+    expected = ttest_rel(one.scores["crps"], other.scores["crps"])
+    found = one.compare(other)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found.difference == pytest.approx((one.scores["crps"] - other.scores["crps"]).mean())
+    assert found.standard_error == pytest.approx(abs(found.difference / expected.statistic))
+    back = other.compare(one)
+    assert (back.difference, back.p_value) == pytest.approx((-found.difference, found.p_value))
+
+
+def test_comparison_rejects_as_often_as_it_says_where_origins_overlap() -> None:
+    """Differences that are moving averages over the overlap have mean zero: about 5% rejections.
+
+    Without the correction for overlap it is over 20% (asserted, so that the test can fail).
+    """
+    origins = tuple(range(100, 140, 2))  # twenty, of which two more lie within a horizon of 6
+    frame = walks(150)
+    base = lkm.backtest(frame, "last-value", 6, 20, first=100, progress=False)
+    base = lkm.Backtest(
+        "base", 6, origins, base.forecasts.set_axis(
+            pd.MultiIndex.from_tuples(
+                [(origins[base.origins.index(o)], s, t) for o, s, t in base.forecasts.index],
+                names=base.forecasts.index.names,
+            )
+        ),
+        base.steps.set_axis(
+            pd.MultiIndex.from_tuples(
+                [(origins[base.origins.index(o)], s) for o, s in base.steps.index],
+                names=base.steps.index.names,
+            )
+        ),
+        base.seconds.set_axis(list(origins)),
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    scores = base.scores
+    rejected, naive = 0, 0
+    for _ in range(400):
+        noise = rng.normal(size=22)
+        moved = lkm.Backtest("moved", 6, origins, base.forecasts, base.steps, base.seconds)
+        shifted = scores.assign(crps=scores["crps"] + noise[2:] + noise[1:-1] + noise[:-2])
+        moved.__dict__["scores"] = shifted
+        rejected += moved.compare(base).p_value < 0.05
+        naive += ttest_rel(shifted["crps"], scores["crps"]).pvalue < 0.05
+    assert naive / 400 > 0.2
+    assert rejected / 400 < 0.15
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Last value, counting how often it is fitted; stops with an error after `limit` fits."""
+
+    limit: int = 100
+    fits: list[int] = field(default_factory=list, repr=False)
+
+    def __repr__(self) -> str:
+        return "Counting()"
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Fitted:
+        if len(self.fits) == self.limit:
+            raise KeyboardInterrupt
+        self.fits.append(len(train))
+        return LastValue().fit(train, seed=seed)
+
+
+def test_a_stopped_backtest_goes_on_from_its_journal(tmp_path: Path) -> None:
+    journal = tmp_path / "backtest.jsonl"
+    stopped = Counting(limit=3)
+    with pytest.raises(KeyboardInterrupt):
+        run(walks(), stopped, journal=journal)
+    with journal.open("a") as file:
+        file.write('{"origin": 41, "mea')  # the writer died in the middle of a line
+    rest = Counting()
+    result = run(walks(), rest, journal=journal)
+    assert sorted(stopped.fits + rest.fits) == sorted(result.origins)
+    whole = run(walks(), Counting())
+    pd.testing.assert_frame_equal(result.forecasts, whole.forecasts)
+    again = Counting()
+    run(walks(), again, journal=journal)
+    assert again.fits == []
+    with pytest.raises(ValueError, match="other settings or data, it differs in seed"):
+        run(walks(), Counting(), journal=journal, seed=1)
+
+
+def test_executors_do_not_change_the_result() -> None:
+    with ThreadPoolExecutor(2) as executor:
+        parallel = run(walks(), executor=executor)
+    pd.testing.assert_frame_equal(parallel.forecasts, run(walks()).forecasts)
+
+
+def test_wrong_settings_are_refused() -> None:
+    for settings, message in (
+        ({"horizon": 0}, "horizon of at least 1"),
+        ({"first": 58}, "expected 3 to 55 rows before the first origin .*, got 58"),
+        ({"folds": 27}, "expected 1 to 26 folds, got 27"),
+        ({"folds": 0}, "expected 1 to 26 folds, got 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run(walks(), **settings)
+    with pytest.raises(ValueError, match="expected a comparator among"):
+        run(walks(), "oracle")
+    one = run(walks())
+    with pytest.raises(ValueError, match="same origins and data"):
+        one.compare(run(walks(), folds=4))
+    with pytest.raises(ValueError, match="same origins and data"):
+        one.compare(run(walks(seed=1)))
+    with pytest.raises(ValueError, match="expected a score among"):
+        one.compare(one, "luck")
+    assert one.compare(one).p_value == 1.0
+
+
+@pytest.mark.slow
+def test_the_latent_kernel_model_is_a_method() -> None:
+    quick = lkm.comparators.LatentKernelModel(depth=0, restarts=1)
+    result = lkm.backtest(small_table(), quick, horizon=4, folds=2, label="LKM", progress=False)
+    assert result.label == "LKM"
+    assert np.isfinite(result.scores.to_numpy()).all()
