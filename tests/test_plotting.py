@@ -66,17 +66,40 @@ def calls(found: lkm.Discovery) -> dict[str, tuple[int, Callable[..., Any]]]:
                 nu, axes, series=ODD_NAMES, components=found.names
             ),
         ),
+        "methods": (
+            len(ODD_NAMES),
+            lambda axes: plotting.plot_methods(
+                found.table.frame["$x$"],
+                dict.fromkeys(ODD_NAMES, found.forecast(4).loc["$x$"]),
+                axes,
+                truth=found.forecast(4).loc["$x$"]["mean"],
+            ),
+        ),
+        "scores": (1, lambda ax: plotting.plot_scores(backtests(), "mase", ax)),
+        "coverage": (1, lambda ax: plotting.plot_coverage(backtests(), ax)),
     }
 
 
-NAMES = ("forecast", "forecasts", "structure", "components", "ledger", "over time")
+def backtests() -> list[lkm.Backtest]:
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(40, 2)), axis=0)
+    return [
+        lkm.backtest(pd.DataFrame(walk), method, 3, 4, label=label, progress=False)
+        for method, label in (("last-value", "$last"), ("drift", "<drift>"))
+    ]
+
+
+NAMES = (
+    "forecast", "forecasts", "structure", "components", "ledger", "over time", "methods", "scores",
+    "coverage",
+)  # fmt: skip
+SINGLE = ("forecast", "structure", "ledger", "scores", "coverage")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_on_given_axes_and_opens_no_figure(name: str, found: lkm.Discovery) -> None:
     count, draw = calls(found)[name]
     axes = Figure(figsize=(20, 20)).subplots(1, count, squeeze=False)[0]
-    given = axes[0] if name in ("forecast", "structure", "ledger") else axes
+    given = axes[0] if name in SINGLE else axes
     returned = draw(given)
     assert list(np.atleast_1d(returned)) == list(axes)
     assert plt.get_fignums() == []
@@ -188,3 +211,14 @@ def test_probabilities_over_time_need_three_axes() -> None:
     np.testing.assert_array_equal(axes[0].lines[0].get_xdata(), [0, 10, 20])
     colours = [to_hex(line.get_color()) for line in axes[1].lines]
     assert colours == [colour.lower() for colour in plotting.COMPONENT_COLOURS[:2]]
+
+
+def test_scores_are_ordered_and_written() -> None:
+    made = backtests()
+    ax = plotting.plot_scores(made, "crps")
+    means = {each.label: each.scores["crps"].mean() for each in made}
+    ordered = [label.get_text().replace(r"\$", "$") for label in ax.get_yticklabels()]
+    assert ordered == sorted(means, key=lambda label: -means[label])
+    assert {text.get_text() for text in ax.texts} == {f"{mean:.3f}" for mean in means.values()}
+    with pytest.raises(ValueError, match="expected a score among"):
+        plotting.plot_scores(made, "luck")

@@ -4,7 +4,8 @@ Every function draws on the Axes it is given, or on a new figure, and returns th
 has the same colour in every picture.  Names may hold any character: none is read as a formula.
 """
 
-from .forecasts import plot_components, plot_forecast, plot_forecasts
+from .backtests import plot_coverage, plot_scores
+from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .ledger import plot_ledger
 from .structure import plot_probabilities_over_time, plot_structure
 from .style import COMPONENT_COLOURS, FORECAST_COLOUR, HISTORY_COLOUR, component_colour
@@ -15,9 +16,12 @@ __all__ = [
     "HISTORY_COLOUR",
     "component_colour",
     "plot_components",
+    "plot_coverage",
     "plot_forecast",
     "plot_forecasts",
     "plot_ledger",
+    "plot_methods",
     "plot_probabilities_over_time",
+    "plot_scores",
     "plot_structure",
 ]

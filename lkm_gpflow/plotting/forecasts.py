@@ -63,8 +63,9 @@ def plot_forecast(
         expected = list(discovery.table.frame.columns)
         raise ValueError(f"expected one of the series {expected}, got {series!r}")
     ax = new_axes((8.0, 3.2)) if ax is None else ax
-    prediction = _predict(discovery, horizon, level)
-    _draw_forecast(ax, discovery, series, prediction, level, unit, truth)
+    shown = pd.DataFrame(_predict(discovery, horizon, level).loc[series])
+    happened = None if truth is None else truth[series]
+    _draw_forecast(ax, discovery.table.frame[series], shown, level, unit, happened)
     _legend_below(ax)
     return ax
 
@@ -84,10 +85,50 @@ def plot_forecasts(
     prediction = _predict(discovery, horizon, level)
     for ax, series in zip(panels, frame.columns, strict=True):
         unit = (units or {}).get(series)
-        _draw_forecast(ax, discovery, series, prediction, level, unit, truth)
+        happened = None if truth is None else truth[series]
+        _draw_forecast(
+            ax, frame[series], pd.DataFrame(prediction.loc[series]), level, unit, happened
+        )
     if axes is None:
-        handles, labels = panels[0].get_legend_handles_labels()
-        panels[0].figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+        _legend_of_figure(panels[0])
+    return panels
+
+
+def plot_methods(
+    history: pd.Series,
+    forecasts: Mapping[str, pd.DataFrame],
+    axes: AxesArray | None = None,
+    *,
+    level: float = 0.9,
+    unit: str | None = None,
+    truth: pd.Series | None = None,
+) -> AxesArray:
+    """Draw the forecasts of one series by several methods, a panel each, on one scale.
+
+    Parameters
+    ----------
+    history
+        What was observed before; as much of it as shall be seen.
+    forecasts
+        By the name of the method: a table with index time and columns mean and sd.
+    axes
+        Where to draw, one a method; by default a new figure.
+    level
+        Probability of the band, which is that of a new observation.
+    unit
+        Of the values, for the label of the axis.
+    truth
+        What happened after the history, drawn as open circles.
+    """
+    panels = panel_axes(axes, len(forecasts), columns=4, size=(3.1, 2.1), sharey=True)
+    half = norm.ppf(0.5 + 0.5 * level)
+    for ax, (method, forecast) in zip(panels, forecasts.items(), strict=True):
+        lower, upper = (forecast["mean"] + sign * half * forecast["sd"] for sign in (-1.0, 1.0))
+        shown = forecast.assign(lower=lower, upper=upper)
+        _draw_forecast(ax, history, shown, level, unit, truth)
+        ax.set_title(plain(method), fontsize=10)
+    if axes is None:
+        _legend_of_figure(panels[0])
     return panels
 
 
@@ -150,7 +191,7 @@ def plot_components(
         )
         ax.plot(parts.index, mean, color=component_colour(k))
         if horizon:
-            mark_start(ax, discovery)
+            mark_start(ax, discovery.table.frame.index)
         readable_dates(ax, parts.index)
     panels[0].set_ylabel(_value_label(series, unit), fontsize=9)
     return panels
@@ -165,15 +206,13 @@ def _predict(discovery: Discovery, horizon: int | pd.Index, level: float) -> pd.
 
 def _draw_forecast(
     ax: Axes,
-    discovery: Discovery,
-    series: object,
-    prediction: pd.DataFrame,
+    history: pd.Series,
+    shown: pd.DataFrame,
     level: float,
     unit: str | None,
-    truth: pd.DataFrame | None,
+    truth: pd.Series | None,
 ) -> None:
-    history = discovery.table.frame[series]
-    shown = prediction.xs(series, level=0)
+    """Draw a history and what a model says, columns mean, lower and upper."""
     ax.fill_between(
         shown.index,
         shown["lower"],
@@ -188,19 +227,24 @@ def _draw_forecast(
     if truth is not None:
         ax.plot(
             truth.index,
-            truth[series],
+            truth,
             "o",
             markersize=4,
             markerfacecolor="none",
             markeredgecolor=COMPONENT_COLOURS[4],
             label="what happened then",
         )
-    mark_start(ax, discovery)
-    ax.set_title(plain(series), fontsize=10)
+    mark_start(ax, history.index)
+    ax.set_title(plain(history.name), fontsize=10)
     if unit:
         ax.set_ylabel(plain(unit), fontsize=8)
     ax.margins(x=0.01)
     readable_dates(ax, shown.index)
+
+
+def _legend_of_figure(ax: Axes) -> None:
+    handles, labels = ax.get_legend_handles_labels()
+    ax.figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
 
 
 def _legend_below(ax: Axes) -> None:

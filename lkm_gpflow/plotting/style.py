@@ -9,8 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from numpy.typing import NDArray
 
-from ..discovery import Discovery
-
 AxesArray = NDArray[np.object_]
 
 # Okabe and Ito, then Tol: told apart with every kind of colour blindness.
@@ -78,9 +76,9 @@ def panel_axes(
     return flat[:count]
 
 
-def mark_start(ax: Axes, discovery: Discovery) -> None:
+def mark_start(ax: Axes, history: pd.Index) -> None:
     """Draw a line at the last observed time, where the forecast begins."""
-    ax.axvline(discovery.table.frame.index[-1], color=HISTORY_COLOUR, linewidth=0.8, ls="--")
+    ax.axvline(history[-1], color=HISTORY_COLOUR, linewidth=0.8, ls="--")
 
 
 def readable_dates(ax: Axes, index: pd.Index) -> None:

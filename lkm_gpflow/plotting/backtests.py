@@ -1,0 +1,85 @@
+"""How methods compare in backtests: their scores, and whether their intervals are honest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from ..backtesting import LEVELS, Backtest
+from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, component_colour, new_axes, plain
+
+_UNITS = {
+    "rmse": "RMSE (standard deviations of the series)",
+    "crps": "CRPS (standard deviations of the series)",
+    "mnlp": "MNLP (nats)",
+    "mase": "MASE (mean steps of the series)",
+}
+
+
+def plot_scores(backtests: Sequence[Backtest], score: str = "crps", ax: Axes | None = None) -> Axes:
+    """Draw a score of several methods: a small dot an origin, a large one their mean.
+
+    The method with the lowest mean stands on top.  Lower is better.
+
+    Parameters
+    ----------
+    backtests
+        One a method, of the same origins.
+    score
+        One of rmse, mnlp, crps, mase.
+    ax
+        Where to draw; by default a new figure.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score.
+    """
+    if score not in _UNITS:
+        raise ValueError(f"expected a score among {list(_UNITS)}, got {score!r}")
+    ax = new_axes((7.0, 1.2 + 0.32 * len(backtests))) if ax is None else ax
+    ordered = sorted(backtests, key=lambda each: -each.scores[score].mean())
+    for height, each in enumerate(ordered):
+        values = each.scores[score].to_numpy()
+        ax.plot(values, np.full(len(values), height), "o", color=FAINT_COLOUR, ms=3, alpha=0.7)
+        ax.plot(values.mean(), height, "o", color=FORECAST_COLOUR, ms=7)
+        ax.annotate(
+            f"{values.mean():.3f}",
+            (values.mean(), height),
+            (0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+            color=FORECAST_COLOUR,
+        )
+    ax.set_yticks(range(len(ordered)), [plain(each.label) for each in ordered])
+    ax.set_ylim(-0.6, len(ordered) - 0.2)
+    ax.set_xlabel(_UNITS[score])
+    ax.grid(axis="x", linewidth=0.3)
+    return ax
+
+
+def plot_coverage(backtests: Sequence[Backtest], ax: Axes | None = None) -> Axes:
+    """Draw how often intervals held what happened, against how often they should.
+
+    Below the diagonal intervals are too narrow.
+
+    Parameters
+    ----------
+    backtests
+        One a method.
+    ax
+        Where to draw; by default a new figure.
+    """
+    ax = new_axes((4.6, 4.4)) if ax is None else ax
+    ax.plot([0.4, 1.0], [0.4, 1.0], color=HISTORY_COLOUR, linewidth=0.8, ls="--", label="honest")
+    for k, each in enumerate(backtests):
+        held = [each.scores[f"coverage{100 * level:.0f}"].mean() for level in LEVELS]
+        ax.plot(LEVELS, held, "o-", ms=4, color=component_colour(k), label=plain(each.label))
+    ax.set_xticks(LEVELS, [f"{level:.0%}" for level in LEVELS])
+    ax.set_xlabel("probability of the interval")
+    ax.set_ylabel("share of observations inside it")
+    ax.legend(fontsize=8, frameon=False)
+    return ax
