@@ -63,7 +63,7 @@ def plot_forecast(
         expected = list(discovery.table.frame.columns)
         raise ValueError(f"expected one of the series {expected}, got {series!r}")
     ax = new_axes((8.0, 3.2)) if ax is None else ax
-    shown = pd.DataFrame(_predict(discovery, horizon, level).loc[series])
+    shown = pd.DataFrame(_predict(discovery, horizon, level).xs(series, level="series"))
     happened = None if truth is None else truth[series]
     _draw_forecast(ax, discovery.table.frame[series], shown, level, unit, happened)
     _legend_below(ax)
