@@ -7,10 +7,13 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is first imported
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import check_shapes
 import matplotlib
 import pytest
+
+from lkm_gpflow.datasets import registry
 
 matplotlib.use("Agg")
 
@@ -40,3 +43,14 @@ def full_shape_checks(request: pytest.FixtureRequest) -> Iterator[None]:
     check_shapes.set_enable_check_shapes(check_shapes.ShapeCheckingState.ENABLED)
     yield
     check_shapes.set_enable_check_shapes(before)
+
+
+@pytest.fixture(scope="session")
+def tables() -> Path:
+    """The folder of the reference tables, which is the parent of that of the raw files."""
+    raw = Path(os.environ.get(registry.FOLDER_VARIABLE) or "absent")
+    needed = [raw / file.name for files in registry.RAW_FILES.values() for file in files]
+    needed += [raw.parent / f"{name}.csv" for name in ("stocks", "houses", "currencies", "gonu")]
+    if not all(path.exists() for path in needed):
+        pytest.skip(f"needs data: {registry.FOLDER_VARIABLE} does not name the folder of raw files")
+    return raw.parent

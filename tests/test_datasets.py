@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import os
 import re
 import threading
 from collections.abc import Iterator
@@ -22,17 +21,6 @@ from lkm_gpflow.datasets.registry import RAW_FILES, ChecksumError, DownloadError
 
 REAL = ["stocks", "houses", "currencies", "gonu", "seizure"]
 TABLES = REAL[:-1]
-
-
-@pytest.fixture
-def tables() -> Path:
-    """The folder of the reference tables, which is the parent of that of the raw files."""
-    raw = Path(os.environ.get(registry.FOLDER_VARIABLE) or "absent")
-    needed = [raw / file.name for files in RAW_FILES.values() for file in files]
-    needed += [raw.parent / f"{name}.csv" for name in TABLES]
-    if not all(path.exists() for path in needed):
-        pytest.skip(f"needs data: {registry.FOLDER_VARIABLE} does not name the folder of raw files")
-    return raw.parent
 
 
 @pytest.fixture
