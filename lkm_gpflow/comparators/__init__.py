@@ -2,16 +2,23 @@
 
 from .independent import IndependentGP, SpectralMixtureGP
 from .latent import LatentKernelModel, PaperLatentKernelModel
+from .mosm import MOSM, MultiOutputSpectralMixture
 from .naive import Drift, LastValue, SeasonalNaive
 from .protocol import Comparator, Fitted, comparator, comparator_names, register
+from .statistical import AutoARIMA, AutoETS, AutoTheta
 
 __all__ = [
+    "MOSM",
+    "AutoARIMA",
+    "AutoETS",
+    "AutoTheta",
     "Comparator",
     "Drift",
     "Fitted",
     "IndependentGP",
     "LastValue",
     "LatentKernelModel",
+    "MultiOutputSpectralMixture",
     "PaperLatentKernelModel",
     "SeasonalNaive",
     "SpectralMixtureGP",

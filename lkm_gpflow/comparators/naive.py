@@ -15,8 +15,14 @@ from ..config import Floats
 from ..frames import Table
 from .protocol import forecast_frame, register
 
-_SEASONS = {"M": 12, "W": 52, "B": 5, "D": 7, "Q": 4, "h": 24}
+_SEASONS = {"M": 12, "BM": 12, "Q": 4, "BQ": 4, "W": 52, "B": 5, "D": 7, "h": 24}
 """Steps in a season, by the first letters of pandas' name of the frequency."""
+
+
+def season_length(table: Table) -> int:
+    """Return the steps in a season by the frequency of the index, one where it has none."""
+    letters = table.axis.frequency or ""
+    return next((m for name, m in _SEASONS.items() if letters.startswith(name)), 1)
 
 
 @dataclass(frozen=True)
@@ -95,8 +101,7 @@ class SeasonalNaive:
         table = Table.of(train)
         season = self.season
         if season is None:
-            letters = table.axis.frequency or ""
-            season = next((m for name, m in _SEASONS.items() if letters.startswith(name)), 1)
+            season = season_length(table)
             season = season if 2 * season <= len(table.frame) else 1
         if not 1 <= season < len(table.frame):
             raise ValueError(

@@ -87,11 +87,16 @@ class StackedGPR(gpflow.models.GPR):
         """Return log p(y), as GPflow's `GPR` does."""
         X, y = self.data
         noise = tf.linalg.diag(self.likelihood.variance_at(X)[:, 0])
-        return gaussian_log_density(self.kernel(X) + noise, y[:, 0])
+        return gaussian_log_density(self.covariance() + noise, y[:, 0])
+
+    @check_shapes("return: [M, M]")
+    def covariance(self) -> FloatTensor:
+        """Return the covariance of the data without noise; models that get it cheaper override."""
+        return self.kernel(self.data[0])
 
     def predict_series(self, x: Floats) -> tuple[Floats, Floats]:
         """Means and variances (with noise) of all series at the times x, [M, N] each."""
-        num_series = len(self.likelihood.variance.variance)
+        num_series = self.likelihood.variance.variance.shape[0]
         mean, variance = self.predict_y(grid(x, num_series))
         shape = (num_series, len(x))
         return mean.numpy().reshape(shape).T, variance.numpy().reshape(shape).T

@@ -1,0 +1,226 @@
+"""Automatic ARIMA, exponential smoothing and Theta: every series alone, by statsforecast.
+
+The library statsforecast is an optional extra, ``pip install 'lkm_gpflow[comparators]'``; it is
+imported when a series is fitted.  A step is a row of the table, whatever time it takes.
+
+- **Gaps.**  The library has no missing observations (ETS and Theta refuse them, ARIMA silently
+  drops every model with a mean or a drift), so gaps are filled by linear interpolation in time:
+  these are the only comparators that impute.  Nothing is invented before the first and after the
+  last observation: a series that begins late is shorter, one that ends early is forecast from its
+  last observation on.
+- **Units.**  The series are z-scored, as by `Table`.  They are then never all positive, which
+  leaves the models with additive errors and seasons.  The search for ARIMA orders is not
+  continuous: a last bit in the data can change the orders and with them the whole forecast.  So
+  z-scores are rounded to `DECIMALS`, and the same data in other units have the same forecast.
+- **Standard deviations.**  ARIMA and additive ETS return normal intervals, symmetric about the
+  mean: the sd is half a central interval over its quantile.  Theta returns quantiles of 200
+  simulated paths instead, see `AutoTheta`.  No sd is smaller than `MIN_SD` of its series' own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from ..config import Floats
+from ..frames import Table
+from .naive import season_length
+from .protocol import register
+from .scaled import ScaledForecast
+
+MAX_SEASON = 12
+"""Longer seasons are not modelled unless asked for (see `AutoARIMA`)."""
+
+MIN_SEASONS = 3
+"""So many seasons of a series must have been seen for its season to be modelled."""
+
+MIN_ROWS = 7
+"""The library takes no shorter series for ETS."""
+
+MIN_SD = 10**-2.5
+"""Smallest forecast sd, in sds of the series: a variance of 1e-5."""
+
+DECIMALS = 6
+"""Decimals of the z-scores that the models see, so that rounding errors do not choose the model."""
+
+_LEVEL = 90
+
+_Ahead = Callable[[int], tuple[Floats, Floats]]
+"""From a number of steps h to the means and sds of the next h values, [h] each."""
+
+_Learn = Callable[[ModuleType, Floats, int], _Ahead]
+"""From statsforecast's models, a series and its season to its forecasts."""
+
+
+@register("auto-arima")
+@dataclass(frozen=True)
+class AutoARIMA:
+    """ARIMA with orders by the stepwise search of Hyndman and Khandakar (2008), AICc.
+
+    phi(B) Phi(B^m) (1 - B)^d (1 - B^m)^D y_t = c + theta(B) Theta(B^m) e_t with e_t normal, d by
+    KPSS tests and D by the strength of the season; maximum likelihood.  On z-scores c = 0 stands
+    for the mean of the series, so AICc often counts one parameter less than it would in own units.
+
+    Parameters
+    ----------
+    season
+        Steps in a season, m, one for none.  None: by the frequency of the index, where it is at
+        most `MAX_SEASON` and `MIN_SEASONS` of it were seen, otherwise one.  Weeks (52) in three
+        years of data have no season then: two cycles do not identify one.  With it, on rolling
+        origins inside the training part of GONU, the CRPS of ARIMA rose from 0.43 to 0.47 and
+        that of the other two stayed.  Seasons of 5 and 12 made no consistent difference.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose and fit a model for every series; nothing is random."""
+        return _fit(train, self.season, _arima)
+
+
+@register("auto-ets")
+@dataclass(frozen=True)
+class AutoETS:
+    """Exponential smoothing in state space form (Hyndman et al. 2008), chosen by AICc.
+
+    y_t = l_{t-1} + phi b_{t-1} + s_{t-m} + e_t, with every combination of a trend (damped or not)
+    and a season.  The errors are additive: z-scores are not positive.
+
+    Parameters
+    ----------
+    season
+        Steps in a season, m; see `AutoARIMA`.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose and fit a model for every series; nothing is random."""
+        return _fit(train, self.season, _ets)
+
+
+@register("auto-theta")
+@dataclass(frozen=True)
+class AutoTheta:
+    """The best of four Theta models (Fiorucci et al. 2016) by mean squared error.
+
+    Simple exponential smoothing with a drift that is a share 1 - 1/theta of the linear trend,
+    standard or optimised, its trend fixed or updated with the data.  A season that passes the
+    autocorrelation test is taken off first (classical decomposition, additive).
+
+    The variance h steps ahead is sigma^2 (1 + (h - 1) alpha^2), that of exponential smoothing
+    beside a fixed trend, with sigma^2 that of the residuals without their season.  (The library's
+    paths also update the trend: 1% wider at 100 rows, about 10% after a dozen steps at 30.)  Its
+    own intervals are not used: they are quantiles of 200 paths, neither normal nor symmetric, and
+    with an additive season they count the season as noise.
+
+    Parameters
+    ----------
+    season
+        Steps in a season; see `AutoARIMA`.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose and fit a model for every series; nothing is random."""
+        return _fit(train, self.season, _theta)
+
+
+def _fit(train: pd.DataFrame, season: int | None, learn: _Learn) -> ScaledForecast:
+    table = Table.of(train)
+    if season is not None and not 1 <= season < len(table.frame):
+        raise ValueError(f"expected a season of 1 to {len(table.frame) - 1} steps, got {season}")
+    models = _models()
+    observations = table.observations
+    fitted: list[tuple[_Ahead, int]] = []
+    for name, y, mask in zip(table.names, observations.Y, observations.mask, strict=True):
+        rows = np.flatnonzero(mask)
+        first, last = rows[0], rows[-1]
+        span = int(last - first) + 1
+        if span < MIN_ROWS:
+            raise ValueError(
+                f"series {name!r}: expected at least {MIN_ROWS} rows from its first to its last "
+                f"observation, got {span}"
+            )
+        x = observations.x
+        filled = np.interp(x[first : last + 1], x[rows], y[rows]).round(DECIMALS)
+        m = _season(table, span) if season is None else season
+        with warnings.catch_warnings():
+            # Models that the search tries and drops: divisions by zero, optimisers that gave up.
+            warnings.filterwarnings("ignore", module=r"statsforecast\.")
+            fitted.append((learn(models, filled, m), len(y) - 1 - int(last)))
+
+    def predict(times: Floats) -> tuple[Floats, Floats]:
+        M = len(times)
+        # A series that ended `missing` rows before the table: as many steps more.
+        ahead = [(forecast(missing + M), missing) for forecast, missing in fitted]
+        mean = np.column_stack([mean[missing:] for (mean, _), missing in ahead])
+        sd = np.column_stack([sd[missing:] for (_, sd), missing in ahead])
+        return mean, np.square(np.maximum(sd, MIN_SD))
+
+    return ScaledForecast(table, predict)
+
+
+def _season(table: Table, span: int) -> int:
+    season = season_length(table)
+    return season if season <= MAX_SEASON and MIN_SEASONS * season <= span else 1
+
+
+def _models() -> ModuleType:
+    try:
+        return import_module("statsforecast.models")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "expected the library statsforecast for auto-arima, auto-ets and auto-theta: "
+            "pip install 'lkm_gpflow[comparators]'"
+        ) from error
+
+
+def _arima(models: ModuleType, y: Floats, season: int) -> _Ahead:
+    model = models.AutoARIMA(season_length=season).fit(y)
+    return lambda h: _normal(model.predict(h, level=[_LEVEL]))
+
+
+def _ets(models: ModuleType, y: Floats, season: int) -> _Ahead:
+    model = models.AutoETS(season_length=season).fit(y)
+
+    def ahead(h: int) -> tuple[Floats, Floats]:
+        # The library takes the number of seasons that have passed at the last step for all steps,
+        # so every step is asked for as a last one.
+        steps = [_normal(model.predict(step, level=[_LEVEL])) for step in range(1, h + 1)]
+        return steps[-1][0], np.array([sd[-1] for _, sd in steps])
+
+    return ahead
+
+
+def _theta(models: ModuleType, y: Floats, season: int) -> _Ahead:
+    seasonal = models.AutoTheta(season_length=season, decomposition_type="additive").fit(y).model_
+    pattern = seasonal["seas_forecast"]["mean"] if seasonal.get("decompose") else np.zeros(1)
+    # The pattern is that of the steps after the last one.
+    back = pattern[np.arange(-len(y), 0) % len(pattern)]
+    # Its parameters are those of the first fit; its residuals are free of the season.
+    model = models.AutoTheta().fit(y - back)
+    sigma = np.std(model.model_["residuals"][3:], ddof=1)  # after three steps, as the library
+    alpha = model.model_["par"]["alpha"]
+
+    def ahead(h: int) -> tuple[Floats, Floats]:
+        steps = np.arange(h)
+        mean = model.predict(h)["mean"] + pattern[steps % len(pattern)]
+        return mean, sigma * np.sqrt(1.0 + steps * alpha**2)
+
+    return ahead
+
+
+def _normal(forecast: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    # Mean and sd of central normal intervals.
+    lower, upper = (np.asarray(forecast[f"{side}-{_LEVEL}"]) for side in ("lo", "hi"))
+    return np.asarray(forecast["mean"]), (upper - lower) / (2.0 * norm.ppf(0.5 + _LEVEL / 200))

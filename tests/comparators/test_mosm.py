@@ -1,0 +1,339 @@
+"""The multi-output spectral mixture kernel, its fast evaluation, and what is learnt with it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import gpflow
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from lkm_gpflow import metrics
+from lkm_gpflow.comparators import LastValue
+from lkm_gpflow.comparators.lbfgs import Learner
+from lkm_gpflow.comparators.mosm import (
+    MOSM,
+    CrossMixture,
+    CrossSpectrum,
+    MultiOutputGPR,
+    MultiOutputSpectralMixture,
+    Pairs,
+)
+from lkm_gpflow.comparators.spectral import Mixture, SpectralMixture
+from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack
+from lkm_gpflow.config import Floats
+from lkm_gpflow.frames import Table
+from lkm_gpflow.layout import Observations
+
+QUICK = settings(deadline=None, max_examples=25)
+
+
+def random_mixture(seed: int, num_components: int = 2, num_series: int = 3) -> CrossMixture:
+    rng = np.random.default_rng(seed)
+    shape = (num_components, num_series)
+    return CrossMixture(
+        weight=rng.gamma(1.0, size=shape) + 1e-3,
+        frequency=rng.uniform(0.1, 12.0, size=shape),
+        bandwidth=np.exp(rng.uniform(np.log(0.1), np.log(10.0), size=shape)),
+        delay=rng.normal(scale=0.2, size=shape),
+        phase=rng.uniform(-np.pi, np.pi, size=shape),
+    )
+
+
+def random_inputs(seed: int, count: int, num_series: int) -> Floats:
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.uniform(size=count), rng.integers(num_series, size=count)])
+
+
+def observations(num_series: int = 3, num_times: int = 12, irregular: bool = False) -> Observations:
+    """Noise, on a grid or not, with a tenth of the values missing."""
+    rng = np.random.default_rng(3)
+    x = np.linspace(0.0, 1.0, num_times)
+    if irregular:
+        x = np.sort(rng.uniform(size=num_times))
+    mask = (rng.uniform(size=(num_series, num_times)) > 0.1).astype(np.float64)
+    return Observations(x, mask * rng.normal(size=mask.shape), mask)
+
+
+def filtered_noise_covariance(mixture: CrossMixture, i: int, j: int, lag: float) -> float:
+    """Integrate the cross spectral density of two series that filter one white noise.
+
+    The response of a series to a wave of frequency f is the square root of its spectral density,
+    and makes the wave cos(2 pi f (t - delay) - phase): no closed form is used.
+    """
+    f = np.linspace(-120.0, 140.0, 260_001)
+    density = np.zeros_like(f, dtype=complex)
+    for v, mu, s, delay, phase in zip(
+        *(getattr(mixture, field.name) for field in fields(mixture)), strict=True
+    ):
+        response = [
+            np.sqrt(v[n] * norm.pdf(f, mu[n], s[n]))
+            * np.exp(-1j * (2.0 * np.pi * f * delay[n] + phase[n]))
+            for n in (i, j)
+        ]
+        density += response[0] * response[1].conj()
+    # The density vanishes at both ends: the trapezoidal rule is a plain sum.
+    return float(np.sum((density * np.exp(2j * np.pi * f * lag)).real) * (f[1] - f[0]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_covariance_is_the_integral_of_the_cross_spectral_density(seed: int) -> None:
+    mixture = random_mixture(seed)
+    kernel = MultiOutputSpectralMixture(mixture)
+    for i, j, lag in [(0, 0, 0.0), (1, 1, 0.07), (0, 1, 0.0), (1, 0, 0.11), (2, 1, -0.3)]:
+        given = kernel(np.array([[0.4 + lag, i]]), np.array([[0.4, j]])).numpy().item()
+        assert given == pytest.approx(filtered_noise_covariance(mixture, i, j, lag), abs=1e-9)
+
+
+def test_a_delayed_series_follows_and_a_phase_shifts_its_waves() -> None:
+    """A narrow band: the follower's covariance with the leader peaks a delay later."""
+    mixture = CrossMixture(
+        weight=np.ones((1, 2)),
+        frequency=np.full((1, 2), 2.0),
+        bandwidth=np.full((1, 2), 1.0),
+        delay=np.array([[0.0, 0.1]]),
+        phase=np.zeros((1, 2)),
+    )
+    leader = np.array([[0.0, 0.0]])
+    r = np.linspace(-0.4, 0.4, 801)
+    follower = np.column_stack([r, np.ones_like(r)])
+    cross = MultiOutputSpectralMixture(mixture)(follower, leader).numpy()[:, 0]
+    assert r[np.argmax(cross)] == pytest.approx(0.1)
+    assert cross.max() == pytest.approx(1.0)
+    opposite = replace(mixture, phase=np.array([[0.0, np.pi]]))
+    other = MultiOutputSpectralMixture(opposite)(follower, leader).numpy()[:, 0]
+    np.testing.assert_allclose(other, -cross, atol=1e-12)
+
+
+def test_one_series_alone_has_the_spectral_mixture() -> None:
+    mixture = random_mixture(5, num_components=3)
+    kernel = MultiOutputSpectralMixture(mixture)
+    t = np.random.default_rng(0).uniform(size=(15, 1))
+    for n in range(3):
+        alone = Mixture(mixture.weight[:, n], mixture.frequency[:, n], mixture.bandwidth[:, n])
+        X = np.column_stack([t, np.full(15, n)])
+        np.testing.assert_allclose(kernel(X), SpectralMixture(alone)(t), atol=1e-12)
+
+
+@QUICK
+@given(seed=st.integers(0, 10_000), Q=st.integers(1, 3), N=st.integers(1, 4))
+def test_covariances_are_symmetric_and_positive_semi_definite(seed: int, Q: int, N: int) -> None:
+    kernel = MultiOutputSpectralMixture(random_mixture(seed, Q, N))
+    X = random_inputs(seed, 30, N)
+    K = kernel(X).numpy()
+    np.testing.assert_allclose(K, K.T, atol=1e-12)
+    np.testing.assert_allclose(K, kernel(X, X.copy()), atol=1e-12)
+    np.testing.assert_allclose(np.diag(K), kernel(X, full_cov=False), atol=1e-12)
+    assert np.linalg.eigvalsh(K).min() > -1e-10 * np.trace(K)
+
+
+@QUICK
+@given(seed=st.integers(0, 10_000))
+def test_gradients_are_finite(seed: int) -> None:
+    model = MultiOutputGPR(observations(), random_mixture(seed))
+    with tf.GradientTape() as tape:
+        loss = model.training_loss()
+    for gradient in tape.gradient(loss, model.trainable_variables):
+        assert np.isfinite(gradient.numpy()).all()
+
+
+def test_other_input_columns_and_batches_of_inputs() -> None:
+    mixture = random_mixture(2)
+    X = random_inputs(0, 8, 3)
+    kernel = MultiOutputSpectralMixture(mixture)
+    swapped = MultiOutputSpectralMixture(mixture, active_dims=(2, 0))
+    other = np.column_stack([X[:, 1], np.zeros(8), X[:, 0]])
+    np.testing.assert_allclose(swapped(other), kernel(X))
+    np.testing.assert_allclose(kernel(np.stack([X, X[::-1]]))[1], kernel(X[::-1]))
+
+
+@pytest.mark.parametrize("irregular", [False, True])
+def test_evaluating_every_lag_once_changes_nothing(irregular: bool) -> None:
+    data = observations(irregular=irregular)
+    fast = MultiOutputGPR(data, random_mixture(0))
+    direct = StackedGPR(stack(data), fast.kernel, num_series=3)
+    np.testing.assert_allclose(fast.covariance(), fast.kernel(fast.data[0]), atol=1e-9)
+    results = []
+    for model in (fast, direct):
+        with tf.GradientTape() as tape:
+            likelihood = model.log_marginal_likelihood()
+        results.append([likelihood, *tape.gradient(likelihood, fast.kernel.trainable_variables)])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+def test_a_common_grid_has_few_different_pairs() -> None:
+    """Regular times have 2 D - 1 lags for each of N^2 pairs of series, irregular ones all."""
+    regular = Pairs.of(grid(np.linspace(0.0, 1.0, 20), 3))
+    assert len(regular.lag) == 9 * 39
+    times = np.random.default_rng(0).uniform(size=20)
+    assert len(Pairs.of(grid(times, 3)).lag) == 9 * (20 * 19 + 1)
+
+
+def test_likelihood_is_that_of_gpflow() -> None:
+    """GPflow's own model with the direct kernel; series with different gaps."""
+    data = observations()
+    model = MultiOutputGPR(data, random_mixture(1))
+    noise = np.array([0.1, 0.2, 0.3])
+    model.likelihood.variance.variance.assign(noise)
+    X, y = (array.numpy() for array in model.data)
+    K = model.kernel(X).numpy() + np.diag(noise[X[:, 1].astype(int)])
+    expected = -0.5 * (
+        y[:, 0] @ np.linalg.solve(K, y[:, 0])
+        + np.linalg.slogdet(K)[1]
+        + len(y) * np.log(2.0 * np.pi)
+    )
+    assert float(model.log_marginal_likelihood()) == pytest.approx(expected)
+    reference = gpflow.models.GPR((X, y), model.kernel, likelihood=model.likelihood)
+    assert float(model.log_marginal_likelihood()) == pytest.approx(
+        float(reference.log_marginal_likelihood())
+    )
+    # 2 (5 3 - 2) numbers of the kernel and three noises.
+    assert model.bic() == pytest.approx(-2.0 * expected + 29 * np.log(len(y)))
+
+
+def test_only_differences_of_delays_and_phases_matter() -> None:
+    """So many numbers are free, by the rank of the derivative of the covariances."""
+    kernel = MultiOutputSpectralMixture(random_mixture(4))
+    X = grid(np.random.default_rng(0).uniform(size=5), 3)
+    variables = kernel.trainable_variables
+    with tf.GradientTape(persistent=True) as tape:
+        K = tf.reshape(kernel(X), [-1])
+    derivatives = tape.jacobian(K, variables, experimental_use_pfor=False)
+    jacobian = np.hstack([np.reshape(derivative, (len(K), -1)) for derivative in derivatives])
+    assert jacobian.shape[1] == 30
+    assert np.linalg.matrix_rank(jacobian, tol=1e-7 * np.linalg.norm(jacobian)) == kernel.num_free
+
+
+def test_unequal_times_are_predicted_by_conditioning() -> None:
+    """Predictions against a Gaussian conditioned by hand, where series have different times."""
+    data = observations(irregular=True)
+    model = MultiOutputGPR(data, random_mixture(6))
+    X, y = (array.numpy() for array in model.data)
+    assert len({int(row.sum()) for row in data.mask}) > 1
+    new = np.array([1.05, 1.1])
+    inputs = np.array([[t, n] for n in range(3) for t in new])
+    joint = model.kernel(np.vstack([X, inputs])).numpy()
+    M = len(X)
+    V = joint[:M, :M] + 0.1 * np.eye(M)
+    mean = joint[M:, :M] @ np.linalg.solve(V, y[:, 0])
+    variance = np.diag(joint[M:, M:] - joint[M:, :M] @ np.linalg.solve(V, joint[:M, M:])) + 0.1
+    given_mean, given_variance = model.predict_series(new)
+    np.testing.assert_allclose(given_mean.T.ravel(), mean, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(given_variance.T.ravel(), variance, rtol=1e-5, atol=1e-7)
+
+
+# --- starting values and learning -----------------------------------------------------------------
+
+DELAY, PHASE = 0.06, 2.0
+
+
+def leader_and_follower(num_times: int = 100) -> pd.DataFrame:
+    """Draw three series from the model itself: b follows a, c is a's opposite under more noise."""
+    mixture = CrossMixture(
+        weight=np.ones((1, 3)),
+        frequency=np.array([[6.0, 6.0, 6.0]]),
+        bandwidth=np.array([[1.5, 1.5, 1.5]]),
+        delay=np.array([[0.0, DELAY, 0.0]]),
+        phase=np.array([[0.0, PHASE, np.pi]]),
+    )
+    X = grid(np.linspace(0.0, 1.0, num_times), 3)
+    K = MultiOutputSpectralMixture(mixture)(X).numpy()
+    rng = np.random.default_rng(8)
+    root = np.linalg.cholesky(K + 1e-9 * np.eye(len(K)))
+    values = (root @ rng.normal(size=len(K))).reshape(3, num_times)
+    values += np.array([0.1, 0.1, 0.3])[:, None] * rng.normal(size=values.shape)
+    return pd.DataFrame(values.T * [1.0, 10.0, 3.0] + [0.0, 50.0, -2.0], columns=["a", "b", "c"])
+
+
+def test_starts_come_from_the_spectra() -> None:
+    data = Table.of(leader_and_follower()).observations
+    spectrum = CrossSpectrum.of(data)
+    rng = np.random.default_rng(0)
+    mixture = spectrum.draw(200, rng)
+    np.testing.assert_allclose(mixture.weight.sum(axis=0), 1.0, atol=0.2)
+    # The centres of narrow components; drawn uniformly a sixth of them would be there.
+    narrow = mixture.bandwidth.mean(axis=1) < 1.0
+    assert np.mean(np.abs(mixture.frequency[narrow] - 6.0) < 4.0) > 0.8
+    at_peak = narrow & (np.abs(mixture.frequency.mean(axis=1) - 6.0) < 1.0)
+    # In a narrow band a delay is a phase: only their sum is determined.
+    shift = 12.0 * np.pi * mixture.delay[at_peak] + mixture.phase[at_peak]
+    for n, expected in [(1, PHASE + 12.0 * np.pi * DELAY), (2, np.pi)]:
+        assert np.median(np.cos(shift[:, n] - shift[:, 0] - expected)) > 0.8
+
+
+@pytest.fixture(scope="module")
+def learnt() -> MultiOutputGPR:
+    """One component, learnt from all but the last fifth of b."""
+    frame = leader_and_follower()
+    frame.loc[frame.index[80:], "b"] = np.nan
+    data = Table.of(frame).observations
+    spectrum, rng = CrossSpectrum.of(data), np.random.default_rng(0)
+    model = MultiOutputGPR(data, spectrum.draw(1, rng))
+
+    def start() -> None:
+        model.kernel.assign(spectrum.draw(1, rng))
+        model.likelihood.variance.variance.assign(np.full(3, 0.1))
+
+    Learner(model).best_of([start] * 10, short=20, keep=2, max_iterations=100)
+    return model
+
+
+def test_planted_delay_and_phase_are_found(learnt: MultiOutputGPR) -> None:
+    mixture = learnt.kernel.mixture
+    np.testing.assert_allclose(mixture.frequency, 6.0, atol=1.0)
+    delay, phase = mixture.delay[0] - mixture.delay[0, 0], mixture.phase[0] - mixture.phase[0, 0]
+    # The two trade off within the band; what they do to its middle is determined sharply.
+    middle = phase + 12.0 * np.pi * delay
+    expected = np.array([0.0, PHASE + 12.0 * np.pi * DELAY, np.pi])
+    assert np.all(np.cos(middle - expected) > 0.95)
+    assert delay[1] == pytest.approx(DELAY, abs=0.02)
+    assert delay[2] == pytest.approx(0.0, abs=0.02)
+
+
+def test_a_gap_is_filled_from_the_series_that_leads(learnt: MultiOutputGPR) -> None:
+    """b is not seen in the last fifth, where a and c are: far better than its last value."""
+    frame = leader_and_follower()
+    gap = frame.index[80:]
+    seen = frame.copy()
+    seen.loc[gap, "b"] = np.nan
+    table = Table.of(seen)
+    mean, variance = learnt.predict_series(table.scaled_times(gap))
+    truth = (frame.loc[gap, "b"].to_numpy() - table.location[1]) / table.scale[1]
+    last = table.observations.Y[1, 79]
+    error = truth - mean[:, 1]
+    assert np.sqrt(np.mean(error**2)) < 0.4 * np.sqrt(np.mean((truth - last) ** 2))
+    assert 0.3 < np.mean(error**2 / variance[:, 1]) < 3.0
+
+
+@pytest.mark.slow
+def test_forecasts_of_planted_series_beat_the_last_value() -> None:
+    """Three series, b at the end of its training part already known from a; BIC takes Q = 1."""
+    frame = leader_and_follower(120)
+    train, test = frame.iloc[:112], frame.iloc[112:]
+    scores = []
+    for method in (MOSM(num_components=(1, 2), restarts=6), LastValue()):
+        forecast = method.fit(train, seed=0).forecast(test.index)
+        mean, sd = (forecast[name].unstack("series") / train.std() for name in ("mean", "sd"))
+        truth = test / train.std()
+        scores.append((metrics.rmse(truth, mean), metrics.mnlp(truth, mean, sd**2)))
+    assert scores[0][0] < 0.7 * scores[1][0]
+    assert scores[0][1] < scores[1][1] - 0.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_components": ()}, r"expected numbers of components from 1, got \(\)"),
+        ({"num_components": (2, 0)}, r"from 1, got \(2, 0\)"),
+        ({"restarts": 0}, "expected at least one start, got 0"),
+    ],
+)
+def test_wrong_settings(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MOSM(**settings).fit(leader_and_follower(20), seed=0)  # type: ignore[arg-type]

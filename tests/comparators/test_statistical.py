@@ -1,0 +1,411 @@
+"""AutoARIMA, AutoETS and AutoTheta: what the library is given, and what is made of its answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from importlib.util import find_spec
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from small import small_table
+
+from lkm_gpflow import metrics
+from lkm_gpflow.comparators import LastValue
+from lkm_gpflow.comparators.naive import season_length
+from lkm_gpflow.comparators.statistical import MIN_SD, AutoARIMA, AutoETS, AutoTheta
+from lkm_gpflow.frames import Table
+
+Method = AutoARIMA | AutoETS | AutoTheta
+METHODS = [AutoARIMA, AutoETS, AutoTheta]
+needs_library = pytest.mark.skipif(
+    find_spec("statsforecast") is None,
+    reason="needs statsforecast, pip install 'lkm_gpflow[comparators]'",
+)
+
+
+def steps_after(frame: pd.DataFrame, steps: int) -> pd.Index:
+    return Table.of(frame).axis.after(frame.index[-1], steps)
+
+
+def forecast(method: Method | LastValue, frame: pd.DataFrame, steps: int) -> pd.DataFrame:
+    return method.fit(frame, seed=0).forecast(steps_after(frame, steps))
+
+
+def wide(forecasts: pd.DataFrame, column: str) -> np.ndarray:
+    """One column of a forecast, [M, N]."""
+    N = forecasts.index.get_level_values("series").nunique()
+    return forecasts[column].to_numpy().reshape(N, -1).T
+
+
+# --- What the library is given -------------------------------------------------------------------
+
+
+class Spy(ModuleType):
+    """In the place of statsforecast.models: remembers what it is given, forecasts 0, 1, 2, ..."""
+
+    def __init__(self) -> None:
+        super().__init__("statsforecast.models")
+        self.given: list[tuple[int, np.ndarray]] = []
+
+    def AutoARIMA(self, season_length: int) -> Spy:
+        self.season = season_length
+        return self
+
+    def fit(self, y: np.ndarray) -> Spy:
+        self.given.append((self.season, y))
+        return self
+
+    def predict(self, h: int, level: list[int]) -> dict[str, np.ndarray]:
+        steps, quantile = np.arange(h, dtype=float), norm.ppf(0.5 + level[0] / 200)
+        return {
+            "mean": steps,
+            f"lo-{level[0]}": steps - quantile * (steps + 1.0),
+            f"hi-{level[0]}": steps + quantile * (steps + 1.0),
+        }
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    module = Spy()
+    monkeypatch.setitem(sys.modules, "statsforecast", ModuleType("statsforecast"))
+    monkeypatch.setitem(sys.modules, "statsforecast.models", module)
+    return module
+
+
+def test_gaps_are_interpolated_in_time(spy: Spy) -> None:
+    values = [2.0, 1.0, np.nan, np.nan, 4.0, 3.0, 5.0, 1.0, 2.0]
+    frame = pd.DataFrame({"a": values}, index=[0.0, 1.0, 2.0, 5.0, 11.0, 12.0, 13.0, 14.0, 15.0])
+    AutoARIMA().fit(frame, seed=0)
+    ((_, y),) = spy.given
+    in_units = np.nanmean(values) + np.nanstd(values) * y
+    np.testing.assert_allclose(in_units[1:5], [1.0, 1.3, 2.2, 4.0], atol=1e-5)
+
+
+def test_nothing_is_invented_at_the_ends(spy: Spy) -> None:
+    """Late starts are cut off; early ends are forecast for so many steps more."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(20, 3)), columns=["whole", "late", "early"])
+    frame.loc[:4, "late"] = np.nan
+    frame.loc[17:, "early"] = np.nan
+    fitted = AutoARIMA().fit(frame, seed=0)
+    assert [len(y) for _, y in spy.given] == [20, 15, 17]
+    forecasts = fitted.forecast(pd.Index([20.0, 21.0]))
+    table = Table.of(frame)
+    means = (wide(forecasts, "mean") - table.location) / table.scale
+    sds = wide(forecasts, "sd") / table.scale
+    np.testing.assert_allclose(means, [[0.0, 0.0, 3.0], [1.0, 1.0, 4.0]], atol=1e-12)
+    np.testing.assert_allclose(sds, [[1.0, 1.0, 4.0], [2.0, 2.0, 5.0]])
+
+
+@pytest.mark.parametrize(
+    ("frequency", "rows", "season"),
+    [("MS", 36, 12), ("MS", 35, 1), ("B", 15, 5), ("D", 40, 7), ("W", 200, 1), ("QS", 40, 4)],
+)
+def test_seasons_are_short_and_were_seen_three_times(
+    spy: Spy, frequency: str, rows: int, season: int
+) -> None:
+    index = pd.date_range("2001-01-01", periods=rows, freq=frequency)
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=rows)}, index=index)
+    AutoARIMA().fit(frame, seed=0)
+    AutoARIMA(season=6).fit(frame, seed=0)
+    assert [given for given, _ in spy.given] == [season, 6]
+
+
+def test_a_season_must_have_been_seen_in_the_series_itself(spy: Spy) -> None:
+    index = pd.date_range("2001-01-01", periods=40, freq="MS")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), index=index)
+    frame.iloc[:5, 1] = np.nan
+    AutoARIMA().fit(frame, seed=0)
+    assert [given for given, _ in spy.given] == [12, 1]
+
+
+def test_season_length_by_frequency() -> None:
+    def of(frequency: str) -> int:
+        index = pd.date_range("2001-01-01", periods=60, freq=frequency)
+        return season_length(Table.of(pd.DataFrame({"a": np.arange(60.0)}, index=index)))
+
+    assert [of(name) for name in ("MS", "W", "B", "D", "QS", "h")] == [12, 52, 5, 7, 4, 24]
+    assert season_length(Table.of(pd.DataFrame({"a": np.arange(60.0)}))) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_wrong_settings_and_short_series(method: type[Method], spy: Spy) -> None:
+    with pytest.raises(ValueError, match="season of 1 to 39 steps, got 0"):
+        method(season=0).fit(small_table(), seed=0)
+    with pytest.raises(ValueError, match="season of 1 to 39 steps, got 40"):
+        method(season=40).fit(small_table(), seed=0)
+    short = small_table()
+    short.iloc[6:, 0] = np.nan
+    with pytest.raises(ValueError, match=r"'a': expected at least 7 rows .*, got 6"):
+        method().fit(short, seed=0)
+
+
+# --- The library is optional ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_absent_library(method: type[Method], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "statsforecast", None)
+    monkeypatch.setitem(sys.modules, "statsforecast.models", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'lkm_gpflow\[comparators\]'"):
+        method().fit(small_table(), seed=0)
+
+
+@pytest.mark.slow
+def test_importing_does_not_import_the_library() -> None:
+    code = (
+        "import sys, lkm_gpflow.comparators.statistical as s; s.AutoETS(); "
+        "sys.exit('statsforecast' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- What is made of its answers -----------------------------------------------------------------
+
+
+@needs_library
+@pytest.mark.parametrize("name", ["AutoARIMA", "AutoETS"])
+@pytest.mark.parametrize("level", [50, 99])
+def test_sd_agrees_with_intervals_of_another_level(name: str, level: int) -> None:
+    """Mean plus or minus the quantile times our sd is the library's interval: it is normal."""
+    from statsforecast import models
+
+    walk = np.cumsum(np.random.default_rng(3).normal(size=90)) + 0.3 * np.arange(90)
+    method = {"AutoARIMA": AutoARIMA, "AutoETS": AutoETS}[name]
+    ours = forecast(method(), pd.DataFrame({"a": walk}), 8)
+    theirs = (
+        getattr(models, name)().fit((walk - walk.mean()) / walk.std()).predict(8, level=[level])
+    )
+    quantile = norm.ppf(0.5 + level / 200)
+    for side, sign in (("lo", -1.0), ("hi", 1.0)):
+        bound = walk.mean() + walk.std() * np.asarray(theirs[f"{side}-{level}"])
+        np.testing.assert_allclose(ours["mean"] + sign * quantile * ours["sd"], bound, rtol=1e-4)
+
+
+@needs_library
+def test_random_walk_has_the_variance_of_a_random_walk() -> None:
+    """h times the mean squared step, for the walks whose orders are found (nearly all)."""
+    walks = np.cumsum(np.random.default_rng(0).normal(size=(150, 30)), axis=0)
+    sd = wide(forecast(AutoARIMA(), pd.DataFrame(walks), 9), "sd")
+    expected = np.sqrt(np.arange(1, 10)[:, None] * np.square(np.diff(walks, axis=0)).mean(axis=0))
+    ratio = np.median(sd / expected, axis=1)
+    np.testing.assert_allclose(ratio, 1.0, atol=0.02)
+
+
+def autoregression(phi: float, num_times: int, num_series: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    y = np.empty((num_times, num_series))
+    y[0] = rng.normal(size=num_series) / np.sqrt(1.0 - phi**2)
+    for t in range(1, num_times):
+        y[t] = phi * y[t - 1] + rng.normal(size=num_series)
+    return y
+
+
+@needs_library
+def test_autoregression_has_its_closed_form() -> None:
+    """Mean phi^h y_T, variance (1 - phi^2h) / (1 - phi^2), for phi = 0.7."""
+    y = autoregression(0.7, 400, 9, seed=1)
+    forecasts = forecast(AutoARIMA(), pd.DataFrame(10.0 * y + 50.0), 6)
+    h = np.arange(1, 7)[:, None]
+    mean = (wide(forecasts, "mean") - 50.0) / 10.0
+    sd = np.median(wide(forecasts, "sd") / 10.0, axis=1)
+    # Medians, because KPSS takes some of the series for integrated.  The level is estimated too,
+    # with a standard error of 1 / (0.3 sqrt(400)) = 0.17.
+    assert np.median(np.abs(mean - 0.7**h * y[-1])) < 0.2
+    np.testing.assert_allclose(sd, np.sqrt((1.0 - 0.49**h) / (1.0 - 0.49))[:, 0], rtol=0.06)
+
+
+@needs_library
+def test_local_level_has_its_closed_form() -> None:
+    """Exponential smoothing: variance sigma^2 (1 + (h - 1) alpha^2), for alpha = 0.4."""
+    errors = 2.0 * np.random.default_rng(2).normal(size=(800, 12))
+    level = 0.4 * np.vstack([np.zeros(12), np.cumsum(errors, axis=0)[:-1]])
+    h = np.arange(1, 9)
+    for method in (AutoETS(), AutoTheta()):
+        sd = np.median(wide(forecast(method, pd.DataFrame(level + errors), 8), "sd"), axis=1)
+        np.testing.assert_allclose(sd, 2.0 * np.sqrt(1.0 + (h - 1) * 0.16), rtol=0.04)
+
+
+@needs_library
+@pytest.mark.parametrize("method", METHODS)
+def test_trend_goes_on(method: type[Method]) -> None:
+    """A line with noise of sd 0.5: it goes on (Theta: about half of it), with the noise's sd."""
+    t = np.arange(140.0)[:, None]
+    noise = 0.5 * np.random.default_rng(4).normal(size=(140, 12))
+    lines = 0.2 * t + noise
+    forecasts = forecast(method(), pd.DataFrame(lines[:120]), 20)
+    error = (wide(forecasts, "mean") - 0.2 * t[120:]).mean(axis=1)
+    last = (lines[119] - 0.2 * t[120:]).mean(axis=1)
+    assert np.abs(error[-1]) < 0.6 * np.abs(last[-1])
+    assert np.median(wide(forecasts, "sd")[0]) == pytest.approx(0.5, rel=0.1)
+
+
+@needs_library
+def test_seasonal_sd_grows_by_the_season() -> None:
+    """y_t = s_{t-m} + e_t, s_t = s_{t-m} + gamma e_t: variance sigma^2 (1 + k gamma^2).
+
+    k seasons have passed.  The library's own intervals have the last step's k at every step.
+    """
+    gamma, rng = 0.8, np.random.default_rng(5)
+    errors = rng.normal(size=(160, 12))
+    season = np.vstack([5.0 * rng.normal(size=(4, 12)), np.zeros((160, 12))])
+    y = np.empty((160, 12))
+    for t in range(160):
+        y[t] = season[t] + errors[t]
+        season[t + 4] = season[t] + gamma * errors[t]
+    index = pd.date_range("1980-01-01", periods=160, freq="QS")
+    sd = np.median(wide(forecast(AutoETS(), pd.DataFrame(y, index=index), 12), "sd"), axis=1)
+    expected = np.sqrt(1.0 + np.repeat([0.0, 1.0, 2.0], 4) * gamma**2)
+    np.testing.assert_allclose(sd, expected, rtol=0.1)
+
+
+@needs_library
+def test_theta_agrees_with_the_paths_of_the_library() -> None:
+    from statsforecast import models
+
+    walk = np.cumsum(np.random.default_rng(6).normal(size=(200, 6)), axis=0)
+    ours = wide(forecast(AutoTheta(), pd.DataFrame(walk), 10), "sd")
+    for n in range(6):
+        y = walk[:, n]
+        paths = models.AutoTheta().fit((y - y.mean()) / y.std()).simulate(10, 20_000)
+        np.testing.assert_allclose(ours[:, n] / y.std(), paths.std(axis=0), rtol=0.02)
+
+
+@needs_library
+def test_theta_does_not_count_the_season_as_noise() -> None:
+    """A season of sd 7 with noise of sd 1: the library's intervals are seven times too wide."""
+    from statsforecast import models
+
+    rng = np.random.default_rng(7)
+    index = pd.date_range("2001-01-01", periods=96, freq="MS")
+    season = 10.0 * np.sin(2.0 * np.pi * np.arange(108) / 12.0)
+    y = season + rng.normal(size=108)
+    frame = pd.DataFrame({"a": y[:96]}, index=index)
+    ours = forecast(AutoTheta(), frame, 12)
+    z = (y[:96] - y[:96].mean()) / y[:96].std()
+    theirs = models.AutoTheta(season_length=12, decomposition_type="additive").fit(z).predict(12)
+    expected = y[:96].mean() + y[:96].std() * theirs["mean"]
+    np.testing.assert_allclose(ours["mean"], expected, rtol=1e-4, atol=1e-4)
+    assert np.abs(ours["mean"].to_numpy() - season[96:]).max() < 2.0
+    assert ours["sd"].iloc[0] == pytest.approx(1.0, rel=0.25)
+
+
+# --- Promises of every one -----------------------------------------------------------------------
+
+
+@needs_library
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", range(2))
+def test_same_data_in_other_units(method: type[Method], seed: int) -> None:
+    """Without rounding the z-scores, other units give these tables other ARIMA forecasts."""
+    table = small_table(seed, 60)
+    one = forecast(method(), table, 6)
+    for factor, shift in ((100.0, 7.0), (1e-3, -50.0), (3.3, 1e4)):
+        other = forecast(method(), factor * table + shift, 6)
+        np.testing.assert_allclose(other["mean"], factor * one["mean"] + shift, rtol=1e-6)
+        np.testing.assert_allclose(other["sd"], factor * one["sd"], rtol=1e-6)
+
+
+@needs_library
+@pytest.mark.parametrize("method", METHODS)
+def test_missing_ends_are_forecast_like_shorter_series(method: type[Method]) -> None:
+    """Three missing rows at the end: the fourth step is the first one; likewise at the start."""
+    table = small_table(num_times=60)[["b"]]
+    ended = table.copy()
+    ended.iloc[-3:] = np.nan
+    later, whole = forecast(method(), ended, 4), forecast(method(), table.iloc[:-3], 7)
+    np.testing.assert_array_equal(later.to_numpy(), whole.to_numpy()[3:])
+    begun = table.copy()
+    begun.iloc[:9] = np.nan
+    np.testing.assert_array_equal(
+        forecast(method(), begun, 4).to_numpy(), forecast(method(), table.iloc[9:], 4).to_numpy()
+    )
+
+
+@needs_library
+@pytest.mark.parametrize("method", METHODS)
+def test_forecasts_repeat_and_do_not_depend_on_the_horizon(method: type[Method]) -> None:
+    index = pd.date_range("2001-01-01", periods=48, freq="QS")
+    y = autoregression(0.9, 48, 3, seed=8) + np.tile([0.0, 2.0, 5.0, 1.0], 12)[:, None]
+    frame = pd.DataFrame(y, index=index)
+    one, two = forecast(method(), frame, 9), method().fit(frame, seed=5)
+    np.testing.assert_array_equal(one, two.forecast(steps_after(frame, 9)))
+    np.testing.assert_array_equal(wide(one, "sd")[:3], wide(forecast(method(), frame, 3), "sd"))
+
+
+@needs_library
+@pytest.mark.parametrize("method", METHODS)
+def test_extreme_series(method: type[Method]) -> None:
+    """Exact lines, steps, spikes and short series: finite, sds not below the floor, no warning."""
+    t = np.arange(40.0)
+    frame = pd.DataFrame(
+        {
+            "line": t, "step": np.where(t < 20.0, 0.0, 1.0), "spike": np.where(t == 30.0, 1e6, 0.0),
+            "two": t % 2.0, "parabola": np.square(t), "short": np.where(t < 7.0, np.cos(t), np.nan),
+        }
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forecasts = forecast(method(), frame, 5)
+    assert np.isfinite(forecasts.to_numpy()).all()
+    floor = MIN_SD * Table.of(frame).scale
+    assert (wide(forecasts, "sd") >= 0.999 * floor).all()
+    np.testing.assert_allclose(forecasts.loc["line", "mean"], np.arange(40.0, 45.0), rtol=0.06)
+
+
+# --- Planted data --------------------------------------------------------------------------------
+
+
+def reverting() -> np.ndarray:
+    """Draws of ARMA(1, 1) that come back to their mean within a few steps."""
+    shocks = np.random.default_rng(9).normal(size=(130, 20))
+    y = np.zeros((130, 20))
+    for t in range(1, 130):
+        y[t] = 0.6 * y[t - 1] + shocks[t] - 0.2 * shocks[t - 1]
+    return y
+
+
+def rising_seasons() -> np.ndarray:
+    """Local levels with a trend and a season of four."""
+    rng = np.random.default_rng(10)
+    level = np.cumsum(0.3 + 0.3 * rng.normal(size=(130, 30)), axis=0)
+    season = np.tile(3.0 * rng.normal(size=(4, 30)), (33, 1))[:130]
+    return level + season + 0.5 * rng.normal(size=(130, 30))
+
+
+def rising() -> np.ndarray:
+    """Slow trends below much noise."""
+    rng = np.random.default_rng(11)
+    return np.cumsum(0.2 + 0.2 * rng.normal(size=(130, 30)), axis=0) + rng.normal(size=(130, 30))
+
+
+@needs_library
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "y", "share"),
+    [
+        (AutoARIMA(season=1), reverting(), 0.85),
+        (AutoETS(), rising_seasons(), 0.5),
+        (AutoTheta(), rising(), 0.8),
+    ],
+    ids=["arima", "ets", "theta"],
+)
+def test_better_than_the_last_value_on_planted_data(
+    method: Method, y: np.ndarray, share: float
+) -> None:
+    """Over all series and 10 steps: RMSE a share of last value's, MNLP at least 0.1 less."""
+    frame = pd.DataFrame(y, index=pd.date_range("1980-01-01", periods=130, freq="QS"))
+    train, test = frame.iloc[:120], frame.iloc[120:]
+    scores = []
+    for each in (method, LastValue()):
+        forecasts = forecast(each, train, 10)
+        mean, sd = wide(forecasts, "mean"), wide(forecasts, "sd")
+        scores.append((metrics.rmse(test, mean), metrics.mnlp(test, mean, sd**2)))
+    (rmse, mnlp), (rmse_last, mnlp_last) = scores
+    assert rmse < share * rmse_last
+    assert mnlp < mnlp_last - 0.1
