@@ -1,5 +1,6 @@
 """Other ways to forecast the same tables, behind one protocol."""
 
+from .abcd import ABCD
 from .independent import IndependentGP, SpectralMixtureGP
 from .latent import LatentKernelModel, PaperLatentKernelModel
 from .mosm import MOSM, MultiOutputSpectralMixture
@@ -8,6 +9,7 @@ from .protocol import Comparator, Fitted, comparator, comparator_names, register
 from .statistical import AutoARIMA, AutoETS, AutoTheta
 
 __all__ = [
+    "ABCD",
     "MOSM",
     "AutoARIMA",
     "AutoETS",
