@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import i0e, i1e
+from threadpoolctl import threadpool_limits
 
 from .. import kernels
 from ..config import Floats
@@ -508,22 +509,8 @@ class Learner:
 
 
 def single_threaded() -> AbstractContextManager[object]:
-    """Return a context in which linear algebra uses one thread, where threadpoolctl is installed.
+    """Return a context in which linear algebra uses one thread.
 
-    The threads of OpenBLAS wait in busy loops: matrices of this size cost up to 50 times as much
-    processor time with two of them when both cores are taken.
+    Several make small matrices slower.
     """
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return nullcontext()
     return threadpool_limits(limits=1, user_api="blas")
-
-
-def _promising(fits: Sequence[Fit], count: int) -> list[Fit]:
-    """Return the best by BIC, at most two of a structure."""
-    chosen: list[Fit] = []
-    for fit in sorted(fits, key=lambda fit: fit.bic):
-        if sum(fit.kernel.names == other.kernel.names for other in chosen) < 2:
-            chosen.append(fit)
-    return chosen[:count]
