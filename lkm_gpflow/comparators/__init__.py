@@ -1,6 +1,7 @@
 """Other ways to forecast the same tables, behind one protocol."""
 
 from .abcd import ABCD
+from .gprn import GPRN, GPRegressionNetwork
 from .independent import IndependentGP, SpectralMixtureGP
 from .latent import LatentKernelModel, PaperLatentKernelModel
 from .mosm import MOSM, MultiOutputSpectralMixture
@@ -10,6 +11,7 @@ from .statistical import AutoARIMA, AutoETS, AutoTheta
 
 __all__ = [
     "ABCD",
+    "GPRN",
     "MOSM",
     "AutoARIMA",
     "AutoETS",
@@ -17,6 +19,7 @@ __all__ = [
     "Comparator",
     "Drift",
     "Fitted",
+    "GPRegressionNetwork",
     "IndependentGP",
     "LastValue",
     "LatentKernelModel",

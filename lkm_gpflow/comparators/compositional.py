@@ -514,3 +514,12 @@ def single_threaded() -> AbstractContextManager[object]:
     Several make small matrices slower.
     """
     return threadpool_limits(limits=1, user_api="blas")
+
+
+def _promising(fits: Sequence[Fit], count: int) -> list[Fit]:
+    """Return the best by BIC, at most two of a structure."""
+    chosen: list[Fit] = []
+    for fit in sorted(fits, key=lambda fit: fit.bic):
+        if sum(fit.kernel.names == other.kernel.names for other in chosen) < 2:
+            chosen.append(fit)
+    return chosen[:count]
