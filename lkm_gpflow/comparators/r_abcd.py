@@ -1,0 +1,393 @@
+"""Relational ABCD: one composite kernel that all series share, and a spectral mixture for each.
+
+Hwang, Tong and Choi, *Automatic construction of nonparametric relational regression models for
+multiple time series*, ICML 2016: semi-relational kernel learning (SRKL).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import gpflow
+import numpy as np
+import pandas as pd
+
+from ..config import Floats
+from ..expressions import PAPER_BASES
+from ..frames import Table
+from ..initialization import NOISE_VARIANCE, Proposer, typical_step
+from ..layout import Observations
+from .abcd import SingleSeries, search
+from .compositional import KNOWN_BASES, Fit, Grid, Learner, TreeCovariance, to_kernel
+from .grammar import Sum
+from .protocol import register
+from .scaled import ScaledForecast
+from .spectral import Mixture, SpectralMixture, Spectrum
+
+_DIGITS = 9
+"""Decimals of scaled values that are kept, so that a change of units changes nothing."""
+
+_LOG_SCALES = (-12.0, 12.0)
+"""Between these the logarithms of squared scales are learnt."""
+
+_WEIGHTS = (1e-8, 10.0)
+"""Between these the weights of mixtures are learnt (series have unit variance)."""
+
+_LOWEST_FREQUENCY = 0.01
+"""In cycles per span, of frequencies and bandwidths; the highest is the Nyquist frequency."""
+
+_DRAWS = 8
+"""Of so many mixtures of a series the likeliest is started from."""
+
+_LOG_SHARES = (math.log(0.03), 0.0)
+"""Between these the variance of a drawn mixture lies, as a share of the residual's."""
+
+_SHORT, _LONG = 30, 200
+"""Iterations of a start of the mixtures, and of learning all jointly."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What is learnt beside the shared kernel.
+
+    Parameters
+    ----------
+    scale
+        s_n^2, [N], of geometric mean one.
+    noise_variance
+        sigma_n^2, [N].
+    mixtures
+        Weights, frequencies and bandwidths of the Q components of every series, [N, 3, Q].
+    """
+
+    scale: Floats
+    noise_variance: Floats
+    mixtures: Floats
+
+    @classmethod
+    def of(cls, own: Floats, num_series: int) -> Shares:
+        """Read the vector that is learnt.
+
+        It holds the logarithms of the first N - 1 squared scales, of the N noise variances, and of
+        the mixtures.  The scales have geometric mean one, as the variance of the shared kernel is
+        learnt too.
+        """
+        log_scale, log_noise, mixtures = np.split(own, [num_series - 1, 2 * num_series - 1])
+        return cls(
+            np.exp(np.append(log_scale, -log_scale.sum())),
+            np.exp(log_noise),
+            np.exp(mixtures).reshape(num_series, 3, -1),
+        )
+
+
+class SemiRelational:
+    r"""N series that share a kernel, given which they are independent: a `Likelihood`.
+
+    .. math:: x_n \sim \mathcal{N}(0, s_n^2 K + K_{SM,n} + \sigma_n^2 I)
+
+    with scales s_n, and a `SpectralMixture` for every series (Hwang et al. 2016).
+    Missing points are left out.  What it learns beside K is described at `Shares.of`.
+
+    Parameters
+    ----------
+    observations
+        Scaled observations of N series at D times.
+    num_components
+        Q, the Gaussians in a spectral density; with none the series differ in scale and noise
+        alone (relational kernel learning).
+    """
+
+    def __init__(self, observations: Observations, num_components: int) -> None:
+        self.x = observations.x
+        self.num_series = N = observations.num_series
+        self.num_observed = observations.num_observed
+        self.num_components = num_components
+        self._grid = Grid(self.x)
+        rows = [np.flatnonzero(mask) for mask in observations.mask]
+        self._cells = [np.ix_(seen, seen) for seen in rows]
+        self._series = [
+            SingleSeries(self.x[seen], y[seen])
+            for y, seen in zip(observations.Y, rows, strict=True)
+        ]
+        nyquist = 0.5 / typical_step(self.x)
+        frequencies = _LOWEST_FREQUENCY, max(nyquist, 1.0)
+        ranges = np.log([_WEIGHTS, frequencies, frequencies])
+        noise = NOISE_VARIANCE.lower, NOISE_VARIANCE.upper
+        mixtures = np.tile(np.repeat(ranges, num_components, axis=0), (N, 1))
+        self.lower, self.upper = np.vstack([[_LOG_SCALES] * (N - 1) + [noise] * N, mixtures]).T
+        self.is_noise = np.zeros(len(self.lower), bool)
+        self.is_noise[N - 1 : 2 * N - 1] = True
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """See `Likelihood.draw`: similar scales, similar noise, and no mixtures."""
+        own = self.lower.copy()
+        N = self.num_series
+        own[: N - 1] = 0.5 * rng.normal(size=N - 1)
+        own[self.is_noise] = rng.uniform(np.log(0.01), 0.0) + 0.3 * rng.normal(size=N)
+        return own
+
+    def __call__(self, K: Floats, own: Floats) -> tuple[float, Callable[[], tuple[Floats, Floats]]]:
+        """See `Likelihood.__call__`."""
+        N = self.num_series
+        shares = Shares.of(own, N)
+        by_lag, pull = self._mixtures(shares.mixtures)
+        value, gradients_of = 0.0, []
+        for n, (series, cells) in enumerate(zip(self._series, self._cells, strict=True)):
+            V = shares.scale[n] * K + self._grid.spread(by_lag[n]).reshape(K.shape)
+            log_density, gradients_of_one = series(V[cells], own[N - 1 + n : N + n])
+            if not math.isfinite(log_density):
+                return -math.inf, lambda: (np.zeros_like(K), np.zeros_like(own))
+            value += log_density
+            gradients_of.append(gradients_of_one)
+
+        def gradients() -> tuple[Floats, Floats]:
+            by_V = np.zeros((N, *K.shape))
+            by_noise = np.zeros(N)
+            for n, cells in enumerate(self._cells):
+                by_V[n][cells], by_noise[n : n + 1] = gradients_of[n]()
+            by_scale = shares.scale * np.tensordot(by_V, K)
+            by_mixtures = pull(np.array([self._grid.collect(G.ravel()) for G in by_V]))
+            by_own = by_scale[:-1] - by_scale[-1], by_noise, by_mixtures.ravel()
+            return np.tensordot(shares.scale, by_V, axes=1), np.concatenate(by_own)
+
+        return value, gradients
+
+    def _mixtures(self, mixtures: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """Mixtures by lag, [N, L], and from a gradient by these to one by logarithms, [N, 3, Q]."""
+        lags = self._grid.lags[0]
+        weight, frequency, bandwidth = np.moveaxis(mixtures, 1, 0)[..., None]
+        angle = 2.0 * np.pi * frequency * lags
+        squared = np.square(2.0 * np.pi * bandwidth * lags)
+        decay = weight * np.exp(-0.5 * squared)
+        waves = decay * np.cos(angle)
+
+        def pull(by_lag: Floats) -> Floats:
+            by_log = waves, -decay * np.sin(angle) * angle, -waves * squared
+            return np.stack([np.einsum("nql,nl->nq", d, by_lag) for d in by_log], axis=1)
+
+        return waves.sum(axis=1), pull
+
+
+class RelationalLearner(Learner):
+    """Learns the kernel that series share, and with it what each has of its own.
+
+    Parameters
+    ----------
+    observations
+        What is observed.
+    num_components
+        Gaussians in the spectral density of a series.
+    restarts
+        Random starts of a structure, beside two warm ones, and of the mixtures, beside one.
+    rng
+        Source of all randomness.
+    """
+
+    def __init__(
+        self,
+        observations: Observations,
+        num_components: int,
+        restarts: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._observations = observations
+        self._whole = SemiRelational(observations, num_components)
+        super().__init__(self._whole, Proposer.of(observations), restarts, rng)
+
+    def run(self, kernel: Sum, own: Floats, max_iterations: int) -> Fit:
+        """See `Learner.run`; where no kernel is shared, the scales are not counted."""
+        fit = super().run(kernel, own, max_iterations)
+        num_redundant = 0 if kernel.terms else self._whole.num_series - 1
+        return replace(fit, bic=fit.bic - num_redundant * math.log(self._whole.num_observed))
+
+    def add_mixtures(self, fit: Fit) -> Fit:
+        """Give a fit without mixtures its mixtures, and learn all jointly."""
+        starts = [self._with_mixtures(fit) for _ in range(1 + self._restarts)]
+        begun = [self.run(fit.kernel, own, _SHORT) for own in starts]
+        best = max(begun, key=lambda fit: fit.log_likelihood)
+        return self.run(best.kernel, best.own, _LONG)
+
+    def _with_mixtures(self, fit: Fit) -> Floats:
+        """Draw mixtures for a fit without them, from what its kernel leaves to the noise.
+
+        That is ``E[noise | x_n] = sigma_n^2 V_n^-1 x_n``, whose spectrum the mixtures start from.
+        """
+        shares = Shares.of(fit.own, self._whole.num_series)
+        tree = TreeCovariance(fit.kernel, self._grid)
+        K, _ = tree(tree.pack(fit.kernel))
+        mixtures = []
+        for n, mask in enumerate(self._observations.mask):
+            alone = Observations(self._observations.x, self._observations.Y[[n]], mask[None, :])
+            seen = mask > 0.0
+            V = shares.scale[n] * K[np.ix_(seen, seen)]
+            V.flat[:: len(V) + 1] += shares.noise_variance[n]
+            residual = np.zeros_like(alone.Y)
+            residual[0, seen] = shares.noise_variance[n] * np.linalg.solve(V, alone.Y[0, seen])
+            spectrum = Spectrum.of(replace(alone, Y=residual), 0)
+            likelihood = SemiRelational(alone, self._whole.num_components)
+            noise = math.log(shares.noise_variance[n])
+            draws = [
+                np.append(noise, self._drawn_mixture(spectrum, float(residual[0, seen].var())))
+                for _ in range(_DRAWS)
+            ]
+            draws = [np.clip(own, likelihood.lower, likelihood.upper) for own in draws]
+            best = max(draws, key=lambda own: likelihood(shares.scale[n] * K, own)[0])
+            mixtures.append(best[1:])
+        return np.concatenate([fit.own[: 2 * len(mixtures) - 1], *mixtures])
+
+    def _drawn_mixture(self, spectrum: Spectrum, variance: float) -> Floats:
+        mixture = spectrum.draw(self._whole.num_components, self._rng)
+        share = math.exp(self._rng.uniform(*_LOG_SHARES))
+        weight = np.maximum(variance * share * mixture.weight, _WEIGHTS[0])
+        return np.log(np.concatenate([weight, mixture.frequency, mixture.bandwidth]))
+
+
+@dataclass(frozen=True)
+class RelationalFit:
+    """What was found, how, and its data.
+
+    Parameters
+    ----------
+    observations
+        Scaled observations of N series.
+    path
+        Accepted fits of the search, without mixtures; the last the best.
+    joint
+        The last of them with mixtures, all learnt jointly.
+    """
+
+    observations: Observations
+    path: tuple[Fit, ...]
+    joint: Fit
+
+    @property
+    def kernel(self) -> Sum:
+        """The kernel of scaled times that the series share, with its numbers."""
+        return self.joint.kernel
+
+    @property
+    def shares(self) -> Shares:
+        """Scales, noise and mixtures of the scaled series."""
+        return Shares.of(self.joint.own, self.observations.num_series)
+
+    def kernel_of(self, series: int) -> gpflow.kernels.Kernel:
+        """Return the kernel of a series for GPflow: what it has of the shared one, and its own."""
+        shares = self.shares
+        parts: list[gpflow.kernels.Kernel] = [SpectralMixture(Mixture(*shares.mixtures[series]))]
+        if self.kernel.terms:
+            parts.insert(0, to_kernel(self.kernel.scaled(float(shares.scale[series]))))
+        return gpflow.kernels.Sum(parts)
+
+    def model_of(self, series: int) -> gpflow.models.GPR:
+        """Return the regression of a series, over the points where it was observed."""
+        seen = self.observations.mask[series] > 0.0
+        data = self.observations.x[seen, None], self.observations.Y[series, seen, None]
+        noise_variance = float(self.shares.noise_variance[series])
+        return gpflow.models.GPR(data, self.kernel_of(series), noise_variance=noise_variance)
+
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
+        """Means and variances (with noise) of new observations at scaled times, [M, N] each."""
+        models = [self.model_of(n) for n in range(self.observations.num_series)]
+        means, variances = zip(*(model.predict_y(x[:, None]) for model in models), strict=True)
+        # Rounding may leave a function variance a little below zero.
+        return np.hstack(means), np.maximum(np.hstack(variances), self.shares.noise_variance)
+
+
+@dataclass(frozen=True)
+class RelationalForecast(ScaledForecast):
+    """The forecast of series that share a kernel.
+
+    Parameters
+    ----------
+    found
+        What was found.
+    """
+
+    found: RelationalFit
+
+    @property
+    def composite(self) -> str:
+        """The shared kernel, with times in the units of the table from its start.
+
+        Its variance is that of series scaled to unit variance, of geometric mean over them.
+        """
+        return format(self.found.kernel.change_units(self.table.span), ".3g")
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        """What the series have of the shared kernel, in their own units."""
+        kernel = self.found.kernel.change_units(self.table.span)
+        variances = self.found.shares.scale * self.table.scale**2
+        return {
+            name: format(kernel.scaled(float(variance)), ".3g")
+            for name, variance in zip(self.table.names, variances, strict=True)
+        }
+
+
+@register("r-abcd")
+@dataclass(frozen=True)
+class RelationalABCD:
+    r"""Relational ABCD: series that share a composite kernel, each with a spectral mixture.
+
+    .. math:: x_n \sim \mathcal{N}(0, s_n^2 K_C(\theta) + K_{SM,n} + \sigma_n^2 I)
+
+    The composite K_C is searched as in `ABCD`, over all series jointly, by BIC.  What is learnt
+    and counted are the numbers of K_C without redundant variances, N - 1 scales (one is redundant
+    too), N noise variances, and 3 Q numbers of every mixture.
+
+    It departs from Hwang et al. (2016) in the order of learning: the search goes without
+    mixtures, whose numbers are as many for every structure.  They then start from the spectrum of
+    what the composite leaves to the noise, and all is learnt jointly.  Mixtures that are there
+    from the start explain everything, at a lower BIC and with next to nothing left to share: in
+    forecasts inside the training parts of GONU and currencies, three origins each, intervals of
+    90% then covered 36% and 58%.
+
+    As in `ABCD` there are no change points, and the search stops when a step brings nothing.
+
+    Parameters
+    ----------
+    depth
+        Steps of the search at most.
+    num_components
+        Q, the Gaussians in the spectral density of a series; with none the series differ in scale
+        and noise alone.
+    bases
+        Names of the base kernels.
+    restarts
+        Random starts of every kernel, beside two from the numbers of the kernel it derives from,
+        and of the mixtures beside one.
+    """
+
+    depth: int = 4
+    num_components: int = 10
+    bases: tuple[str, ...] = PAPER_BASES
+    restarts: int = 2
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise ValueError(f"expected a depth of at least 1, got {self.depth}")
+        if self.num_components < 0:
+            raise ValueError(f"expected at least 0 components, got {self.num_components}")
+        if self.restarts < 0:
+            raise ValueError(f"expected at least 0 restarts, got {self.restarts}")
+        if not self.bases or set(self.bases) - set(KNOWN_BASES):
+            raise ValueError(
+                f"expected base kernels among {', '.join(KNOWN_BASES)}, got {self.bases}"
+            )
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> RelationalForecast:
+        """Search the composite and learn all by maximum likelihood."""
+        table = Table.of(train)
+        observations = table.observations
+        observations = replace(observations, Y=observations.Y.round(_DIGITS))
+        rng = np.random.default_rng(seed)
+        sharing = RelationalLearner(observations, 0, self.restarts, rng)
+        path = tuple(search(sharing, self.bases, self.depth))
+        joint = path[-1]
+        if self.num_components:
+            whole = RelationalLearner(observations, self.num_components, self.restarts, rng)
+            joint = whole.add_mixtures(joint)
+        found = RelationalFit(observations, path, joint)
+        return RelationalForecast(table, found.predict, found)

@@ -1,0 +1,450 @@
+"""Relational ABCD: the likelihood of series that share a kernel, its learning, and forecasts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import gpflow
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import small_table
+
+from lkm_gpflow import metrics
+from lkm_gpflow.comparators import LastValue
+from lkm_gpflow.comparators.abcd import SingleSeries
+from lkm_gpflow.comparators.compositional import Fit, Grid, TreeCovariance, covariance, to_kernel
+from lkm_gpflow.comparators.grammar import Sum, expand
+from lkm_gpflow.comparators.r_abcd import (
+    RelationalABCD,
+    RelationalFit,
+    RelationalForecast,
+    RelationalLearner,
+    SemiRelational,
+    Shares,
+)
+from lkm_gpflow.config import Floats
+from lkm_gpflow.expressions import PAPER_BASES
+from lkm_gpflow.frames import Table
+from lkm_gpflow.layout import Observations
+
+C, LIN, SE, PER = (Sum.of(name) for name in ("C", "LIN", "SE", "PER"))
+PLANTED = LIN + PER * SE
+KERNEL = PLANTED.with_parameters([0.4, 1.5, 0.11, 1.0, 0.8, 0.7])
+"""Location and variance of LIN; period, lengthscale; lengthscale of SE; variance."""
+
+SCALES = np.array([0.5, 1.0, 2.0])
+
+
+def observed(count: int = 20, gaps: bool = True) -> Observations:
+    rng = np.random.default_rng(7)
+    x = np.sort(np.concatenate([[0.0], rng.uniform(size=count - 2), [1.0]]))
+    Y, mask = rng.normal(size=(3, count)), np.ones((3, count))
+    if gaps:
+        mask[0, [2, 3, 11]] = 0.0
+        mask[2, 0] = 0.0
+    return Observations(x, Y * mask, mask)
+
+
+def own_of(num_components: int, seed: int = 0) -> Floats:
+    """Scales of geometric mean one, noise and random mixtures of three series."""
+    rng = np.random.default_rng(seed)
+    mixtures = np.stack(
+        [
+            rng.uniform(0.05, 0.5, size=(3, num_components)),
+            rng.uniform(0.5, 6.0, size=(3, num_components)),
+            rng.uniform(0.1, 2.0, size=(3, num_components)),
+        ],
+        axis=1,
+    )
+    noise_variance = np.array([0.1, 0.3, 0.02])
+    return np.log(np.concatenate([SCALES[:-1], noise_variance, mixtures.ravel()]))
+
+
+def evaluate(likelihood: SemiRelational, kernel: Sum, values: Floats) -> tuple[float, Floats]:
+    tree = TreeCovariance(kernel, Grid(likelihood.x))
+    K, pull = tree(values[: len(tree.lower)])
+    value, gradients = likelihood(K, values[len(tree.lower) :])
+    G, by_own = gradients()
+    return value, np.concatenate([pull(G), by_own])
+
+
+def packed(kernel: Sum, own: Floats, x: Floats) -> Floats:
+    return np.concatenate([TreeCovariance(kernel, Grid(x)).pack(kernel), own])
+
+
+def found_of(observations: Observations, kernel: Sum, own: Floats) -> RelationalFit:
+    fit = Fit(kernel, own, 0.0, 0.0)
+    return RelationalFit(observations, (fit,), fit)
+
+
+# --- the likelihood -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_without_mixtures_it_is_the_sum_of_gpflow_models(gaps: bool) -> None:
+    """Each series by GPflow's GPR, with the kernel times a constant."""
+    data = observed(gaps=gaps)
+    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
+    value, _ = SemiRelational(data, 0)(K, own_of(0))
+    expected = 0.0
+    for n, noise_variance in enumerate((0.1, 0.3, 0.02)):
+        seen = data.mask[n] > 0.0
+        kernel = gpflow.kernels.Product([gpflow.kernels.Constant(SCALES[n]), to_kernel(KERNEL)])
+        model = gpflow.models.GPR(
+            (data.x[seen, None], data.Y[n, seen, None]), kernel, noise_variance=noise_variance
+        )
+        expected += float(model.log_marginal_likelihood())
+    assert value == pytest.approx(expected, rel=1e-9)
+
+
+def own_covariance(mixture: Floats, x: Floats, x2: Floats) -> Floats:
+    """A spectral mixture by the sum of its definition, term by term."""
+    total = np.zeros((len(x), len(x2)))
+    r = x[:, None] - x2[None, :]
+    for w, f, s in mixture.T:
+        total += w * np.exp(-2.0 * np.pi**2 * s**2 * r**2) * np.cos(2.0 * np.pi * f * r)
+    return total
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_series_have_gpflow_kernels(gaps: bool) -> None:
+    """The public view agrees with the fast likelihood and with the definition."""
+    data, own = observed(gaps=gaps), own_of(3)
+    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
+    value, _ = SemiRelational(data, 3)(K, own)
+    found = found_of(data, KERNEL, own)
+    models = [found.model_of(n) for n in range(3)]
+    expected = sum(float(model.log_marginal_likelihood()) for model in models)
+    assert value == pytest.approx(expected, rel=1e-9)
+    for n in range(3):
+        by_hand = SCALES[n] * K + own_covariance(found.shares.mixtures[n], data.x, data.x)
+        np.testing.assert_allclose(found.kernel_of(n)(data.x[:, None]), by_hand, atol=1e-10)
+        diagonal = found.kernel_of(n)(data.x[:, None], full_cov=False)
+        np.testing.assert_allclose(diagonal, np.diag(by_hand), atol=1e-10)
+
+
+def test_one_series_is_a_single_series() -> None:
+    data = observed(gaps=False)
+    alone = replace(data, Y=data.Y[:1], mask=data.mask[:1])
+    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
+    noise = np.array([math.log(0.1)])
+    one, other = (
+        likelihood(K, noise)[0]
+        for likelihood in (SemiRelational(alone, 0), SingleSeries(data.x, data.Y[0]))
+    )
+    assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_missing_values_do_not_matter() -> None:
+    data, own = observed(), own_of(2)
+    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
+    filled = replace(data, Y=np.where(data.mask > 0.0, data.Y, 1e3))
+    assert SemiRelational(data, 2)(K, own)[0] == SemiRelational(filled, 2)(K, own)[0]
+
+
+def test_missing_rows_are_absent_rows() -> None:
+    """Value, gradient and forecast: a row without any value might not be there.
+
+    Learning as a whole may differ: where its starts are drawn depends on the grid.
+    """
+    data, gaps = observed(gaps=False), [4, 9, 10]
+    mask = data.mask.copy()
+    mask[:, gaps] = 0.0
+    with_gaps = replace(data, mask=mask, Y=data.Y * mask)
+    rows = np.delete(np.arange(20), gaps)
+    without = Observations(data.x[rows], data.Y[:, rows], data.mask[:, rows])
+    (one, by_one), (other, by_other) = (
+        evaluate(SemiRelational(o, 2), KERNEL, packed(KERNEL, own_of(2), o.x))
+        for o in (with_gaps, without)
+    )
+    assert one == pytest.approx(other, rel=1e-12)
+    np.testing.assert_allclose(by_one, by_other, rtol=1e-9, atol=1e-9)
+    forecasts = [found_of(o, KERNEL, own_of(2)).predict(np.ones(1)) for o in (with_gaps, without)]
+    np.testing.assert_allclose(*forecasts, rtol=1e-10)
+
+
+@pytest.mark.parametrize("num_components", [0, 2])
+@pytest.mark.parametrize("regular", [False, True])
+def test_gradient(num_components: int, regular: bool) -> None:
+    data = observed()
+    if regular:
+        data = replace(data, x=np.linspace(0.0, 1.0, 20))
+    likelihood = SemiRelational(data, num_components)
+    values = packed(KERNEL, own_of(num_components), data.x)
+    value, gradient = evaluate(likelihood, KERNEL, values)
+    assert len(values) == 6 + 2 + 3 + 9 * num_components
+    for i in range(len(values)):
+        step = 1e-5 * np.eye(len(values))[i]
+        above, below = (evaluate(likelihood, KERNEL, values + s * step)[0] for s in (1, -1))
+        assert gradient[i] == pytest.approx((above - below) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.integers(0, 4))
+def test_covariances_are_positive_semidefinite(seed: int, num_components: int) -> None:
+    """Anywhere within the bounds, with values and gradients that are numbers."""
+    rng = np.random.default_rng(seed)
+    data = observed()
+    likelihood = SemiRelational(data, num_components)
+    own = rng.uniform(likelihood.lower, likelihood.upper)
+    own[:2] = rng.normal(size=2)
+    found = found_of(data, KERNEL, own)
+    for n in range(3):
+        V = found.kernel_of(n)(data.x[:, None]).numpy()
+        eigenvalues = np.linalg.eigvalsh(V)
+        assert eigenvalues[0] >= -1e-11 * eigenvalues[-1]
+    value, gradient = evaluate(likelihood, KERNEL, packed(KERNEL, own, data.x))
+    assert math.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
+def test_a_singular_covariance_has_no_likelihood() -> None:
+    data = observed(gaps=False)
+    own = own_of(1)
+    own[2:5] = -40.0
+    own[5:] = np.log(1e-8)
+    value, gradients = SemiRelational(data, 1)(np.ones((20, 20)), own)
+    assert value == -math.inf
+    assert not any(gradient.any() for gradient in gradients())
+
+
+def test_scales_have_geometric_mean_one() -> None:
+    shares = Shares.of(own_of(2), 3)
+    np.testing.assert_allclose(shares.scale, SCALES)
+    assert shares.mixtures.shape == (3, 3, 2)
+    np.testing.assert_allclose(shares.noise_variance, [0.1, 0.3, 0.02])
+
+
+# --- learning -------------------------------------------------------------------------------------
+
+
+def learner_of(data: Observations, num_components: int) -> RelationalLearner:
+    return RelationalLearner(data, num_components, 0, np.random.default_rng(0))
+
+
+def test_bic_counts_by_hand() -> None:
+    """PER 2, SE 1, LIN 1, two variances; 2 of 3 scales; 3 noises; 3 x 3 x 2 of mixtures."""
+    data = observed()
+    fit = learner_of(data, 2).run(KERNEL, own_of(2), 5)
+    num_parameters = (2 + 1 + 1 + 2) + 2 + 3 + 18
+    assert data.num_observed == 56
+    log_likelihood = sum(
+        float(found_of(data, fit.kernel, fit.own).model_of(n).log_marginal_likelihood())
+        for n in range(3)
+    )
+    expected = -2.0 * log_likelihood + num_parameters * math.log(56)
+    assert fit.bic == pytest.approx(expected, rel=1e-9)
+
+
+def test_scales_of_nothing_are_not_counted() -> None:
+    fit = learner_of(observed(), 0).noise_alone()
+    assert fit.bic == pytest.approx(-2.0 * fit.log_likelihood + 3 * math.log(56), rel=1e-12)
+
+
+def test_mixtures_explain_what_is_left() -> None:
+    """A wave that one series has of its own is found where it is, and explained."""
+    x = np.linspace(0.0, 1.0, 80)
+    rng = np.random.default_rng(1)
+    Y = np.sqrt([[1.0], [2.0], [0.7]]) * x + 0.1 * rng.normal(size=(3, 80))
+    Y[1] += 0.6 * np.sin(2.0 * np.pi * 11.0 * x)
+    data = Observations(x, Y, np.ones_like(Y))
+    fit = learner_of(data, 0).run(LIN.with_parameters([0.0, 1.0]), own_of(0), 50)
+    joint = learner_of(data, 3).add_mixtures(fit)
+    assert joint.log_likelihood > fit.log_likelihood + 50.0
+    weight, frequency, _ = Shares.of(joint.own, 3).mixtures[1]
+    assert frequency[np.argmax(weight)] == pytest.approx(11.0, abs=0.3)
+    assert Shares.of(joint.own, 3).noise_variance[1] == pytest.approx(0.01, rel=0.5)
+
+
+class Recorder(RelationalLearner):
+    """Remembers where runs start."""
+
+    starts: list[Floats]
+
+    def run(self, kernel: Sum, own: Floats, max_iterations: int) -> Fit:
+        self.starts.append(own)
+        return super().run(kernel, own, max_iterations)
+
+
+def test_mixtures_start_from_the_spectrum_of_what_is_left() -> None:
+    """Where a steep line is explained, not at its low frequencies but at those of the wave."""
+    x = np.linspace(0.0, 1.0, 80)
+    Y = np.tile(5.0 * x + 0.3 * np.sin(2.0 * np.pi * 11.0 * x), (3, 1))
+    Y += 0.05 * np.random.default_rng(1).normal(size=(3, 80))
+    data = Observations(x, Y, np.ones_like(Y))
+    kernel = LIN.with_parameters([0.0, 25.0])
+    fit = Fit(kernel, np.concatenate([np.zeros(2), np.log(np.full(3, 0.05))]), 0.0, 0.0)
+    learner = Recorder(data, 20, 0, np.random.default_rng(0))
+    learner.starts = []
+    learner.add_mixtures(fit)
+    weight, frequency, _ = np.moveaxis(Shares.of(learner.starts[0], 3).mixtures, 1, 0)
+    assert np.median(frequency) == pytest.approx(11.0, rel=0.2)
+    # Of what is left, of variance 0.05, no start takes more than all.
+    assert (weight.sum(axis=1) < 0.06).all()
+
+
+def planted(seed: int = 0, count: int = 110) -> pd.DataFrame:
+    """Four series that share PER x SE + LIN by scale, with little of their own, and noise."""
+    rng = np.random.default_rng(seed)
+    x = np.arange(count) / 96.0
+    K = covariance(KERNEL, x[:, None], x[None, :])
+    columns = {}
+    for name, scale in zip("abcd", (0.3, 1.0, 2.0, 1.5), strict=True):
+        own = np.array([[0.01, 0.02], [3.0, 15.0], [0.5, 1.0]])
+        V = scale * K + own_covariance(own, x, x) + 0.02 * np.eye(count)
+        columns[name] = 10.0 * np.linalg.cholesky(V) @ rng.normal(size=count)
+    frame = pd.DataFrame(columns)
+    frame.iloc[30:34, 1] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def found() -> RelationalForecast:
+    return RelationalABCD(depth=3, restarts=0).fit(planted().iloc[:96], seed=0)
+
+
+def test_planted_data_are_forecast(found: RelationalForecast) -> None:
+    frame = planted()
+    past, future = frame.iloc[:96], frame.iloc[96:]
+    scores = []
+    for fitted in (found, LastValue().fit(past, seed=0)):
+        forecast = fitted.forecast(future.index)
+        mean, sd = (forecast[c].unstack("series")[frame.columns] for c in ("mean", "sd"))
+        scores.append((metrics.rmse(future, mean), metrics.mnlp(future, mean, sd**2)))
+    (rmse, mnlp), (naive_rmse, naive_mnlp) = scores
+    assert rmse < 0.7 * naive_rmse
+    assert mnlp < naive_mnlp - 0.3
+
+
+def test_planted_structure_is_no_better(found: RelationalForecast) -> None:
+    data = found.found.observations
+    learner = RelationalLearner(data, 0, 4, np.random.default_rng(1))
+    best = learner.compete([PLANTED], learner.noise_alone())
+    assert found.found.path[-1].bic <= best.bic + 5.0
+    assert "PER" in found.composite
+
+
+def test_bic_falls_along_the_path(found: RelationalForecast) -> None:
+    path = found.found.path
+    bics = [fit.bic for fit in path]
+    assert len(path) >= 3
+    assert all(after < before for before, after in itertools.pairwise(bics))
+    assert path[0].kernel == Sum()
+    for before, after in itertools.pairwise(path):
+        assert after.kernel.names in {k.names for k in expand(before.kernel, PAPER_BASES)}
+
+
+def test_mixtures_are_learnt_jointly_and_lose_nothing(found: RelationalForecast) -> None:
+    joint, last = found.found.joint, found.found.path[-1]
+    assert joint.kernel.names == last.kernel.names
+    assert joint.log_likelihood > last.log_likelihood
+    expected = sum(float(found.found.model_of(n).log_marginal_likelihood()) for n in range(4))
+    assert joint.log_likelihood == pytest.approx(expected, rel=1e-7)
+
+
+def test_composite_is_readable(found: RelationalForecast) -> None:
+    kernel, scale = found.found.kernel, found.found.shares.scale
+    assert found.composite.count("period=") == kernel.names.count("PER") > 0
+    assert math.prod(scale) == pytest.approx(1.0)
+    # The 96 rows are 1 apart.
+    periods = [v for kind, v in kernel.parameters if kind is not None and kind.name == "PERIOD"]
+    assert all(f"period={95.0 * period:.3g}" in found.composite for period in periods)
+    assert list(found.kernels) == ["a", "b", "c", "d"]
+
+
+def test_kernels_of_series_are_in_their_units(found: RelationalForecast) -> None:
+    """The text's first number is the first term's variance, times scale and squared unit."""
+    first = found.found.kernel.change_units(found.table.span).terms[0].variance
+    assert first is not None
+    for n, name in enumerate("abcd"):
+        variance = first * found.found.shares.scale[n] * found.table.scale[n] ** 2
+        assert found.kernels[name].startswith(f"{variance:.3g} x ")
+
+
+def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
+    """The textbook's formula, in plain NumPy."""
+    fit, x = found.found, np.linspace(0.9, 1.2, 7)
+    means, variances = fit.predict(x)
+    for n in range(4):
+        seen = fit.observations.mask[n] > 0.0
+        points = np.concatenate([fit.observations.x[seen], x])
+        V = fit.shares.scale[n] * covariance(fit.kernel, points[:, None], points[None, :])
+        V += own_covariance(fit.shares.mixtures[n], points, points)
+        V += fit.shares.noise_variance[n] * np.eye(len(points))
+        count = int(seen.sum())
+        solved = np.linalg.solve(V[:count, :count], V[:count, count:])
+        mean = solved.T @ fit.observations.Y[n, seen]
+        variance = np.diag(V[count:, count:] - V[count:, :count] @ solved)
+        np.testing.assert_allclose(means[:, n], mean, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(variances[:, n], variance, rtol=1e-5)
+
+
+QUICK: dict[str, Any] = {"depth": 1, "restarts": 0, "num_components": 2}
+
+
+def test_draws_come_from_the_seed() -> None:
+    times = pd.date_range("2021-10-10", periods=5, freq="W")
+    one, again, other = (RelationalABCD(**QUICK).fit(small_table(), seed=s) for s in (3, 3, 4))
+    pd.testing.assert_frame_equal(one.forecast(times), again.forecast(times), check_exact=True)
+    assert not one.forecast(times).equals(other.forecast(times))
+
+
+def test_units_do_not_matter() -> None:
+    times, table = pd.date_range("2021-10-10", periods=5, freq="W"), small_table()
+    one = RelationalABCD(depth=2, restarts=1).fit(table, seed=0).forecast(times)
+    other = RelationalABCD(depth=2, restarts=1).fit(100.0 * table + 7.0, seed=0).forecast(times)
+    np.testing.assert_allclose(other["mean"], 100.0 * one["mean"] + 7.0, rtol=1e-6)
+    np.testing.assert_allclose(other["sd"], 100.0 * one["sd"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("num_components", [0, 2])
+def test_noise_shares_nothing(num_components: int) -> None:
+    frame = pd.DataFrame(np.random.default_rng(2).normal(size=(60, 3)), columns=list("abc"))
+    method = RelationalABCD(depth=1, restarts=0, num_components=num_components)
+    fitted = method.fit(frame, seed=0)
+    forecast = fitted.forecast(pd.Index([60.0, 61.0]))
+    assert fitted.composite == "0"
+    assert np.isfinite(forecast.to_numpy()).all()
+    assert (forecast["sd"] > 0.0).all()
+
+
+def test_a_table_of_one_series() -> None:
+    fitted = RelationalABCD(**QUICK).fit(small_table()[["a"]], seed=0)
+    np.testing.assert_array_equal(fitted.found.shares.scale, [1.0])
+    times = pd.date_range("2021-10-10", periods=5, freq="W")
+    assert np.isfinite(fitted.forecast(times).to_numpy()).all()
+
+
+def test_kernels_can_be_learnt_on_with_gpflow(found: RelationalForecast) -> None:
+    """A scale is in the variances; those of factors that are redundant stay fixed."""
+    model = found.found.model_of(0)
+    count = sum(int(tf.size(variable)) for variable in model.trainable_variables)
+    assert count == found.found.kernel.num_parameters + 30 + 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"depth": 0}, "a depth of at least 1, got 0"),
+        ({"num_components": -1}, "at least 0 components, got -1"),
+        ({"restarts": -1}, "at least 0 restarts, got -1"),
+        ({"bases": ("SE", "MAT")}, "base kernels among WN, .*, got"),
+        ({"bases": ()}, "base kernels among WN, .*, got"),
+    ],
+)
+def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RelationalABCD(**wrong)
+
+
+def test_observations_are_those_of_the_table(found: RelationalForecast) -> None:
+    expected = Table.of(planted().iloc[:96]).observations
+    np.testing.assert_allclose(found.found.observations.Y, expected.Y, atol=1e-9)
+    np.testing.assert_array_equal(found.found.observations.mask, expected.mask)
