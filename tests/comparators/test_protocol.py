@@ -21,6 +21,8 @@ NEED_LIBRARY = ("auto-arima", "auto-ets", "auto-theta")
 QUICK: dict[str, dict[str, object]] = {
     "abcd": {"depth": 1, "restarts": 0},
     "gprn": {"num_nodes": (1,), "restarts": 2, "max_iterations": 50},
+    "r-abcd": {"depth": 1, "restarts": 0, "num_components": 2},
+    "lmc": {"kernels": (("SE",),), "ranks": (1,), "restarts": 2, "max_iterations": 50},
     "mosm": {"num_components": (1,), "restarts": 2, "short": 5, "max_iterations": 20},
     "gp": {"restarts": 2},
     "gp-sm": {"num_components": (1,), "restarts": 2},

@@ -1,0 +1,237 @@
+"""The linear model of coregionalisation: series that mix shared Gaussian processes.
+
+Alvarez, Rosasco and Lawrence, *Kernels for vector-valued functions: a review*, Foundations and
+Trends in Machine Learning 4(3), 2012, section 4.2; Bonilla, Chai and Williams, *Multi-task Gaussian
+process prediction*, NIPS 2008, is the case of one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import gpflow
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+import tensorflow_probability as tfp
+from check_shapes import inherit_check_shapes
+from gpflow.base import Parameter
+from gpflow.utilities import positive, set_trainable, to_default_float
+
+from ..config import Floats, FloatTensor
+from ..expressions import Product, parse
+from ..frames import Table
+from ..initialization import VARIANCE, Proposer, add_priors, typical_step
+from ..kernels import ComponentKernel, to_kernel
+from ..layout import Observations
+from ..linalg import gaussian_log_density
+from .lbfgs import Learner
+from .protocol import register
+from .scaled import ScaledForecast
+from .stacked import StackedGPR, stack
+
+
+class CoregionalisedTerm(gpflow.kernels.Product):
+    """One term of the model, k((x, i), (x', j)) = B[i, j] k(x, x') with B = W W' + diag(kappa).
+
+    Parameters
+    ----------
+    base
+        k, a kernel of time; its variance is fixed, because B has it too.
+    W
+        [N, R].
+    kappa
+        [N], positive.
+    """
+
+    def __init__(self, base: ComponentKernel, W: Floats, kappa: Floats) -> None:
+        self.base = base
+        set_trainable(base.variance, False)
+        self.coregion = gpflow.kernels.Coregion(*W.shape, active_dims=[1])
+        self.coregion.W.assign(W)
+        self.coregion.kappa = Parameter(kappa, transform=positive(base="exp"))
+        super().__init__([self.coregion, base])
+
+    @property
+    def num_free(self) -> int:
+        """Free numbers: those of the base kernel, and of B those that rotations of W leave."""
+        N, R = self.coregion.W.shape
+        return min(N * R - R * (R - 1) // 2 + N, N * (N + 1) // 2) + sum(
+            int(np.prod(parameter.shape)) for parameter in self.base.trainable_parameters
+        )
+
+
+class CoregionalisedGPR(StackedGPR):
+    r"""Exact regression with the linear model of coregionalisation.
+
+    .. math:: k((x, i), (x', j)) = \sum_q B_q[i, j] k_q(x, x'),
+       \qquad B_q = W_q W_q^\top + \mathrm{diag}(\kappa_q)
+
+    `StackedGPR` with this kernel.  For learning the series stand on one grid, with gaps masked
+    out: then the covariance is a sum of Kronecker products, and base kernels are evaluated at D
+    times, not at all N D observations.
+
+    Parameters
+    ----------
+    observations
+        Scaled observations, on the union of the times of all series.
+    terms
+        The terms of the kernel.
+    """
+
+    def __init__(self, observations: Observations, terms: Sequence[CoregionalisedTerm]) -> None:
+        super().__init__(
+            stack(observations), gpflow.kernels.Sum(list(terms)), observations.num_series
+        )
+        self.terms = list(terms)
+        self._X = to_default_float(observations.x[:, None])
+        self._Y = to_default_float(observations.Y)
+        self._mask = to_default_float(observations.mask)
+
+    @inherit_check_shapes
+    def log_marginal_likelihood(self) -> FloatTensor:
+        B = tf.stack([term.coregion.output_covariance() for term in self.terms])
+        K = tf.stack([term.base(self._X) for term in self.terms])
+        N, D = self._Y.shape
+        V = tf.reshape(tf.einsum("qij,qde->idje", B, K), [N * D, N * D])
+        noise = tf.linalg.diag(tf.repeat(self.likelihood.variance.variance, D))
+        return gaussian_log_density(
+            V + noise, tf.reshape(self._Y, [-1]), tf.reshape(self._mask, [-1])
+        )
+
+    def bic(self) -> float:
+        """-2 log p(y) + p log(number of observed values); smaller is better."""
+        num_free = sum(term.num_free for term in self.terms) + len(self._Y)
+        log_likelihood = float(self.log_marginal_likelihood())
+        return -2.0 * log_likelihood + num_free * float(np.log(len(self.data[0])))
+
+
+def correlation_root(observations: Observations) -> Floats:
+    """Return G with G G' the correlation matrix of the series, [N, N], largest columns first.
+
+    Every pair of series by the times at which both were observed; what is then not positive is cut.
+    """
+    Y, mask = observations.Y, observations.mask
+    correlation = (Y @ Y.T) / np.maximum(mask @ mask.T, 1.0)
+    eigenvalues, vectors = np.linalg.eigh(correlation)
+    return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))[:, ::-1]
+
+
+@register("lmc")
+@dataclass(frozen=True)
+class LMC:
+    """The linear model of coregionalisation; kernels and rank are chosen by BIC.
+
+    Every series has, beside the mixed processes, a level of its own (a constant kernel of rank
+    zero): the mean of a series over the times at which it was observed is not that of the process.
+    Beyond the papers, which leave kernels and rank to the user, are that, BIC and weak priors.
+
+    Parameters
+    ----------
+    kernels
+        Sets of base kernels (expressions whose variance does not matter) to choose among.
+        ``RW(start=-1)`` is a random walk from an uncertain level, k = 1 + min(x, x').
+    ranks
+        Columns of every W to choose among.
+    restarts
+        Starts of each choice, of which the best is gone on from.
+    short, max_iterations
+        Iterations from every start, and of the run that is gone on with.
+    """
+
+    kernels: tuple[tuple[str, ...], ...] = (
+        ("RW(start=-1)",),
+        ("SE", "SE"),
+        ("SE", "RW(start=-1)"),
+        ("PER", "RW(start=-1)"),
+    )
+    ranks: tuple[int, ...] = (1, 2)
+    restarts: int = 6
+    short: int = 15
+    max_iterations: int = 150
+
+    def __post_init__(self) -> None:
+        if not self.kernels or not all(self.kernels):
+            raise ValueError(f"expected sets of base kernels, none empty, got {self.kernels}")
+        if not self.ranks or min(self.ranks) < 1:
+            raise ValueError(f"expected ranks of at least 1, got {self.ranks}")
+        if self.restarts < 1:
+            raise ValueError(f"expected at least 1 start, got {self.restarts}")
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Learn every choice by maximum a posteriori, and keep that with the least BIC."""
+        table = Table.of(train)
+        return ScaledForecast(table, self.learn(table.observations, seed=seed).predict_series)
+
+    def learn(self, observations: Observations, *, seed: int) -> CoregionalisedGPR:
+        """Return the learnt model of least BIC; ranks above the number of series are cut to it."""
+        rng = np.random.default_rng(seed)
+        ranks = sorted({min(rank, observations.num_series) for rank in self.ranks})
+        models = [
+            self._learn(observations, names, rank, rng) for names in self.kernels for rank in ranks
+        ]
+        return min(models, key=lambda model: model.bic())
+
+    def _learn(
+        self,
+        observations: Observations,
+        names: Sequence[str],
+        rank: int,
+        rng: np.random.Generator,
+    ) -> CoregionalisedGPR:
+        """Learn the model with these base kernels and this rank."""
+        draw = partial(
+            _draw_terms,
+            [parse(name) for name in names],
+            rank,
+            Proposer.of(observations),
+            correlation_root(observations),
+            rng,
+        )
+        model = CoregionalisedGPR(observations, draw())
+        for term in model.terms:
+            _add_priors(term, typical_step(observations.x))
+
+        def start() -> None:
+            fresh = gpflow.kernels.Sum(draw())
+            gpflow.utilities.multiple_assign(model.kernel, gpflow.utilities.parameter_dict(fresh))
+            model.likelihood.variance.variance.assign(np.full(observations.num_series, 0.1))
+
+        Learner(model).best_of(
+            [start] * self.restarts, short=self.short, max_iterations=self.max_iterations
+        )
+        return model
+
+
+def _draw_terms(
+    products: Sequence[Product],
+    rank: int,
+    proposer: Proposer,
+    root: Floats,
+    rng: np.random.Generator,
+) -> list[CoregionalisedTerm]:
+    """Draw starting values: on average the W_q W_q' add up to the correlation matrix."""
+    N = len(root)
+    shares = rng.dirichlet(np.ones(len(products)))
+    mixed = [
+        CoregionalisedTerm(
+            to_kernel(replace(proposer.propose(product, 1, rng)[0], variance=1.0)),
+            np.sqrt(share / rank) * root @ rng.normal(size=(N, rank)),
+            np.full(N, 0.1 * share),
+        )
+        for product, share in zip(products, shares, strict=True)
+    ]
+    level = to_kernel(parse("1 x C"))
+    return [*mixed, CoregionalisedTerm(level, np.empty((N, 0)), np.full(N, 0.1))]
+
+
+def _add_priors(term: CoregionalisedTerm, step: float) -> None:
+    """Weak priors: the package's for the base kernel and for kappa; N(0, 1) for W."""
+    add_priors(term.base, step)
+    zero, one = to_default_float(0.0), to_default_float(1.0)
+    term.coregion.W.prior = tfp.distributions.Normal(zero, one)
+    mean, sd = to_default_float(VARIANCE.mean), to_default_float(VARIANCE.sd)
+    term.coregion.kappa.prior = tfp.distributions.Normal(mean, sd)
+    term.coregion.kappa.prior_on = "unconstrained"

@@ -1,0 +1,289 @@
+"""The linear model of coregionalisation: exact, masked, chosen by BIC, and useful across series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import gpflow
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal, norm
+
+from lkm_gpflow.comparators.independent import IndependentGP
+from lkm_gpflow.comparators.lmc import LMC, CoregionalisedGPR, CoregionalisedTerm, correlation_root
+from lkm_gpflow.comparators.naive import LastValue
+from lkm_gpflow.comparators.stacked import StackedGPR
+from lkm_gpflow.expressions import parse
+from lkm_gpflow.kernels import to_kernel
+from lkm_gpflow.layout import Observations
+
+SE, WALK = "1 x SE(lengthscale=0.3)", "1 x RW(start=-1)"
+NOISE = np.array([0.1, 0.2, 0.05])
+
+
+def term(expression: str, W: np.ndarray, kappa: np.ndarray) -> CoregionalisedTerm:
+    return CoregionalisedTerm(to_kernel(parse(expression)), W, kappa)
+
+
+def random_terms(
+    expressions: Sequence[str], num_series: int, rank: int, seed: int = 0
+) -> list[CoregionalisedTerm]:
+    rng = np.random.default_rng(seed)
+    return [
+        term(e, rng.normal(size=(num_series, rank)), rng.uniform(0.1, 1.0, num_series))
+        for e in expressions
+    ]
+
+
+def model_of(observations: Observations, terms: Sequence[CoregionalisedTerm]) -> CoregionalisedGPR:
+    model = CoregionalisedGPR(observations, terms)
+    model.likelihood.variance.variance.assign(NOISE[: observations.num_series])
+    return model
+
+
+def random_observations(num_series: int, num_times: int, missing: float = 0.0) -> Observations:
+    rng = np.random.default_rng(1)
+    mask = (rng.uniform(size=(num_series, num_times)) >= missing).astype(float)
+    x = np.sort(rng.uniform(size=num_times))
+    return Observations(x, mask * rng.normal(size=mask.shape), mask)
+
+
+def B_of(one: CoregionalisedTerm) -> np.ndarray:
+    W = one.coregion.W.numpy()
+    return W @ W.T + np.diag(one.coregion.kappa.numpy())
+
+
+def se(x: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    return np.exp(-0.5 * (x[:, None] - x2[None, :]) ** 2 / 0.3**2)
+
+
+def walk(x: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    return np.minimum.outer(x, x2) + 1.0
+
+
+def test_one_kernel_of_full_rank_is_a_kronecker_product() -> None:
+    observations = random_observations(3, 12)
+    (one,) = terms = random_terms([SE], 3, rank=3)
+    model = model_of(observations, terms)
+    x, y, B = observations.x, observations.Y.ravel(), B_of(one)
+    V = np.kron(B, se(x, x)) + np.kron(np.diag(NOISE), np.eye(12))
+    expected = multivariate_normal.logpdf(y, cov=V)
+    assert float(model.log_marginal_likelihood()) == pytest.approx(expected, rel=1e-10)
+
+    new = np.array([0.4, 1.1])
+    cross = np.kron(B, se(new, x))
+    mean = cross @ np.linalg.solve(V, y)
+    covariance = np.kron(B, se(new, new)) - cross @ np.linalg.solve(V, cross.T)
+    variance = np.diag(covariance).reshape(3, 2).T + NOISE
+    predicted = model.predict_series(new)
+    np.testing.assert_allclose(predicted[0], mean.reshape(3, 2).T, rtol=1e-8)
+    np.testing.assert_allclose(predicted[1], variance, rtol=1e-8)
+
+
+def test_unequal_times_and_gaps_leave_rows_out() -> None:
+    observations = random_observations(3, 14, missing=0.4)
+    terms = random_terms([SE, WALK], 3, rank=1)
+    model = model_of(observations, terms)
+    B_se, B_walk = map(B_of, terms)
+    series, row = np.nonzero(observations.mask)
+    x, y = observations.x[row], observations.Y[series, row]
+
+    def covariance(x: np.ndarray, i: np.ndarray, x2: np.ndarray, j: np.ndarray) -> np.ndarray:
+        both = np.ix_(i, j)
+        return B_se[both] * se(x, x2) + B_walk[both] * walk(x, x2)
+
+    V = covariance(x, series, x, series) + np.diag(NOISE[series])
+    expected = multivariate_normal.logpdf(y, cov=V)
+    assert float(model.log_marginal_likelihood()) == pytest.approx(expected, rel=1e-10)
+
+    new, which = np.array([1.2]), np.array([2])
+    cross = covariance(new, which, x, series)
+    own = covariance(new, which, new, which) - cross @ np.linalg.solve(V, cross.T)
+    mean, variance = model.predict_series(new)
+    np.testing.assert_allclose(mean[0, 2], cross @ np.linalg.solve(V, y), rtol=1e-8)
+    np.testing.assert_allclose(variance[0, 2], own + NOISE[2], rtol=1e-8)
+
+
+def test_the_grid_and_gpflows_stacked_kernel_agree() -> None:
+    """Value and gradient, for gaps, by `Coregion` on the stacked rows."""
+    model = model_of(random_observations(3, 14, missing=0.4), random_terms([SE, WALK], 3, rank=2))
+    results = []
+    for way in (CoregionalisedGPR, StackedGPR):
+        with tf.GradientTape() as tape:
+            value = way.log_marginal_likelihood(model)
+        gradient = tape.gradient(value, model.trainable_variables)
+        results.append(np.concatenate([[value], *(np.ravel(g) for g in gradient)]))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-8, atol=1e-10)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 10_000),
+    num_series=st.integers(1, 4),
+    rank=st.integers(1, 3),
+    lengthscale=st.floats(0.01, 10.0),
+    period=st.floats(0.05, 1.0),
+)
+def test_positive_semidefinite_with_finite_gradients(
+    seed: int, num_series: int, rank: int, lengthscale: float, period: float
+) -> None:
+    expressions = [
+        f"1 x SE(lengthscale={lengthscale})",
+        f"1 x PER(period={period}, lengthscale={lengthscale}) x SE(lengthscale=1)",
+        WALK,
+    ]
+    terms = random_terms(expressions, num_series, rank, seed)
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(size=15), rng.integers(num_series, size=15)])
+    V = gpflow.kernels.Sum(terms)(X).numpy()
+    np.testing.assert_allclose(V, V.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(V).min() > -1e-10 * np.trace(V)
+
+    model = CoregionalisedGPR(random_observations(num_series, 12, missing=0.3), terms)
+    with tf.GradientTape() as tape:
+        loss = model.training_loss()
+    for gradient in tape.gradient(loss, model.trainable_variables):
+        assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize(
+    ("num_series", "rank"), [(3, 0), (1, 1), (2, 1), (3, 1), (3, 3), (4, 2), (5, 2), (6, 1), (6, 3)]
+)
+def test_free_numbers_are_the_directions_in_which_the_coregionalisation_moves(
+    num_series: int, rank: int
+) -> None:
+    (one,) = random_terms(["1 x PER(period=0.3, lengthscale=1)"], num_series, rank)
+    variables = one.coregion.trainable_variables
+    with tf.GradientTape() as tape:
+        B = tf.reshape(one.coregion.output_covariance(), [-1])
+    jacobian = np.hstack(
+        [
+            np.reshape(part, (num_series**2, int(np.prod(variable.shape))))
+            for part, variable in zip(tape.jacobian(B, variables), variables, strict=True)
+        ]
+    )
+    assert one.num_free == np.linalg.matrix_rank(jacobian, tol=1e-8) + 2  # period, lengthscale
+
+
+def test_bic() -> None:
+    observations = random_observations(3, 14, missing=0.4)
+    model = model_of(observations, random_terms([SE, WALK], 3, rank=1))
+    # Both B are full symmetric matrices of 3 x 3; a lengthscale; three noise variances.
+    expected = -2.0 * model.log_marginal_likelihood() + (6 + 6 + 1 + 3) * np.log(
+        observations.mask.sum()
+    )
+    assert model.bic() == pytest.approx(float(expected))
+
+
+def test_starts_follow_the_correlations() -> None:
+    observations = random_observations(4, 50)
+    Y = np.tile(observations.Y[0], (4, 1)) + observations.Y
+    Y = (Y - Y.mean(axis=1, keepdims=True)) / Y.std(axis=1, keepdims=True)
+    root = correlation_root(Observations(observations.x, Y, observations.mask))
+    np.testing.assert_allclose(root @ root.T, np.corrcoef(Y), atol=1e-12)
+    lengths = np.linalg.norm(root, axis=0)
+    assert (np.diff(lengths) < 0.0).all()
+
+
+def planted(W: np.ndarray, num_times: int, lengthscale: float, seed: int) -> np.ndarray:
+    """Draw series, [num_times, N], from the model with one smooth kernel, and small noise."""
+    rng = np.random.default_rng(seed)
+    x = np.linspace(0.0, 1.0, num_times)
+    K = np.exp(-0.5 * np.subtract.outer(x, x) ** 2 / lengthscale**2) + 1e-8 * np.eye(num_times)
+    latent = np.linalg.cholesky(K) @ rng.normal(size=(num_times, W.shape[1]))
+    return latent @ W.T + 0.05 * rng.normal(size=(num_times, len(W)))
+
+
+ONE_FACTOR = np.array([[1.0], [-0.8], [1.2], [0.9], [1.1]])
+TWO_FACTORS = np.array([[1.0, 0.1], [-0.2, 1.0], [0.8, -0.7], [0.5, 0.9], [-0.9, 0.6]])
+SMOOTH = LMC(kernels=(("SE",),), restarts=2, max_iterations=60)
+
+
+@pytest.mark.parametrize("W", [ONE_FACTOR, TWO_FACTORS])
+def test_the_planted_rank_is_chosen(W: np.ndarray) -> None:
+    Y = planted(W, 50, 0.06, seed=3)
+    Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
+    observations = Observations(np.linspace(0.0, 1.0, 50), Y.T.copy(), np.ones(Y.T.shape))
+    model = SMOOTH.learn(observations, seed=0)
+    one, _ = model.terms
+    assert one.coregion.W.shape[1] == W.shape[1]
+    assert one.base.factors[0].values[0].numpy() == pytest.approx(0.06, rel=0.2)
+
+
+@pytest.mark.slow
+def test_a_series_is_filled_from_its_companions() -> None:
+    """The last third of one series is missing: what others know tells it."""
+    values = planted(ONE_FACTOR[:3], 60, 0.08, seed=0)
+    truth = values[40:, 0].copy()
+    values[40:, 0] = np.nan
+    frame = pd.DataFrame(values, columns=["a", "b", "c"])
+    missing = pd.Index(np.arange(40, 60))
+
+    def scores(forecast: pd.DataFrame) -> tuple[float, float]:
+        own = forecast.loc["a"]
+        log_density = norm.logpdf(truth, own["mean"], own["sd"])
+        return float(np.sqrt(np.mean((truth - own["mean"]) ** 2))), -float(log_density.mean())
+
+    rmse, mnlp = scores(SMOOTH.fit(frame, seed=0).forecast(missing))
+    alone = IndependentGP(components=("SE",), restarts=3).fit(frame, seed=0).forecast(missing)
+    last = LastValue().fit(frame[:40], seed=0).forecast(missing)
+    for other_rmse, other_mnlp in (scores(alone), scores(last)):
+        assert rmse < 0.2 * other_rmse
+        assert mnlp < other_mnlp - 1.0
+
+
+@pytest.mark.slow
+def test_smooth_series_are_forecast_better_than_by_their_last_value() -> None:
+    method = replace(SMOOTH, ranks=(2,))
+    times = pd.Index(np.arange(60, 66))
+    scores = []
+    for seed in range(3):
+        values = planted(TWO_FACTORS, 66, 0.3, seed)
+        future = values[60:]
+        for one in (method, LastValue()):
+            forecast = one.fit(pd.DataFrame(values[:60]), seed=0).forecast(times)
+            mean, sd = (forecast[c].unstack("series").to_numpy() for c in ("mean", "sd"))
+            rmse = np.sqrt(np.mean((future - mean) ** 2))
+            scores.append((rmse, -norm.logpdf(future, mean, sd).mean()))
+    ours, last = np.reshape(scores, (3, 2, 2)).mean(axis=0)
+    assert ours[0] < 0.5 * last[0]
+    assert ours[1] < last[1] - 0.5
+
+
+def test_a_single_series_is_an_ordinary_gaussian_process() -> None:
+    observations = random_observations(1, 20, missing=0.2)
+    (one,) = terms = random_terms([SE], 1, rank=1)
+    model = model_of(observations, terms)
+    kernel = gpflow.kernels.SquaredExponential(variance=float(B_of(one)[0, 0]), lengthscales=0.3)
+    seen = observations.mask[0] > 0.0
+    data = observations.x[seen, None], observations.Y[0, seen, None]
+    alone = gpflow.models.GPR(data, kernel, noise_variance=NOISE[0])
+    np.testing.assert_allclose(
+        model.log_marginal_likelihood(), alone.log_marginal_likelihood(), rtol=1e-10
+    )
+    mean, variance = model.predict_series(np.array([1.3]))
+    expected = alone.predict_y(np.array([[1.3]]))
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-8)
+    np.testing.assert_allclose(variance, expected[1], rtol=1e-8)
+
+
+def test_a_table_of_one_series_and_the_same_seed() -> None:
+    frame = pd.DataFrame({"a": planted(ONE_FACTOR[:1], 30, 0.2, seed=4)[:, 0]})
+    times = pd.Index([30, 31])
+    one, other = (SMOOTH.fit(frame, seed=5).forecast(times) for _ in range(2))
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    assert np.isfinite(one.to_numpy()).all()
+
+
+def test_wrong_settings() -> None:
+    with pytest.raises(ValueError, match=r"sets of base kernels, none empty, got \(\(\),\)"):
+        LMC(kernels=((),))
+    with pytest.raises(ValueError, match=r"ranks of at least 1, got \(0, 1\)"):
+        LMC(ranks=(0, 1))
+    with pytest.raises(ValueError, match="at least 1 start, got 0"):
+        LMC(restarts=0)
