@@ -134,8 +134,12 @@ class Table:
 
     @property
     def observations(self) -> Observations:
-        """The scaled arrays that learning works on."""
-        values = (self.frame.to_numpy() - self.location) / self.scale
+        """The scaled arrays that learning works on.
+
+        Values are rounded to nine decimals, so that data in other units are the same to the last
+        bit: searches and long optimisations magnify whatever differs.
+        """
+        values = ((self.frame.to_numpy() - self.location) / self.scale).round(9)
         mask = np.isfinite(values)
         return Observations(
             x=self.scaled_times(self.frame.index),

@@ -27,9 +27,6 @@ from .grammar import Sum, expand
 from .protocol import register
 from .scaled import ScaledForecast
 
-_DIGITS = 9
-"""Decimals of scaled values that are kept, so that a change of units changes nothing."""
-
 _SMALLEST_PIVOT = 1e-13
 """Of a covariance's Cholesky decomposition, relative to its largest variance."""
 
@@ -219,7 +216,7 @@ class ABCD:
         self, observations: Observations, n: int, rng: np.random.Generator
     ) -> CompositionalFit:
         seen = observations.mask[n] > 0.0
-        x, y = observations.x[seen], observations.Y[n, seen].round(_DIGITS)
+        x, y = observations.x[seen], observations.Y[n, seen]
         proposer = Proposer.of(Observations(x, y[None, :], np.ones((1, len(x)))))
         learner = Learner(SingleSeries(x, y), proposer, self.restarts, rng)
         return CompositionalFit(x, y, tuple(search(learner, self.bases, self.depth)))

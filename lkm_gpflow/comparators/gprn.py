@@ -435,8 +435,7 @@ class GPRegressionNetwork:
         weight = KERNELS[self.weight_kernel]()
         set_trainable(weight.variance, False)
         X, Y = observations.table
-        # Rounded, because hundreds of steps magnify the last digit, which depends on the units.
-        return GPRN((X, np.round(Y, 9)), nodes, weight)
+        return GPRN((X, Y), nodes, weight)
 
 
 def _start(
@@ -455,7 +454,7 @@ def _start(
         white.variance.assign(0.01)
     model.weight_kernel.lengthscales.assign(_log_uniform(0.1, 2.0, rng))
     model.noise_variance.assign(np.full(observations.num_series, 0.1))
-    residual = np.round(observations.Y, 9)
+    residual = observations.Y
     if smaller is not None:
         residual = observations.mask * (residual - smaller.predict_f(model.data[0])[0].numpy().T)
     _, _, components = np.linalg.svd(residual, full_matrices=False)

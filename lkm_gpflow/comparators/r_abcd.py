@@ -26,9 +26,6 @@ from .protocol import register
 from .scaled import ScaledForecast
 from .spectral import Mixture, SpectralMixture, Spectrum
 
-_DIGITS = 9
-"""Decimals of scaled values that are kept, so that a change of units changes nothing."""
-
 _LOG_SCALES = (-12.0, 12.0)
 """Between these the logarithms of squared scales are learnt."""
 
@@ -381,7 +378,6 @@ class RelationalABCD:
         """Search the composite and learn all by maximum likelihood."""
         table = Table.of(train)
         observations = table.observations
-        observations = replace(observations, Y=observations.Y.round(_DIGITS))
         rng = np.random.default_rng(seed)
         sharing = RelationalLearner(observations, 0, self.restarts, rng)
         path = tuple(search(sharing, self.bases, self.depth))
