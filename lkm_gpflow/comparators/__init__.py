@@ -4,19 +4,24 @@ from .abcd import ABCD
 from .gprn import GPRN, GPRegressionNetwork
 from .independent import IndependentGP, SpectralMixtureGP
 from .latent import LatentKernelModel, PaperLatentKernelModel
+from .lmc import LMC, CoregionalisedGPR
 from .mosm import MOSM, MultiOutputSpectralMixture
 from .naive import Drift, LastValue, SeasonalNaive
 from .protocol import Comparator, Fitted, comparator, comparator_names, register
+from .r_abcd import RelationalABCD
+from .spike_slab import SpikeSlab, SpikeSlabGP
 from .statistical import AutoARIMA, AutoETS, AutoTheta
 
 __all__ = [
     "ABCD",
     "GPRN",
+    "LMC",
     "MOSM",
     "AutoARIMA",
     "AutoETS",
     "AutoTheta",
     "Comparator",
+    "CoregionalisedGPR",
     "Drift",
     "Fitted",
     "GPRegressionNetwork",
@@ -25,8 +30,11 @@ __all__ = [
     "LatentKernelModel",
     "MultiOutputSpectralMixture",
     "PaperLatentKernelModel",
+    "RelationalABCD",
     "SeasonalNaive",
     "SpectralMixtureGP",
+    "SpikeSlab",
+    "SpikeSlabGP",
     "comparator",
     "comparator_names",
     "register",
