@@ -163,20 +163,21 @@ class Proposer:
     def _draw(self, kind: Kind, rng: np.random.Generator) -> float:
         step = typical_step(self.x)
         if kind is Kind.DURATION:
-            return _log_uniform(2.0 * step, 1.0, rng)
+            return log_uniform(2.0 * step, 1.0, rng)
         if kind is Kind.PERIOD:
             if len(self.periods) and rng.uniform() < 0.7:
                 peak = self.periods[min(rng.geometric(0.4) - 1, len(self.periods) - 1)]
                 return float(np.clip(peak * np.exp(0.02 * rng.normal()), 2.0 * step, 0.6))
-            return _log_uniform(4.0 * step, 0.6, rng)
+            return log_uniform(4.0 * step, 0.6, rng)
         if kind is Kind.RATIO:
-            return _log_uniform(0.3, 3.0, rng)
+            return log_uniform(0.3, 3.0, rng)
         if kind is Kind.LOCATION:
             return float(rng.uniform(-0.2, 1.2))
         return float(self.x[0] - step)
 
 
-def _log_uniform(lower: float, upper: float, rng: np.random.Generator) -> float:
+def log_uniform(lower: float, upper: float, rng: np.random.Generator) -> float:
+    """Draw a number whose logarithm is uniform; the upper bound where the lower is above it."""
     lower = min(lower, upper)
     return float(np.exp(rng.uniform(np.log(lower), np.log(upper))))
 

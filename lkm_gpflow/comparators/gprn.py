@@ -23,7 +23,7 @@ from gpflow.utilities import assert_params_false, positive, set_trainable, to_de
 
 from ..config import LOG_2PI, Floats, FloatTensor
 from ..frames import Table
-from ..initialization import typical_step
+from ..initialization import log_uniform, typical_step
 from ..layout import Observations
 from ..model_data import ModelData, checked_data, checked_kernels
 from .lbfgs import Learner
@@ -449,10 +449,10 @@ def _start(
     step = typical_step(observations.x)
     for kernel in model.node_kernels:
         smooth, white = kernel.kernels
-        smooth.lengthscales.assign(_log_uniform(3.0 * step, 0.5, rng))
+        smooth.lengthscales.assign(log_uniform(3.0 * step, 0.5, rng))
         smooth.variance.assign(1.0)
         white.variance.assign(0.01)
-    model.weight_kernel.lengthscales.assign(_log_uniform(0.1, 2.0, rng))
+    model.weight_kernel.lengthscales.assign(log_uniform(0.1, 2.0, rng))
     model.noise_variance.assign(np.full(observations.num_series, 0.1))
     residual = observations.Y
     if smaller is not None:
@@ -479,7 +479,3 @@ def _start(
     model.node_mean.assign(node_mean)
     model.node_variance.assign(node_variance)
     model.weight_mean.assign(weight_mean)
-
-
-def _log_uniform(lower: float, upper: float, rng: np.random.Generator) -> float:
-    return float(np.exp(rng.uniform(np.log(min(lower, upper)), np.log(upper))))

@@ -28,9 +28,7 @@ from ..model_data import ModelData, checked_data, checked_kernels
 from .lbfgs import Learner
 from .protocol import register
 from .scaled import ScaledForecast
-
-MIN_NOISE_VARIANCE = 1e-5
-"""The floor of the noise variances: that share of the variance of a scaled series."""
+from .stacked import NOISE_FLOOR
 
 _MIN_PROBABILITY = 1e-9
 _TINY = 1e-12
@@ -154,14 +152,14 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         )
         self.inclusion = gpflow.Parameter(inclusion, transform=probability)
         noise = np.asarray(noise_variance, np.float64)
-        if noise.shape not in ((), (self.num_series,)) or not np.all(noise > MIN_NOISE_VARIANCE):
+        if noise.shape not in ((), (self.num_series,)) or not np.all(noise > NOISE_FLOOR):
             raise ValueError(
                 f"noise_variance: expected a number or {self.num_series} numbers above "
-                f"{MIN_NOISE_VARIANCE:g}, got {noise_variance!r}"
+                f"{NOISE_FLOOR:g}, got {noise_variance!r}"
             )
         self.noise_variance = gpflow.Parameter(
             np.broadcast_to(noise, self.num_series),
-            transform=positive(lower=MIN_NOISE_VARIANCE, base="exp"),
+            transform=positive(lower=NOISE_FLOOR, base="exp"),
         )
         shape = (self.num_series, len(self.kernels))
         self.switch_logits = gpflow.Parameter(np.zeros(shape))
@@ -287,7 +285,7 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         # Where every switch is off, the slab is free.
         slab = (tf.reduce_sum(second) + _TINY) / (tf.reduce_sum(gamma) + _TINY)
         for parameter, value in (
-            (self.noise_variance, tf.maximum(noise, 1.0001 * MIN_NOISE_VARIANCE)),
+            (self.noise_variance, tf.maximum(noise, 1.0001 * NOISE_FLOOR)),
             (self.slab_variance, slab),
             (self.inclusion, inclusion),
         ):
