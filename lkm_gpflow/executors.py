@@ -1,4 +1,4 @@
-"""Independent jobs, in this process or by an executor; worker processes that suit TensorFlow."""
+"""Independent jobs, here or by an executor; processes and threads that suit the work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager
 from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
 
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
@@ -54,8 +57,18 @@ def process_pool(jobs: int | None = None) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(jobs or os.cpu_count(), context, initializer=_prepare_worker)
 
 
+def single_threaded() -> AbstractContextManager[object]:
+    """Return a context in which NumPy's and SciPy's linear algebra uses one thread.
+
+    Its threads wait in busy loops: matrices of some hundred rows cost several times the processor
+    time with two of them, and many times where all processors are taken.
+    """
+    return threadpool_limits(limits=1, user_api="blas")
+
+
 def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threadpool_limits(limits=1)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAPER_EXPERIMENTS = sorted((ROOT / "paper_experiments").glob("*.ipynb"))
 
-MIN_NOTEBOOKS = 6
+MIN_NOTEBOOKS = 7
 MAX_BYTES = 1_000_000
 ABSOLUTE_PATH = re.compile(
     r"(?<![\w.+-])/(?:home|root|tmp|Users|usr|opt|var|mnt|work)/|\b[A-Za-z]:\\{1,2}Users\b"

@@ -18,11 +18,12 @@ import pandas as pd
 from scipy.linalg import cho_solve, cholesky, lapack
 
 from ..config import LOG_2PI, Floats
+from ..executors import single_threaded
 from ..expressions import PAPER_BASES
 from ..frames import Table
 from ..initialization import NOISE_VARIANCE, Proposer
 from ..layout import Observations
-from .compositional import KNOWN_BASES, Fit, Learner, covariance, single_threaded, to_kernel
+from .compositional import KNOWN_BASES, Fit, Learner, covariance, to_kernel
 from .grammar import Sum, expand
 from .protocol import register
 from .scaled import ScaledForecast

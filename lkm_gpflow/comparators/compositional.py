@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -22,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import i0e, i1e
-from threadpoolctl import threadpool_limits
 
 from .. import kernels
 from ..config import Floats
@@ -506,14 +504,6 @@ class Learner:
             return self._likelihood(tree(tree.pack(start[0]))[0], start[1])[0]
 
         return max(starts, key=log_likelihood)
-
-
-def single_threaded() -> AbstractContextManager[object]:
-    """Return a context in which linear algebra uses one thread.
-
-    Several make small matrices slower.
-    """
-    return threadpool_limits(limits=1, user_api="blas")
 
 
 def _promising(fits: Sequence[Fit], count: int) -> list[Fit]:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..config import Floats
+from ..executors import single_threaded
 from ..expressions import PAPER_BASES
 from ..frames import Table
 from ..initialization import NOISE_VARIANCE, Proposer, typical_step
@@ -380,10 +381,11 @@ class RelationalABCD:
         observations = table.observations
         rng = np.random.default_rng(seed)
         sharing = RelationalLearner(observations, 0, self.restarts, rng)
-        path = tuple(search(sharing, self.bases, self.depth))
-        joint = path[-1]
-        if self.num_components:
-            whole = RelationalLearner(observations, self.num_components, self.restarts, rng)
-            joint = whole.add_mixtures(joint)
+        with single_threaded():
+            path = tuple(search(sharing, self.bases, self.depth))
+            joint = path[-1]
+            if self.num_components:
+                whole = RelationalLearner(observations, self.num_components, self.restarts, rng)
+                joint = whole.add_mixtures(joint)
         found = RelationalFit(observations, path, joint)
         return RelationalForecast(table, found.predict, found)

@@ -22,11 +22,11 @@ from lkm_gpflow.comparators.compositional import (
     Learner,
     TreeCovariance,
     covariance,
-    single_threaded,
     to_kernel,
 )
 from lkm_gpflow.comparators.grammar import ForbiddenProduct, Sum, Term, expand
 from lkm_gpflow.config import Floats
+from lkm_gpflow.executors import single_threaded
 from lkm_gpflow.expressions import PAPER_BASES, Factor, Kind
 from lkm_gpflow.initialization import Proposer
 from lkm_gpflow.layout import Observations
