@@ -23,10 +23,11 @@ from ..expressions import PAPER_BASES
 from ..frames import Table
 from ..initialization import NOISE_VARIANCE, Proposer
 from ..layout import Observations
-from .compositional import KNOWN_BASES, Fit, Learner, covariance, to_kernel
+from .compositional import Fit, Learner
 from .grammar import Sum, expand
 from .protocol import register
 from .scaled import ScaledForecast
+from .tree_covariance import KNOWN_BASES, covariance, to_kernel
 
 _SMALLEST_PIVOT = 1e-13
 """Of a covariance's Cholesky decomposition, relative to its largest variance."""

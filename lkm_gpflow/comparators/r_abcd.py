@@ -21,11 +21,12 @@ from ..frames import Table
 from ..initialization import NOISE_VARIANCE, Proposer, typical_step
 from ..layout import Observations
 from .abcd import SingleSeries, search
-from .compositional import KNOWN_BASES, Fit, Grid, Learner, TreeCovariance, to_kernel
+from .compositional import Fit, Learner
 from .grammar import Sum
 from .protocol import register
 from .scaled import ScaledForecast
 from .spectral import Mixture, SpectralMixture, Spectrum
+from .tree_covariance import KNOWN_BASES, Grid, TreeCovariance, to_kernel
 
 _LOG_SCALES = (-12.0, 12.0)
 """Between these the logarithms of squared scales are learnt."""

@@ -125,7 +125,8 @@ def plot_methods(
     for ax, (method, forecast) in zip(panels, forecasts.items(), strict=True):
         lower, upper = (forecast["mean"] + sign * half * forecast["sd"] for sign in (-1.0, 1.0))
         shown = forecast.assign(lower=lower, upper=upper)
-        _draw_forecast(ax, history, shown, level, unit, truth)
+        # The others share its axis.
+        _draw_forecast(ax, history, shown, level, unit if ax is panels[0] else None, truth)
         ax.set_title(plain(method), fontsize=10)
     if axes is None:
         _legend_of_figure(panels[0])

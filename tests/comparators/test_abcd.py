@@ -16,15 +16,9 @@ from small import small_table
 from lkm_gpflow import metrics
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import ABCD, CompositionalForecast, SingleSeries, search
-from lkm_gpflow.comparators.compositional import (
-    Fit,
-    Grid,
-    Learner,
-    TreeCovariance,
-    covariance,
-    to_kernel,
-)
+from lkm_gpflow.comparators.compositional import Fit, Learner
 from lkm_gpflow.comparators.grammar import ForbiddenProduct, Sum, Term, expand
+from lkm_gpflow.comparators.tree_covariance import Grid, TreeCovariance, covariance, to_kernel
 from lkm_gpflow.config import Floats
 from lkm_gpflow.executors import single_threaded
 from lkm_gpflow.expressions import PAPER_BASES, Factor, Kind

@@ -19,7 +19,7 @@ from small import small_table
 from lkm_gpflow import metrics
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import SingleSeries
-from lkm_gpflow.comparators.compositional import Fit, Grid, TreeCovariance, covariance, to_kernel
+from lkm_gpflow.comparators.compositional import Fit
 from lkm_gpflow.comparators.grammar import Sum, expand
 from lkm_gpflow.comparators.r_abcd import (
     RelationalABCD,
@@ -29,6 +29,7 @@ from lkm_gpflow.comparators.r_abcd import (
     SemiRelational,
     Shares,
 )
+from lkm_gpflow.comparators.tree_covariance import Grid, TreeCovariance, covariance, to_kernel
 from lkm_gpflow.config import Floats
 from lkm_gpflow.expressions import PAPER_BASES
 from lkm_gpflow.frames import Table
