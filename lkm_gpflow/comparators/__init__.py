@@ -1,7 +1,8 @@
 """Other ways to forecast the same tables, behind one protocol."""
 
 from .abcd import ABCD
-from .gprn import GPRN, GPRegressionNetwork
+from .gprn import GPRegressionNetwork
+from .gprn_model import GPRN
 from .independent import IndependentGP, SpectralMixtureGP
 from .latent import LatentKernelModel, PaperLatentKernelModel
 from .lmc import LMC, CoregionalisedGPR
@@ -9,7 +10,8 @@ from .mosm import MOSM, MultiOutputSpectralMixture
 from .naive import Drift, LastValue, SeasonalNaive
 from .protocol import Comparator, Fitted, comparator, comparator_names, register
 from .r_abcd import RelationalABCD
-from .spike_slab import SpikeSlab, SpikeSlabGP
+from .spike_slab import SpikeSlab
+from .spike_slab_model import SpikeSlabGP
 from .statistical import AutoARIMA, AutoETS, AutoTheta
 
 __all__ = [

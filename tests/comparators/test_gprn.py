@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from lkm_gpflow.comparators.gprn import GPRN, Factor, GPRegressionNetwork, Moments
+from lkm_gpflow.comparators.gprn import GPRegressionNetwork
+from lkm_gpflow.comparators.gprn_model import GPRN, Factor, Moments
 from lkm_gpflow.comparators.lbfgs import Learner
 from lkm_gpflow.comparators.naive import LastValue
 from lkm_gpflow.config import Floats

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from lkm_gpflow import metrics
 from lkm_gpflow.comparators.lbfgs import Learner
 from lkm_gpflow.comparators.naive import LastValue
-from lkm_gpflow.comparators.spike_slab import SpikeSlab, SpikeSlabGP
+from lkm_gpflow.comparators.spike_slab import SpikeSlab
+from lkm_gpflow.comparators.spike_slab_model import SpikeSlabGP
 
 Array = NDArray[np.float64]
 
