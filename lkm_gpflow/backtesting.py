@@ -127,6 +127,8 @@ class Backtest:
 
         with Bartlett's weights (Newey and West 1987), which keep the variance positive, and the
         small-sample factor and Student distribution of Harvey, Leybourne and Newbold (1997).
+        Where origins overlap the p-values are too small: of equal methods at twenty origins, each
+        overlapping with the next two, 13% have one below 0.05.
 
         Raises
         ------
