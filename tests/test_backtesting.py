@@ -88,8 +88,8 @@ def test_without_overlap_the_comparison_is_a_paired_t_test() -> None:
 def test_comparison_allows_for_origins_that_overlap() -> None:
     """Differences that are moving averages over the overlap have mean zero.
 
-    At the level of 5% the test rejects 13% of them: too many, as Bartlett's weights take off some of
-    the covariance, but fewer than half of the 29% without the correction for overlap.
+    At the level of 5% the test rejects 13% of them: too many, as Bartlett's weights take off some
+    of the covariance, but fewer than half of the 29% without the correction for overlap.
     """
     origins = tuple(range(100, 140, 2))  # twenty, of which two more lie within a horizon of 6
     frame = walks(150)
