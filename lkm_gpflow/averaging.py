@@ -20,10 +20,11 @@ _SAME_BIC = 0.5
 
 @dataclass(frozen=True)
 class Member:
-    """A fit that counts in a forecast, and its weight."""
+    """A fit that counts in a forecast, its weight, and whether it is a walk (see `stacking`)."""
 
     fit: Fit
     weight: float
+    is_walk: bool = False
 
 
 def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]:
@@ -44,14 +45,19 @@ def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]
     most
         How many fits count at most.
     """
-    different: list[Fit] = []
-    for fit in sorted(fits, key=lambda fit: fit.bic):
-        if not any(_is_same(fit, other) for other in different):
-            different.append(fit)
-    best = different[:most]
+    best = different(fits)[:most]
     exponents = np.array([best[0].bic - fit.bic for fit in best]) / (2.0 * num_times)
     weights = np.exp(exponents) / np.exp(exponents).sum()
     return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
+
+
+def different(fits: Sequence[Fit]) -> list[Fit]:
+    """Sort fits by BIC, and keep one of those that found the same optimum."""
+    kept: list[Fit] = []
+    for fit in sorted(fits, key=lambda fit: fit.bic):
+        if not any(_is_same(fit, other) for other in kept):
+            kept.append(fit)
+    return kept
 
 
 def _is_same(fit: Fit, other: Fit) -> bool:

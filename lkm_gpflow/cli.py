@@ -92,7 +92,7 @@ def main() -> None:
     "--bases",
     type=_Bases(),
     default="extended",
-    help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW), or a list such as SE,PER.",
+    help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER.",
 )
 @click.option(
     "--strategy",
@@ -110,9 +110,10 @@ def main() -> None:
 )
 @click.option(
     "--averaging",
-    type=click.Choice(["tempered", "none"]),
-    default="tempered",
-    help="Forecast with the best fits of the search, or with the best one alone.",
+    type=click.Choice(["stacked", "tempered", "none"]),
+    default="stacked",
+    help="Forecast with the best fits, weighted by held-out windows (stacked) or by BIC (tempered),"
+    " or with the best one alone.",
 )
 @click.option(
     "--level",

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,12 @@ from .frames import Table
 from .ledger import Entry, Ledger
 from .model import LKM
 from .search import SearchSettings, Strategy, search
+from .stacking import stack
 
-Averaging = Literal["tempered", "none"]
+_LITTLE_WEIGHT = 1e-3
+"""Fits that weigh less are not asked for a forecast."""
+
+Averaging = Literal["stacked", "tempered", "none"]
 
 
 def discover(
@@ -35,7 +39,7 @@ def discover(
     alpha: float = 1.0,
     priors: bool = True,
     learner: LearnerName = "scan",
-    averaging: Averaging = "tempered",
+    averaging: Averaging = "stacked",
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
@@ -63,7 +67,9 @@ def discover(
         "scan" (components enter one by one, see `training`) or "relaxed" (the paper's relaxed
         posterior finds Z first; slower).
     averaging
-        "tempered": forecasts average over the best fits; "none": the best alone (the paper).
+        "stacked": forecasts average over the best fits and over walks, weighted by how they
+        forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
+        BIC; "none": the best alone (the paper).
     seed
         The same seed gives the same result, whatever the executor.
     ledger
@@ -81,8 +87,8 @@ def discover(
     """
     if learner not in ("scan", "relaxed"):
         raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
-    if averaging not in ("tempered", "none"):
-        raise ValueError(f"expected averaging 'tempered' or 'none', got {averaging!r}")
+    if averaging not in get_args(Averaging):
+        raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
     settings = SearchSettings(
         tuple(bases),
         depth,
@@ -97,7 +103,11 @@ def discover(
     header = {"settings": asdict(settings), "data": observations.fingerprint}
     kept = Ledger(header, path)
     search(observations, settings, kept, executor=executor, progress=progress)
-    return Discovery(table, settings, averaging, tuple(kept.rows))
+    stacked: list[Member] = []
+    if averaging == "stacked":
+        fits = [entry.fit for entry in kept.rows]
+        stacked = stack(fits, observations, settings, kept, executor=executor, progress=progress)
+    return Discovery(table, settings, averaging, tuple(kept.rows), tuple(stacked))
 
 
 @dataclass(frozen=True)
@@ -111,15 +121,18 @@ class Discovery:
     settings
         Of the search.
     averaging
-        "tempered" or "none".
+        "stacked", "tempered" or "none".
     entries
         Every fit of the search.
+    stacked
+        The fits that forecasts average over if `averaging` is "stacked".
     """
 
     table: Table
     settings: SearchSettings
     averaging: Averaging
     entries: tuple[Entry, ...]
+    stacked: tuple[Member, ...] = ()
 
     # --- what was found ---
 
@@ -194,10 +207,19 @@ class Discovery:
 
     @cached_property
     def members(self) -> list[Member]:
-        """The fits that forecasts average over."""
+        """The fits that forecasts average over, and their weights."""
         if self.averaging == "none":
             return [Member(self.fit, 1.0)]
+        if self.averaging == "stacked":
+            return list(self.stacked)
         return average([entry.fit for entry in self.entries], len(self.table.frame))
+
+    @property
+    def _that_count(self) -> list[Member]:
+        """The members without those of next to no weight."""
+        kept = [member for member in self.members if member.weight > _LITTLE_WEIGHT]
+        total = sum(member.weight for member in kept)
+        return [replace(member, weight=member.weight / total) for member in kept]
 
     def forecast(self, horizon: int | pd.Index, level: float = 0.9) -> pd.DataFrame:
         """Forecast new observations.
@@ -224,7 +246,7 @@ class Discovery:
         alpha, observations = self.settings.fit.alpha, self.table.observations
         predictions = [
             (member.weight, *to_model(member.fit, observations, alpha).predict_y(x))
-            for member in self.members
+            for member in self._that_count
         ]
         mean, variance = mixture_moments(predictions)
         mean = mean * self.table.scale + self.table.location

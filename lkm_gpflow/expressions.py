@@ -23,6 +23,8 @@ class Kind(Enum):
 
     DURATION = "duration"
     """A positive length of time."""
+    MEMORY = "memory"
+    """A positive length of time over which something is remembered; it may be far below a step."""
     PERIOD = "period"
     """A positive length of time after which a pattern repeats."""
     RATIO = "ratio"
@@ -35,7 +37,7 @@ class Kind(Enum):
     @property
     def positive(self) -> bool:
         """Whether values must be above zero."""
-        return self in (Kind.DURATION, Kind.PERIOD, Kind.RATIO)
+        return self in (Kind.DURATION, Kind.MEMORY, Kind.PERIOD, Kind.RATIO)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class BaseKernel:
     stationary: bool = True
     degree: int = 0
 
+    @property
+    def is_walk(self) -> bool:
+        """Whether it sets out from a point in time that the data give, as RW and IOU do."""
+        return any(kind is Kind.ORIGIN for _, kind in self.parameters)
+
 
 WN = BaseKernel("WN")
 C = BaseKernel("C")
@@ -67,14 +74,17 @@ LIN = BaseKernel("LIN", (("location", Kind.LOCATION),), stationary=False, degree
 SE = BaseKernel("SE", (("lengthscale", Kind.DURATION),))
 PER = BaseKernel("PER", (("period", Kind.PERIOD), ("lengthscale", Kind.RATIO)))
 RW = BaseKernel("RW", (("start", Kind.ORIGIN),), stationary=False, degree=1)
+IOU = BaseKernel(
+    "IOU", (("lengthscale", Kind.MEMORY), ("start", Kind.ORIGIN)), stationary=False, degree=1
+)
 
 PAPER_BASES = ("WN", "C", "LIN", "SE", "PER")
 """The base kernels of the paper (its appendix A)."""
 
-EXTENDED_BASES = (*PAPER_BASES, "RW")
-"""The paper's base kernels and the random walk."""
+EXTENDED_BASES = (*PAPER_BASES, "RW", "IOU")
+"""The paper's base kernels, the random walk, and the random walk with momentum."""
 
-_REGISTRY: dict[str, BaseKernel] = {base.name: base for base in (WN, C, LIN, SE, PER, RW)}
+_REGISTRY: dict[str, BaseKernel] = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU)}
 
 
 def register_base(base: BaseKernel) -> None:
@@ -149,7 +159,8 @@ class Product:
     """A product of base kernels with one variance, in canonical form.
 
     The constructor puts it there: factors sorted; SE x SE = SE; C x k = k; WN times a stationary
-    kernel = WN.  A product of RW with a kernel that is not stationary raises a ValueError.
+    kernel = WN.  A product of a walk (RW, IOU) with a kernel that is not stationary raises a
+    ValueError.
     """
 
     factors: tuple[Factor, ...]
@@ -280,16 +291,17 @@ def _fresh(name: str) -> Factor:
 
 
 def _allowed(factors: Sequence[Factor]) -> bool:
-    """A random walk may be multiplied by stationary kernels only."""
+    """A walk may be multiplied by stationary kernels only."""
     moving = [factor for factor in factors if not factor.base.stationary]
-    return len(moving) < 2 or all(factor.base != RW for factor in moving)
+    return len(moving) < 2 or not any(factor.base.is_walk for factor in moving)
 
 
 def _canonical(factors: Iterable[Factor]) -> tuple[Factor, ...]:
     kept = list(factors)
     if not _allowed(kept):
         names = " x ".join(factor.base.name for factor in kept)
-        raise ValueError(f"RW can only be multiplied by stationary kernels, got {names}")
+        walk = next(factor.base.name for factor in kept if factor.base.is_walk)
+        raise ValueError(f"{walk} can only be multiplied by stationary kernels, got {names}")
     if any(factor.base == WN for factor in kept):
         kept = [_fresh("WN")] + [f for f in kept if not f.base.stationary]
     squared = [factor for factor in kept if factor.base == SE]

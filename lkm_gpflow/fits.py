@@ -34,6 +34,9 @@ class FitSettings:
         posterior, learnt by `relaxation.anneal` from random starting values.
     prune
         Whether components that do not pay in BIC are dropped.
+    exact
+        Whether the series are thought to be seen almost without noise (a prior; see
+        `initialization`).
     """
 
     alpha: float = 1.0
@@ -43,6 +46,7 @@ class FitSettings:
     num_reseeds: int = 2
     learner: LearnerName = "scan"
     prune: bool = True
+    exact: bool = False
 
 
 @dataclass(frozen=True)

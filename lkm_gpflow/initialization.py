@@ -41,12 +41,15 @@ def _log_range(lower: float, upper: float, median: float, sd: float) -> Range:
 
 VARIANCE = _log_range(1e-6, 1e4, 0.5, 2.0)
 NOISE_VARIANCE = _log_range(1e-5, 4.0, 0.03, 2.0)
+EXACT_NOISE_VARIANCE = _log_range(1e-5, 4.0, 3e-4, 1.0)
+"""For series that are thought to be seen almost exactly, as prices are."""
 
 
 def hyperparameter_range(kind: Kind, step: float) -> Range:
     """Return the range of a hyperparameter; `step` is the typical distance of two times."""
     return {
         Kind.DURATION: _log_range(0.5 * step, 20.0, 0.2, 1.5),
+        Kind.MEMORY: _log_range(0.05 * step, 20.0, 2.0 * step, 2.0),
         Kind.PERIOD: _log_range(min(2.0 * step, 0.5), 0.6, 0.2, 1.5),
         Kind.RATIO: _log_range(0.05, 20.0, 1.0, 1.0),
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
@@ -64,13 +67,13 @@ class Ranges:
     precision: Floats
 
     @classmethod
-    def of(cls, layout: Layout, step: float) -> Ranges:
-        """Look up every entry of the flat vector."""
+    def of(cls, layout: Layout, step: float, *, exact: bool = False) -> Ranges:
+        """Look up every entry of the flat vector; `exact` as in `FitSettings`."""
         kinds = [k for p in layout.products for f in p.factors for _, k in f.base.parameters]
         ranges = (
             [VARIANCE] * len(layout.products)
             + [hyperparameter_range(kind, step) for kind in kinds]
-            + [NOISE_VARIANCE] * layout.num_series
+            + [EXACT_NOISE_VARIANCE if exact else NOISE_VARIANCE] * layout.num_series
         )
         columns = np.array([(r.lower, r.upper, r.mean, r.sd) for r in ranges]).T
         return cls(columns[0], columns[1], columns[2], columns[3] ** -2.0)
@@ -164,6 +167,8 @@ class Proposer:
         step = typical_step(self.x)
         if kind is Kind.DURATION:
             return log_uniform(2.0 * step, 1.0, rng)
+        if kind is Kind.MEMORY:
+            return log_uniform(0.2 * step, 1.0, rng)
         if kind is Kind.PERIOD:
             if len(self.periods) and rng.uniform() < 0.7:
                 peak = self.periods[min(rng.geometric(0.4) - 1, len(self.periods) - 1)]

@@ -227,6 +227,35 @@ class RandomWalk(UnitKernel):
         return tf.maximum(tf.minimum(x, x2) - start, 0.0)
 
 
+@register
+class IntegratedOrnsteinUhlenbeck(UnitKernel):
+    r"""A random walk with momentum: its velocity is an Ornstein-Uhlenbeck process.
+
+    With s = x - x0, t = x' - x0 and the lengthscale l of the velocity,
+
+    .. math:: k = \min(s, t)
+       - \tfrac{l}{2} \big(1 + e^{-|t - s| / l} - e^{-s / l} - e^{-t / l}\big).
+
+    Over much longer times than l it is a random walk of unit variance per unit of time (l to zero:
+    RW); over shorter ones it goes straight on.  The velocity is in its stationary state at the
+    `start` x0, which is fixed: one step before the first observation.  Before it the walk is zero.
+    Source: Taylor, Cumberland and Sy 1994, "A stochastic model for analysis of longitudinal AIDS
+    data".
+    """
+
+    base = expressions.IOU
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        lengthscale, start = parameters
+        s, t = tf.maximum(x - start, 0.0), tf.maximum(x2 - start, 0.0)
+        # 1 + e^{-|t - s| / l} - e^{-s / l} - e^{-t / l}, with expm1 for small times.
+        shorter, longer = tf.minimum(s, t) / lengthscale, tf.maximum(s, t) / lengthscale
+        lost = tf.math.expm1(shorter - longer) - tf.math.expm1(-shorter) - tf.math.expm1(-longer)
+        return tf.minimum(s, t) - 0.5 * lengthscale * lost
+
+
 class ComponentKernel(gpflow.kernels.Kernel):
     """A component of the latent kernel model: one variance times a product of base kernels.
 

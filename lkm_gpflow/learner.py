@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import tensorflow as tf
@@ -35,6 +35,52 @@ _WORTH_LEARNING_ON = 10.0
 
 _NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 """A new component may explain what passed for noise: each candidate is tried with less of it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What hyperparameters are learnt on: their log joint density with the data.
+
+    Parameters
+    ----------
+    layout
+        Where the hyperparameters stand in the flat vector.
+    ranges
+        Their ranges and priors.
+    objective
+        Log likelihood and its gradient.
+    begin
+        Where learning begins.
+    priors
+        Whether the priors count.
+    """
+
+    layout: Layout
+    ranges: Ranges
+    objective: Objective
+    begin: Floats
+    priors: bool
+
+    @property
+    def lower(self) -> Floats:
+        """Lower bounds; what is not learnt stays where it begins."""
+        return np.where(self.layout.is_fixed, self.begin, self.ranges.lower)
+
+    @property
+    def upper(self) -> Floats:
+        """Upper bounds; what is not learnt stays where it begins."""
+        return np.where(self.layout.is_fixed, self.begin, self.ranges.upper)
+
+    def loss(self, flat: Floats) -> tuple[float, Floats]:
+        """Minus the log joint density, and its gradient."""
+        value, gradient = self.objective(flat)
+        if self.priors:
+            log_prior, prior_gradient = self.ranges.log_prior(flat)
+            value, gradient = value + log_prior, gradient + prior_gradient
+        if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+            # Not positive definite: send the line search back.
+            return 1e15, np.zeros_like(flat)
+        return -value, -gradient
 
 
 class Learner:
@@ -129,11 +175,11 @@ class Learner:
         if not state.kernels:
             state = replace(state, kernels=(_FAINT,), Z=np.zeros((len(state.Z), 1)))
         while True:
-            posterior = self._posterior(state)
+            posterior = self.posterior(state)
             for _ in range(6):
                 before = posterior.elbo
                 state = self._polish(state, 60, posterior, tolerance=1e-9)
-                posterior = self._posterior(state)
+                posterior = self.posterior(state)
                 if posterior.elbo < before + 0.01:
                     break
             state = replace(state, Z=posterior.most_probable)
@@ -175,7 +221,7 @@ class Learner:
         )  # fmt: skip
         return np.nan_to_num(log_densities, nan=-np.inf)
 
-    def _posterior(self, state: State) -> RowPosterior:
+    def posterior(self, state: State) -> RowPosterior:
         """The posterior over Z given the hyperparameters."""
         pairs = Pairs.around(state.Z, _ENUMERATE_AT_THE_END)
         prior = FiniteIBP(self.settings.alpha, len(state.kernels))
@@ -190,7 +236,7 @@ class Learner:
         if self.settings.priors:
             layout = Layout(state.kernels, len(state.noise_variance))
             flat = layout.pack(state.noise_variance)
-            value += Ranges.of(layout, self._step).log_prior(flat)[0]
+            value += Ranges.of(layout, self._step, exact=self.settings.exact).log_prior(flat)[0]
         return value
 
     # --- moves ---
@@ -238,6 +284,17 @@ class Learner:
         """L-BFGS on all hyperparameters, given Z or (if given) over the posterior's rows."""
         if not state.kernels:
             return state
+        target = self.target(state, posterior)
+        found = minimize(
+            target.loss, target.begin, jac=True, method="L-BFGS-B",
+            bounds=np.column_stack([target.lower, target.upper]),
+            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations, "ftol": tolerance},
+        )  # fmt: skip
+        kernels, noise_variance = target.layout.unpack(found.x)
+        return replace(state, kernels=kernels, noise_variance=noise_variance)
+
+    def target(self, state: State, posterior: RowPosterior | None) -> Target:
+        """Return what hyperparameters are learnt on, given Z or over the posterior's rows."""
         num_series = len(state.noise_variance)
         if posterior is None:
             pairs, log_weights = Pairs.of_rows(state.Z), np.zeros(num_series)
@@ -246,32 +303,12 @@ class Learner:
             prior = FiniteIBP(self.settings.alpha, len(state.kernels))
             log_weights = log_prior_weights(prior, posterior.tau, pairs)
         layout = Layout(state.kernels, num_series)
-        ranges = Ranges.of(layout, self._step)
-
+        ranges = Ranges.of(layout, self._step, exact=self.settings.exact)
         objective = Objective(
             layout, self.observations, pairs.series, pairs.configurations, log_weights
         )
-
-        def loss(flat: Floats) -> tuple[float, Floats]:
-            value, gradient = objective(flat)
-            if self.settings.priors:
-                log_prior, prior_gradient = ranges.log_prior(flat)
-                value, gradient = value + log_prior, gradient + prior_gradient
-            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
-                # Not positive definite: send the line search back.
-                return 1e15, np.zeros_like(flat)
-            return -value, -gradient
-
         begin = np.clip(layout.pack(state.noise_variance), ranges.lower, ranges.upper)
-        lower = np.where(layout.is_fixed, begin, ranges.lower)
-        upper = np.where(layout.is_fixed, begin, ranges.upper)
-        found = minimize(
-            loss, begin, jac=True, method="L-BFGS-B",
-            bounds=np.column_stack([lower, upper]),
-            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations, "ftol": tolerance},
-        )  # fmt: skip
-        kernels, noise_variance = layout.unpack(found.x)
-        return replace(state, kernels=kernels, noise_variance=noise_variance)
+        return Target(layout, ranges, objective, begin, self.settings.priors)
 
     def _improve(self, state: State) -> State:
         """Best rows of Z given the hyperparameters, without unused components; then the score."""

@@ -70,6 +70,7 @@ class Ledger:
     path: Path | None = None
     entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
     decisions: dict[tuple[int, int], str] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._journal = Journal(self.path, "ledger", self.header)
@@ -77,6 +78,9 @@ class Ledger:
             if "fit" in record:
                 entry = entry_from_json(record["fit"])
                 self.entries[entry.step, entry.restart] = entry
+            elif "note" in record:
+                key, value = record["note"]
+                self.notes[key] = value
             else:
                 step, restart, decision = record["decision"]
                 self.decisions[step, restart] = decision
@@ -94,6 +98,11 @@ class Ledger:
         if self.decisions.get((step, restart)) != decision:
             self.decisions[step, restart] = decision
             self._journal.append({"decision": [step, restart, decision]})
+
+    def note(self, key: str, value: Any) -> None:
+        """Keep something else that was computed once, in JSON's types."""
+        self.notes[key] = value
+        self._journal.append({"note": [key, value]})
 
     @property
     def rows(self) -> list[Entry]:

@@ -117,6 +117,7 @@ class _Search:
         self._executor = executor
         self._report = report
         self._step = 0
+        self._asked: set[tuple[int, Product]] = set()
 
     def run(self) -> Fit:
         self._best, _ = self._learn(self._settings.start, None, 0, "start", -1)
@@ -135,6 +136,11 @@ class _Search:
         waiting = sorted((k.structure for k in self._best.kernels), key=lambda k: k.sort_key)
         self._report.expect(len(waiting))
         for member in waiting:
+            if (self._best_step, member) in self._asked:
+                # Nothing has changed since this member was expanded the last time.
+                self._report.expect(-1)
+                continue
+            self._asked.add((self._best_step, member))
             places = [k for k, own in enumerate(self._best.kernels) if own.structure == member]
             if places:
                 rest = _state(self._best).without(places[0])

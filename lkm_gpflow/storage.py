@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .averaging import Member
 from .discovery import Discovery
 from .fits import FitSettings
 from .frames import Table
-from .ledger import entry_from_json, fit_to_json
+from .ledger import entry_from_json, fit_from_json, fit_to_json
 from .search import SearchSettings
 
 FORMAT = "lkm_gpflow discovery"
-VERSION = 1
+VERSION = 2
 
 
 def save(discovery: Discovery, path: str | Path, *, force: bool = False) -> None:
@@ -57,6 +58,9 @@ def save(discovery: Discovery, path: str | Path, *, force: bool = False) -> None
             "name": None if times.name is None else str(times.name),
         },
         "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in discovery.entries],
+        "stacked": [
+            {**vars(member), "fit": fit_to_json(member.fit)} for member in discovery.stacked
+        ],
     }
     arrays = io.BytesIO()
     np.savez_compressed(arrays, index=numbers, values=frame.to_numpy())
@@ -121,4 +125,7 @@ def _from_document(
         settings=SearchSettings(**settings),
         averaging=document["averaging"],
         entries=tuple(entry_from_json(record) for record in document["entries"]),
+        stacked=tuple(
+            Member(fit_from_json(record["fit"]), record["weight"]) for record in document["stacked"]
+        ),
     )

@@ -268,7 +268,7 @@ def test_bad_encoding_is_refused(tmp_path: Path) -> None:
         (("--level", "1"), ["--level"]),
         (("--jobs", "0"), ["--jobs"]),
         (("--strategy", "none"), ["partial", "full"]),
-        (("--averaging", "some"), ["tempered", "none"]),
+        (("--averaging", "some"), ["stacked", "tempered", "none"]),
         (("--bases", ""), ["expected base kernels"]),
         (("--bases", "WN"), ["expected base kernels"]),
         (("--bases", "SE,ABC"), ["'ABC'", "PER"]),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from small import small_table, without_seconds
+from small import numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.averaging import average, mixture_moments, to_model
@@ -114,6 +114,11 @@ def test_averaging_counts_more_than_one_fit(found: lkm.Discovery) -> None:
 
 def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> None:
     alone = replace(found, averaging="none")
+    best = alone.model.predict_y(
+        found.table.scaled_times(found.forecast(3).loc["a"].index)[:, None]
+    )
+    expected = np.asarray(best[0])[:, 1] * found.table.scale[1] + found.table.location[1]
+    np.testing.assert_allclose(alone.forecast(3).loc["b", "mean"], expected)
     assert [(m.fit.bic, m.weight) for m in alone.members] == [(found.bic, 1.0)]
     assert sum(member.weight for member in found.members) == pytest.approx(1.0)
 
@@ -157,7 +162,7 @@ def test_wrong_horizons(found: lkm.Discovery, horizon: object) -> None:
 def test_wrong_level_and_averaging(found: lkm.Discovery) -> None:
     with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
         found.forecast(2, level=1.5)
-    with pytest.raises(ValueError, match="'tempered' or 'none', got 'all'"):
+    with pytest.raises(ValueError, match=r"averaging among .*'tempered'.*, got 'all'"):
         lkm.discover(small_table(), averaging="all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected dates"):
         found.forecast(pd.Index([1.0, 2.0]))
@@ -174,6 +179,9 @@ def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(back.probabilities, found.probabilities)
     assert back.kernels == found.kernels
     assert back.settings == found.settings
+    assert [(m.weight, m.is_walk, numbers(m.fit)) for m in back.stacked] == [
+        (m.weight, m.is_walk, numbers(m.fit)) for m in found.stacked
+    ]
     assert [without_seconds(e) for e in back.entries] == [without_seconds(e) for e in found.entries]
 
 

@@ -53,7 +53,7 @@ def products(draw: st.DrawFn, *, complete: bool = False) -> Product:
     bases = PAPER_BASES if draw(st.booleans()) else ("WN", "C", "SE", "PER")
     chosen = draw(st.lists(factors(names=bases, complete=complete), min_size=1, max_size=4))
     if bases != PAPER_BASES and draw(st.booleans()):
-        chosen.append(draw(factors(names=("RW",), complete=complete)))
+        chosen.append(draw(factors(names=("RW", "IOU"), complete=complete)))
     variance = number(Kind.RATIO, moderate=complete)
     return Product(tuple(chosen), draw(variance if complete else st.none() | variance))
 
@@ -77,6 +77,7 @@ def products(draw: st.DrawFn, *, complete: bool = False) -> Product:
         ("RW x WN x PER", "RW x WN"),
         ("SE x RW x PER", "PER x RW x SE"),
         ("RW x C", "RW"),
+        ("SE x IOU", "IOU x SE"),
         ("2 * SE(lengthscale=3) × C", "2.0 x SE(lengthscale=3.0)"),
         ("SE x SE(lengthscale=3)", "SE(lengthscale=3.0)"),
         (
@@ -91,6 +92,8 @@ def test_canonical_form(given: str, canonical: str) -> None:
 
 @pytest.mark.parametrize("text", ["RW x RW", "LIN x RW", "RW x SE x LIN", "WN x RW x LIN"])
 def test_a_random_walk_moves_alone(text: str) -> None:
+    with pytest.raises(ValueError, match=r"IOU can only be multiplied by stationary"):
+        parse(text.replace("RW", "IOU"))
     with pytest.raises(ValueError, match=r"RW can only be multiplied by stationary.*, got .*RW"):
         parse(text)
     with pytest.raises(ValueError, match="RW can only be multiplied"):
@@ -162,7 +165,7 @@ def test_text_with_fewer_digits() -> None:
         ("SE(lengthscale=nan)", "cannot read"),
         ("SE x 2", "cannot read '2'"),
         ("2.5", "expected at least one factor"),
-        ("MATERN x SE", "expected a base kernel among WN, C, LIN, SE, PER, RW.*got 'MATERN'"),
+        ("MATERN x SE", "expected a base kernel among WN, C, LIN, SE, PER, RW, IOU.*got 'MATERN'"),
         ("SE(period=1)", r"SE: expected hyperparameters among \['lengthscale'\], got \{'period'\}"),
         ("PER(period=1, lengthscale=long)", "expected a number for 'lengthscale'.*got 'long'"),
         ("PER(period=1,)", "expected a number for ''"),
@@ -196,7 +199,8 @@ def test_names_that_expressions_could_not_read_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("C", 1), ("WN", 1), ("LIN", 2), ("PER x SE", 4), ("RW", 1), ("RW x SE", 2)]
+    ("text", "count"),
+    [("C", 1), ("WN", 1), ("LIN", 2), ("PER x SE", 4), ("RW", 1), ("RW x SE", 2), ("IOU", 2)],
 )
 def test_number_of_parameters(text: str, count: int) -> None:
     assert parse(text).num_parameters == count
@@ -232,9 +236,9 @@ def test_completeness_and_values() -> None:
         (
             "LIN(location=0)",
             EXTENDED_BASES,
-            "C, LIN, PER, RW, SE, LIN x LIN, LIN x PER, LIN x SE, LIN x WN",
+            "C, IOU, LIN, PER, RW, SE, LIN x LIN, LIN x PER, LIN x SE, LIN x WN",
         ),
-        ("RW", EXTENDED_BASES, "C, LIN, PER, SE, PER x RW, RW x SE, RW x WN"),
+        ("RW", EXTENDED_BASES, "C, IOU, LIN, PER, SE, PER x RW, RW x SE, RW x WN"),
         ("RW x SE", ("LIN", "SE"), "LIN, SE, LIN x SE"),
     ],
 )
@@ -250,8 +254,8 @@ def names_of(product: Product) -> tuple[str, ...]:
 
 def canonical_names(names: list[str]) -> tuple[str, ...] | None:
     """The rules once more, on names alone; None for a product that is not allowed."""
-    moving = [name for name in names if name in ("LIN", "RW")]
-    if len(moving) > 1 and "RW" in moving:
+    moving = [name for name in names if name in ("LIN", "RW", "IOU")]
+    if len(moving) > 1 and {"RW", "IOU"} & set(moving):
         return None
     if "WN" in names:
         return tuple(sorted([*moving, "WN"]))

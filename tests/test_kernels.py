@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 SEEDS = range(5)
 DRAWS = {
     Kind.DURATION: lambda rng: np.exp(rng.uniform(-3.0, 2.0)),
+    Kind.MEMORY: lambda rng: np.exp(rng.uniform(-3.0, 2.0)),
     Kind.PERIOD: lambda rng: np.exp(rng.uniform(-2.0, 1.0)),
     Kind.RATIO: lambda rng: np.exp(rng.uniform(-3.0, 4.0)),
     Kind.LOCATION: lambda rng: rng.normal(scale=3.0),
@@ -167,6 +168,28 @@ def test_random_walk_is_a_sum_of_independent_steps() -> None:
     kernel = to_kernel(parse("0.3 x RW(start=0)"))
     X = np.arange(1.0, 7.0)[:, None]
     np.testing.assert_allclose(kernel(X), 0.3 * steps @ steps.T, rtol=1e-14)
+
+
+@pytest.mark.parametrize("lengthscale", [0.05, 0.7, 30.0])
+def test_integrated_ornstein_uhlenbeck_is_the_integral_of_its_velocity(lengthscale: float) -> None:
+    """k(s, t) is the double integral of the covariance exp(-|u - v| / l) / 2 l of the velocity."""
+    kernel = to_kernel(parse(f"0.3 x IOU(lengthscale={lengthscale}, start=-0.5)"))
+    for s, t in [(0.2, 0.2), (0.2, 1.4), (1.4, 0.9)]:
+
+        def inner(u: float, upper: float = t + 0.5) -> float:
+            points = sorted({0.0, min(u, upper), upper})
+            return mpmath.quad(lambda v: mpmath.exp(-abs(u - v) / lengthscale), points)
+
+        upper = s + 0.5
+        expected = mpmath.quad(inner, sorted({0.0, min(upper, t + 0.5), upper})) / (2 * lengthscale)
+        found = kernel(np.array([[s]]), np.array([[t]])).numpy().item()
+        assert found == pytest.approx(0.3 * float(expected), rel=1e-9)
+
+
+def test_integrated_ornstein_uhlenbeck_without_memory_is_the_random_walk() -> None:
+    walk = to_kernel(parse("0.3 x RW(start=-1)"))
+    forgetful = to_kernel(parse("0.3 x IOU(lengthscale=1e-9, start=-1)"))
+    np.testing.assert_allclose(forgetful(X0), walk(X0), atol=1e-8)
 
 
 # --- the periodic kernel -------------------------------------------------------------------------

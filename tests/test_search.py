@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,18 @@ def test_partial_expansion_tries_what_the_grammar_derives(done: Ledger) -> None:
     rest = [str(kernel.structure) for kernel in first.fit.kernels]
     rest.remove(entry.expanded)
     assert sorted(entry.structure) == sorted(rest + derived)
+
+
+def test_no_question_is_asked_twice(observations: Observations) -> None:
+    """A member is not expanded again while everything is as it was."""
+    ledger = Ledger({})
+    search(observations, replace(QUICK, depth=3, restarts=1), ledger, progress=False)
+    asked = [(e.parent, e.expanded) for e in ledger.rows]
+    repeated = len(asked) - len(set(asked))
+    # Members of the same structure are one question each.
+    first = next(e for e in ledger.rows if e.decision == "accepted")
+    names = [str(kernel.structure) for kernel in first.fit.kernels]
+    assert repeated <= len(names) - len(set(names))
 
 
 def test_full_expansion_tries_all_members_at_once(observations: Observations) -> None:

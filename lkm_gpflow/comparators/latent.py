@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pandas as pd
 
 from ..discovery import Averaging, Discovery, discover
 from ..expressions import EXTENDED_BASES, PAPER_BASES
 from ..fits import LearnerName
+from ..frames import Table
 from .protocol import register
 
 
@@ -32,6 +35,9 @@ class LatentKernelModel:
     ----------
     bases, depth, restarts, priors, learner, averaging
         See `lkm_gpflow.discover`.
+    ledgers
+        Folder that keeps the ledger of every search, by its data and settings: what was learnt
+        once is not learnt again.
     """
 
     bases: tuple[str, ...] = EXTENDED_BASES
@@ -39,12 +45,14 @@ class LatentKernelModel:
     restarts: int = 3
     priors: bool = True
     learner: LearnerName = "scan"
-    averaging: Averaging = "tempered"
+    averaging: Averaging = "stacked"
+    ledgers: Path | None = field(default=None, repr=False)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> DiscoveryForecast:
         """Discover the structure and learn it."""
         found = discover(
             train,
+            ledger=self._ledger(train, seed),
             bases=self.bases,
             depth=self.depth,
             restarts=self.restarts,
@@ -55,6 +63,13 @@ class LatentKernelModel:
             progress=False,
         )
         return DiscoveryForecast(found)
+
+    def _ledger(self, train: pd.DataFrame, seed: int) -> Path | None:
+        if self.ledgers is None:
+            return None
+        search = (self.bases, self.depth, self.restarts, self.priors, self.learner, seed)
+        key = f"{search}{Table.of(train).observations.fingerprint}"
+        return self.ledgers / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.jsonl"
 
 
 @register("lkm-paper")

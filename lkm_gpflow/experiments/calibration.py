@@ -1,0 +1,240 @@
+"""Whether probabilities can be believed: simulation-based calibration on planted data.
+
+Data are drawn from the model with everything drawn from its prior, and learnt from.  Of the
+entries of Z that are said to be one with probability p, a share p must be one; the true
+hyperparameters must be spread evenly over the quantiles of their posteriors (Talts et al. 2018,
+"Validating Bayesian inference algorithms with simulation-based calibration").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
+
+from ..config import Floats
+from ..discovery import discover
+from ..engine import components
+from ..expressions import Product, parse
+from ..fits import FitSettings
+from ..initialization import NOISE_VARIANCE, VARIANCE, Range, hyperparameter_range
+from ..kernels import to_kernel
+from ..laplace import laplace
+from ..layout import Layout, Observations
+from ..model import LKM
+from ..training import fit
+
+STRUCTURES = ("SE", "PER", "LIN", "RW")
+ALPHA = float(len(STRUCTURES))
+"""Makes P(z_nk = 1) uniform before anything is seen."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Data of which everything is known.
+
+    Parameters
+    ----------
+    observations
+        The data, scaled as drawn.
+    kernels
+        The components, [K].
+    Z
+        Who has them, [N, K].
+    noise_variance
+        [N].
+    """
+
+    observations: Observations
+    kernels: tuple[Product, ...]
+    Z: Floats
+    noise_variance: Floats
+
+
+def plant(seed: int, num_series: int = 6, num_times: int = 80) -> Planted:
+    """Draw hyperparameters, Z and data from the model's prior."""
+    rng = np.random.default_rng(seed)
+    x = np.linspace(0.0, 1.0, num_times)
+    step = float(x[1])
+    kernels = tuple(_draw_kernel(parse(name), step, rng) for name in STRUCTURES)
+    share = rng.beta(ALPHA / len(kernels), 1.0, size=len(kernels))
+    Z = (rng.uniform(size=(num_series, len(kernels))) < share).astype(np.float64)
+    noise_variance = np.exp([_draw(NOISE_VARIANCE, rng) for _ in range(num_series)])
+    C = np.asarray(components(kernels, x))
+    Y = np.empty((num_series, num_times))
+    for n in range(num_series):
+        V = np.tensordot(Z[n], C, axes=1) + noise_variance[n] * np.eye(num_times)
+        Y[n] = np.linalg.cholesky(V) @ rng.normal(size=num_times)
+    return Planted(Observations(x, Y, np.ones_like(Y)), kernels, Z, noise_variance)
+
+
+def _draw_kernel(structure: Product, step: float, rng: np.random.Generator) -> Product:
+    """A kernel with hyperparameters from the priors of `initialization`."""
+    factors = []
+    for factor in structure.factors:
+        values = []
+        for _, kind in factor.base.parameters:
+            range_ = hyperparameter_range(kind, step)
+            value = -step if np.isinf(range_.sd) else _draw(range_, rng)
+            values.append(float(np.exp(value)) if kind.positive else value)
+        factors.append(replace(factor, values=tuple(values)))
+    return Product(tuple(factors), float(np.exp(_draw(VARIANCE, rng))))
+
+
+def _draw(range_: Range, rng: np.random.Generator) -> float:
+    """A draw from a range's normal prior within its bounds."""
+    while True:
+        value = float(rng.normal(range_.mean, range_.sd))
+        if range_.lower < value < range_.upper:
+            return value
+
+
+def known(planted: Planted) -> Floats:
+    """P(z_nk = 1) with kernels and noise known, [N, K]: the enumerated posterior."""
+    model = LKM(
+        planted.observations.table,
+        kernels=[to_kernel(kernel) for kernel in planted.kernels],
+        alpha=ALPHA,
+        posterior="enumerated",
+        noise_variance=np.maximum(planted.noise_variance, 1.1e-6),
+    )
+    for _ in range(100):
+        before = model.tau.numpy()
+        model.update_tau()
+        if np.allclose(before, model.tau.numpy(), rtol=1e-8):
+            break
+    return np.asarray(model.probabilities())
+
+
+def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
+    """Learn with the structures known and no number.
+
+    Returns
+    -------
+    P(z_nk = 1), [N, K], and for every hyperparameter of the components that were planted and
+    found the quantile of its true value in the Laplace approximation of its posterior.
+    """
+    settings = FitSettings(alpha=ALPHA, prune=False)
+    members = [parse(name) for name in STRUCTURES]
+    found = fit(planted.observations, members, seed=seed, settings=settings)
+    probabilities = np.zeros_like(planted.Z)
+    truth = list(found.kernels)
+    matched = []
+    for k, kernel in enumerate(found.kernels):
+        column = STRUCTURES.index(str(kernel.structure))
+        probabilities[:, column] = found.probabilities[:, k]
+        truth[k] = planted.kernels[column]
+        matched.append(bool(np.any(planted.Z[:, column])))
+    posterior = laplace(found, planted.observations, settings)
+    true_values = Layout(truth, len(planted.Z)).pack(planted.noise_variance)
+    deviation = true_values - posterior.mean
+    quantiles = {
+        label: float(norm.cdf(deviation[i] / posterior.sd[i]))
+        for i, (label, known_owner) in enumerate(_labels(posterior.layout, matched))
+        if known_owner and posterior.sd[i] > 0.0
+    }
+    return probabilities, quantiles
+
+
+def _labels(layout: Layout, matched: Sequence[bool]) -> list[tuple[str, bool]]:
+    """Names of the entries of the flat vector, and whether their component was planted."""
+    owners = list(zip(layout.products, matched, strict=True))
+    return [
+        *((f"{product.structure} variance", known) for product, known in owners),
+        *(
+            (f"{factor.base.name} {name}", known)
+            for product, known in owners
+            for factor in product.factors
+            for name, _ in factor.base.parameters
+        ),
+        *((f"noise {n + 1}", True) for n in range(layout.num_series)),
+    ]
+
+
+def searched(planted: Planted, seed: int) -> tuple[Floats, Floats]:
+    """Discover everything: P(z_nk = 1) and truth of the found components that match planted ones.
+
+    A found component stands for the planted one whose covariance is most like it (the correlation
+    of the matrices after centring, assigned one to one; below a half there is no match).
+
+    Returns
+    -------
+    Probabilities and true entries, [N, M] each, of the M components that match.
+    """
+    o = planted.observations
+    frame = pd.DataFrame(o.Y.T, index=o.x)
+    found = discover(
+        frame, bases=("C", *STRUCTURES), depth=1, restarts=1, alpha=ALPHA, averaging="none",
+        seed=seed, progress=False,
+    )  # fmt: skip
+    likeness = _likeness(
+        np.asarray(components(found.fit.kernels, o.x)),
+        np.asarray(components(planted.kernels, o.x)),
+    )
+    rows, columns = linear_sum_assignment(-likeness)
+    match = likeness[rows, columns] > 0.5
+    return found.fit.probabilities[:, rows[match]], planted.Z[:, columns[match]]
+
+
+def _likeness(found: Floats, planted: Floats) -> Floats:
+    """Correlation of centred covariance matrices (centred kernel alignment), [K, L]."""
+
+    def unit(C: Floats) -> Floats:
+        centred = C - C.mean(axis=1, keepdims=True) - C.mean(axis=2, keepdims=True)
+        centred = centred + C.mean(axis=(1, 2), keepdims=True)
+        flat = centred.reshape(len(C), -1)
+        return flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-12)
+
+    return unit(found) @ unit(planted).T
+
+
+def calibrate_one(seed: int, *, search: bool) -> dict[str, Any]:
+    """All of it for one planted data set, in JSON's types.
+
+    Returns
+    -------
+    "truth", "known", "learnt": flat lists over the entries of Z; "quantiles" by hyperparameter;
+    with `search` also "searched" and "searched_truth".
+    """
+    tf.random.set_seed(seed)
+    planted = plant(seed)
+    probabilities, quantiles = learnt(planted, seed)
+    record: dict[str, Any] = {
+        "seed": seed,
+        "truth": planted.Z.ravel().tolist(),
+        "known": known(planted).ravel().tolist(),
+        "learnt": probabilities.ravel().tolist(),
+        "quantiles": quantiles,
+    }
+    if search:
+        found, truth = searched(planted, seed)
+        record["searched"], record["searched_truth"] = (
+            found.ravel().tolist(),
+            truth.ravel().tolist(),
+        )
+    return record
+
+
+def expected_calibration_error(p: Sequence[float], z: Sequence[float], bins: int = 10) -> float:
+    r"""How far stated probabilities are from frequencies.
+
+    .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{n} \left| \bar z_b - \bar p_b \right|
+
+    over bins of equal width of p (Guo et al. 2017).
+    """
+    table = reliability(p, z, bins)
+    return float((table["count"] * (table["frequency"] - table["stated"]).abs()).sum() / len(p))
+
+
+def reliability(p: Sequence[float], z: Sequence[float], bins: int = 10) -> pd.DataFrame:
+    """Per bin of stated probability: how many entries, their mean p, and how often z is one."""
+    table = pd.DataFrame({"stated": p, "frequency": z})
+    bin_of = (table["stated"] * bins).astype(int).clip(upper=bins - 1).rename("bin")
+    means = table.groupby(bin_of).mean()
+    return means.assign(count=table.groupby(bin_of).size())

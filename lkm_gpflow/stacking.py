@@ -1,0 +1,239 @@
+"""Weights of several fits from windows that they have not seen.
+
+How well a structure explains the past says little about how well it goes on: the likelihood
+compares one-step forecasts, and the richer structure nearly always wins.  So every fit is asked to
+forecast windows of the past: it is learnt again from what came before a window, and scored on it.
+Beside the best fits of a search stand the walks: what one would forecast who had found nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from tqdm.auto import tqdm
+
+from .averaging import Member, different
+from .config import Floats
+from .executors import run_all
+from .expressions import parse
+from .fits import Fit, FitSettings, State
+from .frames import MIN_OBSERVED
+from .kernels import to_kernel
+from .layout import Observations
+from .learner import Learner
+from .ledger import Ledger, fit_from_json, fit_to_json
+from .model import LKM
+from .search import SearchSettings
+from .training import fit
+
+WALKS = (("C", "RW", "RW", "RW"), ("C", "IOU", "IOU"))
+"""Structures that only wander; walks of different variance let series differ in theirs.
+
+Each is learnt twice: seen with noise, and seen almost exactly (`FitSettings.exact`).
+"""
+
+WALKS_SHARE = 0.9
+"""What the walks weigh together before any window is looked at."""
+
+MOST = 10
+"""How many fits of the search are asked."""
+
+_MAX_ITERATIONS = 30
+"""Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
+
+_CONSTANT = 1e-6
+"""A series of a smaller standard deviation cannot be scaled by it."""
+
+_IMPOSSIBLE = -1e6
+"""Log density where no forecast could be had."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the past that is forecast from what came before it.
+
+    Parameters
+    ----------
+    begin, end
+        Rows ``begin`` to ``end - 1`` are forecast, those before ``begin`` are known.
+    """
+
+    begin: int
+    end: int
+
+
+def windows(num_times: int, count: int = 5) -> list[Window]:
+    """Windows over the second half of the data, the last one at its end.
+
+    Parameters
+    ----------
+    num_times
+        D.  A window has a ninth of the rows: what comes next is to be forecast as far as a tenth
+        of the longer table.
+    count
+        How many windows at most.
+    """
+    horizon = max(1, round(num_times / 9))
+    first = max(num_times // 2, min(num_times - horizon, 4))
+    begins = np.linspace(num_times - horizon, first, count).round().astype(int)
+    return [Window(int(begin), int(begin) + horizon) for begin in np.unique(begins)]
+
+
+def stack(
+    fits: Sequence[Fit],
+    observations: Observations,
+    settings: SearchSettings,
+    ledger: Ledger,
+    *,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> list[Member]:
+    r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
+
+    .. math:: w_m \propto \pi_m \exp \sum_w \ell_{mw}
+
+    with l the mean log density of the observations in window w: errors within a window go
+    together, over time and over series, so a window counts as one observation.  The prior
+    :math:`\pi` gives `WALKS_SHARE` to the walks (those of `WALKS` whose kernels are among the
+    search's bases) and the rest to the fits of the search, in equal parts.
+
+    Parameters
+    ----------
+    fits
+        All fits of the search; the best that differ are asked.
+    observations
+        The scaled data.
+    settings
+        Of the search.
+    ledger
+        Keeps what is learnt here too, so that it can be gone on with.
+    executor
+        Runs the fits and the windows; None: this process.
+    progress
+        Whether to show a progress bar.
+    """
+    walks = [
+        (structure, replace(settings.fit, exact=exact))
+        for structure in WALKS
+        for exact in (False, True)
+        if set(structure) <= set(settings.bases)
+    ]
+    jobs = {
+        f"walk {i}": partial(_learn, observations, structure, own, (settings.seed, i))
+        for i, (structure, own) in enumerate(walks)
+    }
+    _remember(ledger, jobs, "walks", executor, progress)
+    candidates = [
+        (fit_from_json(ledger.notes[f"walk {i}"]), own) for i, (_, own) in enumerate(walks)
+    ]
+    found = different(fits)[:MOST]
+    candidates += [(one, settings.fit) for one in found]
+    asked = {
+        f"held out {i}": partial(_scores, candidate, observations, own)
+        for i, (candidate, own) in enumerate(candidates)
+    }
+    _remember(ledger, asked, "held-out windows", executor, progress)
+    total = np.array([np.sum(ledger.notes[f"held out {i}"]) for i in range(len(candidates))])
+    prior = np.full(len(candidates), (1.0 - WALKS_SHARE) / len(found))
+    prior[: len(walks)] = WALKS_SHARE / max(len(walks), 1)
+    weights = softmax(total + np.log(prior))
+    members = [
+        Member(candidate, float(weight), is_walk=i < len(walks))
+        for i, ((candidate, _), weight) in enumerate(zip(candidates, weights, strict=True))
+    ]
+    return sorted(members, key=lambda member: -member.weight)
+
+
+def _remember(
+    ledger: Ledger,
+    jobs: Mapping[str, Callable[[], Any]],
+    label: str,
+    executor: Executor | None,
+    progress: bool,
+) -> None:
+    """Run the jobs that the ledger has no note of, and note what comes out."""
+    missing = {key: job for key, job in jobs.items() if key not in ledger.notes}
+    with tqdm(total=len(missing), desc=label, unit="fit", disable=not progress) as bar:
+        for key, result in run_all(missing, executor):
+            ledger.note(key, result)
+            bar.update()
+
+
+def _learn(
+    observations: Observations, structure: Sequence[str], settings: FitSettings, seed: Sequence[int]
+) -> dict[str, Any]:
+    """Learn a walk, in JSON's types."""
+    # Far from the seeds of the search, which are (seed, step, restart).
+    first, *rest = seed
+    members = [parse(name) for name in structure]
+    found = fit(observations, members, seed=(first, 1_000_000, *rest), settings=settings)
+    return fit_to_json(found)
+
+
+def _scores(fit: Fit, observations: Observations, settings: FitSettings) -> list[float]:
+    every = windows(len(observations.x))
+    return [held_out_score(fit, observations, window, settings) for window in every]
+
+
+def held_out_score(
+    fit: Fit, observations: Observations, window: Window, settings: FitSettings
+) -> float:
+    """Mean log density of a window's observations, each series counting alike.
+
+    The fit's structure is learnt again on what came before the window, scaled anew, from the
+    fit's numbers.  Zero where nothing was observed in the window.
+    """
+    rows = slice(window.begin, window.end)
+    mask = observations.mask[:, : window.begin]
+    told = mask.sum(axis=1) >= MIN_OBSERVED
+    Y = np.where(mask > 0.0, observations.Y[:, : window.begin], np.nan)
+    told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
+    counted = told & (observations.mask[:, rows].sum(axis=1) > 0.0)
+    if not np.any(counted):
+        return 0.0
+    # As if the table ended here, scaled anew; series of which too little is known are left out.
+    location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
+    begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
+    past = Observations(
+        x=(observations.x[: window.begin] - begin) / span,
+        Y=np.nan_to_num((Y[told] - location[:, None]) / scale[:, None]).round(9),
+        mask=mask[told],
+    )
+    state = State(
+        kernels=tuple(kernel.change_units(1.0 / span, -begin / span) for kernel in fit.kernels),
+        Z=fit.Z[told],
+        noise_variance=fit.noise_variance[told] / np.square(scale),
+    )
+    learner = Learner(past, settings, np.random.default_rng(0))
+    state = learner.refine(state, rounds=2, max_iterations=_MAX_ITERATIONS)
+    try:
+        mean, variance = _predict(state, past, (observations.x[rows] - begin) / span)
+    except ValueError:  # not positive definite
+        return _IMPOSSIBLE
+    # In the units of the whole table, so that windows compare.
+    error = observations.Y[told][:, rows] - (mean * scale[:, None] + location[:, None])
+    variance = variance * np.square(scale)[:, None]
+    log_density = -0.5 * (np.log(2.0 * np.pi * variance) + np.square(error) / variance)
+    unseen = observations.mask[told][:, rows] == 0.0
+    return float(np.ma.masked_array(log_density, unseen).mean(axis=1).mean())
+
+
+def _predict(state: State, past: Observations, x: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of new observations at times x, [N, M]."""
+    if not state.kernels:
+        shape = (len(state.noise_variance), len(x))
+        return np.zeros(shape), np.broadcast_to(state.noise_variance[:, None], shape)
+    model = LKM(
+        past.table,
+        kernels=[to_kernel(kernel) for kernel in state.kernels],
+        posterior="enumerated",
+        noise_variance=np.maximum(state.noise_variance, 1.1e-6),
+    )
+    mean, variance = model.predict_y(x[:, None], Z=state.Z)
+    return np.asarray(mean).T, np.asarray(variance).T
