@@ -20,10 +20,23 @@ _SAME_BIC = 0.5
 
 @dataclass(frozen=True)
 class Member:
-    """A fit that counts in a forecast, its weight, and whether it is a walk (see `stacking`)."""
+    """A fit that counts in a forecast.
+
+    Parameters
+    ----------
+    fit
+        The fit.
+    weight
+        Its weight; those of all members add up to one.
+    spread
+        What its forecast variance is multiplied by (see `stacking`).
+    is_walk
+        Whether it is a walk (see `stacking`) rather than found by the search.
+    """
 
     fit: Fit
     weight: float
+    spread: float = 1.0
     is_walk: bool = False
 
 

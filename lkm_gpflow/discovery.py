@@ -244,10 +244,12 @@ class Discovery:
             raise ValueError(f"expected a level between 0 and 1, got {level}")
         x = self.table.scaled_times(times)[:, None]
         alpha, observations = self.settings.fit.alpha, self.table.observations
-        predictions = [
-            (member.weight, *to_model(member.fit, observations, alpha).predict_y(x))
-            for member in self._that_count
-        ]
+        is_forecast = x > observations.x[-1]
+        predictions = []
+        for member in self._that_count:
+            mean, variance = to_model(member.fit, observations, alpha).predict_y(x)
+            spread = np.where(is_forecast, member.spread, 1.0)
+            predictions.append((member.weight, mean, variance * spread))
         mean, variance = mixture_moments(predictions)
         mean = mean * self.table.scale + self.table.location
         sd = np.sqrt(variance) * self.table.scale

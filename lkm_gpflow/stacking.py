@@ -44,6 +44,12 @@ WALKS_SHARE = 0.9
 MOST = 10
 """How many fits of the search are asked."""
 
+NUM_STARTS = 4
+"""Walks are cheap: they are learnt from more starts, so that every seed finds the same."""
+
+OLD_WINDOWS = 10.0
+"""Windows in which forecasts are taken to have erred as they said they would, before any look."""
+
 _MAX_ITERATIONS = 30
 """Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
 
@@ -103,6 +109,12 @@ def stack(
     :math:`\pi` gives `WALKS_SHARE` to the walks (those of `WALKS` whose kernels are among the
     search's bases) and the rest to the fits of the search, in equal parts.
 
+    The windows also say how far errors were from what was said: with :math:`\chi^2_{mw}` the mean
+    squared error in forecast standard deviations, W windows and :math:`W_0` = `OLD_WINDOWS`, a
+    member's forecast variance is multiplied by
+
+    .. math:: c_m = \frac{W_0 + \sum_w \chi^2_{mw}}{W_0 + W}.
+
     Parameters
     ----------
     fits
@@ -119,7 +131,7 @@ def stack(
         Whether to show a progress bar.
     """
     walks = [
-        (structure, replace(settings.fit, exact=exact))
+        (structure, replace(settings.fit, exact=exact, num_starts=NUM_STARTS))
         for structure in WALKS
         for exact in (False, True)
         if set(structure) <= set(settings.bases)
@@ -139,13 +151,15 @@ def stack(
         for i, (candidate, own) in enumerate(candidates)
     }
     _remember(ledger, asked, "held-out windows", executor, progress)
-    total = np.array([np.sum(ledger.notes[f"held out {i}"]) for i in range(len(candidates))])
+    held_out = np.array([ledger.notes[f"held out {i}"] for i in range(len(candidates))])
+    score, error = held_out[:, :, 0].sum(axis=1), held_out[:, :, 1].sum(axis=1)
+    spread = (OLD_WINDOWS + error) / (OLD_WINDOWS + held_out.shape[1])
     prior = np.full(len(candidates), (1.0 - WALKS_SHARE) / len(found))
     prior[: len(walks)] = WALKS_SHARE / max(len(walks), 1)
-    weights = softmax(total + np.log(prior))
+    weights = softmax(score + np.log(prior))
     members = [
-        Member(candidate, float(weight), is_walk=i < len(walks))
-        for i, ((candidate, _), weight) in enumerate(zip(candidates, weights, strict=True))
+        Member(candidate, float(weights[i]), float(spread[i]), is_walk=i < len(walks))
+        for i, (candidate, _) in enumerate(candidates)
     ]
     return sorted(members, key=lambda member: -member.weight)
 
@@ -176,18 +190,24 @@ def _learn(
     return fit_to_json(found)
 
 
-def _scores(fit: Fit, observations: Observations, settings: FitSettings) -> list[float]:
+def _scores(
+    fit: Fit, observations: Observations, settings: FitSettings
+) -> list[tuple[float, float]]:
     every = windows(len(observations.x))
     return [held_out_score(fit, observations, window, settings) for window in every]
 
 
 def held_out_score(
     fit: Fit, observations: Observations, window: Window, settings: FitSettings
-) -> float:
-    """Mean log density of a window's observations, each series counting alike.
+) -> tuple[float, float]:
+    """Learn a fit's structure again on what came before a window, and forecast the window.
 
-    The fit's structure is learnt again on what came before the window, scaled anew, from the
-    fit's numbers.  Zero where nothing was observed in the window.
+    Learning begins at the fit's numbers; the past is scaled anew.
+
+    Returns
+    -------
+    The mean log density of the window's observations, and their mean squared error in forecast
+    standard deviations, each series counting alike.  Zero and one where nothing can be said.
     """
     rows = slice(window.begin, window.end)
     mask = observations.mask[:, : window.begin]
@@ -196,7 +216,7 @@ def held_out_score(
     told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
     counted = told & (observations.mask[:, rows].sum(axis=1) > 0.0)
     if not np.any(counted):
-        return 0.0
+        return 0.0, 1.0
     # As if the table ended here, scaled anew; series of which too little is known are left out.
     location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
     begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
@@ -215,13 +235,18 @@ def held_out_score(
     try:
         mean, variance = _predict(state, past, (observations.x[rows] - begin) / span)
     except ValueError:  # not positive definite
-        return _IMPOSSIBLE
+        return _IMPOSSIBLE, 1.0
     # In the units of the whole table, so that windows compare.
     error = observations.Y[told][:, rows] - (mean * scale[:, None] + location[:, None])
     variance = variance * np.square(scale)[:, None]
-    log_density = -0.5 * (np.log(2.0 * np.pi * variance) + np.square(error) / variance)
+    squared = np.square(error) / variance
+    log_density = -0.5 * (np.log(2.0 * np.pi * variance) + squared)
     unseen = observations.mask[told][:, rows] == 0.0
-    return float(np.ma.masked_array(log_density, unseen).mean(axis=1).mean())
+
+    def mean_of(values: Floats) -> float:
+        return float(np.ma.masked_array(values, unseen).mean(axis=1).mean())
+
+    return mean_of(log_density), mean_of(squared)
 
 
 def _predict(state: State, past: Observations, x: Floats) -> tuple[Floats, Floats]:

@@ -126,6 +126,7 @@ def _from_document(
         averaging=document["averaging"],
         entries=tuple(entry_from_json(record) for record in document["entries"]),
         stacked=tuple(
-            Member(fit_from_json(record["fit"]), record["weight"]) for record in document["stacked"]
+            Member(**{**record, "fit": fit_from_json(record["fit"])})
+            for record in document["stacked"]
         ),
     )

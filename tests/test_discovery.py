@@ -14,7 +14,7 @@ import pytest
 from small import numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
-from lkm_gpflow.averaging import average, mixture_moments, to_model
+from lkm_gpflow.averaging import Member, average, mixture_moments, to_model
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +123,15 @@ def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> No
     assert sum(member.weight for member in found.members) == pytest.approx(1.0)
 
 
+def test_a_spread_widens_the_forecast_and_leaves_the_past(found: lkm.Discovery) -> None:
+    plain = replace(found, averaging="stacked", stacked=(Member(found.fit, 1.0),))
+    wide = replace(found, averaging="stacked", stacked=(Member(found.fit, 1.0, spread=4.0),))
+    np.testing.assert_allclose(wide.forecast(3)["sd"], 2.0 * plain.forecast(3)["sd"])
+    np.testing.assert_allclose(wide.forecast(3)["mean"], plain.forecast(3)["mean"])
+    past = found.table.frame.index
+    pd.testing.assert_frame_equal(wide.predict(past), plain.predict(past))
+
+
 def test_one_optimum_counts_once(found: lkm.Discovery) -> None:
     twice = [found.fit, found.fit]
     assert len(average(twice, 40)) == 1
@@ -179,8 +188,8 @@ def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(back.probabilities, found.probabilities)
     assert back.kernels == found.kernels
     assert back.settings == found.settings
-    assert [(m.weight, m.is_walk, numbers(m.fit)) for m in back.stacked] == [
-        (m.weight, m.is_walk, numbers(m.fit)) for m in found.stacked
+    assert [(m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in back.stacked] == [
+        (m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in found.stacked
     ]
     assert [without_seconds(e) for e in back.entries] == [without_seconds(e) for e in found.entries]
 
@@ -232,7 +241,7 @@ def test_damaged_and_foreign_files(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "version 1 of the format, got 99"),
+        ({"version": 99}, "version 2 of the format, got 99"),
         ({"format": "other"}, "expected the format"),
         ({"series": ["a"]}, "do not fit together"),
         ({"entries": [{}]}, "do not fit together"),

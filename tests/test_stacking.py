@@ -47,7 +47,7 @@ def test_score_is_the_density_of_a_forecast_from_the_past_alone() -> None:
     whole = Table.of(frame)
     found = fit(whole.observations, [parse("RW")], seed=0, settings=replace(QUICK, priors=False))
     window = Window(45, 52)
-    score = held_out_score(found, whole.observations, window, replace(QUICK, priors=False))
+    score, squared = held_out_score(found, whole.observations, window, replace(QUICK, priors=False))
     past = Table.of(frame.iloc[:45])
     X, Y = past.observations.table
     kernel = lkm.kernels.to_kernel(parse(f"1 x RW(start={-X[1, 0]})"))
@@ -59,6 +59,8 @@ def test_score_is_the_density_of_a_forecast_from_the_past_alone() -> None:
         y, np.asarray(mean) * past.scale + past.location, np.sqrt(variance) * past.scale
     )
     assert score == pytest.approx(density.mean() + np.log(whole.scale[0]), abs=0.01)
+    z = (y - np.asarray(mean) * past.scale - past.location) / (np.sqrt(variance) * past.scale)
+    assert squared == pytest.approx(np.square(z).mean(), rel=0.01)
 
 
 def test_what_comes_after_a_window_does_not_matter() -> None:
@@ -69,8 +71,8 @@ def test_what_comes_after_a_window_does_not_matter() -> None:
     changed = replace(observations, Y=observations.Y.copy())
     changed.Y[:, 50:] = 7.0
     window = Window(40, 50)
-    one = held_out_score(found, observations, window, QUICK)
-    assert held_out_score(found, changed, window, QUICK) == pytest.approx(one, abs=1e-9)
+    one = held_out_score(found, observations, window, QUICK)[0]
+    assert held_out_score(found, changed, window, QUICK)[0] == pytest.approx(one, abs=1e-9)
 
 
 def test_gaps_and_series_that_begin_late() -> None:
@@ -80,7 +82,7 @@ def test_gaps_and_series_that_begin_late() -> None:
     observations = Table.of(frame).observations
     found = fit(observations, [parse("RW"), parse("C")], seed=0, settings=QUICK)
     for window in windows(60):
-        assert np.isfinite(held_out_score(found, observations, window, QUICK))
+        assert np.all(np.isfinite(held_out_score(found, observations, window, QUICK)))
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,10 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     members = stack(fits, Table.of(frame).observations, settings, ledger, progress=False)
     assert sum(m.weight for m in members) == pytest.approx(1.0)
     assert sum(m.is_walk for m in members) == 4
-    scores = [sum(ledger.notes[f"held out {i}"]) for i in range(5)]
+    held_out = [np.array(ledger.notes[f"held out {i}"]) for i in range(5)]
+    scores = [pairs[:, 0].sum() for pairs in held_out]
+    spreads = sorted((10.0 + pairs[:, 1].sum()) / 15.0 for pairs in held_out)
+    assert sorted(m.spread for m in members) == pytest.approx(spreads)
     prior = [WALKS_SHARE / 4.0] * 4 + [1.0 - WALKS_SHARE]
     weights = np.array(prior) * np.exp(scores)
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import tensorflow as tf
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
@@ -202,7 +201,6 @@ def calibrate_one(seed: int, *, search: bool) -> dict[str, Any]:
     "truth", "known", "learnt": flat lists over the entries of Z; "quantiles" by hyperparameter;
     with `search` also "searched" and "searched_truth".
     """
-    tf.random.set_seed(seed)
     planted = plant(seed)
     probabilities, quantiles = learnt(planted, seed)
     record: dict[str, Any] = {

@@ -1,0 +1,58 @@
+"""Variants of the default model, and the journals they are kept in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from small import small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.comparators.latent import LatentKernelModel
+from lkm_gpflow.experiments.ablations import DATASETS, PARTS, SEARCHES, VARIANTS, journal
+
+QUICK = LatentKernelModel(bases=("C", "RW", "IOU", "SE"), depth=0, restarts=1)
+
+
+def test_every_variant_changes_something() -> None:
+    assert len(set(SEARCHES.values())) == len(SEARCHES)
+    assert SEARCHES["default"] == LatentKernelModel()
+    files = {journal(Path(), d, v) for d in DATASETS for v in VARIANTS}
+    assert len(files) == len(DATASETS) * len(VARIANTS)
+
+
+def test_parts_of_the_stack_add_up_to_one() -> None:
+    found = QUICK.fit(small_table(), seed=0).found
+    walks, rest = (PARTS[name](found) for name in ("walks alone", "search alone"))
+    assert sum(m.weight for m in walks.stacked) == pytest.approx(1.0)
+    assert sum(m.weight for m in rest.stacked) == pytest.approx(1.0)
+    assert all(m.is_walk for m in walks.stacked)
+    assert len(walks.stacked) + len(rest.stacked) == len(found.stacked)
+
+
+def test_a_kept_ledger_spares_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = replace(QUICK, ledgers=tmp_path)
+    first = method.fit(small_table(), seed=0)
+    assert len(list(tmp_path.iterdir())) == 1
+
+    def never(*args: object, **options: object) -> None:
+        raise AssertionError("learnt again")
+
+    monkeypatch.setattr("lkm_gpflow.search.fit", never)
+    monkeypatch.setattr("lkm_gpflow.stacking.fit", never)
+    again = replace(method, averaging="none").fit(small_table(), seed=0)
+    assert again.found.bic == first.found.bic
+    monkeypatch.undo()
+    method.fit(small_table(), seed=1)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert repr(method) == repr(QUICK)
+
+
+def test_a_journal_is_read_without_a_fit(tmp_path: Path) -> None:
+    table = small_table()
+    path = tmp_path / "kept.jsonl"
+    one = lkm.backtest(table, QUICK, 4, 2, journal=path, progress=False)
+    kept = replace(QUICK, ledgers=tmp_path / "elsewhere")
+    again = lkm.backtest(table, kept, 4, 2, journal=path, progress=False)
+    assert again.scores.equals(one.scores)

@@ -1,0 +1,79 @@
+"""Planted data and the measures of calibration."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lkm_gpflow.engine import components
+from lkm_gpflow.experiments.calibration import (
+    STRUCTURES,
+    calibrate_one,
+    expected_calibration_error,
+    known,
+    plant,
+    reliability,
+)
+
+
+def test_planted_data_come_from_the_model() -> None:
+    """Whitened by their covariance, all series together are standard normal."""
+    whitened = []
+    for seed in range(20):
+        planted = plant(seed, num_series=3, num_times=30)
+        x = planted.observations.x
+        C = np.asarray(components(planted.kernels, x))
+        for n in range(3):
+            V = np.tensordot(planted.Z[n], C, axes=1) + planted.noise_variance[n] * np.eye(30)
+            whitened.append(np.linalg.solve(np.linalg.cholesky(V), planted.observations.Y[n]))
+    flat = np.concatenate(whitened)
+    assert flat.mean() == pytest.approx(0.0, abs=4.0 / len(flat) ** 0.5)
+    assert flat.std() == pytest.approx(1.0, abs=4.0 / (2 * len(flat)) ** 0.5)
+
+
+def test_the_prior_of_an_entry_is_a_half() -> None:
+    share = np.mean([plant(seed, num_times=5).Z.mean() for seed in range(300)])
+    assert share == pytest.approx(0.5, abs=0.05)
+
+
+def test_same_seed_same_data() -> None:
+    np.testing.assert_array_equal(plant(3).observations.Y, plant(3).observations.Y)
+    assert not np.array_equal(plant(3).observations.Y, plant(4).observations.Y)
+
+
+def test_known_kernels_are_told_apart() -> None:
+    right = []
+    for seed in range(12):
+        planted = plant(seed)
+        right.append(np.mean((known(planted) > 0.5) == planted.Z))
+    assert np.mean(right) > 0.8
+
+
+def test_a_record_has_everything() -> None:
+    record = json.loads(json.dumps(calibrate_one(1, search=True)))
+    entries = 6 * len(STRUCTURES)
+    assert [len(record[key]) for key in ("truth", "known", "learnt")] == [entries] * 3
+    assert len(record["searched"]) == len(record["searched_truth"])
+    assert record["quantiles"]
+    assert all(0.0 <= q <= 1.0 for q in record["quantiles"].values())
+    assert all(0.0 <= p <= 1.0 for key in ("known", "learnt", "searched") for p in record[key])
+
+
+def test_calibration_error_by_hand() -> None:
+    """Two bins: said 0.1 and it never is, said 0.9 (three times) and it is twice."""
+    p, z = [0.1, 0.9, 0.9, 0.9], [0.0, 1.0, 1.0, 0.0]
+    assert expected_calibration_error(p, z) == pytest.approx((0.1 + 3 * (0.9 - 2 / 3)) / 4)
+    table = reliability(p, z)
+    assert table["count"].tolist() == [1, 3]
+    assert table["frequency"].tolist() == pytest.approx([0.0, 2 / 3])
+
+
+def test_calibrated_probabilities_have_no_error() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=50_000)
+    z = (rng.uniform(size=50_000) < p).astype(float)
+    assert expected_calibration_error(p, z) < 0.01
+    assert expected_calibration_error(np.clip(2 * p - 0.5, 0, 1), z) > 0.1
+    assert expected_calibration_error([1.0], [1.0]) == 0.0
