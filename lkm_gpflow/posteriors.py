@@ -280,7 +280,8 @@ class EnumeratedPosterior(Posterior):
     def probabilities(self, model: AssignmentModel) -> FloatTensor:
         """Responsibilities summed over the configurations that have the component, [N, K]."""
         t = configurations_from_numbers(self.active, self.num_components)
-        return tf.matmul(self.responsibilities(model), t)
+        # Sums of responsibilities may pass one by a rounding error.
+        return tf.minimum(tf.matmul(self.responsibilities(model), t), 1.0)
 
     @inherit_check_shapes
     def assignment(self, model: AssignmentModel) -> FloatTensor:
