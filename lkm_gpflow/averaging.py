@@ -32,12 +32,15 @@ class Member:
         What its forecast variance is multiplied by (see `stacking`).
     is_walk
         Whether it is a walk (see `stacking`) rather than found by the search.
+    exact
+        Whether it was learnt with series that are seen almost exactly (`FitSettings.exact`).
     """
 
     fit: Fit
     weight: float
     spread: float = 1.0
     is_walk: bool = False
+    exact: bool = False
 
 
 def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]:

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,14 @@ from .model import LKM
 from .search import SearchSettings, Strategy, search
 from .stacking import stack
 
+if TYPE_CHECKING:
+    from .report import AllPairs, GroupReport, PairReport
+
 _LITTLE_WEIGHT = 1e-3
 """Fits that weigh less are not asked for a forecast."""
+
+_MOST_TOLD = 8
+"""Predictions that are kept, for pictures that ask for them again."""
 
 Averaging = Literal["stacked", "tempered", "none"]
 
@@ -215,7 +221,7 @@ class Discovery:
         return average([entry.fit for entry in self.entries], len(self.table.frame))
 
     @property
-    def _that_count(self) -> list[Member]:
+    def counting_members(self) -> list[Member]:
         """The members without those of next to no weight."""
         kept = [member for member in self.members if member.weight > _LITTLE_WEIGHT]
         total = sum(member.weight for member in kept)
@@ -236,21 +242,13 @@ class Discovery:
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
         the series; sd is that of a new observation, with its noise.
         """
-        return self.predict(self._times(horizon), level)
+        return self.predict(self.times(horizon), level)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"expected a level between 0 and 1, got {level}")
-        x = self.table.scaled_times(times)[:, None]
-        alpha, observations = self.settings.fit.alpha, self.table.observations
-        is_forecast = x > observations.x[-1]
-        predictions = []
-        for member in self._that_count:
-            mean, variance = to_model(member.fit, observations, alpha).predict_y(x)
-            spread = np.where(is_forecast, member.spread, 1.0)
-            predictions.append((member.weight, mean, variance * spread))
-        mean, variance = mixture_moments(predictions)
+        mean, variance = self._moments(times)
         mean = mean * self.table.scale + self.table.location
         sd = np.sqrt(variance) * self.table.scale
         half = norm.ppf(0.5 + 0.5 * level) * sd
@@ -258,6 +256,27 @@ class Discovery:
         index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
         columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
         return pd.DataFrame({k: v.T.ravel() for k, v in columns.items()}, index=index)
+
+    def _moments(self, times: pd.Index) -> tuple[Floats, Floats]:
+        """Mean and variance of new observations in scaled units, [M, N]; pictures ask again."""
+        key = tuple(times)
+        if key not in self._told:
+            x = self.table.scaled_times(times)[:, None]
+            alpha, observations = self.settings.fit.alpha, self.table.observations
+            is_forecast = x > observations.x[-1]
+            predictions = []
+            for member in self.counting_members:
+                mean, variance = to_model(member.fit, observations, alpha).predict_y(x)
+                spread = np.where(is_forecast, member.spread, 1.0)
+                predictions.append((member.weight, mean, variance * spread))
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()
+            self._told[key] = mixture_moments(predictions)
+        return self._told[key]
+
+    @cached_property
+    def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:
+        return {}
 
     def components(self, series: object, horizon: int = 0) -> pd.DataFrame:
         """Posterior of every component of one series, over the history and a forecast.
@@ -275,13 +294,10 @@ class Discovery:
         series.  Means add up to the series' posterior mean less its training average; they are
         those of the best fit.
         """
-        columns = list(self.table.frame.columns)
-        if series not in columns:
-            raise ValueError(f"expected one of the series {columns}, got {series!r}")
-        n = columns.index(series)
+        (n,) = self.places(series)
         times = self.table.frame.index
         if horizon:
-            times = times.append(self._times(horizon))
+            times = times.append(self.times(horizon))
         mean, variance = self._component_moments(times)
         scale = float(self.table.scale[n])
         parts = {}
@@ -292,16 +308,49 @@ class Discovery:
         frame.columns.names = ["component", "moment"]
         return frame
 
+    def places(self, *series: object) -> tuple[int, ...]:
+        """Return the numbers of different series; a ValueError says which are known."""
+        columns: list[object] = list(self.table.frame.columns)
+        for name in series:
+            if name not in columns:
+                raise ValueError(f"expected one of the series {columns}, got {name!r}")
+            if series.count(name) > 1:
+                raise ValueError(f"expected different series, got {name!r} twice")
+        return tuple(columns.index(name) for name in series)
+
     def _component_moments(self, times: pd.Index) -> tuple[Floats, Floats]:
         mean, variance = self.model.predict_components(self.table.scaled_times(times)[:, None])
         return np.asarray(mean), np.asarray(variance)
 
-    def _times(self, horizon: int | pd.Index) -> pd.Index:
+    def times(self, horizon: int | pd.Index) -> pd.Index:
+        """Return the times of a forecast: so many steps after the last row, or those given."""
         if isinstance(horizon, pd.Index):
             return horizon
         if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
             raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
         return self.table.axis.after(self.table.frame.index[-1], int(horizon))
+
+    # --- reports; see `report` ---
+
+    def report(self, horizon: int | None = None, **options: Any) -> GroupReport:
+        """Report what the series share; parameters are those of `report.group_report`."""
+        from .report import group_report
+
+        return group_report(self, horizon, **options)
+
+    def compare(
+        self, a: object, b: object, horizon: int | None = None, **options: Any
+    ) -> PairReport:
+        """Report what two series share; parameters are those of `report.pair_report`."""
+        from .report import pair_report
+
+        return pair_report(self, a, b, horizon, **options)
+
+    def compare_all(self, horizon: int | None = None, **options: Any) -> AllPairs:
+        """Report every pair of series; parameters are those of `report.all_pairs`."""
+        from .report import all_pairs
+
+        return all_pairs(self, horizon, **options)
 
     # --- keeping and showing ---
 

@@ -278,7 +278,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         """
         assert_params_false(self.predict_f, full_output_cov=full_output_cov)
         whole = np.ones((1, self.num_components))
-        mean, variance = self._predict_sums(Xnew, whole, full_cov, Z)
+        mean, variance = self.predict_sums(Xnew, whole, full_cov, Z)
         variance = variance[:, 0] if full_cov else tf.transpose(variance[:, 0])
         return tf.transpose(mean[:, 0]), variance
 
@@ -323,10 +323,10 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
         Parameters are those of `predict_f`.
         """
-        mean, variance = self._predict_sums(Xnew, np.eye(self.num_components), False, Z)
+        mean, variance = self.predict_sums(Xnew, np.eye(self.num_components), False, Z)
         return tf.transpose(mean, [1, 2, 0]), tf.transpose(variance, [1, 2, 0])
 
-    def _predict_sums(
+    def predict_sums(
         self, Xnew: TensorType, sums: AnyNDArray, full_cov: bool, Z: TensorType | None
     ) -> MeanAndVariance:
         """Moments of G sums of components, each a row of `sums` [G, K].

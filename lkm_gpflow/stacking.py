@@ -158,8 +158,8 @@ def stack(
     prior[: len(walks)] = WALKS_SHARE / max(len(walks), 1)
     weights = softmax(score + np.log(prior))
     members = [
-        Member(candidate, float(weights[i]), float(spread[i]), is_walk=i < len(walks))
-        for i, (candidate, _) in enumerate(candidates)
+        Member(candidate, float(weights[i]), float(spread[i]), i < len(walks), own.exact)
+        for i, (candidate, own) in enumerate(candidates)
     ]
     return sorted(members, key=lambda member: -member.weight)
 
@@ -197,12 +197,24 @@ def _scores(
     return [held_out_score(fit, observations, window, settings) for window in every]
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """A forecast of a window from what came before it, in the units of the scaled table.
+
+    Parameters
+    ----------
+    mean, variance
+        Of the window's observations, [N, M]; NaN in series of whose past too little is known.
+    """
+
+    mean: Floats
+    variance: Floats
+
+
 def held_out_score(
     fit: Fit, observations: Observations, window: Window, settings: FitSettings
 ) -> tuple[float, float]:
-    """Learn a fit's structure again on what came before a window, and forecast the window.
-
-    Learning begins at the fit's numbers; the past is scaled anew.
+    """Score a fit's structure on a window; see `held_out_forecast`.
 
     Returns
     -------
@@ -210,14 +222,41 @@ def held_out_score(
     standard deviations, each series counting alike.  Zero and one where nothing can be said.
     """
     rows = slice(window.begin, window.end)
+    try:
+        forecast = held_out_forecast(fit, observations, window, settings)
+    except ValueError:  # not positive definite
+        return _IMPOSSIBLE, 1.0
+    unseen = (observations.mask[:, rows] == 0.0) | np.isnan(forecast.mean)
+    if np.all(unseen):
+        return 0.0, 1.0
+    seen: Any = np.ma.masked_array(observations.Y[:, rows], unseen)
+    squared = np.square(seen - forecast.mean) / forecast.variance
+    log_density = -0.5 * (np.log(2.0 * np.pi * forecast.variance) + squared)
+    return float(log_density.mean(axis=1).mean()), float(squared.mean(axis=1).mean())
+
+
+def held_out_forecast(
+    fit: Fit, observations: Observations, window: Window, settings: FitSettings
+) -> HeldOut:
+    """Learn a fit's structure again on what came before a window, and forecast the window.
+
+    Learning begins at the fit's numbers; the past is scaled anew, as if the table ended there.
+
+    Raises
+    ------
+    ValueError
+        If a covariance is not positive definite.
+    """
+    rows = slice(window.begin, window.end)
     mask = observations.mask[:, : window.begin]
     told = mask.sum(axis=1) >= MIN_OBSERVED
     Y = np.where(mask > 0.0, observations.Y[:, : window.begin], np.nan)
     told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
-    counted = told & (observations.mask[:, rows].sum(axis=1) > 0.0)
-    if not np.any(counted):
-        return 0.0, 1.0
-    # As if the table ended here, scaled anew; series of which too little is known are left out.
+    mean: Floats = np.full((len(Y), window.end - window.begin), np.nan)
+    variance = mean.copy()
+    if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
+        return HeldOut(mean, variance)
+    # Series of which too little is known are left out.
     location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
     begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
     past = Observations(
@@ -232,21 +271,11 @@ def held_out_score(
     )
     learner = Learner(past, settings, np.random.default_rng(0))
     state = learner.refine(state, rounds=2, max_iterations=_MAX_ITERATIONS)
-    try:
-        mean, variance = _predict(state, past, (observations.x[rows] - begin) / span)
-    except ValueError:  # not positive definite
-        return _IMPOSSIBLE, 1.0
+    scaled_mean, scaled_variance = _predict(state, past, (observations.x[rows] - begin) / span)
     # In the units of the whole table, so that windows compare.
-    error = observations.Y[told][:, rows] - (mean * scale[:, None] + location[:, None])
-    variance = variance * np.square(scale)[:, None]
-    squared = np.square(error) / variance
-    log_density = -0.5 * (np.log(2.0 * np.pi * variance) + squared)
-    unseen = observations.mask[told][:, rows] == 0.0
-
-    def mean_of(values: Floats) -> float:
-        return float(np.ma.masked_array(values, unseen).mean(axis=1).mean())
-
-    return mean_of(log_density), mean_of(squared)
+    mean[told] = scaled_mean * scale[:, None] + location[:, None]
+    variance[told] = scaled_variance * np.square(scale)[:, None]
+    return HeldOut(mean, variance)
 
 
 def _predict(state: State, past: Observations, x: Floats) -> tuple[Floats, Floats]:

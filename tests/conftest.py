@@ -12,7 +12,9 @@ from pathlib import Path
 import check_shapes
 import matplotlib
 import pytest
+from small import small_table
 
+import lkm_gpflow as lkm
 from lkm_gpflow.datasets import registry
 
 matplotlib.use("Agg")
@@ -54,3 +56,10 @@ def tables() -> Path:
     if not all(path.exists() for path in needed):
         pytest.skip(f"needs data: {registry.FOLDER_VARIABLE} does not name the folder of raw files")
     return raw.parent
+
+
+@pytest.fixture(scope="session")
+def small_found() -> lkm.Discovery:
+    """What is discovered in the small table, for tests that only look at it."""
+    bases = ("C", "LIN", "SE", "RW")
+    return lkm.discover(small_table(), bases=bases, depth=0, restarts=2, progress=False)

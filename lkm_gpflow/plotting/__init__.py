@@ -4,7 +4,10 @@ Every function draws on the Axes it is given, or on a new figure, and returns th
 has the same colour in every picture.  Names may hold any character: none is read as a formula.
 """
 
+from .attribution import plot_attribution, plot_attribution_shares
 from .backtests import plot_coverage, plot_scores
+from .comparison import pair_rows, plot_comparison, plot_likeness
+from .decomposition import plot_decomposition
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .ledger import plot_ledger
 from .structure import plot_probabilities_over_time, plot_structure
@@ -15,11 +18,17 @@ __all__ = [
     "FORECAST_COLOUR",
     "HISTORY_COLOUR",
     "component_colour",
+    "pair_rows",
+    "plot_attribution",
+    "plot_attribution_shares",
+    "plot_comparison",
     "plot_components",
     "plot_coverage",
+    "plot_decomposition",
     "plot_forecast",
     "plot_forecasts",
     "plot_ledger",
+    "plot_likeness",
     "plot_methods",
     "plot_probabilities_over_time",
     "plot_scores",

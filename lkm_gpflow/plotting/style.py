@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from unicodedata import bidirectional
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from numpy.typing import NDArray
 
 AxesArray = NDArray[np.object_]
@@ -97,3 +101,21 @@ def plain(text: object, longest: int | None = _LONGEST_NAME) -> str:
         line = " ".join(line.split())
         line = line if len(line) <= longest else line[: longest - 1] + "…"
     return line.replace("$", r"\$")
+
+
+def labels(names: Sequence[object]) -> list[str]:
+    """Return what stands for series in pictures: their names as `plain` gives them.
+
+    A name that the font cannot draw (a missing sign, a script that runs from right to left) is
+    replaced by its number: "series 3".
+    """
+    font = get_font(findfont(FontProperties()))
+
+    def is_drawable(name: str) -> bool:
+        return all(
+            font.get_char_index(ord(sign)) and bidirectional(sign) not in ("R", "AL")
+            for sign in name
+        )
+
+    texts = [plain(name) for name in names]
+    return [text if is_drawable(text) else f"series {n}" for n, text in enumerate(texts, start=1)]

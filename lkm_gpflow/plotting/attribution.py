@@ -1,0 +1,148 @@
+"""Where forecasts come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+
+from ..attribution import DISAGREEMENT, LEVEL, NOISE, OTHERS, attribute, folded, part_order, shares
+from ..discovery import Discovery
+from .style import (
+    FAINT_COLOUR,
+    HISTORY_COLOUR,
+    AxesArray,
+    component_colour,
+    labels,
+    new_axes,
+    panel_axes,
+    readable_dates,
+)
+
+_OTHER_COLOURS = ("#CCBB44", "#AA4499", "#44AA99", "#DDCC77")
+"""Of parts that are no component of the best fit."""
+
+
+def part_colours(discovery: Discovery, parts: Sequence[str]) -> dict[str, str]:
+    """Return the colours of parts of forecasts: those of components where they are components."""
+    structures = [str(kernel.structure) for kernel in discovery.fit.kernels]
+    colours = {name: component_colour(structures.index(name)) for name in structures}
+    colours |= {name: component_colour(k) for k, name in enumerate(discovery.names)}
+    colours |= {LEVEL: "#DDDDDD", OTHERS: "#F0E442", NOISE: "#BBBBBB", DISAGREEMENT: "#777777"}
+    others = [part for part in parts if part not in colours]
+    return colours | {
+        part: _OTHER_COLOURS[i % len(_OTHER_COLOURS)] for i, part in enumerate(others)
+    }
+
+
+def plot_attribution(
+    discovery: Discovery,
+    horizon: int | pd.Index,
+    axes: AxesArray | None = None,
+    *,
+    attribution: pd.DataFrame | None = None,
+    units: Mapping[str, str] | None = None,
+) -> AxesArray:
+    """Draw what the forecast variance of every series consists of, over the horizon.
+
+    A panel a series: areas add up to the variance of a new observation.  Parts that make up for
+    others stand below zero.
+
+    Parameters
+    ----------
+    discovery
+        See `lkm_gpflow.discover`.
+    horizon
+        As `Discovery.forecast`.
+    axes
+        N Axes; by default a new figure.
+    attribution
+        Of `lkm_gpflow.attribution.attribute`, if it is there already.
+    units
+        Of the series.
+    """
+    table = folded(attribute(discovery, horizon) if attribution is None else attribution)
+    columns = discovery.table.frame.columns
+    panels = panel_axes(axes, len(columns), columns=3, size=(3.6, 2.2))
+    variance = pd.DataFrame(table["variance"])
+    order = part_order(discovery, list(variance.columns))
+    colours = part_colours(discovery, order)
+    for ax, series, label in zip(panels, columns, labels(list(columns)), strict=True):
+        parts = pd.DataFrame(variance.loc[series])[order]
+        times = parts.index
+        for sign in (1.0, -1.0):
+            pieces = np.maximum(sign * parts.to_numpy(), 0.0)
+            edges = sign * np.column_stack([np.zeros(len(parts)), np.cumsum(pieces, axis=1)])
+            for i, part in enumerate(order):
+                if pieces[:, i].any():
+                    ax.fill_between(
+                        times, edges[:, i], edges[:, i + 1], color=colours[part], lw=0, label=part
+                    )
+        ax.plot(times, parts.sum(axis=1), color=HISTORY_COLOUR, linewidth=1.0, label="variance")
+        ax.set_title(label, fontsize=10)
+        unit = (units or {}).get(series)
+        ax.set_ylabel(f"variance ({unit})²" if unit else "variance", fontsize=8)
+        ax.margins(x=0.0)
+        readable_dates(ax, times)
+    if axes is None:
+        _legend(panels, order)
+    return panels
+
+
+def plot_attribution_shares(
+    discovery: Discovery, attribution: pd.DataFrame, moment: str, ax: Axes | None = None
+) -> Axes:
+    """Draw the share of every part in the mean or the variance of forecasts, a bar a series.
+
+    Parameters
+    ----------
+    discovery
+        See `lkm_gpflow.discover`.
+    attribution
+        Of `lkm_gpflow.attribution.attribute`.
+    moment
+        "mean" (departure from the average) or "variance".
+    ax
+        Where to draw; by default a new figure.
+    """
+    table = shares(folded(attribution), moment)
+    order = part_order(discovery, list(table.columns))
+    colours = part_colours(discovery, order)
+    N = len(table)
+    ax = new_axes((7.0, 1.3 + 0.26 * N)) if ax is None else ax
+    after, before = np.zeros(N), np.zeros(N)
+    for part in order:
+        values = table[part].to_numpy()
+        left = np.where(values >= 0.0, after, before)
+        ax.barh(range(N), values, left=left, color=colours[part], height=0.75, label=part)
+        after, before = after + np.maximum(values, 0.0), before + np.minimum(values, 0.0)
+    for bound in (0.0, 1.0):
+        ax.axvline(bound, color=FAINT_COLOUR, linewidth=0.6)
+    ax.set_yticks(range(N), labels(list(table.index)))
+    ax.invert_yaxis()
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    what = "departure from the average" if moment == "mean" else "forecast variance"
+    ax.set_xlabel(f"share in the {what}, over the horizon")
+    ax.tick_params(labelsize=8)
+    _legend(np.array([ax], dtype=object), order)
+    return ax
+
+
+def _legend(panels: AxesArray, order: Sequence[str]) -> None:
+    """Put one legend below the figure, in the order of the parts."""
+    handles: dict[str, Artist] = {}
+    for ax in panels:
+        drawn, names = ax.get_legend_handles_labels()
+        handles |= dict(zip(names, drawn, strict=True))
+    shown = [part for part in [*order, "variance"] if part in handles]
+    panels[0].figure.legend(
+        [handles[part] for part in shown],
+        shown,
+        loc="outside lower center",
+        ncols=min(len(shown), 5),
+        frameon=False,
+        fontsize=8,
+    )

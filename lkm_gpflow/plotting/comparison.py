@@ -1,0 +1,158 @@
+"""Two series side by side, and how alike all of them are."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import norm
+
+from ..decomposition import Decomposition
+from ..describe import describe
+from ..discovery import Discovery
+from ..wording import Timeline
+from .forecasts import plot_forecast
+from .style import (
+    FAINT_COLOUR,
+    HISTORY_COLOUR,
+    AxesArray,
+    component_colour,
+    labels,
+    new_axes,
+    plain,
+    readable_dates,
+)
+
+_WIDTH = 96
+"""Signs in a line of description."""
+
+
+def pair_rows(discovery: Discovery, a: int, b: int) -> list[int]:
+    """Return the components of two series: shared ones, then those of a alone, then of b alone."""
+    Z = discovery.fit.Z
+    groups = (Z[a] * Z[b], Z[a] * (1.0 - Z[b]), Z[b] * (1.0 - Z[a]))
+    return [int(k) for group in groups for k in np.flatnonzero(group)]
+
+
+def plot_comparison(
+    discovery: Discovery,
+    a: object,
+    b: object,
+    horizon: int,
+    axes: AxesArray | None = None,
+    *,
+    level: float = 0.9,
+    units: Mapping[str, str] | None = None,
+    parts: Decomposition | None = None,
+) -> AxesArray:
+    """Draw two series, and below them their components, as the paper's figure 6 does.
+
+    On top what the model says of each; then the components that both have, side by side; then
+    each one's own, blank where absent.  Components are in standard deviations of their series,
+    on one scale a row.
+
+    Parameters
+    ----------
+    discovery
+        See `lkm_gpflow.discover`.
+    a, b
+        Names of two columns.
+    horizon
+        How many steps of forecast the uppermost panels show.
+    axes
+        Two for each row; by default a new figure.
+    level
+        Probability of the bands.
+    units
+        Of the series.
+    parts
+        The decomposition, if it is there already.
+
+    Raises
+    ------
+    ValueError
+        If there is no such series, or the two are one.
+    """
+    places = discovery.places(a, b)
+    parts = Decomposition.of(discovery) if parts is None else parts
+    rows = pair_rows(discovery, *places)
+    panels = _panels(axes, len(rows) + 1)
+    both = labels(list(discovery.table.frame.columns))
+    for ax, series, n in zip(panels[0], (a, b), places, strict=True):
+        unit = (units or {}).get(str(series))
+        plot_forecast(discovery, series, horizon, ax, level=level, unit=unit)
+        ax.get_legend().remove()
+        ax.set_title(both[n], fontsize=11, weight="bold")
+    half = norm.ppf(0.5 + 0.5 * level)
+    times = discovery.table.frame.index
+    timeline = Timeline.of(discovery.table)
+    for k, pair in zip(rows, panels[1:], strict=True):
+        for ax, n in zip(pair, places, strict=True):
+            if discovery.fit.Z[n, k] == 0.0:
+                ax.set_axis_off()
+                continue
+            mean, sd = parts.mean[k, :, n], parts.sd[k, :, n]
+            colour = component_colour(k)
+            ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
+            ax.fill_between(
+                times, mean - half * sd, mean + half * sd, color=colour, alpha=0.25, lw=0
+            )
+            ax.plot(times, mean, color=colour)
+            readable_dates(ax, times)
+            ax.margins(x=0.01)
+        words = describe(discovery.kernels[k], timeline).sentences
+        text = textwrap.fill(plain(" ".join(words), longest=None), _WIDTH)
+        pair[0].set_title(text, loc="left", fontsize=8, color=HISTORY_COLOUR)
+        pair[0].set_ylabel(f"{discovery.names[k]}\n(sd)", fontsize=8, color=component_colour(k))
+    return panels
+
+
+def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
+    if axes is not None:
+        given = np.asarray(axes, dtype=object)
+        if given.size != 2 * rows:
+            raise ValueError(f"expected {2 * rows} Axes, two a row, got {given.size}")
+        return given.reshape(rows, 2)
+    _, grid = plt.subplots(
+        rows,
+        2,
+        figsize=(9.0, 2.4 + 1.75 * (rows - 1)),
+        layout="constrained",
+        squeeze=False,
+        height_ratios=[1.3] + [1.0] * (rows - 1),
+    )
+    for row in grid[1:]:
+        row[1].sharey(row[0])
+    return np.asarray(grid, dtype=object)
+
+
+def plot_likeness(likeness: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how much of their variance every two series share, as a heat map.
+
+    Parameters
+    ----------
+    likeness
+        Series x series, in the order in which they are to stand.
+    ax
+        Where to draw; by default a new figure.
+    """
+    N = len(likeness)
+    side = 2.2 + max(1.6, min(0.42 * N, 9.0))
+    ax = new_axes((side + 0.8, side)) if ax is None else ax
+    image = ax.imshow(likeness.to_numpy(), cmap="Blues", vmin=0.0, vmax=1.0)
+    names = labels(list(likeness.columns))
+    size = 9 if N <= 20 else 6
+    ax.set_xticks(range(N), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=size)
+    ax.set_yticks(range(N), names, fontsize=size)
+    if N <= 20:
+        for (i, j), value in np.ndenumerate(likeness.to_numpy()):
+            colour = "white" if value > 0.6 else HISTORY_COLOUR
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=8)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.figure.colorbar(image, ax=ax, label="shared variance", shrink=0.8)
+    return ax

@@ -1,0 +1,155 @@
+"""All series and what every component contributes to them, in one picture."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import norm
+
+from ..config import Floats
+from ..decomposition import Decomposition
+from ..discovery import Discovery
+from .style import (
+    FAINT_COLOUR,
+    FORECAST_COLOUR,
+    HISTORY_COLOUR,
+    AxesArray,
+    component_colour,
+    labels,
+    mark_start,
+    plain,
+    readable_dates,
+)
+
+_HEIGHT = 0.42
+"""Of the largest departure from the middle of a row, in rows."""
+
+_SERIES_COLUMN = 1.6
+"""Width of the first column, in those of components."""
+
+
+def plot_decomposition(
+    discovery: Discovery,
+    horizon: int = 0,
+    axes: AxesArray | None = None,
+    *,
+    level: float = 0.9,
+    parts: Decomposition | None = None,
+) -> AxesArray:
+    """Draw a row a series and a column a component, after the paper's picture of seizures.
+
+    The first column has the observations and what the model says of new ones.  A place is blank
+    where the series does not have the component.  Within a row all heights compare.
+
+    Parameters
+    ----------
+    discovery
+        See `lkm_gpflow.discover`.
+    horizon
+        How many steps of forecast the first column shows.
+    axes
+        K + 1 Axes, one a column; by default a new figure.
+    level
+        Probability of the bands.
+    parts
+        The decomposition, if it is there already.
+
+    Returns
+    -------
+    The Axes of the columns.
+    """
+    parts = Decomposition.of(discovery) if parts is None else parts
+    Z, times = discovery.fit.Z, discovery.table.frame.index
+    N, K = Z.shape
+    columns = _columns(axes, N, K)
+    half = norm.ppf(0.5 + 0.5 * level)
+    shown, mean, sd, observed = _scaled(discovery, horizon)
+    # Within a row all curves share one scale, which holds them all.
+    reach = np.maximum(np.nanmax(np.abs(observed), axis=0), (np.abs(mean) + half * sd).max(axis=0))
+    row_scale = _HEIGHT / reach
+    _draw_rows(columns[0], shown, mean, half * sd, row_scale, FORECAST_COLOUR)
+    columns[0].plot(
+        times, observed * row_scale - np.arange(N), ".", color=HISTORY_COLOUR, markersize=1.5
+    )
+    if horizon:
+        mark_start(columns[0], times)
+    for k, ax in enumerate(columns[1:]):
+        has = Z[:, k] == 1.0
+        band = half * parts.sd[k]
+        _draw_rows(ax, times, parts.mean[k], band, row_scale, component_colour(k), has)
+    _label(columns, discovery, shown)
+    return columns
+
+
+def _scaled(discovery: Discovery, horizon: int) -> tuple[pd.Index, Floats, Floats, Floats]:
+    """Return times, mean and sd of the model, and the observations, in sds of the series."""
+    table = discovery.table
+    times = table.frame.index
+    told = [discovery.predict(times)]
+    if horizon:
+        told.append(discovery.forecast(horizon))
+        times = times.append(discovery.times(horizon))
+    N = table.frame.shape[1]
+    mean, sd = (
+        np.vstack([each[column].to_numpy().reshape(N, -1).T for each in told])
+        for column in ("mean", "sd")
+    )
+    observed = (table.frame.to_numpy() - table.location) / table.scale
+    return times, (mean - table.location) / table.scale, sd / table.scale, observed
+
+
+def _draw_rows(
+    ax: Axes,
+    times: pd.Index,
+    mean: Floats,
+    band: Floats,
+    scale: Floats,
+    colour: str,
+    has: Floats | None = None,
+) -> None:
+    """Draw a curve with its band in every row that has one."""
+    N = mean.shape[1]
+    for n in range(N) if has is None else np.flatnonzero(has):
+        middle, width = scale[n] * mean[:, n] - n, scale[n] * band[:, n]
+        ax.axhline(-n, color=FAINT_COLOUR, linewidth=0.3)
+        ax.fill_between(times, middle - width, middle + width, color=colour, alpha=0.25, lw=0)
+        ax.plot(times, middle, color=colour, linewidth=0.9)
+
+
+def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
+    if axes is not None:
+        given = np.asarray(axes, dtype=object).ravel()
+        if len(given) != K + 1:
+            raise ValueError(f"expected {K + 1} Axes, one a column, got {len(given)}")
+        return given
+    height = 0.9 + N * float(np.clip(9.0 / N, 0.34, 0.9))
+    _, grid = plt.subplots(
+        1,
+        K + 1,
+        figsize=(2.2 + 1.75 * (K + _SERIES_COLUMN), height),
+        layout="constrained",
+        sharey=True,
+        squeeze=False,
+        width_ratios=[_SERIES_COLUMN] + [1.0] * K,
+    )
+    return np.asarray(grid[0], dtype=object)
+
+
+def _label(columns: AxesArray, discovery: Discovery, shown: pd.Index) -> None:
+    names = labels(list(discovery.table.frame.columns))
+    N = len(names)
+    # The first series stands on top.
+    columns[0].set_yticks(-np.arange(N), names)
+    columns[0].set_ylim(0.4 - N, 0.6)
+    titles = ["data and model", *discovery.names]
+    for k, (ax, title) in enumerate(zip(columns, titles, strict=True)):
+        colour = HISTORY_COLOUR if k == 0 else component_colour(k - 1)
+        ax.set_title(plain(title).replace(" x ", "\nx "), color=colour, fontsize=9, weight="bold")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        times = shown if k == 0 else discovery.table.frame.index
+        readable_dates(ax, times)
+        ax.tick_params(axis="x", labelsize=7)
+        ax.tick_params(axis="y", length=0, labelsize=9 if N <= 25 else 7)
+        ax.margins(x=0.02)

@@ -1,0 +1,320 @@
+"""The group report: what all series share, in words, pictures and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from .. import plotting
+from ..attribution import attribute, part_order
+from ..attribution import shares as attribution_shares
+from ..comparison import clustered, likeness
+from ..decomposition import Decomposition
+from ..discovery import Discovery
+from ..holdout import HoldOut, hold_out_tail
+from ..residuals import residual_tests
+from ..stability import leave_one_out, stability
+from ..wording import Timeline, counted, percent
+from .component import ComponentReport, component_report
+from .page import Picture, Report, markdown, markdown_table
+from .pairwise import likeness_picture
+from .series import SeriesReport
+
+_FEW = 12
+"""Up to so many series have panels of their own; more are drawn in rows."""
+
+
+@dataclass(frozen=True, repr=False)
+class GroupReport(Report):
+    """What the series of a discovery share and what is their own.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    horizon
+        Steps of forecast.
+    level
+        Probability of intervals.
+    units
+        Of the series, by name.
+    components
+        Those that explain more come first.
+    series
+        In the order of the table.
+    parts
+        Components on the history.
+    attribution
+        Where forecasts come from; see `lkm_gpflow.attribution.attribute`.
+    likeness
+        Shared variance of every two series, like ones side by side.
+    hold_out
+        The tail, forecast from what came before it.
+    """
+
+    found: Discovery
+    horizon: int
+    level: float
+    units: Mapping[str, str]
+    components: tuple[ComponentReport, ...]
+    series: tuple[SeriesReport, ...]
+    parts: Decomposition
+    attribution: pd.DataFrame
+    likeness: pd.DataFrame
+    hold_out: HoldOut
+    template: str = field(default="group.html", init=False)
+
+    @property
+    def title(self) -> str:
+        """See `Report.title`."""
+        return f"What {counted(len(self.series), 'series')} share"
+
+    @property
+    def groups(self) -> list[tuple[str, list[ComponentReport]]]:
+        """Components by who has them, those that most series have first: heading, components."""
+        ordered = sorted(self.components, key=lambda c: (-len(c.owners), c.owners, c.number))
+        return [(who, list(each)) for who, each in groupby(ordered, key=lambda c: c.who)]
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """Data and settings: what, and its value."""
+        table, settings = self.found.table, self.found.settings
+        times, values = table.frame.index, table.frame
+        missing = int(values.isna().to_numpy().sum())
+        timeline = Timeline.of(table)
+        first, last = (
+            f"{time:%Y-%m-%d}" if isinstance(time, pd.Timestamp) else f"{time:g}"
+            for time in (times[0], times[-1])
+        )
+        return [
+            ("series", f"{values.shape[1]}"),
+            ("times", f"{len(times)}, {first} to {last}, step {timeline.duration(timeline.step)}"),
+            ("missing", f"{missing} of {values.size} values ({percent(missing / values.size)})"),
+            ("search", f"{settings.strategy} set expansion, depth {settings.depth}, "
+                       f"{counted(settings.restarts, 'start')} each, "
+                       f"bases {', '.join(settings.bases)}, seed {settings.seed}"),
+            ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
+            ("forecast", f"{counted(self.horizon, 'step')}, {self.level:.0%} intervals, "
+                         f"{counted(len(self.found.counting_members), 'fit')} averaged"),
+        ]  # fmt: skip
+
+    @property
+    def parts_of_variance(self) -> list[str]:
+        """Names of the parts of forecast variances, in order."""
+        return part_order(self.found, list(self.series[0].variance_shares))
+
+    @cached_property
+    def trust(self) -> str:
+        """How good the forecasts of the tail were, over all series."""
+        held_out = sum(each.held_out for each in self.series)
+        if not held_out:
+            return "Nothing of the last tenth of the rows was observed: forecasts were not checked."
+        inside = self.hold_out.overall(self.level)
+        return (
+            f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
+            f"what came before, {percent(inside)} fell into the {self.level:.0%} intervals. "
+            f"Hyperparameters were learnt without them; structures and weights were not, so the "
+            f"future may be a little harder."
+        )
+
+    @property
+    def caveat(self) -> str:
+        """What probabilities mean."""
+        return (
+            "A probability says how likely it is that a series has this component, given that "
+            "these are the components there are. On data with known answers such statements are "
+            "honest when the components are known, and too sure of themselves when they had to be "
+            "found: read them together with how often a component was found again."
+        )
+
+    @property
+    def text(self) -> str:
+        """See `Report.text`."""
+        lines = [f"# {markdown(self.title)}", ""]
+        lines += [f"- {what}: {markdown(value)}" for what, value in self.about]
+        lines += ["", "## What they share", ""]
+        for who, components in self.groups:
+            lines.append(f"{markdown(who)}:")
+            for each in components:
+                name = f"**{each.number}. {markdown(each.name)}.**"
+                lines += ["", f"- {name} {markdown(each.description.text)}"]
+                lines += [
+                    f"  {markdown(sentence)}"
+                    for sentence in (each.directions, each.membership, each.explained)
+                    if sentence
+                ]
+            lines.append("")
+        lines += ["## Each series", ""]
+        lines += [
+            f"- {markdown(each.consists_of)} {markdown(each.comes_from)}" for each in self.series
+        ]
+        lines += ["", "## How sure to be", "", self.trust, "", self.caveat, ""]
+        lines += [
+            f"- {each.number}. {markdown(each.name)}: {markdown(each.verdict)}"
+            for each in self.components
+        ]
+        lines.append("")
+        lines += [
+            f"- {markdown(each.name)}: **{each.verdict}**. {markdown(' '.join(each.findings))}"
+            for each in self.series
+        ]
+        lines += ["", "## Probabilities", "", self._probability_table()]
+        return "\n".join(lines) + "\n"
+
+    def _probability_table(self) -> str:
+        rows = [
+            [each.name, *(f"{c.probabilities[each.name]:.2f}" for c in self.components)]
+            for each in self.series
+        ]
+        return markdown_table(["series", *(markdown(c.name) for c in self.components)], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Report.to_dict`."""
+        return {
+            "title": self.title,
+            "about": dict(self.about),
+            "components": [each.to_dict() for each in self.components],
+            "series": [each.to_dict() for each in self.series],
+            "likeness": {
+                str(a): {str(b): float(value) for b, value in row.items()}
+                for a, row in self.likeness.iterrows()
+            },
+            "trust": self.trust,
+            "caveat": self.caveat,
+        }
+
+    def pictures(self) -> list[Picture]:
+        """See `Report.pictures`."""
+        found, few = self.found, len(self.series) <= _FEW
+        pictures = [
+            Picture.of(
+                "Who has what",
+                "How probable it is that a series (row) has a component (column).",
+                plotting.plot_structure(found),
+            ),
+            Picture.of(
+                "Every series and its components",
+                "Blank where a series does not have a component; heights in a row compare. "
+                f"Bands hold {self.level:.0%}.",
+                plotting.plot_decomposition(
+                    found, self.horizon, level=self.level, parts=self.parts
+                )[0],
+            ),
+        ]
+        if few:
+            panels = plotting.plot_forecasts(
+                found, self.horizon, level=self.level, units=self.units
+            )
+            caption = f"The band holds {self.level:.0%} of new observations."
+            pictures.append(Picture.of("Forecasts", caption, panels[0]))
+            panels = plotting.plot_attribution(
+                found, self.horizon, attribution=self.attribution, units=self.units
+            )
+            caption = (
+                "What the variance of the forecast consists of, step by step; areas below zero "
+                "belong to components that make up for others."
+            )
+            pictures.append(Picture.of("Where the uncertainty comes from", caption, panels[0]))
+        for moment, title in (
+            ("mean", "Shares in the forecast"),
+            ("variance", "Shares in its variance"),
+        ):
+            ax = plotting.plot_attribution_shares(found, self.attribution, moment)
+            pictures.append(Picture.of(title, "A bar a series, over the whole horizon.", ax))
+        if len(self.series) > 1:
+            pictures.append(likeness_picture(self.likeness))
+        return pictures
+
+
+def group_report(
+    found: Discovery,
+    horizon: int | None = None,
+    *,
+    level: float = 0.9,
+    units: Mapping[str, str] | None = None,
+    without_each: bool = False,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> GroupReport:
+    """Report what the series of a discovery share.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    horizon
+        Steps of forecast; by default a tenth of the rows.
+    level
+        Probability of intervals.
+    units
+        Of the series, by name, for the pictures.
+    without_each
+        Whether to learn the structure again without each series in turn, which costs a fit a
+        series.
+    executor
+        Runs these fits; None: this process.
+    progress
+        Whether to show a progress bar for them.
+    """
+    frame = found.table.frame
+    horizon = max(1, round(0.1 * len(frame))) if horizon is None else horizon
+    parts = Decomposition.of(found)
+    attribution = attribute(found, horizon)
+    if without_each:
+        stable = leave_one_out(found, executor=executor, progress=progress)
+    else:
+        stable = stability(found)
+    hold_out = hold_out_tail(found)
+    alike = likeness(parts)
+    order = clustered(alike)
+    names = frame.columns[order]
+    return GroupReport(
+        found=found,
+        horizon=horizon,
+        level=level,
+        units=dict(units or {}),
+        components=tuple(component_report(found, parts, each, k) for k, each in enumerate(stable)),
+        series=_series(found, parts, attribution, hold_out, level),
+        parts=parts,
+        attribution=attribution,
+        likeness=pd.DataFrame(alike[order][:, order], names, names),
+        hold_out=hold_out,
+    )
+
+
+def _series(
+    found: Discovery,
+    parts: Decomposition,
+    attribution: pd.DataFrame,
+    hold_out: HoldOut,
+    level: float,
+) -> tuple[SeriesReport, ...]:
+    mean, variance = (attribution_shares(attribution, m).T.to_dict() for m in ("mean", "variance"))
+    held_out = hold_out.probabilities.notna().sum(axis=1)
+    inside = (hold_out.inside(level) * held_out).fillna(0.0).round()
+    tests = residual_tests(found)
+    reports = []
+    for n, (series, name) in enumerate(
+        zip(found.table.frame.columns, found.table.names, strict=True)
+    ):
+        named = zip([*found.names, "noise"], parts.share[n], strict=True)
+        reports.append(
+            SeriesReport(
+                name=name,
+                shares={part: float(share) for part, share in named if share > 0.0},
+                mean_shares=mean[series],
+                variance_shares=variance[series],
+                held_out=int(held_out.loc[series]),
+                inside=int(inside.loc[series]),
+                level=level,
+                autocorrelation=tests[n].autocorrelation,
+                normality=tests[n].normality,
+            )
+        )
+    return tuple(reports)

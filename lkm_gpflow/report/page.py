@@ -1,0 +1,122 @@
+"""Reports as text, as HTML in a notebook, and as one file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+_MOST_PIXELS = 12_000
+_DPI = 110
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a report.
+
+    Parameters
+    ----------
+    title, caption
+        Above and below it; the caption says what there is to see.
+    uri
+        The picture itself, as a data address.
+    """
+
+    title: str
+    caption: str
+    uri: str
+
+    @classmethod
+    def of(cls, title: str, caption: str, ax: Axes) -> Picture:
+        """Take the picture of a figure, and close it."""
+        figure = ax.figure
+        assert isinstance(figure, Figure)
+        file = io.BytesIO()
+        dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
+        with warnings.catch_warnings():
+            # A sign that the font does not have is drawn as a box.
+            warnings.filterwarnings("ignore", message="Glyph")
+            figure.savefig(file, format="png", dpi=dpi)
+        plt.close(figure)
+        code = base64.b64encode(file.getvalue()).decode()
+        return cls(title, caption, f"data:image/png;base64,{code}")
+
+
+class Report(ABC):
+    """A report: data first, then text, HTML and pictures of them."""
+
+    template: str
+    """Name of the template."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """One line that says what the report is of."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The report as Markdown."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of the report's data, in JSON's types."""
+
+    @abstractmethod
+    def pictures(self) -> list[Picture]:
+        """Draw the pictures."""
+
+    def to_json(self) -> str:
+        """Return the data as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one self-contained file; returns its path."""
+        path = Path(path)
+        path.write_text(_render("page.html", title=self.title, body=self._body()), "utf-8")
+        return path
+
+    def _repr_html_(self) -> str:
+        return _render("fragment.html", body=self._body())
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _body(self) -> str:
+        return _render(self.template, report=self, pictures=self.pictures())
+
+
+def _render(name: str, **context: Any) -> str:
+    return _ENVIRONMENT.get_template(name).render(**context)
+
+
+def markdown(text: object) -> str:
+    """Return a text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_<>\[\]|#~$&])", r"\\\1", " ".join(str(text).split()))
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *([markdown(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("lkm_gpflow.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)

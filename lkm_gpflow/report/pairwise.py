@@ -1,0 +1,360 @@
+"""The pairwise report: two series side by side (paper, figure 6); and all pairs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from .. import plotting
+from ..comparison import Correlation, clustered, correlations, likeness
+from ..config import Floats
+from ..decomposition import Decomposition
+from ..describe import Description, describe
+from ..discovery import Discovery
+from ..wording import Timeline, how_sure, listed, percent
+from .page import Picture, Report, markdown, markdown_table
+
+_TOGETHER = 0.5
+"""From this correlation on a component is said to go together, or against each other."""
+
+
+@dataclass(frozen=True)
+class PairComponent:
+    """A component of two series, or of one of them.
+
+    Parameters
+    ----------
+    number, name
+        Of the component, from 1.
+    description
+        In words.
+    owners
+        One or both series.
+    probabilities
+        P(z_nk = 1) in both.
+    shares
+        Its share in the variation of its owners.
+    correlation
+        Of the two posteriors, if both have it and it varies.
+    """
+
+    number: int
+    name: str
+    description: Description
+    owners: tuple[str, ...]
+    probabilities: tuple[float, float]
+    shares: tuple[float, ...]
+    correlation: Correlation | None
+
+    @property
+    def colour(self) -> str:
+        """Its colour in all pictures."""
+        return plotting.component_colour(self.number - 1)
+
+    @property
+    def membership(self) -> str:
+        """Who has it, with probabilities in words and numbers."""
+        a, b = self.probabilities
+        if len(self.owners) == 2:
+            chance = f"probability {a:.2f} and {b:.2f}"
+            said = f"{listed(self.owners)} {how_sure(min(a, b))} share {self.description.short}"
+        else:
+            chance = f"probability {max(a, b):.2f}, against {min(a, b):.2f} in the other"
+            said = f"{self.owners[0]} {how_sure(max(a, b))} has {self.description.short}"
+        return f"{said} ({chance}); {self._importance}."
+
+    @property
+    def _importance(self) -> str:
+        shares = [
+            f"{percent(s)} of the variation of {o}"
+            for s, o in zip(self.shares, self.owners, strict=True)
+        ]
+        return f"it makes up {listed(shares)}"
+
+    @property
+    def together(self) -> str:
+        """Whether it goes the same way in both; empty where that cannot be said."""
+        if self.correlation is None:
+            return ""
+        c = self.correlation
+        numbers = f"correlation {c.of_means:+.2f}, 90% interval {c.lower:+.2f} to {c.upper:+.2f}"
+        if c.lower > 0.0 and c.of_means >= _TOGETHER:
+            return f"It goes together in both ({numbers})."
+        if c.upper < 0.0 and c.of_means <= -_TOGETHER:
+            return f"It goes in opposite directions ({numbers})."
+        return f"It goes its own way in each ({numbers})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in JSON's types."""
+        c = self.correlation
+        return {
+            "number": self.number,
+            "name": self.name,
+            "description": self.description.text,
+            "owners": list(self.owners),
+            "probabilities": list(self.probabilities),
+            "shares": list(self.shares),
+            "correlation": None if c is None else [c.of_means, c.lower, c.upper],
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class PairReport(Report):
+    """Two series: what they share, and what each has alone.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    a, b
+        Names of the series.
+    likeness
+        Their shared variance; see `lkm_gpflow.comparison.likeness`.
+    components
+        Shared ones first, then those of a alone, then of b alone.
+    parts
+        Components on the history.
+    horizon, level, units
+        Of the pictures.
+    """
+
+    found: Discovery
+    a: object
+    b: object
+    likeness: float
+    components: tuple[PairComponent, ...]
+    parts: Decomposition
+    horizon: int
+    level: float
+    units: Mapping[str, str]
+    template: str = field(default="pair.html", init=False)
+
+    @property
+    def title(self) -> str:
+        """See `Report.title`."""
+        return f"{self.a} and {self.b}"
+
+    @property
+    def summary(self) -> str:
+        """How alike they are, in a sentence."""
+        shared = sum(len(each.owners) == 2 for each in self.components)
+        if not shared:
+            return f"{self.a} and {self.b} have no component in common."
+        return (
+            f"{self.a} and {self.b} share {shared} of the {len(self.components)} components that "
+            f"either has; {percent(self.likeness)} of their variance comes from these."
+        )
+
+    @property
+    def groups(self) -> list[tuple[str, list[PairComponent]]]:
+        """Headings, and the components below them."""
+        a, b = str(self.a), str(self.b)
+        headings = (
+            (f"{a} and {b} share the following", (a, b)),
+            (f"{a} alone has the following", (a,)),
+            (f"{b} alone has the following", (b,)),
+        )
+        groups = [(head, [c for c in self.components if c.owners == who]) for head, who in headings]
+        return [group for group in groups if group[1]]
+
+    @property
+    def text(self) -> str:
+        """See `Report.text`."""
+        lines = [f"# {markdown(self.title)}", "", markdown(self.summary)]
+        for heading, components in self.groups:
+            lines += ["", f"## {markdown(heading)}", ""]
+            for each in components:
+                said = " ".join(
+                    filter(None, (each.description.text, each.membership, each.together))
+                )
+                lines.append(f"- **{each.number}. {markdown(each.name)}.** {markdown(said)}")
+        return "\n".join(lines) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Report.to_dict`."""
+        return {
+            "series": [str(self.a), str(self.b)],
+            "likeness": self.likeness,
+            "summary": self.summary,
+            "components": [each.to_dict() for each in self.components],
+        }
+
+    def pictures(self) -> list[Picture]:
+        """See `Report.pictures`."""
+        panels = plotting.plot_comparison(
+            self.found, self.a, self.b, self.horizon,
+            level=self.level, units=self.units, parts=self.parts,
+        )  # fmt: skip
+        caption = (
+            f"On top both series with what the model says (bands hold {self.level:.0%}); below, "
+            "what both have, side by side, then what one has alone: blank in the other."
+        )
+        return [Picture.of("Side by side", caption, panels[0, 0])]
+
+
+@dataclass(frozen=True, repr=False)
+class AllPairs(Report):
+    """All N (N - 1) / 2 pairs: how alike they are, and the report of each.
+
+    Parameters
+    ----------
+    likeness
+        Shared variance of every two series, like ones side by side.
+    pairs
+        The reports, by the names of both series; correlations are left to `Discovery.compare`.
+    """
+
+    likeness: pd.DataFrame
+    pairs: Mapping[tuple[str, str], PairReport]
+    template: str = field(default="pairs.html", init=False)
+
+    @property
+    def title(self) -> str:
+        """See `Report.title`."""
+        return f"All {len(self.pairs)} pairs of {len(self.likeness)} series"
+
+    @property
+    def ordered(self) -> list[PairReport]:
+        """The pairs, most alike first."""
+        return sorted(self.pairs.values(), key=lambda pair: -pair.likeness)
+
+    def __iter__(self) -> Iterator[PairReport]:
+        return iter(self.ordered)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def text(self) -> str:
+        """See `Report.text`."""
+        table = markdown_table(["pair", "shared variance", "shared components"], self.rows())
+        return f"# {self.title}\n\n{table}\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Report.to_dict`."""
+        return {"pairs": [pair.to_dict() for pair in self.ordered]}
+
+    def pictures(self) -> list[Picture]:
+        """See `Report.pictures`."""
+        return [likeness_picture(self.likeness)]
+
+    def rows(self) -> list[list[str]]:
+        """Return pair, shared variance and shared components as text, most alike first."""
+        return [[p.title, percent(p.likeness), _shared_names(p)] for p in self.ordered]
+
+
+def likeness_picture(likeness: pd.DataFrame) -> Picture:
+    """Return the picture of how much variance every two series share."""
+    caption = (
+        "Share of the variance that comes from components both have; like series stand together."
+    )
+    return Picture.of("How alike they are", caption, plotting.plot_likeness(likeness))
+
+
+def _shared_names(pair: PairReport) -> str:
+    return ", ".join(each.name for each in pair.components if len(each.owners) == 2) or "none"
+
+
+def pair_report(
+    found: Discovery,
+    a: object,
+    b: object,
+    horizon: int | None = None,
+    *,
+    level: float = 0.9,
+    units: Mapping[str, str] | None = None,
+) -> PairReport:
+    """Report what two series share and what each has alone.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    a, b
+        Names of two columns.
+    horizon
+        Steps of forecast in the picture; by default a tenth of the rows.
+    level
+        Probability of the bands.
+    units
+        Of the series, by name, for the picture.
+
+    Raises
+    ------
+    ValueError
+        If there is no such series, or the two are one.
+    """
+    places = found.places(a, b)
+    parts = Decomposition.of(found)
+    correlated = correlations(found, *places)
+    return _pair(found, parts, likeness(parts), (a, b), places, correlated, horizon, level, units)
+
+
+def all_pairs(
+    found: Discovery,
+    horizon: int | None = None,
+    *,
+    level: float = 0.9,
+    units: Mapping[str, str] | None = None,
+) -> AllPairs:
+    """Report every pair of series; the parameters are those of `pair_report`."""
+    parts = Decomposition.of(found)
+    alike = likeness(parts)
+    columns, names = list(found.table.frame.columns), found.table.names
+    order = clustered(alike)
+    ordered = found.table.frame.columns[order]
+    pairs = {
+        (names[i], names[j]): _pair(
+            found, parts, alike, (columns[i], columns[j]), (i, j), {}, horizon, level, units
+        )
+        for i, j in combinations(range(len(columns)), 2)
+    }
+    return AllPairs(pd.DataFrame(alike[order][:, order], ordered, ordered), pairs)
+
+
+def _pair(
+    found: Discovery,
+    parts: Decomposition,
+    alike: Floats,
+    series: tuple[object, object],
+    places: tuple[int, ...],
+    correlated: Mapping[int, Correlation],
+    horizon: int | None,
+    level: float,
+    units: Mapping[str, str] | None,
+) -> PairReport:
+    timeline = Timeline.of(found.table)
+    names = [found.table.names[n] for n in places]
+    components = []
+    for k in plotting.pair_rows(found, *places):
+        owners = [i for i, n in enumerate(places) if found.fit.Z[n, k] == 1.0]
+        trends = {parts.trend[places[i], k] for i in owners}
+        a, b = (float(found.fit.probabilities[n, k]) for n in places)
+        components.append(
+            PairComponent(
+                number=k + 1,
+                name=found.names[k],
+                description=describe(
+                    found.kernels[k], timeline, int(trends.pop()) if len(trends) == 1 else 0
+                ),
+                owners=tuple(names[i] for i in owners),
+                probabilities=(a, b),
+                shares=tuple(float(parts.share[places[i], k]) for i in owners),
+                correlation=correlated.get(k),
+            )
+        )
+    return PairReport(
+        found=found,
+        a=series[0],
+        b=series[1],
+        likeness=float(alike[places[0], places[1]]),
+        components=tuple(components),
+        parts=parts,
+        horizon=max(1, round(0.1 * len(found.table.frame))) if horizon is None else horizon,
+        level=level,
+        units=dict(units or {}),
+    )

@@ -1,0 +1,146 @@
+"""One series of a group report: what it consists of, and how far its forecast can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..wording import counted, listed, percent
+
+CONSPICUOUS = 0.01
+"""A p-value below this is said to be too small for chance."""
+
+_OFTEN = 0.1
+"""Intervals whose share of observations is this far below what they say are too narrow."""
+
+
+@dataclass(frozen=True)
+class SeriesReport:
+    """What there is to say about a series.
+
+    Parameters
+    ----------
+    name
+        Of the series.
+    shares
+        Share of each of its components, and of the noise, in its variation.
+    mean_shares, variance_shares
+        Share of each part in its forecast; see `lkm_gpflow.attribution.shares`.
+    held_out, inside
+        Observations of the tail that was held out, and how many fell into the interval.
+    level
+        Of that interval.
+    autocorrelation, normality
+        p-values; NaN where observations are too few.
+    """
+
+    name: str
+    shares: dict[str, float]
+    mean_shares: dict[str, float]
+    variance_shares: dict[str, float]
+    held_out: int
+    inside: int
+    level: float
+    autocorrelation: float
+    normality: float
+
+    @property
+    def consists_of(self) -> str:
+        """What it consists of, in a sentence."""
+        parts = sorted(self.shares.items(), key=lambda item: -item[1])
+        return f"{self.name} is made of {listed([f'{name} ({percent(s)})' for name, s in parts])}."
+
+    @property
+    def comes_from(self) -> str:
+        """Where its forecast and its uncertainty come from, in a sentence."""
+        mean, variance = (
+            max(parts.items(), key=lambda item: item[1])
+            for parts in (self.mean_shares, self.variance_shares)
+        )
+        return (
+            f"Its forecast comes mostly from {mean[0]} ({percent(mean[1])} of the departure from "
+            f"the average), its uncertainty from {variance[0]} ({percent(variance[1])})."
+        )
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval held about as much of the tail as it should."""
+        return not self.held_out or self.inside / self.held_out >= self.level - _OFTEN
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What was tested, in sentences."""
+        said = []
+        if self.held_out:
+            said.append(
+                f"Of its last {counted(self.held_out, 'observation')}, forecast from what came "
+                f"before, {self.inside} fell into the {self.level:.0%} interval"
+                + ("." if self.is_covered else ": intervals are too narrow.")
+            )
+        if np.isfinite(self.autocorrelation):
+            if self.autocorrelation < CONSPICUOUS:
+                said.append(
+                    f"One-step errors go on in the next ones (p {_p(self.autocorrelation)}): "
+                    "there is a pattern that no component explains."
+                )
+            else:
+                said.append(f"No pattern is left in its errors (p {_p(self.autocorrelation)}).")
+        if np.isfinite(self.normality):
+            if self.normality < CONSPICUOUS:
+                said.append(
+                    f"Errors are not Gaussian (p {_p(self.normality)}): large ones are likelier "
+                    "than the intervals say."
+                )
+            else:
+                said.append(f"Errors look Gaussian (p {_p(self.normality)}).")
+        return tuple(said)
+
+    @property
+    def autocorrelation_text(self) -> str:
+        """Its p-value as it stands in a table."""
+        return _cell(self.autocorrelation)
+
+    @property
+    def normality_text(self) -> str:
+        """Its p-value as it stands in a table."""
+        return _cell(self.normality)
+
+    @property
+    def verdict(self) -> str:
+        """How far its forecast can be trusted."""
+        tests = (self.autocorrelation, self.normality)
+        complaints = sum(p < CONSPICUOUS for p in tests) + (0 if self.is_covered else 2)
+        if not self.held_out and not any(np.isfinite(tests)):
+            return "too few observations to tell"
+        return ("good", "with some care", "with care")[complaints] if complaints < 3 else "doubtful"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in JSON's types."""
+        p_values = {
+            key: float(p) if np.isfinite(p) else None
+            for key, p in (("autocorrelation", self.autocorrelation), ("normality", self.normality))
+        }
+        return {
+            "name": self.name,
+            "shares": self.shares,
+            "forecast_mean_shares": self.mean_shares,
+            "forecast_variance_shares": self.variance_shares,
+            "held_out": self.held_out,
+            "inside": self.inside,
+            "level": self.level,
+            "p_values": p_values,
+            "findings": list(self.findings),
+            "verdict": self.verdict,
+        }
+
+
+def _p(value: float) -> str:
+    return "below 0.001" if value < 0.001 else f"= {value:.2g}"
+
+
+def _cell(value: float) -> str:
+    if not np.isfinite(value):
+        return "too few"
+    return "< 0.001" if value < 0.001 else f"{value:.2g}"

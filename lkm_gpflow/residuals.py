@@ -1,0 +1,94 @@
+"""Whether what a fit leaves unexplained looks like noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import cholesky, solve_triangular
+from scipy.stats import chi2, shapiro
+
+from .config import Floats
+from .discovery import Discovery
+
+LAGS = 10
+"""Autocorrelations that are tested together, or a fifth of the observations if that is less."""
+
+_FEWEST = 8
+"""With fewer observations nothing is tested."""
+
+
+@dataclass(frozen=True)
+class ResidualTests:
+    """Tests of the residuals of one series; a p-value is NaN where observations are too few.
+
+    Parameters
+    ----------
+    residuals
+        One-step forecast errors in their own standard deviations.
+    autocorrelation
+        p-value of Ljung and Box (1978): small if errors go on.
+    normality
+        p-value of Shapiro and Wilk (1965): small if errors are not Gaussian.
+    """
+
+    residuals: pd.Series
+    autocorrelation: float
+    normality: float
+
+
+def whitened(found: Discovery, n: int) -> pd.Series:
+    r"""Return the one-step forecast errors of series n in their standard deviations.
+
+    .. math:: r = L^{-1} x_n, \quad L L^\top = \sum_k z_{nk} C_k + \sigma_n^2 I
+
+    are independent standard normal if the fit is right; r_i is how far x_i was from what the
+    observations before it said.
+    """
+    observations = found.table.observations
+    seen = observations.mask[n] > 0.0
+    x = observations.x[seen, None]
+    V = found.fit.noise_variance[n] * np.eye(len(x))
+    if len(found.fit.kernels):
+        C = np.asarray(found.model.component_covariances(x))
+        V += np.tensordot(found.fit.Z[n], C, axes=1)
+    residuals = solve_triangular(cholesky(V, lower=True), observations.Y[n][seen], lower=True)
+    frame = found.table.frame
+    return pd.Series(residuals, frame.index[seen], name=frame.columns[n])
+
+
+def residual_tests(found: Discovery) -> list[ResidualTests]:
+    """Test the residuals of every series."""
+    tests = []
+    for n in range(found.table.frame.shape[1]):
+        residuals = whitened(found, n)
+        enough = len(residuals) >= _FEWEST
+        values = residuals.to_numpy()
+        tests.append(
+            ResidualTests(
+                residuals,
+                ljung_box(values) if enough else np.nan,
+                float(shapiro(values).pvalue) if enough else np.nan,
+            )
+        )
+    return tests
+
+
+def ljung_box(values: Floats, lags: int = LAGS) -> float:
+    r"""Return the p-value of the test of Ljung and Box (1978) for no autocorrelation.
+
+    .. math:: Q = D (D + 2) \sum_{h=1}^{H} \frac{\hat\rho_h^2}{D - h} \sim \chi^2_H
+
+    Parameters
+    ----------
+    values
+        Residuals in order of time, [D].
+    lags
+        H; at most a fifth of D.
+    """
+    D = len(values)
+    centred = values - values.mean()
+    h = np.arange(1, max(1, min(lags, D // 5)) + 1)
+    rho = np.array([centred[i:] @ centred[:-i] for i in h]) / (centred @ centred)
+    return float(chi2.sf(D * (D + 2) * np.sum(np.square(rho) / (D - h)), len(h)))
