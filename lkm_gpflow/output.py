@@ -45,6 +45,11 @@ class OutputFolder:
         return self.path / "model.lkm"
 
     @property
+    def report(self) -> Path:
+        """The report: one file that opens in any browser."""
+        return self.path / "report.html"
+
+    @property
     def figures(self) -> Path:
         """The folder of pictures."""
         return self.path / "figures"
@@ -87,7 +92,7 @@ class OutputFolder:
             )
 
     def _results(self) -> list[Path]:
-        files = [self.ledger, self.model, *(self.path / name for name in _TABLES)]
+        files = [self.ledger, self.model, self.report, *(self.path / name for name in _TABLES)]
         return [file for file in files if file.exists()] + sorted(self.figures.glob("*.png"))
 
     def num_fits(self) -> int:
@@ -113,8 +118,10 @@ class OutputFolder:
         for name, table in zip(_TABLES, tables, strict=True):
             table.to_csv(self.path / name, float_format=_DIGITS)
         self._draw(found, horizon, level, units)
+        found.report(horizon, level=level, units=units).to_html(self.report)
         found.save(self.model)
-        return [*_TABLES, self.figures.name, self.ledger.name, self.model.name]
+        names = (self.figures, self.ledger, self.model)
+        return [self.report.name, *_TABLES, *(path.name for path in names)]
 
     def _draw(self, found: Discovery, horizon: int, level: float, units: Mapping[str, str]) -> None:
         self.figures.mkdir(exist_ok=True)

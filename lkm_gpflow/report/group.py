@@ -73,7 +73,9 @@ class GroupReport(Report):
     @property
     def title(self) -> str:
         """See `Report.title`."""
-        return f"What {counted(len(self.series), 'series')} share"
+        if len(self.series) == 1:
+            return f"What {self.series[0].name} is made of"
+        return f"What {len(self.series)} series share"
 
     @property
     def groups(self) -> list[tuple[str, list[ComponentReport]]]:

@@ -1,0 +1,211 @@
+"""Reports: what they say, of every sort of table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import made_by_hand
+
+import lkm_gpflow as lkm
+from lkm_gpflow.report import GroupReport
+
+LONG, RTL = "a name of thirty signs, exactly", "ذهب"
+ODD_NAMES = ("<b>&amp;</b>", "😀 & co", LONG, RTL, "a|b*c_d")
+
+
+def waves(names: Sequence[str] = ("Gold", "Oil", "USD"), dated: bool = True) -> pd.DataFrame:
+    """A wave that the first series share, against each other, and a line in the last."""
+    t = np.arange(60.0)
+    rng = np.random.default_rng(0)
+    columns = [(-1.0) ** i * np.sin(2 * np.pi * t / 12) for i in range(len(names) - 1)]
+    values = np.column_stack([*columns, 0.05 * t]) + 0.1 * rng.normal(size=(60, len(names)))
+    index = pd.date_range("2020-01-05", periods=60, freq="W") if dated else pd.Index(t)
+    return pd.DataFrame(values, index, list(names))
+
+
+def found_in(frame: pd.DataFrame) -> lkm.Discovery:
+    """The planted components of `waves`."""
+    unit = 7.0 if isinstance(frame.index, pd.DatetimeIndex) else 1.0
+    kernels = [
+        f"1 x PER(period={12 * unit},lengthscale=2)",
+        f"{0.002 / unit**2} x LIN(location={30 * unit})",
+    ]
+    Z = [[1, 0]] * (frame.shape[1] - 1) + [[0, 1]]
+    return made_by_hand(frame, kernels, Z, noise=0.03)
+
+
+@pytest.fixture(scope="module")
+def report() -> GroupReport:
+    return found_in(waves()).report()
+
+
+def test_components_are_told_as_in_the_paper(report: GroupReport) -> None:
+    headings = [who for who, _ in report.groups]
+    assert headings == [
+        "Gold and Oil share the following property",
+        "USD has the following property",
+    ]
+    (wave,) = report.groups[0][1]
+    assert "periodic with a period of 2.8 months" in wave.description.text
+    assert wave.membership.startswith("Gold and Oil almost certainly share a 2.8-month cycle (")
+    (line,) = report.groups[1][1]
+    assert "linearly increasing" in line.description.text
+    for said in (wave.description.text, line.membership):
+        assert said in report.text
+
+
+def test_directions_that_differ_are_named() -> None:
+    frame = waves(("up", "down"))
+    frame["up"] = np.linspace(0.0, 1.0, 60) + 0.02 * frame["up"]
+    frame["down"] = -frame["up"]
+    told = made_by_hand(frame, ["4e-5 x LIN(location=210)"], [[1], [1]], noise=0.01).report()
+    (line,) = told.components
+    assert line.directions == "It increases in up and decreases in down."
+    assert "a linear function" in line.description.text
+
+
+def test_those_who_may_have_it_are_named_with_their_probability() -> None:
+    found = found_in(waves())
+    (entry,) = found.entries
+    unsure = replace(entry.fit, probabilities=np.array([[1.0, 0.0], [0.8, 0.2], [0.3, 1.0]]))
+    told = replace(found, entries=(replace(entry, fit=unsure),)).report()
+    by_name = {each.name: each.membership for each in told.components}
+    assert "Gold and Oil probably share" in by_name["PER"]
+    assert "(probability 1.00 and 0.80). Perhaps so does USD (0.30)." in by_name["PER"]
+    assert by_name["LIN"].endswith("Perhaps so does Oil (0.20).")
+
+
+def test_data_is_complete_and_json(report: GroupReport) -> None:
+    data = json.loads(report.to_json())
+    assert [each["name"] for each in data["components"]] == report.found.names
+    assert set(data["likeness"]) == {"Gold", "Oil", "USD"}
+    for each in data["series"]:
+        assert sum(each["shares"].values()) == pytest.approx(1.0)
+        assert sum(each["forecast_variance_shares"].values()) == pytest.approx(1.0)
+
+
+def test_trust_is_measured_on_the_tail(report: GroupReport) -> None:
+    assert report.hold_out.probabilities.shape == (3, 6)
+    assert "Of 18 observations in the last tenth" in report.trust
+    assert {each.verdict for each in report.series} <= {
+        "good", "with some care", "with care", "doubtful",
+    }  # fmt: skip
+
+
+def test_intervals_that_miss_are_called_too_narrow(report: GroupReport) -> None:
+    missed = replace(report.series[0], held_out=10, inside=5, normality=1e-5)
+    assert missed.verdict == "doubtful"
+    assert "5 fell into the 90% interval: intervals are too narrow." in missed.findings[0]
+    assert "(p below 0.001)" in missed.findings[-1]
+    assert replace(missed, inside=9, normality=0.5).verdict == "good"
+
+
+def test_pair(report: GroupReport) -> None:
+    found = report.found
+    pair = found.compare("Gold", "Oil")
+    (wave,) = pair.components
+    assert "It goes in opposite directions (correlation -1.00" in wave.together
+    assert "Gold and Oil share 1 of the 1 components" in pair.summary
+    apart = found.compare("Gold", "USD")
+    assert apart.summary == "Gold and USD have no component in common."
+    assert [who for who, _ in apart.groups] == [
+        "Gold alone has the following", "USD alone has the following",
+    ]  # fmt: skip
+    assert "against 0.00 in the other" in apart.text
+    assert json.loads(pair.to_json())["components"][0]["correlation"][0] < -0.9
+    with pytest.raises(ValueError, match=r"expected one of the series .* got 'Silver'"):
+        found.compare("Gold", "Silver")
+    with pytest.raises(ValueError, match="expected different series, got 'Oil' twice"):
+        found.compare("Oil", "Oil")
+
+
+def test_all_pairs(report: GroupReport) -> None:
+    pairs = report.found.compare_all()
+    assert len(pairs) == 3
+    assert next(iter(pairs)).title == "Gold and Oil"
+    assert pairs.pairs["Gold", "USD"].likeness == 0.0
+    assert set(pairs.likeness.index[:2]) == {"Gold", "Oil"} or pairs.likeness.index[2] == "Gold"
+    assert "| Gold and Oil | 9" in pairs.text
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_a_lone_series_and_numeric_times(dated: bool, tmp_path: Path) -> None:
+    frame = waves(dated=dated)[["Gold"]]
+    kernel = f"1 x PER(period={84 if dated else 12},lengthscale=2)"
+    told = made_by_hand(frame, [kernel], [[1]], noise=0.03).report()
+    assert told.title == "What Gold is made of"
+    assert "Gold has the following property" in told.text
+    assert ("period of 2.8 months" if dated else "period of 12.") in told.text
+    assert "How alike they are" not in told.to_html(tmp_path / "r.html").read_text()
+
+
+def test_a_component_that_nobody_uses(tmp_path: Path) -> None:
+    told = made_by_hand(
+        waves(), ["1 x PER(period=84,lengthscale=2)", "1 x SE(lengthscale=9)"], [[1, 0]] * 3
+    ).report()
+    unused = next(each for each in told.components if not each.owners)
+    assert unused.who == "No series has the following property"
+    assert unused.explained == "It explains nothing."
+    told.to_html(tmp_path / "r.html")
+
+
+def test_no_component_at_all(tmp_path: Path) -> None:
+    told = made_by_hand(waves(), ["1 x C"], [[0], [0], [0]], noise=1.0).report()
+    assert "No series has a constant level." in told.text
+    assert told.found.compare_all().likeness.to_numpy().max() == 0.0
+    told.to_html(tmp_path / "r.html")
+
+
+def test_gaps_are_counted() -> None:
+    frame = waves()
+    frame.iloc[3:9, 1] = np.nan
+    frame.iloc[-6:, 0] = np.nan
+    told = found_in(frame).report()
+    assert dict(told.about)["missing"] == "12 of 180 values (7%)"
+    assert [each.held_out for each in told.series] == [0, 6, 6]
+
+
+def test_odd_names_stay_as_they_are(tmp_path: Path) -> None:
+    found = found_in(waves(ODD_NAMES))
+    html = found.report().to_html(tmp_path / "group.html").read_text("utf-8")
+    assert "<b>&amp;</b>" not in html
+    cells = {unescape(cell) for cell in re.findall(r"<td><bdi>(.*?)</bdi></td>", html)}
+    assert set(ODD_NAMES) <= cells
+    pair = found.compare(ODD_NAMES[0], RTL)
+    written = pair.to_html(tmp_path / "pair.html").read_text("utf-8")
+    assert f"<bdi>{RTL}</bdi>" in written
+    assert "&lt;b&gt;" in written
+    assert r"\<b\>\&amp;\</b\>" in pair.text
+    assert r"a\|b\*c\_d" in found.compare_all().text
+
+
+def test_many_names_are_cut_short() -> None:
+    names = [f"s{n:02d}" for n in range(20)]
+    told = found_in(waves(names)).report()
+    assert "s00, s01, s02, s03, s04, s05, s06 and 12 more share" in told.text
+    assert max(len(line) for line in told.text.splitlines()) < 900
+
+
+def test_without_each_series() -> None:
+    frame = waves()
+    found = found_in(frame)
+    told = found.report(without_each=True, progress=False)
+    by_name = {each.name: each for each in told.components}
+    assert by_name["PER"].stability.left_out == 2
+    assert "Learnt without one of its series" in by_name["PER"].verdict
+
+
+def test_a_notebook_shows_it(report: GroupReport) -> None:
+    html = report._repr_html_()
+    assert html.startswith("<style>")
+    assert "<html" not in html
+    assert html.count("data:image/png;base64,") == len(report.pictures())
+    assert repr(report) == report.text
