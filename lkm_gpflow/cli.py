@@ -144,9 +144,10 @@ def discover_command(
     the first column dates (2024-01-31) or numbers, every other column is a series, empty cells are
     missing.  A file that is called as a data set needs its suffix, or ./ before its name.
 
-    The folder gets forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the
-    model (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped goes
-    on from its ledger: give the same command again.
+    The folder gets report.html (what the series share, in words and pictures: one file for any
+    browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
+    (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped goes on
+    from its ledger: give the same command again.
     """
     with _said_plainly(), _signals_stop():
         name, frame, units = _read_source(source)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,15 @@ def test_draws_one_picture_for_every_series_whatever_its_name(finished: Path) ->
     assert {"forecasts.png", "structure.png", "search.png"} < names
     assert len([name for name in names if name.startswith("components-")]) == len(ODD_NAMES)
     assert all(re.fullmatch(r"[\w.-]+\.png", name) for name in names)
+
+
+def test_the_report_names_every_series_and_holds_its_pictures(finished: Path) -> None:
+    html = (finished / "report.html").read_text("utf-8")
+    found = lkm.load(finished / "model.lkm")
+    for name in found.table.names:
+        assert f"<bdi>{escape(name)}</bdi>" in html
+    assert html.count("data:image/png;base64,") >= 5
+    assert "5 steps, 90% intervals" in html
 
 
 def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

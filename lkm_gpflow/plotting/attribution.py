@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,6 @@ def plot_attribution(
     axes: AxesArray | None = None,
     *,
     attribution: pd.DataFrame | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> AxesArray:
     """Draw what the forecast variance of every series consists of, over the horizon.
 
@@ -61,8 +60,6 @@ def plot_attribution(
         N Axes; by default a new figure.
     attribution
         Of `lkm_gpflow.attribution.attribute`, if it is there already.
-    units
-        Of the series.
     """
     table = folded(attribute(discovery, horizon) if attribution is None else attribution)
     columns = discovery.table.frame.columns
@@ -83,8 +80,7 @@ def plot_attribution(
                     )
         ax.plot(times, parts.sum(axis=1), color=HISTORY_COLOUR, linewidth=1.0, label="variance")
         ax.set_title(label, fontsize=10)
-        unit = (units or {}).get(series)
-        ax.set_ylabel(f"variance ({unit})²" if unit else "variance", fontsize=8)
+        ax.set_ylabel("variance", fontsize=8)
         ax.margins(x=0.0)
         readable_dates(ax, times)
     if axes is None:
@@ -104,7 +100,7 @@ def plot_attribution_shares(
     attribution
         Of `lkm_gpflow.attribution.attribute`.
     moment
-        "mean" (departure from the average) or "variance".
+        "mean" (departure from the level) or "variance".
     ax
         Where to draw; by default a new figure.
     """
@@ -124,7 +120,7 @@ def plot_attribution_shares(
     ax.set_yticks(range(N), labels(list(table.index)))
     ax.invert_yaxis()
     ax.xaxis.set_major_formatter("{x:.0%}")
-    what = "departure from the average" if moment == "mean" else "forecast variance"
+    what = "departure from the level" if moment == "mean" else "forecast variance"
     ax.set_xlabel(f"share in the {what}, over the horizon")
     ax.tick_params(labelsize=8)
     _legend(np.array([ax], dtype=object), order)

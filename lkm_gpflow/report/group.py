@@ -215,9 +215,7 @@ class GroupReport(Report):
             )
             caption = f"The band holds {self.level:.0%} of new observations."
             pictures.append(Picture.of("Forecasts", caption, panels[0]))
-            panels = plotting.plot_attribution(
-                found, self.horizon, attribution=self.attribution, units=self.units
-            )
+            panels = plotting.plot_attribution(found, self.horizon, attribution=self.attribution)
             caption = (
                 "What the variance of the forecast consists of, step by step; areas below zero "
                 "belong to components that make up for others."
@@ -297,7 +295,8 @@ def _series(
     hold_out: HoldOut,
     level: float,
 ) -> tuple[SeriesReport, ...]:
-    mean, variance = (attribution_shares(attribution, m).T.to_dict() for m in ("mean", "variance"))
+    little = folded(attribution)
+    mean, variance = (attribution_shares(little, m).T.to_dict() for m in ("mean", "variance"))
     held_out = hold_out.probabilities.notna().sum(axis=1)
     inside = (hold_out.inside(level) * held_out).fillna(0.0).round()
     tests = residual_tests(found)

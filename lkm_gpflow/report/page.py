@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 _MOST_PIXELS = 12_000
-_DPI = 110
+_DPI = 96
 
 
 @dataclass(frozen=True)

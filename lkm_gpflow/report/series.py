@@ -61,7 +61,7 @@ class SeriesReport:
         )
         return (
             f"Its forecast comes mostly from {mean[0]} ({percent(mean[1])} of the departure from "
-            f"the average), its uncertainty from {variance[0]} ({percent(variance[1])})."
+            f"the level), its uncertainty from {variance[0]} ({percent(variance[1])})."
         )
 
     @property

@@ -26,11 +26,16 @@ class Page:
     results: dict[str, Any] = field(default_factory=dict)
 
 
+def program() -> str | None:
+    """Return the path of Chromium, if there is one."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
     """Start Chromium with a profile in `folder`, and stop it."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "expected Debian's chromium, found none: apt-get install chromium"
+    path = program()
+    assert path is not None
     to_child, from_us = os.pipe()
     to_us, from_child = os.pipe()
     # The protocol's pipes are the file descriptors 3 and 4.
@@ -38,7 +43,7 @@ def browser(folder: Path) -> Iterator[Browser]:
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"]
     options += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
     process = subprocess.Popen(
-        ["bash", "-c", command, "chromium", program, *options],
+        ["bash", "-c", command, "chromium", path, *options],
         pass_fds=(to_child, from_child),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

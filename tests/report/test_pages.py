@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lkm_gpflow.report import Report
-from report.chromium import Browser, browser
+from report.chromium import Browser, browser, program
 from report.test_reports import ODD_NAMES, found_in, waves
 
 SCRIPTS = {
@@ -22,6 +22,8 @@ SCRIPTS = {
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if program() is None:
+        pytest.skip("needs chromium (Debian: apt-get install chromium)")
     with browser(tmp_path_factory.mktemp("profile")) as started:
         yield started
 
