@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from .. import plotting
-from ..attribution import attribute, part_order
+from ..attribution import attribute, folded, part_order
 from ..attribution import shares as attribution_shares
 from ..comparison import clustered, likeness
 from ..decomposition import Decomposition
