@@ -38,33 +38,35 @@ class ResidualTests:
     normality: float
 
 
-def whitened(found: Discovery, n: int) -> pd.Series:
-    r"""Return the one-step forecast errors of series n in their standard deviations.
+def whitened(found: Discovery) -> list[pd.Series]:
+    r"""Return the one-step forecast errors of every series in their standard deviations.
 
     .. math:: r = L^{-1} x_n, \quad L L^\top = \sum_k z_{nk} C_k + \sigma_n^2 I
 
     are independent standard normal if the fit is right; r_i is how far x_i was from what the
     observations before it said.
     """
-    observations = found.table.observations
-    seen = observations.mask[n] > 0.0
-    x = observations.x[seen, None]
-    V = found.fit.noise_variance[n] * np.eye(len(x))
-    if len(found.fit.kernels):
-        C = np.asarray(found.model.component_covariances(x))
-        V += np.tensordot(found.fit.Z[n], C, axes=1)
-    residuals = solve_triangular(cholesky(V, lower=True), observations.Y[n][seen], lower=True)
-    frame = found.table.frame
-    return pd.Series(residuals, frame.index[seen], name=frame.columns[n])
+    observations, fit, frame = found.table.observations, found.fit, found.table.frame
+    D = len(observations.x)
+    C = np.zeros((len(fit.kernels), D, D))
+    if len(C):
+        C[:] = found.model.component_covariances(observations.x[:, None])
+    residuals = []
+    for n, name in enumerate(frame.columns):
+        seen = observations.mask[n] > 0.0
+        V = np.tensordot(fit.Z[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
+        L = cholesky(V[np.ix_(seen, seen)], lower=True)
+        values = solve_triangular(L, observations.Y[n][seen], lower=True)
+        residuals.append(pd.Series(values, frame.index[seen], name=name))
+    return residuals
 
 
 def residual_tests(found: Discovery) -> list[ResidualTests]:
     """Test the residuals of every series."""
     tests = []
-    for n in range(found.table.frame.shape[1]):
-        residuals = whitened(found, n)
-        enough = len(residuals) >= _FEWEST
+    for residuals in whitened(found):
         values = residuals.to_numpy()
+        enough = len(values) >= _FEWEST
         tests.append(
             ResidualTests(
                 residuals,

@@ -14,7 +14,7 @@ from lkm_gpflow.residuals import ljung_box, residual_tests, whitened
 def test_residuals_are_one_step_errors_of_gpflows_regression() -> None:
     frame = small_table()
     found = made_by_hand(frame, ["0.8 x SE(lengthscale=30)"], [[1], [1], [1]])
-    residuals = whitened(found, 2)
+    residuals = whitened(found)[2]
     seen = frame["c"].notna().to_numpy()
     assert residuals.index.equals(frame.index[seen])
     x = found.table.observations.x[seen][:, None]

@@ -84,13 +84,13 @@ class ComponentReport:
         chances = [self.probabilities[name] for name in self.owners]
         verb = "share" if len(chances) > 1 else "has"
         if len(chances) > _MOST_NAMES:
+            sure = ""  # of so many that one word would not do
             numbers = f"probabilities {min(chances):.2f} to {max(chances):.2f}"
         else:
+            sure = f"{how_sure(min(chances))} "
             numbers = f"probability {listed([f'{chance:.2f}' for chance in chances])}"
-        least = how_sure(min(chances))
         words = (
-            f"{listed(self.owners, _MOST_NAMES)} {least} {verb} "
-            f"{self.description.short} ({numbers})."
+            f"{listed(self.owners, _MOST_NAMES)} {sure}{verb} {self.description.short} ({numbers})."
         )
         maybe = {
             name: chance
