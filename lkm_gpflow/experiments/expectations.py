@@ -27,12 +27,12 @@ def closed_form(prior: IBP, tau: Floats, nu: Floats) -> pd.Series[float]:
     nu
         q(z_nk = 1), [N, K].
     """
-    values = (
+    values = [
         prior.expected_log_weights(tau),
         prior.expected_log_assignments(tau, nu),
         prior.entropy(tau),
-    )
-    return pd.Series([float(value) for value in values], TERMS)
+    ]
+    return pd.Series(np.array([float(value) for value in values]), index=list(TERMS))
 
 
 def monte_carlo(

@@ -121,9 +121,10 @@ def learn_seizure(
     assert data.labels is not None
     table = Table.of(data.frame)
     observations = table.observations
-    header = {"settings": asdict(settings), "data": observations.fingerprint}
-    del header["settings"]["restarts"]  # more restarts go on from the same file
-    header["settings"]["structure"] = list(settings.structure)
+    # Without the number of restarts: more of them go on from the same file.
+    fixed = {**asdict(settings), "structure": list(settings.structure)}
+    del fixed["restarts"]
+    header = {"settings": fixed, "data": observations.fingerprint}
     kept = Journal(None if journal is None else Path(journal), "seizure", header)
     fits = {record["restart"]: fit_from_json(record["fit"]) for record in kept.records}
     members = [parse(text) for text in settings.structure]

@@ -6,6 +6,7 @@ has the same colour in every picture.  Names may hold any character: none is rea
 
 from .backtests import plot_coverage, plot_scores
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
+from .kernels import plot_kernel
 from .ledger import plot_ledger
 from .structure import plot_probabilities_over_time, plot_structure
 from .style import COMPONENT_COLOURS, FORECAST_COLOUR, HISTORY_COLOUR, component_colour
@@ -19,6 +20,7 @@ __all__ = [
     "plot_coverage",
     "plot_forecast",
     "plot_forecasts",
+    "plot_kernel",
     "plot_ledger",
     "plot_methods",
     "plot_probabilities_over_time",
