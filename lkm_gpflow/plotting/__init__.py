@@ -5,6 +5,7 @@ has the same colour in every picture.  Names may hold any character: none is rea
 """
 
 from .backtests import plot_coverage, plot_scores
+from .decompositions import plot_decompositions
 from .expansion import plot_expansion
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .kernels import plot_kernel
@@ -26,6 +27,7 @@ __all__ = [
     "component_colour",
     "plot_components",
     "plot_coverage",
+    "plot_decompositions",
     "plot_expansion",
     "plot_forecast",
     "plot_forecasts",

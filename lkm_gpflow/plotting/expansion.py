@@ -16,7 +16,7 @@ def plot_expansion(ledger: Discovery | pd.DataFrame, step: int, ax: Axes | None 
     """Draw what a step of a search replaced by what, and what became of it.
 
     Above is the set that was there, below the set that was tried: what was kept in blue, what was
-    derived from the expanded member in red, with arrows.  Members that learning found no use for
+    derived from the expanded member in orange, with arrows.  Members that learning found no use for
     have a dashed border.
 
     Parameters
