@@ -8,15 +8,25 @@ from .attribution import plot_attribution, plot_attribution_shares
 from .backtests import plot_coverage, plot_scores
 from .comparison import pair_rows, plot_comparison, plot_likeness
 from .decomposition import plot_decomposition
+from .expansion import plot_expansion
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
+from .kernels import plot_kernel
 from .ledger import plot_ledger
-from .structure import plot_probabilities_over_time, plot_structure
+from .montage import plot_montage
+from .plates import Plate, Variable, plot_plates
+from .structure import (
+    plot_probabilities_over_time,
+    plot_probability_snapshots,
+    plot_structure,
+)
 from .style import COMPONENT_COLOURS, FORECAST_COLOUR, HISTORY_COLOUR, component_colour
 
 __all__ = [
     "COMPONENT_COLOURS",
     "FORECAST_COLOUR",
     "HISTORY_COLOUR",
+    "Plate",
+    "Variable",
     "component_colour",
     "pair_rows",
     "plot_attribution",
@@ -25,12 +35,17 @@ __all__ = [
     "plot_components",
     "plot_coverage",
     "plot_decomposition",
+    "plot_expansion",
     "plot_forecast",
     "plot_forecasts",
+    "plot_kernel",
     "plot_ledger",
     "plot_likeness",
     "plot_methods",
+    "plot_montage",
+    "plot_plates",
     "plot_probabilities_over_time",
+    "plot_probability_snapshots",
     "plot_scores",
     "plot_structure",
 ]

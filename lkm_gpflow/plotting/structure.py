@@ -93,3 +93,49 @@ def plot_probabilities_over_time(
             handles, shown, loc="outside lower center", ncols=min(K, 4), frameon=False
         )
     return panels
+
+
+def plot_probability_snapshots(
+    history: ArrayLike,
+    steps: Sequence[int],
+    axes: AxesArray | None = None,
+    *,
+    series: Sequence[object] | None = None,
+    components: Sequence[str] | None = None,
+) -> AxesArray:
+    """Draw nu at some steps of training as heat maps: columns are series, rows components.
+
+    Parameters
+    ----------
+    history
+        Values of nu, [T, N, K].
+    steps
+        Which of the T to show, a panel each.
+    axes
+        As many Axes; by default a new figure.
+    series, components
+        Their names, [N] and [K].
+
+    Raises
+    ------
+    ValueError
+        If `history` has not three axes.
+    """
+    nu = np.asarray(history, np.float64)
+    if nu.ndim != 3:
+        raise ValueError(f"expected a history of shape [T, N, K], got shape {nu.shape}")
+    _, N, K = nu.shape
+    names = list(series) if series is not None else [str(n + 1) for n in range(N)]
+    labels = list(components) if components is not None else [f"C{k + 1}" for k in range(K)]
+    panels = panel_axes(axes, len(steps), columns=6, size=(1.75, 0.8 + 0.22 * K), sharey=True)
+    for ax, step in zip(panels, steps, strict=True):
+        image = ax.imshow(nu[step].T, cmap="gray", vmin=0.0, vmax=1.0, aspect="auto")
+        ax.set_title(f"step {step + 1}", fontsize=9)
+        ax.set_xticks(range(N), [plain(name) for name in names], rotation=90, fontsize=7)
+        ax.set_yticks(range(K), [plain(label) for label in labels], fontsize=8)
+        ax.tick_params(length=0)
+    if axes is None:
+        bar = panels[0].figure.colorbar(image, ax=list(panels), pad=0.01)
+        bar.set_label("probability", fontsize=8)
+        bar.ax.tick_params(labelsize=7)
+    return panels

@@ -1,0 +1,89 @@
+"""One step of partial set expansion as the paper draws it (figure 3)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+from ..discovery import Discovery
+from .style import FAINT_COLOUR, FORECAST_COLOUR, component_colour, new_axes, plain
+
+_NEW_COLOUR = component_colour(4)
+
+
+def plot_expansion(ledger: Discovery | pd.DataFrame, step: int, ax: Axes | None = None) -> Axes:
+    """Draw what a step of a search replaced by what, and what became of it.
+
+    Above is the set that was there, below the set that was tried: what was kept in blue, what was
+    derived from the expanded member in orange, with arrows.  Members that learning found no use for
+    have a dashed border.
+
+    Parameters
+    ----------
+    ledger
+        A discovery by partial expansion, or its `ledger`.
+    step
+        Number of the step, above 0.
+    ax
+        Where to draw; by default a new figure.
+
+    Raises
+    ------
+    ValueError
+        If the ledger has no such step, or the step expands nothing.
+    """
+    frame = ledger.ledger if isinstance(ledger, Discovery) else ledger
+    best = frame.loc[frame.groupby("step")["bic"].idxmin()]
+    rows = {row["step"]: row for row in best.to_dict("records")}
+    partial = [s for s, row in rows.items() if row["expanded"] not in ("start", "every member")]
+    if step not in partial:
+        raise ValueError(f"expected a step that expands one member, among {partial}, got {step}")
+    tried = rows[step]
+    parent = rows[tried["parent"]]
+    before, after = parent["found"].split(", "), tried["tried"].split(", ")
+    num_kept = len(before) - 1
+    used = tried["found"].split(", ")
+    width = max(len(after), len(before), 4)
+    ax = new_axes((1.25 * width, 2.9)) if ax is None else ax
+    source = before.index(tried["expanded"])
+    above = _centres(len(before), width)
+    below = _centres(len(after), width)
+    for i, (x, name) in enumerate(zip(above, before, strict=True)):
+        _box(ax, x, 1.0, name, _NEW_COLOUR if i == source else FORECAST_COLOUR, True)
+    for i, (x, name) in enumerate(zip(below, after, strict=True)):
+        is_new = i >= num_kept
+        is_used = name in used
+        if is_used:
+            used.remove(name)
+        _box(ax, x, 0.0, name, _NEW_COLOUR if is_new else FORECAST_COLOUR, is_used)
+        if is_new:
+            ax.annotate(
+                "", (x, 0.2), (above[source], 0.8),
+                arrowprops={"arrowstyle": "->", "color": FAINT_COLOUR},
+            )  # fmt: skip
+    change = tried["bic"] - parent["bic"]
+    verdict = "accepted" if tried["decision"] == "accepted" else "rolled back"
+    ax.set_title(
+        plain(f"step {step}: expand {tried['expanded']}, BIC {change:+.1f}, {verdict}", None),
+        fontsize=10,
+    )
+    ax.set_xlim(-0.1, width + 0.1)
+    ax.set_ylim(-0.35, 1.35)
+    ax.set_axis_off()
+    return ax
+
+
+def _centres(count: int, width: int) -> list[float]:
+    return [(i + 0.5) * width / count for i in range(count)]
+
+
+def _box(ax: Axes, x: float, y: float, name: str, colour: str, is_used: bool) -> None:
+    box = FancyBboxPatch(
+        (x - 0.38, y - 0.16), 0.76, 0.32, boxstyle="round,pad=0.02",
+        facecolor=(colour + "33") if is_used else "white", edgecolor=colour,
+        linestyle="-" if is_used else "--",
+    )  # fmt: skip
+    ax.add_patch(box)
+    text = plain(name).replace(" x ", "\nx ")
+    ax.text(x, y, text, ha="center", va="center", fontsize=8, color="black")

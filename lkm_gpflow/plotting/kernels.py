@@ -1,0 +1,73 @@
+"""A kernel as a picture: its covariance, and functions that it thinks likely."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..config import Floats
+from ..expressions import Product
+from ..kernels import to_kernel
+from .style import AxesArray, component_colour, panel_axes, plain
+
+_JITTER = 1e-8
+"""Of the largest variance, added to the diagonal: without effect that one could see."""
+
+
+def draw_functions(product: Product, x: Floats, count: int = 3, seed: int = 0) -> Floats:
+    """Draw functions of the Gaussian process of a complete product at the times x [D].
+
+    Returns
+    -------
+    Array [count, D].
+    """
+    covariance = np.asarray(to_kernel(product)(np.asarray(x, np.float64)[:, None]))
+    jitter = _JITTER * float(covariance.diagonal().max())
+    root = np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
+    return np.asarray(np.random.default_rng(seed).standard_normal((count, len(root))) @ root.T)
+
+
+def plot_kernel(
+    product: Product,
+    x: Floats,
+    axes: AxesArray | None = None,
+    *,
+    count: int = 3,
+    seed: int = 0,
+    unit: str = "",
+) -> AxesArray:
+    """Draw the covariance matrix of a kernel as a heat map and, beside it, some draws.
+
+    Parameters
+    ----------
+    product
+        Complete.
+    x
+        Regular times, [D].
+    axes
+        Two Axes; by default a new figure.
+    count, seed
+        Of the draws.
+    unit
+        Of time, for the labels.
+
+    Raises
+    ------
+    ValueError
+        If a number of the product is absent, or not two Axes are given.
+    """
+    panels = panel_axes(axes, 2, columns=2, size=(3.2, 2.8))
+    covariance = np.asarray(to_kernel(product)(np.asarray(x, np.float64)[:, None]))
+    label = f"time ({unit})" if unit else "time"
+    largest = float(np.abs(covariance).max())
+    image = panels[0].imshow(
+        covariance, cmap="RdBu_r", vmin=-largest, vmax=largest, origin="lower",
+        extent=(x[0], x[-1], x[0], x[-1]), aspect="auto", interpolation="nearest",
+    )  # fmt: skip
+    panels[0].figure.colorbar(image, ax=panels[0], pad=0.02).ax.tick_params(labelsize=7)
+    panels[0].set(xlabel=label, ylabel=label)
+    for i, function in enumerate(draw_functions(product, x, count, seed)):
+        panels[1].plot(x, function, color=component_colour(i), linewidth=1.2)
+    panels[1].set(xlabel=label, ylabel="value")
+    panels[0].set_title(plain(f"{product:.3g}", longest=60), fontsize=9)
+    panels[1].set_title(f"{count} draws", fontsize=9)
+    return panels

@@ -1,0 +1,112 @@
+"""Sizes of search spaces: against lists made by hand, formulas of counting, and the paper."""
+
+from __future__ import annotations
+
+import pytest
+
+from lkm_gpflow.experiments.search_space import (
+    as_sum,
+    ckl_applications,
+    ckl_bound,
+    ckl_candidates,
+    expansions,
+    flatten,
+    full_expansion,
+    is_within,
+    partial_expansion_bound,
+    partial_expansion_kernels,
+    sub_kernels,
+)
+from lkm_gpflow.expressions import Product, parse
+
+BASES = ("C", "LIN", "SE", "PER")
+STARTS = ("SE", "SE, PER", "LIN, PER, SE", "LIN, PER x SE", "LIN x PER, PER x SE", "LIN x PER x SE")
+
+
+def members_of(text: str) -> list[Product]:
+    return [parse(part) for part in text.split(", ")]
+
+
+def test_candidates_of_one_kernel_by_hand() -> None:
+    """SE + PER, SE x PER and PER; SE + SE; SE x SE and SE are what was there."""
+    assert set(ckl_candidates(members_of("SE"), ("SE", "PER"))) == {
+        "PER + SE",
+        "PER x SE",
+        "PER",
+        "SE + SE",
+    }
+
+
+@pytest.mark.parametrize(("num_members", "num_factors"), [(1, 1), (3, 1), (1, 3), (2, 2), (3, 3)])
+def test_rules_are_applied_to_every_substructure_once(num_members: int, num_factors: int) -> None:
+    """K (2^L - 1) sub-products, and the subsets of two members or more."""
+    member = " x ".join(["LIN"] * num_factors)  # LIN x LIN is not simplified
+    count = num_members * (2**num_factors - 1) + 2**num_members - 1 - num_members
+    applied = list(ckl_applications([parse(member)] * num_members, BASES))
+    assert len(applied) == 3 * len(BASES) * count
+
+
+def test_a_nested_kernel_is_multiplied_out() -> None:
+    nested = as_sum(members_of("LIN, PER")) * as_sum(members_of("SE")) + as_sum(members_of("SE"))
+    assert nested.names == "SE + SE x (LIN + PER)"
+    assert flatten(nested) == ("LIN x SE", "PER x SE", "SE")
+
+
+def test_rows_of_equal_members_are_one_kernel() -> None:
+    assert sub_kernels(["SE", "SE"]) == {(), ("SE",), ("SE", "SE")}
+    assert len(sub_kernels(["SE", "PER", "LIN"])) == 8
+
+
+def test_too_many_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 20 members"):
+        sub_kernels(["SE"] * 21)
+
+
+def test_sets_are_those_of_a_search() -> None:
+    """Algorithm 1: without S, with expand(S); a learnt SE derives a second one."""
+    first, second = expansions(members_of("SE, PER"), ("SE", "PER"))
+    assert first == ["PER", "SE", "SE", "PER x SE", "PER"]
+    assert second == ["SE", "PER", "PER x SE", "SE", "PER x PER", "PER"]
+    assert full_expansion(members_of("SE, PER"), ("SE", "PER")) == [
+        "SE", "PER", "SE", "PER x SE", "PER", "PER x PER",
+    ]  # fmt: skip
+
+
+def test_within_counts_multiplicity() -> None:
+    assert is_within(("SE", "SE"), ["SE", "PER", "SE"])
+    assert not is_within(("SE", "SE"), ["SE", "PER"])
+
+
+@pytest.mark.parametrize("text", STARTS)
+def test_the_papers_formulas_bound_what_is_there(text: str) -> None:
+    members = members_of(text)
+    K, L = len(members), max(len(member.factors) for member in members)
+    num_candidates = len(ckl_candidates(members, BASES))
+    num_kernels = len(partial_expansion_kernels(members, BASES))
+    assert num_candidates <= ckl_bound(K, L, len(BASES))
+    assert num_candidates < num_kernels <= partial_expansion_bound(K, L, len(BASES))
+
+
+@pytest.mark.parametrize("text", [start for start in STARTS if start.count("x") < 2])
+def test_expanded_sets_hold_all_candidates_up_to_products_of_two(text: str) -> None:
+    members = members_of(text)
+    everything = full_expansion(members, BASES)
+    assert all(is_within(flat, everything) for flat in ckl_candidates(members, BASES).values())
+
+
+def test_replacing_two_factors_at_once_takes_two_depths() -> None:
+    members = members_of("LIN x PER x SE")
+    flat = ckl_candidates(members, BASES)["LIN x (LIN + PER x SE)"]
+    assert flat == ("LIN x LIN", "LIN x PER x SE")
+    once = full_expansion(members, BASES)
+    assert not is_within(flat, once)
+    assert is_within(flat, full_expansion([parse(text) for text in once], BASES))
+
+
+def test_keeping_every_expansion_outgrows_the_formula() -> None:
+    """The exponent of K 2^(R 2^L + K) grows by one a member, the set by more."""
+    three, six = (
+        len(full_expansion(members_of(text), BASES))
+        for text in ("SE, PER, LIN", "SE, PER, LIN, LIN x SE, LIN x PER, PER x SE")
+    )
+    assert six - three > 2 * 3

@@ -1,0 +1,93 @@
+"""Pictures of the paper's figures 2 to 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+
+from lkm_gpflow import plotting
+from lkm_gpflow.plotting import Plate, Variable
+
+LEDGER = pd.DataFrame(
+    {
+        "step": [0, 1, 1, 2],
+        "parent": [-1, 0, 0, 1],
+        "expanded": ["start", "PER", "PER", "every member"],
+        "tried": ["SE, PER", "SE, PER, PER x SE, PER", "SE, PER, PER x SE, PER", "SE"],
+        "found": ["SE, PER", "PER x SE", "SE, PER", "SE"],
+        "bic": [50.0, 40.0, 45.0, 41.0],
+        "decision": ["accepted", "accepted", "another restart", "rolled back"],
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def close() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def test_an_expansion_shows_what_came_and_what_stayed() -> None:
+    ax = plotting.plot_expansion(LEDGER, 1)
+    boxes = [patch for patch in ax.patches if isinstance(patch, FancyBboxPatch)]
+    names = [text.get_text() for text in ax.texts if text.get_text()]
+    assert names == ["SE", "PER", "SE", "PER", "PER\nx SE", "PER"]
+    # The best restart used PER x SE alone of those that were tried.
+    dashed = [box.get_linestyle() in ("--", "dashed") for box in boxes]
+    assert dashed == [False, False, True, True, False, True]
+    assert "expand PER, BIC -10.0, accepted" in ax.get_title()
+    arrows = [text for text in ax.texts if not text.get_text()]
+    assert len(arrows) == 3
+
+
+@pytest.mark.parametrize("step", [0, 2, 7])
+def test_only_expansions_of_one_member_are_drawn(step: int) -> None:
+    with pytest.raises(ValueError, match=r"expands one member, among \[1\]"):
+        plotting.plot_expansion(LEDGER, step)
+
+
+def test_plates_hold_their_variables() -> None:
+    variables = {
+        "z": Variable("$z$", 0.0, 1.0),
+        "x": Variable("$x$", 0.0, 0.0, observed=True),
+        "a": Variable("$a$", 0.0, 2.0, fixed=True),
+    }
+    ax = plotting.plot_plates(variables, [("a", "z"), ("z", "x")], [Plate("N", ("z", "x"))])
+    (plate,) = (p for p in ax.patches if isinstance(p, FancyBboxPatch))
+    low, high = plate.get_y(), plate.get_y() + plate.get_height()
+    assert low < 0.0 - 0.3 < 1.0 + 0.3 < high < 2.0
+    circles = [p for p in ax.patches if isinstance(p, Circle)]
+    assert len(circles) == 2
+    assert circles[0].get_facecolor() != circles[1].get_facecolor()
+    assert sum(isinstance(p, FancyArrowPatch) for p in ax.patches) == 2
+    with pytest.raises(ValueError, match=r"got \['y'\]"):
+        plotting.plot_plates(variables, [("z", "y")], [])
+
+
+def test_snapshots_are_components_by_series() -> None:
+    history = np.random.default_rng(0).uniform(size=(5, 3, 2))
+    panels = plotting.plot_probability_snapshots(history, [0, 4], series=["a", "b", "c"])
+    np.testing.assert_allclose(panels[1].images[0].get_array(), history[4].T)
+    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["a", "b", "c"]
+    assert panels[1].get_title() == "step 5"
+    with pytest.raises(ValueError, match=r"\[T, N, K\]"):
+        plotting.plot_probability_snapshots(history[0], [0])
+
+
+def test_decompositions_leave_out_what_is_absent() -> None:
+    t = np.linspace(0.0, 1.0, 20)
+    parts = np.random.default_rng(0).normal(size=(2, 3, 20))
+    parts[1, 0] = 0.0
+    panels = plotting.plot_montage(
+        t, parts.sum(axis=0), parts, series=["a", "b", "c"], components=["SE", "PER"], unit="s"
+    )
+    assert [len(ax.lines) for ax in panels] == [6, 3, 2]
+    np.testing.assert_allclose(panels[2].lines[0].get_ydata(), parts[1, 1] - 4.0)
+    assert panels[0].get_xlabel() == "time (s)"
+    with pytest.raises(ValueError, match="expected observed"):
+        plotting.plot_montage(t, parts[0, :2], parts)
