@@ -7,6 +7,7 @@ has the same colour in every picture.  Names may hold any character: none is rea
 from .backtests import plot_coverage, plot_scores
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .ledger import plot_ledger
+from .published import plot_beside_published
 from .structure import plot_probabilities_over_time, plot_structure
 from .style import COMPONENT_COLOURS, FORECAST_COLOUR, HISTORY_COLOUR, component_colour
 
@@ -15,6 +16,7 @@ __all__ = [
     "FORECAST_COLOUR",
     "HISTORY_COLOUR",
     "component_colour",
+    "plot_beside_published",
     "plot_components",
     "plot_coverage",
     "plot_forecast",
