@@ -45,6 +45,7 @@ def main() -> None:
         parameters=job["parameters"],
         cwd=job["folder"],
         kernel_name="python3",
+        language="python",
         progress_bar=False,
         shutdown_kernel="immediate",
     )

@@ -43,6 +43,8 @@ def results_html(progress: Sequence[Progress], profile: str, store: Store) -> st
                 page.cells.append(
                     _markdown(f"# {run.id}\n\nIts notebook was executed elsewhere and is not here.")
                 )
+    for number, cell in enumerate(page.cells):
+        cell.id = f"cell-{number}"  # they come from several notebooks
     exporter = HTMLExporter(exclude_input=True, embed_images=True)
     html, _ = exporter.from_notebook_node(page, {"metadata": {"name": page.metadata["title"]}})
     return str(html)

@@ -102,10 +102,18 @@ class Store:
         return [record for record in found if record is not None]
 
     def resolved(self, run: Run) -> Run:
-        """The run with a checksum of what it aggregates, so that new results make it new."""
+        """The run with a checksum of what it aggregates, so that new results make it new.
+
+        It aggregates the results that agree with it in the parameters that both have.
+        """
         if not run.reads:
             return run
-        hashes = [checksum(asdict(record)) for name in run.reads for record in self.records(name)]
+        hashes = [
+            checksum(asdict(record))
+            for name in run.reads
+            for record in self.records(name)
+            if _agree(record.configuration["parameters"], run.parameters)
+        ]
         return replace(run, inputs=hashlib.sha256("".join(hashes).encode()).hexdigest())
 
     # --- writing ---
@@ -189,3 +197,7 @@ def damaged(store: Store, run_ids: Iterable[str]) -> list[Path]:
 
 def _of(run: Run, record: Record | None) -> Record | None:
     return record if record is not None and record.hash == run.hash else None
+
+
+def _agree(one: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> bool:
+    return all(one[name] == other[name] for name in one.keys() & other.keys())
