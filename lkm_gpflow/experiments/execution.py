@@ -140,19 +140,19 @@ def execute(run: Run, notebooks: Path, store: Store, owner: str, force: bool = F
         if not force and store.finished(run):
             return Outcome(run, "there")
         began = time.perf_counter()
+        scores: dict[str, Scalar] = {}
+        error = ""
+        shutil.rmtree(work, ignore_errors=True)  # of one who was killed
         try:
-            shutil.rmtree(work, ignore_errors=True)  # of one who was killed
-            scores = _run_notebook(run, notebooks, store, owner, claimed)
-            error = ""
-        except _Stopped:
-            return Outcome(run, "stopped")
-        except _Failed as failure:
-            scores, error = {}, str(failure)
-        except Exception:
-            scores, error = {}, traceback.format_exc()
-        try:
-            seconds = time.perf_counter() - began
-            return keep(run, notebooks, store, scores, seconds, error)
+            try:
+                scores = _run_notebook(run, notebooks, store, owner, claimed)
+            except _Stopped:
+                return Outcome(run, "stopped")
+            except _Failed as failure:
+                error = str(failure)
+            except Exception:
+                error = traceback.format_exc()
+            return keep(run, notebooks, store, scores, time.perf_counter() - began, error)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
