@@ -28,7 +28,7 @@ def plot_beside_published(
     ax = new_axes((4.0, 1.0 + 0.3 * len(ours))) if ax is None else ax
     heights = np.arange(len(ours))[::-1].astype(float)
     ax.barh(
-        heights, ours["mean"].fillna(0.0), 0.6, xerr=ours["sd"].fillna(0.0), color=FORECAST_COLOUR,
+        heights, ours["mean"].fillna(0.0), 0.6, xerr=ours["sd"], color=FORECAST_COLOUR,
         ecolor="black", capsize=2, label="ours, mean and sd of the seeds",
     )  # fmt: skip
     theirs = published.reindex(ours.index)
