@@ -50,6 +50,9 @@ def test_what_is_kept_is_read(store: Store, kept: Path) -> None:
     assert store.finished(RUN) == record_of(RUN)
     assert store.records("square") == [record_of(RUN)]
     assert store.finished(replace(RUN, parameters={"x": 4})) is None
+    same_name = replace(RUN, notebook="cube.ipynb")
+    assert same_name.id == RUN.id
+    assert store.finished(same_name) is None
     assert Store(store.folder / "elsewhere").finished(RUN) is None
     document = json.loads(kept.read_text(encoding="utf-8"))
     needed = "configuration hash data scores seconds versions processor commit"
