@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 import lkm_gpflow as lkm
 from lkm_gpflow import cli, search
+from lkm_gpflow.output import OutputFolder
 from lkm_gpflow.tables_io import read_table
 
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "SE", "--jobs", "1")
@@ -155,7 +156,7 @@ def test_a_data_set_has_its_units_in_the_pictures(
 ) -> None:
     seen: list[object] = []
     monkeypatch.setattr(
-        cli.OutputFolder, "_draw", lambda self, found, horizon, level, units: seen.append(units)
+        OutputFolder, "_draw", lambda self, found, horizon, level, units: seen.append(units)
     )
     result = run("toy", "--out", tmp_path / "out", *QUICK)
     assert result.exit_code == 0, result.output

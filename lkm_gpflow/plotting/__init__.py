@@ -14,6 +14,7 @@ from .kernels import plot_kernel
 from .ledger import plot_ledger
 from .montage import plot_montage
 from .plates import Plate, Variable, plot_plates
+from .published import plot_beside_published
 from .structure import (
     plot_probabilities_over_time,
     plot_probability_snapshots,
@@ -31,6 +32,7 @@ __all__ = [
     "pair_rows",
     "plot_attribution",
     "plot_attribution_shares",
+    "plot_beside_published",
     "plot_comparison",
     "plot_components",
     "plot_coverage",

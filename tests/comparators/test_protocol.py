@@ -15,21 +15,11 @@ from lkm_gpflow.comparators import (
     comparator_names,
     register,
 )
+from lkm_gpflow.experiments.methods import SMOKE_SETTINGS
 
 NEED_LIBRARY = ("auto-arima", "auto-ets", "auto-theta")
 
-QUICK: dict[str, dict[str, object]] = {
-    "abcd": {"depth": 1, "restarts": 0},
-    "gprn": {"num_nodes": (1,), "restarts": 2, "max_iterations": 50},
-    "r-abcd": {"depth": 1, "restarts": 0, "num_components": 2},
-    "lmc": {"kernels": (("SE",),), "ranks": (1,), "restarts": 2, "max_iterations": 50},
-    "spike-slab": {"kernels": ("se", "se"), "starts": 2, "short": 5, "max_iterations": 20},
-    "mosm": {"num_components": (1,), "restarts": 2, "short": 5, "max_iterations": 20},
-    "gp": {"restarts": 2},
-    "gp-sm": {"num_components": (1,), "restarts": 2},
-    "lkm": {"depth": 0, "restarts": 1},
-    "lkm-paper": {"depth": 0, "restarts": 1, "bases": ("SE",)},
-}
+QUICK = SMOKE_SETTINGS
 """Settings with which methods that search pass the shared tests in seconds."""
 
 

@@ -1,48 +1,31 @@
-"""The command line: ``lkm-gpflow discover`` and ``lkm-gpflow data``."""
+"""``lkm-gpflow discover``: from a table of series to a folder of results."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import cast
 
 import click
 import pandas as pd
 
-from . import datasets
-from .datasets import registry
-from .discovery import Averaging, discover
-from .executors import process_pool
-from .expressions import EXTENDED_BASES, PAPER_BASES
-from .frames import Table
-from .output import OutputFolder
-from .search import SearchSettings, Strategy
-from .tables_io import read_table
+from .. import datasets
+from ..discovery import Averaging, discover
+from ..executors import process_pool
+from ..expressions import EXTENDED_BASES, PAPER_BASES
+from ..frames import Table
+from ..output import OutputFolder
+from ..search import SearchSettings, Strategy
+from ..tables_io import read_table
+from .common import Stopped, said_plainly, signals_stop
 
 _HORIZON_SHARE = 0.1
 """By default this share of the rows is forecast."""
-
-
-class _Refused(click.ClickException):
-    """What was asked for cannot be done as it was asked for."""
-
-    exit_code = 2
-
-
-class _Stopped(BaseException):
-    """A signal asks this process to stop."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 class _Bases(click.ParamType[tuple[str, ...]]):
@@ -61,13 +44,7 @@ class _Bases(click.ParamType[tuple[str, ...]]):
         return sets.get(value.strip().lower(), names)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="lkm_gpflow")
-def main() -> None:
-    """Discover which patterns several time series share, and forecast them."""
-
-
-@main.command("discover", context_settings={"show_default": True})
+@click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
 @click.option(
     "--horizon",
@@ -149,7 +126,7 @@ def discover_command(
     (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped goes on
     from its ledger: give the same command again.
     """
-    with _said_plainly(), _signals_stop():
+    with said_plainly(), signals_stop():
         name, frame, units = _read_source(source)
         # All that can be wrong is found before anything is made or deleted.
         frame = Table.of(frame).frame
@@ -177,7 +154,7 @@ def discover_command(
                 )
             steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
             files = folder.write(found, steps, level, units)
-        except _Stopped as stopped:
+        except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(
                 f"stopped: {folder.num_fits()} fits are kept in {folder.ledger}; "
@@ -187,28 +164,6 @@ def discover_command(
             sys.exit(128 + stopped.number)
         say(repr(found))
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
-
-
-@main.command("data")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-def data_command(names: Sequence[str]) -> None:
-    """List the data sets, or fetch those that are named and say where they are."""
-    with _said_plainly():
-        for name in names:
-            paths = datasets.fetch(name)
-            click.echo("\n".join(map(str, paths)) if paths else f"{name} needs no files")
-        if not names:
-            click.echo(f"files are kept in {registry.folder()}")
-            for name in datasets.names():
-                click.echo(f"  {name:<12}{_state_of_files(name)}")
-
-
-def _state_of_files(name: str) -> str:
-    files = registry.RAW_FILES.get(name, ())
-    if not files:
-        return "generated from a seed"
-    absent = [file.name for file in files if not (registry.folder() / file.name).exists()]
-    return f"to be fetched: {', '.join(absent)}" if absent else "there"
 
 
 def _read_source(source: str) -> tuple[str, pd.DataFrame, dict[str, str]]:
@@ -256,45 +211,3 @@ def _workers(jobs: int) -> Iterator[Executor | None]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _signals_stop() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM raise `_Stopped`."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        raise _Stopped(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, stop) for number in numbers]
-    try:
-        yield
-    except _Stopped as stopped:
-        sys.exit(128 + stopped.number)
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _said_plainly() -> Iterator[None]:
-    """Turn errors that a user can mend into messages, and warnings into lines."""
-
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        if issubclass(category, UserWarning):
-            click.echo(f"Warning: {message}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        try:
-            yield
-        except ValueError as error:
-            raise _Refused(str(error)) from error
-        except (registry.DownloadError, registry.ChecksumError) as error:
-            raise click.ClickException(str(error)) from error
-        except OSError as error:
-            raise _Refused(str(error)) from error
-
-
-if __name__ == "__main__":
-    main()

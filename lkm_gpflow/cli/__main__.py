@@ -1,0 +1,5 @@
+"""``python -m lkm_gpflow.cli`` is ``lkm-gpflow``."""
+
+from . import main
+
+main()

@@ -1,0 +1,66 @@
+"""What all commands share: errors in plain words, and signals that stop them cleanly."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from ..datasets import registry
+
+
+class _Refused(click.ClickException):
+    """What was asked for cannot be done as it was asked for."""
+
+    exit_code = 2
+
+
+class Stopped(BaseException):
+    """A signal asks this process to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def signals_stop() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM raise `Stopped`."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise Stopped(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop) for number in numbers]
+    try:
+        yield
+    except Stopped as stopped:
+        sys.exit(128 + stopped.number)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def said_plainly() -> Iterator[None]:
+    """Turn errors that a user can mend into messages, and warnings into lines."""
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if issubclass(category, UserWarning):
+            click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            yield
+        except ValueError as error:
+            raise _Refused(str(error)) from error
+        except (registry.DownloadError, registry.ChecksumError) as error:
+            raise click.ClickException(str(error)) from error
+        except OSError as error:
+            raise _Refused(str(error)) from error

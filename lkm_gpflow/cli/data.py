@@ -1,0 +1,33 @@
+"""``lkm-gpflow data``: the data sets, and where their files are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from .. import datasets
+from ..datasets import registry
+from .common import said_plainly
+
+
+@click.command("data")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def data_command(names: Sequence[str]) -> None:
+    """List the data sets, or fetch those that are named and say where they are."""
+    with said_plainly():
+        for name in names:
+            paths = datasets.fetch(name)
+            click.echo("\n".join(map(str, paths)) if paths else f"{name} needs no files")
+        if not names:
+            click.echo(f"files are kept in {registry.folder()}")
+            for name in datasets.names():
+                click.echo(f"  {name:<12}{_state_of_files(name)}")
+
+
+def _state_of_files(name: str) -> str:
+    files = registry.RAW_FILES.get(name, ())
+    if not files:
+        return "generated from a seed"
+    absent = [file.name for file in files if not (registry.folder() / file.name).exists()]
+    return f"to be fetched: {', '.join(absent)}" if absent else "there"
