@@ -62,7 +62,7 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     for member in members:
         settings = replace(found.settings.fit, exact=member.exact)
         with suppress(ValueError):  # not positive definite
-            told = held_out_forecast(member.fit, observations, window, settings)
+            told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
             predictions.append((member.weight, told.mean, told.variance * member.spread))
     times = found.table.frame.index[-tail:]
     probabilities = np.full((observations.num_series, tail), np.nan)

@@ -236,11 +236,12 @@ def held_out_score(
 
 
 def held_out_forecast(
-    fit: Fit, observations: Observations, window: Window, settings: FitSettings
+    fit: Fit, observations: Observations, window: Window, settings: FitSettings, rounds: int = 2
 ) -> HeldOut:
     """Learn a fit's structure again on what came before a window, and forecast the window.
 
-    Learning begins at the fit's numbers; the past is scaled anew, as if the table ended there.
+    Learning begins at the fit's numbers, and takes turns of hyperparameters and Z at most `rounds`
+    times; the past is scaled anew, as if the table ended there.
 
     Raises
     ------
@@ -270,7 +271,7 @@ def held_out_forecast(
         noise_variance=fit.noise_variance[told] / np.square(scale),
     )
     learner = Learner(past, settings, np.random.default_rng(0))
-    state = learner.refine(state, rounds=2, max_iterations=_MAX_ITERATIONS)
+    state = learner.refine(state, rounds, _MAX_ITERATIONS)
     scaled_mean, scaled_variance = _predict(state, past, (observations.x[rows] - begin) / span)
     # In the units of the whole table, so that windows compare.
     mean[told] = scaled_mean * scale[:, None] + location[:, None]

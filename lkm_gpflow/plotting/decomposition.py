@@ -11,6 +11,7 @@ from scipy.stats import norm
 from ..config import Floats
 from ..decomposition import Decomposition
 from ..discovery import Discovery
+from .forecasts import told
 from .style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,
@@ -65,7 +66,7 @@ def plot_decomposition(
     N, K = Z.shape
     columns = _columns(axes, N, K)
     half = norm.ppf(0.5 + 0.5 * level)
-    shown, mean, sd, observed = _scaled(discovery, horizon)
+    shown, mean, sd, observed = _scaled(discovery, horizon, level)
     # Within a row all curves share one scale, which holds them all.
     reach = np.maximum(np.nanmax(np.abs(observed), axis=0), (np.abs(mean) + half * sd).max(axis=0))
     row_scale = _HEIGHT / reach
@@ -83,19 +84,15 @@ def plot_decomposition(
     return columns
 
 
-def _scaled(discovery: Discovery, horizon: int) -> tuple[pd.Index, Floats, Floats, Floats]:
+def _scaled(
+    discovery: Discovery, horizon: int, level: float
+) -> tuple[pd.Index, Floats, Floats, Floats]:
     """Return times, mean and sd of the model, and the observations, in sds of the series."""
     table = discovery.table
-    times = table.frame.index
-    told = [discovery.predict(times)]
-    if horizon:
-        told.append(discovery.forecast(horizon))
-        times = times.append(discovery.times(horizon))
+    prediction = told(discovery, horizon, level)
     N = table.frame.shape[1]
-    mean, sd = (
-        np.vstack([each[column].to_numpy().reshape(N, -1).T for each in told])
-        for column in ("mean", "sd")
-    )
+    mean, sd = (prediction[c].to_numpy().reshape(N, -1).T for c in ("mean", "sd"))
+    times = prediction.index[: len(mean)].get_level_values("time")
     observed = (table.frame.to_numpy() - table.location) / table.scale
     return times, (mean - table.location) / table.scale, sd / table.scale, observed
 

@@ -63,7 +63,7 @@ def plot_forecast(
         expected = list(discovery.table.frame.columns)
         raise ValueError(f"expected one of the series {expected}, got {series!r}")
     ax = new_axes((8.0, 3.2)) if ax is None else ax
-    shown = pd.DataFrame(_predict(discovery, horizon, level).xs(series, level="series"))
+    shown = pd.DataFrame(told(discovery, horizon, level).xs(series, level="series"))
     happened = None if truth is None else truth[series]
     _draw_forecast(ax, discovery.table.frame[series], shown, level, unit, happened)
     _legend_below(ax)
@@ -82,7 +82,7 @@ def plot_forecasts(
     """Draw all series as `plot_forecast` does, a panel each; returns the Axes, one a series."""
     frame = discovery.table.frame
     panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
-    prediction = _predict(discovery, horizon, level)
+    prediction = told(discovery, horizon, level)
     for ax, series in zip(panels, frame.columns, strict=True):
         unit = (units or {}).get(series)
         happened = None if truth is None else truth[series]
@@ -198,11 +198,12 @@ def plot_components(
     return panels
 
 
-def _predict(discovery: Discovery, horizon: int | pd.Index, level: float) -> pd.DataFrame:
-    """Return what the model says of history and future, index (series, time)."""
-    future = discovery.forecast(horizon, level)
-    past = discovery.predict(discovery.table.frame.index, level)
-    return pd.concat([past, future])
+def told(discovery: Discovery, horizon: int | pd.Index, level: float) -> pd.DataFrame:
+    """Return what the model says of the history and after it, index (series, time)."""
+    times = discovery.table.frame.index
+    if isinstance(horizon, pd.Index) or horizon:
+        times = times.append(discovery.times(horizon))
+    return discovery.predict(times, level)
 
 
 def _draw_forecast(
