@@ -89,7 +89,8 @@ def _scaled(
 ) -> tuple[pd.Index, Floats, Floats, Floats]:
     """Return times, mean and sd of the model, and the observations, in sds of the series."""
     table = discovery.table
-    prediction = told(discovery, horizon, level)
+    history = table.frame.index
+    prediction = told(discovery, horizon, level) if horizon else discovery.predict(history, level)
     N = table.frame.shape[1]
     mean, sd = (prediction[c].to_numpy().reshape(N, -1).T for c in ("mean", "sd"))
     times = prediction.index[: len(mean)].get_level_values("time")

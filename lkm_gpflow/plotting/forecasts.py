@@ -200,9 +200,7 @@ def plot_components(
 
 def told(discovery: Discovery, horizon: int | pd.Index, level: float) -> pd.DataFrame:
     """Return what the model says of the history and after it, index (series, time)."""
-    times = discovery.table.frame.index
-    if isinstance(horizon, pd.Index) or horizon:
-        times = times.append(discovery.times(horizon))
+    times = discovery.table.frame.index.append(discovery.times(horizon))
     return discovery.predict(times, level)
 
 
