@@ -74,7 +74,13 @@ class ComponentReport:
         if not self.owners:
             return "No series has the following property"
         verb = "share" if len(self.owners) > 1 else "has"
-        return f"{listed(self.owners, _MOST_NAMES)} {verb} the following property"
+        return f"{self._owners} {verb} the following property"
+
+    @property
+    def _owners(self) -> str:
+        if _MOST_NAMES < len(self.owners) == len(self.probabilities):
+            return f"All {len(self.owners)} series"
+        return listed(self.owners, _MOST_NAMES)
 
     @property
     def membership(self) -> str:
@@ -89,9 +95,7 @@ class ComponentReport:
         else:
             sure = f"{how_sure(min(chances))} "
             numbers = f"probability {listed([f'{chance:.2f}' for chance in chances])}"
-        words = (
-            f"{listed(self.owners, _MOST_NAMES)} {sure}{verb} {self.description.short} ({numbers})."
-        )
+        words = f"{self._owners} {sure}{verb} {self.description.short} ({numbers})."
         maybe = {
             name: chance
             for name, chance in self.probabilities.items()

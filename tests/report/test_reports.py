@@ -194,6 +194,14 @@ def test_many_names_are_cut_short() -> None:
     assert max(len(line) for line in told.text.splitlines()) < 900
 
 
+def test_all_of_many_are_called_all() -> None:
+    names = [f"s{n}" for n in range(9)]
+    found = made_by_hand(waves(names), ["1 x PER(period=84,lengthscale=2)"], [[1]] * 9)
+    (wave,) = found.report().components
+    assert wave.who == "All 9 series share the following property"
+    assert wave.membership.startswith("All 9 series share a 2.8-month cycle (")
+
+
 def test_without_each_series() -> None:
     frame = waves()
     found = found_in(frame)
