@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from ..config import Floats
 from ..discovery import Discovery
 from .style import HISTORY_COLOUR, AxesArray, component_colour, new_axes, panel_axes, plain
 
@@ -70,9 +71,7 @@ def plot_probabilities_over_time(
     ValueError
         If `history` has not three axes.
     """
-    nu = np.asarray(history, np.float64)
-    if nu.ndim != 3:
-        raise ValueError(f"expected a history of shape [T, N, K], got shape {nu.shape}")
+    nu = _checked(history)
     T, N, K = nu.shape
     names = list(series) if series is not None else [f"series {n + 1}" for n in range(N)]
     labels = (
@@ -121,9 +120,7 @@ def plot_probability_snapshots(
     ValueError
         If `history` has not three axes.
     """
-    nu = np.asarray(history, np.float64)
-    if nu.ndim != 3:
-        raise ValueError(f"expected a history of shape [T, N, K], got shape {nu.shape}")
+    nu = _checked(history)
     _, N, K = nu.shape
     names = list(series) if series is not None else [str(n + 1) for n in range(N)]
     labels = list(components) if components is not None else [f"C{k + 1}" for k in range(K)]
@@ -139,3 +136,11 @@ def plot_probability_snapshots(
         bar.set_label("probability", fontsize=8)
         bar.ax.tick_params(labelsize=7)
     return panels
+
+
+def _checked(history: ArrayLike) -> Floats:
+    """Return a history of nu as an array [T, N, K]."""
+    nu = np.asarray(history, np.float64)
+    if nu.ndim != 3:
+        raise ValueError(f"expected a history of shape [T, N, K], got shape {nu.shape}")
+    return nu
