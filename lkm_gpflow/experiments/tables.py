@@ -29,7 +29,7 @@ METHODS = (
     "auto-theta",
 )
 
-SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds")
+SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds", "processor_seconds")
 
 MISSING = "missing"
 

@@ -24,6 +24,7 @@ def test_last_value_on_the_papers_windows(dataset: str) -> None:
     rmse, mnlp = LAST_VALUE[dataset]
     assert found.scores.rmse == pytest.approx(rmse, rel=0.01)
     assert found.scores.mnlp == pytest.approx(mnlp, abs=0.01)
+    assert found.processor_seconds > 0.0
     assert found.seconds > 0.0
 
 
