@@ -1,0 +1,80 @@
+"""Kill the smoke profile at ten random moments, let it end, compare with an undisturbed run.
+
+Too long for a test of every day, so a script.  Its arguments are the folder of the results of an
+undisturbed run and a new folder for those of the killed one.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lkm_gpflow.experiments.profiles import read_plan
+from lkm_gpflow.experiments.store import Record, Store, damaged
+
+KILLS = 10
+LONGEST_WAIT = 30.0
+
+
+def records(folder: Path) -> dict[str, Record]:
+    """What is finished, by id; a file that is no result is an error."""
+    store = Store(folder)
+    ids = [run.id for run in read_plan().runs("smoke")]
+    half_written = damaged(store, ids)
+    if half_written:
+        sys.exit(f"not whole: {half_written}")
+    if any((folder / "failures").rglob("*.json")):
+        sys.exit(f"a run failed: see {folder / 'failures'}")
+    found = {}
+    for experiment in {run_id.partition("/")[0] for run_id in ids}:
+        found.update({record.id: record for record in store.records(experiment)})
+    return found
+
+
+def scores(finished: dict[str, Record]) -> dict[str, dict[str, object]]:
+    """All but the times, which differ from run to run."""
+    return {
+        run_id: {name: s for name, s in record.scores.items() if not name.endswith("seconds")}
+        for run_id, record in finished.items()
+    }
+
+
+def grown(folder: Path, before: dict[str, Record], when: str) -> dict[str, Record]:
+    """What is finished now; what was finished before must be there as it was."""
+    now = records(folder)
+    changed = [run_id for run_id, record in before.items() if now.get(run_id) != record]
+    if changed:
+        sys.exit(f"{when}: lost or repeated, though finished before: {changed}")
+    print(f"{when}: {len(now)} runs finished", flush=True)
+    return now
+
+
+def main() -> None:
+    """Kill, go on, compare."""
+    undisturbed, folder = map(Path, sys.argv[1:])
+    command = [sys.executable, "-m", "lkm_gpflow.cli", "reproduce", "--profile", "smoke"]
+    command += ["--results", str(folder)]
+    seed = random.randrange(2**32)
+    print(f"random seed {seed}")
+    rng = random.Random(seed)
+    finished: dict[str, Record] = {}
+    for kill in range(1, KILLS + 1):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.0, LONGEST_WAIT))
+        if process.poll() is not None:
+            sys.exit(f"it ended before kill {kill} with code {process.returncode}")
+        process.kill()
+        process.wait()
+        finished = grown(folder, finished, f"kill {kill}")
+    subprocess.run(command, check=True)
+    now = grown(folder, finished, "at the end")
+    if scores(now) != scores(records(undisturbed)):
+        sys.exit(f"other results than undisturbed: {folder} and {undisturbed}")
+    print(f"{len(now)} runs, killed {KILLS} times: the same results, nothing repeated")
+
+
+if __name__ == "__main__":
+    main()
