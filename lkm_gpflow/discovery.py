@@ -16,7 +16,6 @@ from scipy.stats import norm
 from .averaging import Member, average, mixture_moments, to_model
 from .config import Floats
 from .expressions import EXTENDED_BASES, Product
-from .extension import draw, extend_best
 from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
 from .ledger import Entry, Ledger
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
 _LITTLE_WEIGHT = 1e-3
 """Fits that weigh less are not asked for a forecast."""
-
-_MOST_EXPLAINED = 200
-"""What components explain is judged on so many series, evenly taken from more."""
 
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
@@ -49,8 +45,7 @@ def discover(
     alpha: float = 1.0,
     priors: bool = True,
     learner: LearnerName = "scan",
-    averaging: Averaging | None = None,
-    subset: int | None = None,
+    averaging: Averaging = "stacked",
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
@@ -80,12 +75,7 @@ def discover(
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
-        BIC; "none": the best alone (the paper).  By default "stacked", with a subset "tempered".
-    subset
-        For thousands of series: search on so many of them, drawn at random, then learn the best
-        fits again on all and keep the one of lowest BIC there (see `extension`).  Which structures
-        are tried is then an approximation; the bound, the probabilities and the BIC of the result
-        are those of all series, exactly.  None: search on all.
+        BIC; "none": the best alone (the paper).
     seed
         The same seed gives the same result, whatever the executor.
     ledger
@@ -103,11 +93,8 @@ def discover(
     """
     if learner not in ("scan", "relaxed"):
         raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
-    averaging = averaging or ("stacked" if subset is None else "tempered")
     if averaging not in get_args(Averaging):
         raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
-    if subset is not None and averaging == "stacked":
-        raise ValueError("expected averaging 'tempered' or 'none' with a subset, got 'stacked'")
     settings = SearchSettings(
         tuple(bases),
         depth,
@@ -120,14 +107,6 @@ def discover(
     observations = table.observations
     path = None if ledger is None else Path(ledger)
     header = {"settings": asdict(settings), "data": observations.fingerprint}
-    if subset is not None:
-        some = observations.of_series(draw(observations.num_series, subset, seed))
-        kept = Ledger({**header, "subset": subset}, path)
-        search(some, settings, kept, executor=executor, progress=progress)
-        entries = extend_best(
-            observations, settings.fit, kept, executor=executor, progress=progress
-        )
-        return Discovery(table, settings, averaging, tuple(entries))
     kept = Ledger(header, path)
     search(observations, settings, kept, executor=executor, progress=progress)
     stacked: list[Member] = []
@@ -150,7 +129,7 @@ class Discovery:
     averaging
         "stacked", "tempered" or "none".
     entries
-        Every fit of the search; with a subset the fits that were learnt on all series.
+        Every fit of the search.
     stacked
         The fits that forecasts average over if `averaging` is "stacked".
     """
@@ -167,12 +146,8 @@ class Discovery:
     def fit(self) -> Fit:
         """The best fit, in scaled units; components that explain more come first."""
         best = min((entry.fit for entry in self.entries), key=lambda fit: fit.bic)
-        places = np.arange(len(best.Z))
-        if len(places) > _MOST_EXPLAINED:
-            places = places[:: -(-len(places) // _MOST_EXPLAINED)]
-        observations = self.table.observations.of_series(places.astype(np.int32))
-        model = to_model(best.of_series(places), observations, self.settings.fit.alpha)
-        mean, _ = model.predict_components(observations.x[:, None])
+        model = to_model(best, self.table.observations, self.settings.fit.alpha)
+        mean, _ = model.predict_components(self.table.observations.x[:, None])
         explained = np.asarray(mean).var(axis=1).sum(axis=1)
         order = np.argsort(-explained, kind="stable")
         return replace(
@@ -332,30 +307,6 @@ class Discovery:
         frame = pd.DataFrame(parts, index=times)
         frame.columns.names = ["component", "moment"]
         return frame
-
-    def select(self, series: Sequence[object]) -> Discovery:
-        """Return the same discovery for some of the series.
-
-        Kernels, names, noise and probabilities are those learnt on all; forecasts, pictures and
-        reports are of these series alone, which with thousands is what one can look at.
-
-        Parameters
-        ----------
-        series
-            Names of columns.
-        """
-        places = np.array(self.places(*series), np.int32)
-        frame = self.table.frame.iloc[:, places]
-        location, scale = self.table.location[places], self.table.scale[places]
-        selected = replace(
-            self,
-            table=replace(self.table, frame=frame, location=location, scale=scale),
-            entries=tuple(replace(e, fit=e.fit.of_series(places)) for e in self.entries),
-            stacked=tuple(replace(m, fit=m.fit.of_series(places)) for m in self.stacked),
-        )
-        # Or components could change their order, and with it their names.
-        selected.__dict__["fit"] = self.fit.of_series(places)
-        return selected
 
     def places(self, *series: object) -> tuple[int, ...]:
         """Return the numbers of different series; a ValueError says which are known."""

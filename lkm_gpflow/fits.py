@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from .config import Floats, Integers
+from .config import Floats
 from .expressions import Product
 
 LearnerName = Literal["scan", "relaxed"]
