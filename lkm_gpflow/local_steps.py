@@ -156,16 +156,14 @@ def best_mean_field(log_joint: FloatTensor, configurations: FloatTensor) -> Floa
     mode = tf.gather(configurations, tf.argmax(free, axis=1))
     starts = (tf.math.log(margins) - tf.math.log1p(-margins), 8.0 * mode - 4.0)
     ends = [_coordinate_steps(log_joint, configurations, start) for start in starts]
-    values = [
-        tf.reduce_sum(tf.exp(end) * (log_joint - end), axis=1, keepdims=True) for end in ends
-    ]
+    values = [tf.reduce_sum(tf.exp(end) * (log_joint - end), axis=1, keepdims=True) for end in ends]
     return tf.where(values[0] >= values[1], ends[0], ends[1])
 
 
 def _coordinate_steps(
     log_joint: FloatTensor, configurations: FloatTensor, logits: FloatTensor
 ) -> FloatTensor:
-    """log q(z_n = t) of independent components after all sweeps from these logits, [B, T]."""
+    """Log q(z_n = t) of independent components after all sweeps from these logits, [B, T]."""
     signs = 2.0 * configurations - 1.0
 
     def sweep(columns: list[FloatTensor]) -> tuple[list[FloatTensor]]:

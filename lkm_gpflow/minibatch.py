@@ -277,7 +277,8 @@ def checked_batch(data: RegressionData) -> tuple[FloatTensor, FloatTensor]:
         If shapes or numbers are not as `MinibatchLKM.local_terms` wants them.
     """
     X, Y = (to_default_float(part) for part in data)
-    if X.shape.rank != 2 or Y.shape.rank != 2 or X.shape[1] != 1 or 0 in Y.shape.as_list():
+    fits = X.shape.is_compatible_with([None, 1]) and Y.shape.is_compatible_with([None, None])
+    if not fits or 0 in Y.shape.as_list():
         raise ValueError(
             "data: expected X [D, 1] and Y [D, B] with at least one row and one series, "
             f"given shapes {tuple(X.shape)} and {tuple(Y.shape)}"
