@@ -103,33 +103,46 @@ def local_terms(
     """
     observed = covariance * mask[:, None] * mask[None, :]
     spectra = _decompose(tf.stop_gradient(observed), x, tf.reduce_sum(1.0 - mask))
-    prior = tf.stop_gradient(log_prior)
-    log_noise = _best_on_grid(spectra, prior)
-    best = LocalTerms(
-        tf.fill(tf.shape(log_noise), tf.constant(-np.inf, x.dtype)),
-        log_noise,
-        tf.zeros([tf.shape(x)[0], tf.shape(prior)[0]], x.dtype),
-    )
-    log_density = tf.zeros_like(best.log_weights)
-    for _ in range(NOISE_ROUNDS):
-        values, slopes, curvatures = _in_log_noise(spectra, tf.exp(log_noise))
-        log_weights = step(values + prior, configurations)
-        weights = tf.exp(log_weights)
-        bounds = tf.reduce_sum(weights * (values + prior - log_weights), axis=1)
-        better = bounds > best.bounds
-        best = LocalTerms(
-            tf.where(better, bounds, best.bounds),
-            tf.where(better, log_noise, best.noise_variance),
-            tf.where(better[:, None], log_weights, best.log_weights),
-        )
-        log_density = tf.where(better[:, None], values, log_density)
-        log_noise = _newton(log_noise, weights, slopes, curvatures, step is best_enumerated)
-    noise_variance = tf.exp(best.noise_variance)
+    best = _optimum(spectra, tf.stop_gradient(log_prior), configurations, step)
+    # As an optimum it has no gradient, and none is to be looked for.
+    noise_variance, log_weights, log_density = map(tf.stop_gradient, best)
     log_density = _attach_gradient(observed, spectra, noise_variance, log_density)
     log_density -= 0.5 * LOG_2PI * tf.reduce_sum(mask)
-    weights = tf.exp(best.log_weights)
-    bounds = tf.reduce_sum(weights * (log_density + log_prior - best.log_weights), axis=1)
-    return LocalTerms(bounds, noise_variance, best.log_weights)
+    bounds = tf.reduce_sum(tf.exp(log_weights) * (log_density + log_prior - log_weights), axis=1)
+    return LocalTerms(bounds, noise_variance, log_weights)
+
+
+def _optimum(
+    spectra: _Spectra, log_prior: FloatTensor, configurations: FloatTensor, step: LocalStep
+) -> tuple[FloatTensor, FloatTensor, FloatTensor]:
+    """The best noise [B], log q(z_n) there, and log densities without their 2 pi term, [B, T]."""
+
+    def look(
+        log_noise: FloatTensor, best: tuple[FloatTensor, ...]
+    ) -> tuple[FloatTensor, tuple[FloatTensor, ...]]:
+        values, slopes, curvatures = _in_log_noise(spectra, tf.exp(log_noise))
+        log_weights = step(values + log_prior, configurations)
+        weights = tf.exp(log_weights)
+        bounds = tf.reduce_sum(weights * (values + log_prior - log_weights), axis=1)
+        better = bounds > best[0]
+        met = (bounds, log_noise, log_weights, values)
+        best = tuple(
+            tf.where(better if new.shape.rank == 1 else better[:, None], new, old)
+            for new, old in zip(met, best, strict=True)
+        )
+        return _newton(log_noise, weights, slopes, curvatures, step is best_enumerated), best
+
+    log_noise = _best_on_grid(spectra, log_prior)
+    nothing = tf.zeros([tf.size(log_noise), tf.size(log_prior)], log_prior.dtype)
+    worst = tf.fill(tf.shape(log_noise), tf.constant(-np.inf, log_prior.dtype))
+    _, best = tf.while_loop(
+        lambda log_noise, best: True,
+        look,
+        (log_noise, (worst, log_noise, nothing, nothing)),
+        maximum_iterations=NOISE_ROUNDS,
+        parallel_iterations=1,
+    )
+    return tf.exp(best[1]), best[2], best[3]
 
 
 # --- q(z_n) ---------------------------------------------------------------------------------------
@@ -155,9 +168,11 @@ def best_mean_field(log_joint: FloatTensor, configurations: FloatTensor) -> Floa
     margins = tf.clip_by_value(tf.matmul(free, configurations), 1e-3, 1.0 - 1e-3)
     mode = tf.gather(configurations, tf.argmax(free, axis=1))
     starts = (tf.math.log(margins) - tf.math.log1p(-margins), 8.0 * mode - 4.0)
-    ends = [_coordinate_steps(log_joint, configurations, start) for start in starts]
-    values = [tf.reduce_sum(tf.exp(end) * (log_joint - end), axis=1, keepdims=True) for end in ends]
-    return tf.where(values[0] >= values[1], ends[0], ends[1])
+    twice = tf.concat([log_joint, log_joint], axis=0)
+    ends = _coordinate_steps(twice, configurations, tf.concat(starts, axis=0))
+    values = tf.reduce_sum(tf.exp(ends) * (twice - ends), axis=1, keepdims=True)
+    first, second = tf.split(values, 2)
+    return tf.where(first >= second, *tf.split(ends, 2))
 
 
 def _coordinate_steps(
