@@ -25,7 +25,7 @@ from check_shapes import check_shapes
 from gpflow.utilities import to_default_float
 
 from .config import LOG_2PI, Floats, FloatTensor
-from .linalg import _eigh
+from .linalg import Eigenbasis, eigenbasis, gradients_in_basis, rotate_back
 from .model_data import MIN_NOISE_VARIANCE
 
 LocalStep: TypeAlias = Callable[[FloatTensor, FloatTensor], FloatTensor]
@@ -55,10 +55,7 @@ class LocalTerms(NamedTuple):
 class _Spectra(NamedTuple):
     """T covariances in their eigenbases, and B series that lack the same points."""
 
-    eigenvalues: FloatTensor
-    """[T, D]"""
-    basis: FloatTensor
-    """U, [T, D, D]"""
+    basis: Eigenbasis
     projected: FloatTensor
     """U' x_n, [T, B, D]"""
     num_missing: FloatTensor
@@ -102,11 +99,12 @@ def local_terms(
         `best_enumerated` or `best_mean_field`.
     """
     observed = covariance * mask[:, None] * mask[None, :]
-    spectra = _decompose(tf.stop_gradient(observed), x, tf.reduce_sum(1.0 - mask))
+    basis = eigenbasis(tf.stop_gradient(observed))
+    spectra = _Spectra(basis, tf.matmul(x, basis.vectors), tf.reduce_sum(1.0 - mask))
     best = _optimum(spectra, tf.stop_gradient(log_prior), configurations, step)
     # As an optimum it has no gradient, and none is to be looked for.
     noise_variance, log_weights, log_density = map(tf.stop_gradient, best)
-    log_density = _attach_gradient(observed, spectra, noise_variance, log_density)
+    log_density = _attach_gradient(observed, log_density, basis, x, noise_variance)
     log_density -= 0.5 * LOG_2PI * tf.reduce_sum(mask)
     bounds = tf.reduce_sum(tf.exp(log_weights) * (log_density + log_prior - log_weights), axis=1)
     return LocalTerms(bounds, noise_variance, log_weights)
@@ -211,19 +209,13 @@ def independent_log_weights(logits: FloatTensor, configurations: FloatTensor) ->
 # --- the noise ------------------------------------------------------------------------------------
 
 
-def _decompose(C: FloatTensor, x: FloatTensor, num_missing: FloatTensor) -> _Spectra:
-    eigenvalues, basis = _eigh(C)
-    # Rounding may leave eigenvalues a little below zero; the covariances are semi-definite.
-    return _Spectra(tf.maximum(eigenvalues, 0.0), basis, tf.matmul(x, basis), num_missing)
-
-
 def _best_on_grid(spectra: _Spectra, log_prior: FloatTensor) -> FloatTensor:
     """Log of the noise variance of the grid with the highest marginal density, [B].
 
     All series share the grid, so that it costs one matrix product and T x G x D logarithms.
     """
     noise = to_default_float(NOISE_GRID)
-    total = spectra.eigenvalues[:, :, None] + noise  # [T, D, G]
+    total = spectra.basis.values[:, :, None] + noise  # [T, D, G]
     quadratic = tf.matmul(tf.square(spectra.projected), 1.0 / total)  # [T, B, G]
     log_determinant = tf.reduce_sum(tf.math.log(total), axis=1)  # [T, G]
     log_determinant -= spectra.num_missing * tf.math.log(noise)
@@ -235,7 +227,7 @@ def _in_log_noise(
     spectra: _Spectra, noise_variance: FloatTensor
 ) -> tuple[FloatTensor, FloatTensor, FloatTensor]:
     """Log densities without their 2 pi term, and two derivatives in log sigma_n^2, [B, T] each."""
-    total = spectra.eigenvalues[:, None, :] + noise_variance[:, None]  # [T, B, D]
+    total = spectra.basis.values[:, None, :] + noise_variance[:, None]  # [T, B, D]
     share = noise_variance[:, None] / total
     squares = tf.square(spectra.projected) / total
     shared = squares * share
@@ -277,21 +269,12 @@ def _newton(
 
 @tf.custom_gradient
 def _attach_gradient(  # type: ignore[no-untyped-def]
-    C, spectra, noise_variance, log_density
+    C, log_density, basis, x, noise_variance
 ):
-    """Return the log densities [B, T], which now know their gradient in C [T, D, D].
-
-    It is that of `linalg.eigen_log_density`, from the decomposition that is there already.
-    """
+    """Return the log densities [B, T], which now know their gradient in C [T, D, D]."""
 
     def gradient(upstream: FloatTensor) -> tuple[FloatTensor | None, ...]:
-        total = spectra.eigenvalues[:, None, :] + noise_variance[:, None]
-        half = 0.5 * tf.transpose(upstream)[..., None]  # [T, B, 1]
-        b = spectra.projected / total
-        inner = tf.matmul(b, half * b, transpose_a=True)
-        inner -= tf.linalg.diag(tf.reduce_sum(half / total, axis=1))
-        U = spectra.basis
-        dC = tf.matmul(U, tf.matmul(inner, U, transpose_b=True))
-        return (dC, *([None] * (len(spectra) + 2)))
+        inner, _ = gradients_in_basis(basis, x, noise_variance, tf.transpose(upstream))
+        return rotate_back(basis, inner), None, None, None, None, None
 
     return tf.identity(log_density), gradient

@@ -209,12 +209,11 @@ def _step_function(
 
 
 class _Average:
-    """Mean of the last iterates: of unconstrained hyperparameters, and of tau itself."""
+    """Mean of the last iterates of all that is learnt, unconstrained as the optimiser sees it."""
 
     def __init__(self, model: MinibatchLKM, length: int) -> None:
         self.length = length
-        self._tau = model.tau
-        self._variables = [v for v in model.trainable_variables]
+        self._variables = model.trainable_variables
         self._count = 0
         self._mean = [np.zeros(v.shape) for v in self._variables]
 
