@@ -11,6 +11,8 @@ from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
 from .executors import process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
+from .minibatch import MinibatchLKM
+from .minibatch_learning import MinibatchSettings, elbo_in_batches, learn_by_minibatches
 from .model import LKM
 from .posteriors import EnumeratedPosterior, RelaxedPosterior
 from .relaxation import Annealing, anneal
@@ -26,6 +28,8 @@ __all__ = [
     "Backtest",
     "Discovery",
     "EnumeratedPosterior",
+    "MinibatchLKM",
+    "MinibatchSettings",
     "Product",
     "RelaxedPosterior",
     "anneal",
@@ -33,9 +37,11 @@ __all__ = [
     "comparators",
     "datasets",
     "discover",
+    "elbo_in_batches",
     "expressions",
     "ibp",
     "kernels",
+    "learn_by_minibatches",
     "load",
     "metrics",
     "parse",

@@ -1,0 +1,229 @@
+"""Learning from minibatches: it ends where the full model does, at a cost without N."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import gpflow
+import numpy as np
+import psutil
+import pytest
+import tensorflow as tf
+from gpflow.kernels import Kernel, Linear, Periodic, SquaredExponential
+from numpy.typing import NDArray
+
+import lkm_gpflow as lkm
+
+Array = NDArray[np.float64]
+X = np.linspace(0.0, 1.0, 24)[:, None]
+
+
+def start() -> list[Kernel]:
+    return [
+        SquaredExponential(0.5, 0.15),
+        Periodic(SquaredExponential(0.6, 1.0), period=0.25),
+        Linear(0.7),
+    ]
+
+
+def planted(num_series: int) -> Array:
+    """Series of three kernels, each in a different part of the series; all noises differ."""
+    rng = np.random.default_rng(0)
+    kernels = [
+        SquaredExponential(1.0, 0.08),
+        Periodic(SquaredExponential(1.0, 0.7), period=0.23),
+        Linear(1.5),
+    ]
+    C = np.stack([kernel(X).numpy() for kernel in kernels])
+    Z = (rng.random((num_series, 3)) < [0.6, 0.3, 0.5]).astype(np.float64)
+    V = np.tensordot(Z, C, 1) + rng.uniform(0.05, 0.4, num_series)[:, None, None] * np.eye(len(X))
+    return np.einsum("nde,ne->dn", np.linalg.cholesky(V), rng.normal(size=(num_series, len(X))))
+
+
+def exact_bound(model: lkm.LKM) -> tf.Tensor:
+    if isinstance(model.posterior, lkm.RelaxedPosterior):
+        return model.posterior.mean_field_elbo(model)
+    return model.elbo()
+
+
+def climb(model: lkm.LKM) -> float:
+    """The bound of the full model after L-BFGS on everything: kernels, tau, noises, q(Z)."""
+    loss = tf.function(lambda: -exact_bound(model))
+    options = {"maxiter": 400, "maxfun": 500}
+    gpflow.optimizers.Scipy().minimize(
+        loss, model.trainable_variables, compile=False, options=options
+    )
+    return -float(loss())
+
+
+SETTINGS = lkm.MinibatchSettings(batch_size=40, num_steps=250)
+
+
+@pytest.mark.parametrize("posterior", ["enumerated", "relaxed"])
+def test_the_bound_of_the_full_model_is_reached(posterior: str) -> None:
+    """Within 0.1%: L-BFGS on the exact full bound ends no higher, from the same start or from ours.
+
+    From the same start it may end lower, in another optimum.
+    """
+    Y = planted(160)
+    model = lkm.MinibatchLKM(start(), 160, posterior=posterior)  # type: ignore[arg-type]
+    before = lkm.elbo_in_batches(model, (X, Y), batch_size=50)
+    trace = lkm.learn_by_minibatches(model, (X, Y), SETTINGS)
+    found = lkm.elbo_in_batches(model, (X, Y), batch_size=50)
+    assert trace.elbo.shape == (250,)
+    assert trace.num_skipped == 0
+    from_start = climb(lkm.LKM((X, Y), start(), posterior=posterior, noise_variance=0.2))  # type: ignore[arg-type]
+    from_ours = climb(model.to_lkm((X, Y)))
+    margin = 1e-3 * abs(from_ours)
+    assert before < found - 20.0 * margin, "there was something to learn"
+    assert found > max(from_start, from_ours) - margin
+    assert model.kernels[1].period.numpy() == pytest.approx(0.23, abs=0.01)
+
+
+def test_runs_repeat_by_seed_and_from_a_memory_map(tmp_path: Path) -> None:
+    Y = planted(60)
+    path = tmp_path / "series.npy"
+    np.save(path, Y.T)  # series by series
+
+    def learnt(Y: Array, seed: int) -> list[Array]:
+        model = lkm.MinibatchLKM(start(), 60)
+        settings = lkm.MinibatchSettings(batch_size=10, num_steps=6)
+        trace = lkm.learn_by_minibatches(model, (X, Y), settings, seed=seed)
+        return [trace.elbo, *(v.numpy() for v in model.trainable_variables)]
+
+    first, again = learnt(Y, 1), learnt(np.load(path, mmap_mode="r").T, 1)
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(first[0], learnt(Y, 2)[0])
+
+
+def test_what_is_not_trainable_stays() -> None:
+    model = lkm.MinibatchLKM(start(), 60)
+    gpflow.set_trainable(model.tau, False)
+    gpflow.set_trainable(model.kernels[1], False)
+    before = [model.tau.numpy(), model.kernels[1].period.numpy()]
+    lkm.learn_by_minibatches(
+        model, (X, planted(60)), lkm.MinibatchSettings(batch_size=10, num_steps=3)
+    )
+    np.testing.assert_array_equal(model.tau, before[0])
+    assert model.kernels[1].period.numpy() == before[1]
+    assert model.kernels[0].lengthscales.numpy() != 0.15
+
+
+# --- cost -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """Batches of series that exist only while they are looked at."""
+
+    num_series: int
+    batch_size: int
+
+    def __iter__(self) -> Iterator[tuple[Array, Array]]:
+        rng = np.random.default_rng(0)
+        while True:
+            chosen = rng.choice(self.num_series, self.batch_size, replace=False, shuffle=False)
+            rows = [np.random.default_rng([7, n]).normal(size=len(X)) for n in chosen]
+            yield X, np.stack(rows, axis=1)
+
+
+def cost(num_series: int) -> tuple[float, int, float]:
+    """Processor seconds of a step, peak of NumPy's memory, growth of the process's, in bytes."""
+    model, times = lkm.MinibatchLKM(start(), num_series), []
+    settings = lkm.MinibatchSettings(batch_size=32, num_steps=40)
+    process = psutil.Process()
+    before = process.memory_info().rss
+    tracemalloc.start()
+    lkm.learn_by_minibatches(
+        model,
+        Lazy(num_series, 32),
+        settings,
+        callback=lambda number, model: times.append(time.process_time()),
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return float(np.median(np.diff(times))), peak, process.memory_info().rss - before
+
+
+def test_cost_does_not_depend_on_the_number_of_series() -> None:
+    """1,000 and 100,000 series: a copy of the latter would be 19 MB, a number for each 0.8 MB."""
+    cost(1_000)  # what is loaded only once
+    seconds, peak, _ = cost(1_000)
+    many_seconds, many_peak, growth = cost(100_000)
+    assert many_seconds < 1.5 * seconds
+    assert many_peak < peak + 400_000
+    assert growth < 15e6
+
+
+def test_a_memory_map_is_not_read_as_a_whole(tmp_path: Path) -> None:
+    shape = (50_000, len(X))
+    Y = np.lib.format.open_memmap(tmp_path / "series.npy", "w+", shape=shape)
+    Y[:] = np.random.default_rng(0).normal(size=len(X))
+    Y.flush()
+    model = lkm.MinibatchLKM(start(), 50_000)
+    tracemalloc.start()
+    lkm.learn_by_minibatches(
+        model,
+        (X, np.load(tmp_path / "series.npy", mmap_mode="r").T),
+        lkm.MinibatchSettings(batch_size=32, num_steps=2),
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.6 * 8 * np.prod(shape)
+
+
+# --- batches and errors ---------------------------------------------------------------------------
+
+
+class Fussy(SquaredExponential):  # type: ignore[misc]
+    """Not a number on a grid that begins above 5."""
+
+    def K(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
+        # The value is fine, the gradient 0 * inf.
+        broken = tf.cast(X[0, 0] > 5.0, X.dtype)
+        return super().K(X, X2) + 0.0 * tf.sqrt(self.variance * (1.0 - broken))
+
+
+def test_steps_without_a_finite_gradient_are_skipped() -> None:
+    """Ready-made batches, even on different grids, start again when they end."""
+    Y = planted(4)
+    model = lkm.MinibatchLKM([Fussy(), Linear()], 8)
+    settings = lkm.MinibatchSettings(num_steps=5)
+    trace = lkm.learn_by_minibatches(model, [(X, Y), (X + 9.0, Y)], settings)
+    assert trace.num_skipped == 2
+    assert np.isfinite(lkm.elbo_in_batches(lkm.MinibatchLKM(model.kernels, 4), (X, Y), 2))
+    with pytest.raises(ValueError, match="given none in all 5 steps"):
+        lkm.learn_by_minibatches(model, [(X + 9.0, Y)], settings)
+
+
+def test_errors_say_what_was_expected() -> None:
+    model, Y = lkm.MinibatchLKM(start(), 6), planted(6)
+    settings = lkm.MinibatchSettings(batch_size=3, num_steps=2)
+    with pytest.raises(ValueError, match=r"N = 6 .* given shapes \(24, 1\) and \(24, 5\)"):
+        lkm.learn_by_minibatches(model, (X, Y[:, :5]), settings)
+    with pytest.raises(ValueError, match=r"N = 6 .* given shapes \(24, 1\) and \(6, 24\)"):
+        lkm.elbo_in_batches(model, (X, Y.T), 3)
+    with pytest.raises(ValueError, match="batch_size: expected from 1 to the 6 series, given 256"):
+        lkm.learn_by_minibatches(model, (X, Y))
+    with pytest.raises(ValueError, match="given one without batches"):
+        lkm.learn_by_minibatches(model, [], settings)
+    with pytest.raises(ValueError, match="given one without batches"):
+        lkm.learn_by_minibatches(model, iter([(X, Y)]), settings)
+    Y[3, 2] = np.inf
+    with pytest.raises(ValueError, match="given inf in row 3"):
+        lkm.learn_by_minibatches(model, (X, Y), lkm.MinibatchSettings(batch_size=6))
+    for name, value in (
+        ("batch_size", 0),
+        ("num_steps", 0),
+        ("half", 0),
+        ("learning_rate", 0.0),
+        ("forgetting", 0.5),
+        ("averaged", 1.1),
+    ):
+        with pytest.raises(ValueError, match=f"{name}: expected .* given {value}"):
+            lkm.MinibatchSettings(**{name: value})
