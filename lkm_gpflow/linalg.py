@@ -189,7 +189,7 @@ def _eigen_log_density(
     C: FloatTensor, x: FloatTensor, noise_variance: FloatTensor
 ) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor, FloatTensor]]]:
     """Log density without its 2 pi term, [T, N]; one eigendecomposition for each of T."""
-    eigenvalues, U = _eigh(C)
+    eigenvalues, U = eigh(C)
     projected = tf.einsum("tde,nd->tne", U, x)
     # Rounding may leave eigenvalues a little below zero; the covariances are semi-definite.
     spectrum = tf.maximum(eigenvalues, 0.0)[:, None, :] + noise_variance[None, :, None]
@@ -210,7 +210,7 @@ def _eigen_log_density(
     return value, gradient
 
 
-def _eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+def eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
     """Eigenvalues and eigenvectors, also where `tf.linalg.eigh` gives up.
 
     For some kernels whose period is a multiple of the step of the grid, and whose eigenvalues come
