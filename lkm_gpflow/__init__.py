@@ -11,9 +11,11 @@ from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
 from .executors import process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
+from .long_series import refit_sparse, thin
 from .model import LKM
 from .posteriors import EnumeratedPosterior, RelaxedPosterior
 from .relaxation import Annealing, anneal
+from .sparse import SparseLKM
 from .storage import load
 
 __version__ = version("lkm_gpflow")
@@ -28,6 +30,7 @@ __all__ = [
     "EnumeratedPosterior",
     "Product",
     "RelaxedPosterior",
+    "SparseLKM",
     "anneal",
     "backtest",
     "comparators",
@@ -40,4 +43,6 @@ __all__ = [
     "metrics",
     "parse",
     "process_pool",
+    "refit_sparse",
+    "thin",
 ]

@@ -1,16 +1,16 @@
 r"""Components through inducing variables: all that a bound needs to know of D points.
 
 Component k has inducing variables ``u_k = f_k(Z_k)`` at its own inputs Z_k [M_k, Q].  With
-``L_k L_k' = K_uu,k`` and the *features* ``b_k(x) = L_k^-1 k_k(Z_k, x)``, stacked over components to
-``B`` [M, D], the series are Gaussian with covariances ``B' diag(z_n) B + sigma_n^2 I``, whatever z_n:
-the products ``B B'`` and ``B x_n`` [M] are all that is needed of the D points.  They cost
-O(D M^2), once for all series and configurations, and are summed over chunks of points.
+``L_k L_k' = K_uu,k`` and the *features* ``b_k(x) = L_k^-1 k_k(Z_k, x)``, stacked over components
+to ``B`` [M, D], the series are Gaussian with covariances ``B' diag(z_n) B + sigma_n^2 I``,
+whatever z_n: the products ``B B'`` and ``B x_n`` [M] are all that is needed of the D points.  They
+cost O(D M^2), once for all series and configurations, and are summed over chunks of points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -21,6 +21,8 @@ from gpflow.kernels import Kernel
 
 from .config import FloatTensor
 from .linalg import eigh
+
+T = TypeVar("T")
 
 JITTER = 1e-8
 """Of the mean prior variance at the inducing inputs, added to it: still a bound, a little lower."""
@@ -144,7 +146,7 @@ def summarize(
 
     # Plain automatic differentiation would hold the intermediate results of all chunks at once.
     @tf.custom_gradient
-    def total(*factors: FloatTensor) -> tuple[Summary, Callable[..., object]]:
+    def total(*factors: FloatTensor) -> tuple[Summary, Callable[..., Any]]:
         def gradient(
             *upstream: FloatTensor, variables: Sequence[tf.Variable] = ()
         ) -> tuple[Sequence[FloatTensor], Sequence[FloatTensor]]:
@@ -166,10 +168,10 @@ def summarize(
     return Summary(*total(*features.factors()))
 
 
-def _sum(part: Callable[[tf.Tensor], object], starts: tf.Tensor, zero: object) -> object:
+def _sum(part: Callable[[tf.Tensor], T], starts: tf.Tensor, zero: T) -> T:
     """Sum a structure of tensors over chunks, one chunk at a time."""
 
-    def add(total: object, start: tf.Tensor) -> object:
+    def add(total: T, start: tf.Tensor) -> T:
         return tf.nest.map_structure(tf.add, total, part(start))
 
     return tf.foldl(add, starts, zero, parallel_iterations=1)

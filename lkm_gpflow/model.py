@@ -68,17 +68,24 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         If an argument is not as described: the message says what was expected, what was given, and
         where.
 
+    Warns
+    -----
+    UserWarning
+        If there are more than ``LONGEST`` time points.
+
     Notes
     -----
     Predictions average over Z: mean and variance are those of the mixture of the Gaussians that
     belong to the posterior's configurations.  Given ``Z`` [N, K] (real, not negative), they are
     those of that Z.  As everywhere in GPflow, a White component is independent noise at new points.
 
+    Time grows with D^3, memory with D^2: beyond ``LONGEST`` time points see `SparseLKM`.
+
     To change how components covary, override `component_covariances`; everything follows.
     """
 
     LONGEST: ClassVar[float] = 4000
-    """Time points up to which a model is built without a warning; see `SparseLKM`."""
+    """Most time points: there N = K = 4 take 15 s of processor and 7 GB for one relaxed bound."""
 
     def __init__(
         self,
@@ -94,6 +101,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         X, Y = model_data.checked_data(data)
         self.data = (to_default_float(X), to_default_float(Y))
         self.observations = model_data.ModelData.from_table(Y)
+        model_data.warn_if_long(len(X), self.LONGEST)
         self.kernels = model_data.checked_kernels(kernels, num_inputs=X.shape[1])
         num_series, num_components = Y.shape[1], len(self.kernels)
         self.prior = model_data.checked_prior(prior, alpha, num_components)

@@ -266,21 +266,27 @@ class SparseLKM(LKM):
             noise = tf.gather(self.noise_variance, series)
             gram = tf.gather(summary.gram, tf.gather(self._group_of, series))
             W = gram * scale[:, :, None] * scale[:, None, :]
-            L = tf.linalg.cholesky(
-                tf.linalg.set_diag(W, tf.linalg.diag_part(W) + noise[:, None])
-            )
+            L = tf.linalg.cholesky(tf.linalg.set_diag(W, tf.linalg.diag_part(W) + noise[:, None]))
             y = tf.gather(summary.projected, series) * scale
             v = tf.linalg.cholesky_solve(L, y[..., None])[..., 0]  # [P, M]
             selected = chosen * scale[:, None, :]  # [P, G, M]
+
+            def spread(row: tuple[FloatTensor, FloatTensor]) -> FloatTensor:
+                factor, weights = row
+                whitened = tf.linalg.triangular_solve(factor, weights[:, None] * B)
+                if full_cov:
+                    return tf.matmul(whitened, whitened, transpose_a=True)
+                return tf.reduce_sum(tf.square(whitened), axis=0)
+
+            # One sum of components of one row at a time: [M, Mnew] is large over a long history.
+            num_sums, M = tf.shape(selected)[1], tf.shape(selected)[2]
+            pairs = tf.repeat(L, num_sums, axis=0), tf.reshape(selected, [-1, M])
+            shape = tf.concat([tf.shape(selected)[:2], tf.shape(residual)[1:]], 0)
+            known = tf.map_fn(spread, pairs, parallel_iterations=1, fn_output_signature=B.dtype)
+            known = tf.reshape(known, shape)
+            level = tf.reshape(noise, [-1, 1, 1, 1] if full_cov else [-1, 1, 1])
             mean = tf.tensordot(selected * v[:, None, :], B, axes=1)
-            cross = selected[..., None] * B  # [P, G, M, Mnew]
-            whitened = tf.linalg.triangular_solve(L[:, None], cross)
-            variance = tf.tensordot(z[:, None, :] * sums, residual, axes=1)
-            level = noise[:, None, None]
-            if full_cov:
-                square = tf.matmul(whitened, whitened, transpose_a=True)
-                return mean, variance + level[..., None] * square
-            return mean, variance + level * tf.reduce_sum(tf.square(whitened), axis=-2)
+            return mean, tf.tensordot(z[:, None, :] * sums, residual, axes=1) + level * known
 
         return moments_of
 
