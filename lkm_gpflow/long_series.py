@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import gpflow
 import numpy as np
@@ -187,7 +188,7 @@ def _climb(model: SparseLKM) -> float:
     """Minimise the training loss from where the model is, and return it."""
     variables, scipy = model.trainable_variables, gpflow.optimizers.Scipy
 
-    @tf.function
+    @partial(tf.function, autograph=False)
     def loss_and_gradient() -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)

@@ -34,6 +34,9 @@ NUM_INDUCING = 400
 
 Inducing: TypeAlias = int | AnyNDArray | InducingPoints | Sequence[InducingPoints]
 
+_plain = tf.autograph.experimental.do_not_convert
+"""For tensor code that autograph need not rewrite: looking at it takes ten seconds a trace."""
+
 
 class SparseLKM(LKM):
     r"""`LKM` with a lower bound of every log likelihood that costs O(D M^2) instead of O(D^3).
@@ -138,6 +141,7 @@ class SparseLKM(LKM):
     # --- the bound ------------------------------------------------------------------------------
 
     @inherit_check_shapes
+    @_plain
     def log_likelihood(self, Z: TensorType) -> FloatTensor:
         """Lower bound of ``log p(x_n | z_n)``; otherwise as `LKM.log_likelihood`."""
         Z = to_default_float(Z)
@@ -147,6 +151,7 @@ class SparseLKM(LKM):
         return self._bound(quadratic, log_determinant, lost)
 
     @inherit_check_shapes
+    @_plain
     def configuration_log_likelihood(self, configurations: TensorType) -> FloatTensor:
         """Lower bounds of ``log p(x_n | t)``; otherwise as `LKM.configuration_log_likelihood`."""
         t = to_default_float(configurations)
