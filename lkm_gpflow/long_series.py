@@ -123,8 +123,10 @@ def refit_sparse(
     scaled = -table.start / table.span
     kernels = [kernel.change_units(1.0 / table.span, scaled) for kernel in found.kernels]
     noise = np.array(found.fit.noise_variance)
+    Z, costs = found.fit.Z, []
     while True:
         model = _model(kernels, noise, table, found, inducing)
+        costs.append(_trace_cost(model, Z))
         _learn(model, inducing, max_rounds)
         Z = np.asarray(model.assignment())
         kernels = [kernel.to_expression() for kernel in _components(model)]
@@ -133,7 +135,9 @@ def refit_sparse(
         if used.all() or not used.any():
             break
         kernels = [kernel for kernel, on in zip(kernels, used, strict=True) if on]
-    _warn_of_the_trace(model, inducing)
+        Z = Z[:, used]
+    # Learning hides in the noise what it cannot represent: the start tells, too.
+    _warn_of_the_trace(max(*costs, _trace_cost(model, Z)), inducing)
     fit = Fit(
         kernels=tuple(kernels),
         Z=Z,
@@ -211,12 +215,16 @@ def _climb(model: SparseLKM) -> float:
     return float(found.fun)
 
 
-def _warn_of_the_trace(model: SparseLKM, inducing: int) -> None:
-    cost, count = float(tf.reduce_sum(model.trace_term())), model.observations.num_observed
-    if cost > _TRACE_PER_VALUE * count:
+def _trace_cost(model: SparseLKM, Z: Floats) -> float:
+    """Nats that inducing variables cost, for each observed value."""
+    return float(tf.reduce_sum(model.trace_term(Z))) / model.observations.num_observed
+
+
+def _warn_of_the_trace(cost: float, inducing: int) -> None:
+    if cost > _TRACE_PER_VALUE:
         warnings.warn(
-            f"inducing: {inducing} inducing variables cost {cost:.0f} nats "
-            f"({cost / count:.2g} an observed value): expected at most {_TRACE_PER_VALUE} a "
-            "value. More of them give a better bound, if these components are the right ones",
+            f"inducing: expected at most {_TRACE_PER_VALUE} nats of trace an observed value, but "
+            f"{inducing} inducing variables cost up to {cost:.2g}: what is fast among the "
+            "components may have been learnt as noise. Give more of them",
             stacklevel=3,
         )

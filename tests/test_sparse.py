@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import gpflow
@@ -164,7 +165,7 @@ def test_missing_points_are_as_if_they_were_not_there() -> None:
 positive = st.floats(0.03, 3.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     variances=st.lists(positive, min_size=4, max_size=4),
     lengthscale=st.floats(0.02, 2.0),
@@ -206,15 +207,16 @@ def test_200_inducing_variables_are_enough_for_1000_points() -> None:
     sparse = SparseLKM(data, kernels(), inducing=200, **shared)  # type: ignore[arg-type]
     exact = lkm.LKM(data, kernels(), **shared)  # type: ignore[arg-type]
     assert sum(len(points.Z.numpy()) for points in sparse.inducing_variables) <= 200
-    assert sparse.elbo() <= exact.elbo()
-    np.testing.assert_allclose(sparse.elbo(), exact.elbo(), rtol=0.01)
+    value, bound = float(exact.elbo()), float(sparse.elbo())
+    assert bound <= value
+    np.testing.assert_allclose(bound, value, rtol=0.01)
     # The promise is one percent; what it does is far better, or something is wrong.
-    assert exact.elbo() - sparse.elbo() < 0.1
-    np.testing.assert_allclose(sparse.probabilities(), exact.probabilities(), atol=1e-3)
-    for ours, theirs in zip(sparse.predict_y(XNEW), exact.predict_y(XNEW), strict=True):
+    assert value - bound < 0.1
+    Z = sparse.assignment()
+    for ours, theirs in zip(sparse.predict_y(XNEW, Z=Z), exact.predict_y(XNEW, Z=Z), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=0.02)
     few = SparseLKM(data, kernels(), inducing=12, **shared)  # type: ignore[arg-type]
-    assert few.elbo() < sparse.elbo() - 100.0
+    assert few.elbo() < bound - 100.0
     assert np.sum(few.trace_term()) > 100.0 * np.sum(sparse.trace_term())
 
 
@@ -250,7 +252,7 @@ def test_gradient_is_that_of_finite_differences(posterior: str, missing: float) 
 def test_chunks_do_not_matter(missing: float) -> None:
     model, _ = both(missing=missing)
     whole, gradients = value_and_gradient(model)
-    for rows in (1, 7, 39):
+    for rows in (7, 39):
         model.chunk_size = rows * sum(len(points.Z.numpy()) for points in model.inducing_variables)
         value, again = value_and_gradient(model)
         np.testing.assert_allclose(value, whole, rtol=1e-10)
@@ -262,7 +264,7 @@ def test_a_traced_bound_is_that_of_eager_mode() -> None:
     model, _ = both(missing=0.2)
     value, gradients = value_and_gradient(model)
 
-    @tf.function
+    @partial(tf.function, autograph=False)
     def traced() -> tuple[tf.Tensor, list[tf.Tensor]]:
         with tf.GradientTape() as tape:
             value = model.elbo()
@@ -289,19 +291,15 @@ def test_components_add_up(given_Z: bool) -> None:
         assert np.all(variance.numpy()[0, :, 0] < prior)
 
 
-def test_it_is_trained_by_gpflow_with_either_posterior() -> None:
-    for posterior in ("enumerated", "relaxed"):
-        model, _ = both(inducing=30, posterior=posterior)
-        for kernel in model.kernels:
-            kernel.variance.assign(0.2)
-        before = float(model.elbo(0))
-        if posterior == "enumerated":
-            gpflow.optimizers.Scipy().minimize(
-                model.training_loss_closure(), model.trainable_variables, options={"maxiter": 15}
-            )
-        else:
-            lkm.anneal(model, lkm.Annealing(num_steps=15))
-        assert model.elbo(0) > before + 1.0
+def test_it_is_trained_by_gpflow() -> None:
+    model, _ = both(inducing=30)
+    for kernel in model.kernels:
+        kernel.variance.assign(0.2)
+    before = float(model.elbo())
+    gpflow.optimizers.Scipy().minimize(
+        model.training_loss, model.trainable_variables, options={"maxiter": 5}, compile=False
+    )
+    assert model.elbo() > before + 1.0
 
 
 # --- where inducing inputs go --------------------------------------------------------------------
@@ -310,7 +308,9 @@ def test_it_is_trained_by_gpflow_with_either_posterior() -> None:
 def test_inducing_variables_go_where_they_pay() -> None:
     X = np.linspace(0.0, 1.0, 200)[:, None]
     texts = ("1.0 x SE(lengthscale=0.5)", "1.0 x SE(lengthscale=0.03)", "1.0 x LIN(location=0.5)")
-    few, many, one = (len(p.Z.numpy()) for p in place_inducing(kernels(texts), X, 120, np.full(3, 10.0)))
+    few, many, one = (
+        len(p.Z.numpy()) for p in place_inducing(kernels(texts), X, 120, np.full(3, 10.0))
+    )
     assert one == 1
     assert 3 < few < 20 < many < 100
     assert [len(p.Z.numpy()) for p in place_inducing(kernels(texts), X, 3, np.ones(3))] == [1, 1, 1]
