@@ -11,11 +11,13 @@ from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
 from .executors import process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
+from .long_series import refit_sparse, thin
 from .minibatch import MinibatchLKM
 from .minibatch_learning import MinibatchSettings, elbo_in_batches, learn_by_minibatches
 from .model import LKM
 from .posteriors import EnumeratedPosterior, RelaxedPosterior
 from .relaxation import Annealing, anneal
+from .sparse import SparseLKM
 from .storage import load
 
 __version__ = version("lkm_gpflow")
@@ -32,6 +34,7 @@ __all__ = [
     "MinibatchSettings",
     "Product",
     "RelaxedPosterior",
+    "SparseLKM",
     "anneal",
     "backtest",
     "comparators",
@@ -46,4 +49,6 @@ __all__ = [
     "metrics",
     "parse",
     "process_pool",
+    "refit_sparse",
+    "thin",
 ]

@@ -13,6 +13,7 @@ from .kernels import to_kernel
 from .layout import Observations
 from .model import LKM
 from .posteriors import EnumeratedPosterior
+from .sparse import SparseLKM
 
 _SAME_BIC = 0.5
 """Two fits of one structure that differ by less in BIC are the same optimum."""
@@ -82,8 +83,12 @@ def _is_same(fit: Fit, other: Fit) -> bool:
 
 
 def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
-    """Return the latent kernel model of a fit, on scaled data, with the enumerated posterior."""
-    model = LKM(
+    """Return the latent kernel model of a fit, on scaled data, with the enumerated posterior.
+
+    Its sparse version if there are more times than `LKM.LONGEST`.
+    """
+    build = SparseLKM if len(observations.x) > LKM.LONGEST else LKM
+    model = build(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
         alpha=alpha,

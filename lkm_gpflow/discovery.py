@@ -20,7 +20,7 @@ from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
 from .ledger import Entry, Ledger
 from .model import LKM
-from .search import SearchSettings, Strategy, search
+from .search import SearchSettings, Strategy, check_length, search
 from .stacking import stack
 
 if TYPE_CHECKING:
@@ -89,7 +89,13 @@ def discover(
     Raises
     ------
     ValueError
-        If the table or a setting is wrong: what was expected, what was given, and where.
+        If the table or a setting is wrong: what was expected, what was given, and where; also if it
+        has more than ``LKM.LONGEST`` times: see `thin` and `refit_sparse`.
+
+    Warns
+    -----
+    UserWarning
+        If it has more than 1,000 times.
     """
     if learner not in ("scan", "relaxed"):
         raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
@@ -104,6 +110,7 @@ def discover(
         FitSettings(alpha=alpha, priors=priors, learner=learner),
     )
     table = Table.of(frame)
+    check_length(len(table.frame))
     observations = table.observations
     path = None if ledger is None else Path(ledger)
     header = {"settings": asdict(settings), "data": observations.fingerprint}

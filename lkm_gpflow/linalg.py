@@ -210,7 +210,7 @@ class Eigenbasis(NamedTuple):
 
 def eigenbasis(C: FloatTensor) -> Eigenbasis:
     """Decompose covariances [T, D, D], which are semi-definite."""
-    values, vectors = _eigh(C)
+    values, vectors = eigh(C)
     # Rounding may leave eigenvalues a little below zero.
     return Eigenbasis(tf.maximum(values, 0.0), vectors)
 
@@ -272,7 +272,7 @@ def _inner_gradients(solved: _Solved, upstream: FloatTensor) -> tuple[FloatTenso
     return inner, 0.5 * tf.einsum("tn,tne->n", upstream, per_point)
 
 
-def _eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+def eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
     """Eigenvalues and eigenvectors, also where `tf.linalg.eigh` gives up.
 
     For some kernels whose period is a multiple of the step of the grid, and whose eigenvalues come

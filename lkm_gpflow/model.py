@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import gpflow
 import numpy as np
@@ -24,6 +24,7 @@ from .linalg import (
     total_covariance,
 )
 from .posteriors import Posterior, Seed, WeightedRows
+from .predictions import ConditionalMoments, average_over_rows
 
 # Rows of Z whose D x D matrices a prediction holds in memory at a time.
 PREDICTION_CHUNK = 64
@@ -67,14 +68,24 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         If an argument is not as described: the message says what was expected, what was given, and
         where.
 
+    Warns
+    -----
+    UserWarning
+        If there are more than ``LONGEST`` time points.
+
     Notes
     -----
     Predictions average over Z: mean and variance are those of the mixture of the Gaussians that
     belong to the posterior's configurations.  Given ``Z`` [N, K] (real, not negative), they are
     those of that Z.  As everywhere in GPflow, a White component is independent noise at new points.
 
+    Time grows with D^3, memory with D^2: beyond ``LONGEST`` time points see `SparseLKM`.
+
     To change how components covary, override `component_covariances`; everything follows.
     """
+
+    LONGEST: ClassVar[float] = 4000
+    """Most time points: there N = K = 4 take 15 s of processor and 7 GB for one relaxed bound."""
 
     def __init__(
         self,
@@ -90,6 +101,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         X, Y = model_data.checked_data(data)
         self.data = (to_default_float(X), to_default_float(Y))
         self.observations = model_data.ModelData.from_table(Y)
+        model_data.warn_if_long(len(X), self.LONGEST)
         self.kernels = model_data.checked_kernels(kernels, num_inputs=X.shape[1])
         num_series, num_components = Y.shape[1], len(self.kernels)
         self.prior = model_data.checked_prior(prior, alpha, num_components)
@@ -335,20 +347,33 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         -------
         Mean [N, G, M], and variance [N, G, M] or covariance [N, G, M, M].
         """
-        Xnew = to_default_float(Xnew)
+        rows = self._weighted_rows(Z)
+        moments_of = self.conditional_moments(to_default_float(Xnew), sums, full_cov)
+        return average_over_rows(moments_of, rows, self.num_series, PREDICTION_CHUNK)
+
+    def conditional_moments(
+        self, Xnew: FloatTensor, sums: AnyNDArray, full_cov: bool
+    ) -> ConditionalMoments:
+        """Return what `predict_sums` averages: moments given the series' numbers and their z.
+
+        Parameters
+        ----------
+        Xnew, sums, full_cov
+            As in `predict_sums`.
+
+        Returns
+        -------
+        A function from series [P] and z [P, K] to mean [P, G, M] and variance [P, G, M] or
+        covariance [P, G, M, M].
+        """
         X, _ = self.data
-        num_series, num_sums, num_new = self.num_series, len(sums), tf.shape(Xnew)[0]
-        hypotheses = self._weighted_rows(Z)
         C = self.component_covariances(X)
         C_cross = self.component_covariances(X, Xnew)
         C_new = self.component_covariances(Xnew)
         if not full_cov:
             C_new = tf.linalg.diag_part(C_new)
 
-        def add_chunk(
-            moments: tuple[FloatTensor, FloatTensor], start: tf.Tensor
-        ) -> tuple[FloatTensor, FloatTensor]:
-            series, z, weights = (part[start : start + PREDICTION_CHUNK] for part in hypotheses)
+        def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
             V = total_covariance(C, tf.gather(self.noise_variance, series), z)
             x = tf.gather(self.observations.x, series)
             parts = z[:, None, :] * sums  # [P, G, K]
@@ -362,26 +387,10 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             mean = tf.linalg.matvec(whitened, whitened_x, transpose_a=True)
             variance = tf.tensordot(parts, C_new, axes=1)
             if full_cov:
-                variance -= tf.matmul(whitened, whitened, transpose_a=True)
-                second = variance + mean[..., :, None] * mean[..., None, :]
-            else:
-                variance -= tf.reduce_sum(tf.square(whitened), axis=-2)
-                second = tf.maximum(variance, 0.0) + tf.square(mean)
-            return tuple(
-                total + _sum_by_series(weights, moment, series, num_series)
-                for total, moment in zip(moments, (mean, second), strict=True)
-            )
+                return mean, variance - tf.matmul(whitened, whitened, transpose_a=True)
+            return mean, variance - tf.reduce_sum(tf.square(whitened), axis=-2)
 
-        shape = [num_series, num_sums, num_new]
-        empty = (
-            tf.zeros(shape, C.dtype),
-            tf.zeros([*shape, num_new] if full_cov else shape, C.dtype),
-        )
-        starts = tf.range(0, tf.size(hypotheses.series), PREDICTION_CHUNK)
-        mean, second = tf.foldl(add_chunk, starts, empty)
-        if full_cov:
-            return mean, second - mean[..., :, None] * mean[..., None, :]
-        return mean, tf.maximum(second - tf.square(mean), 0.0)
+        return moments_of
 
     def _weighted_rows(self, Z: TensorType | None) -> WeightedRows:
         """Hypotheses about rows of Z: those of the posterior, or the given Z alone."""
@@ -389,11 +398,3 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             return self.posterior.configurations(self)
         Z = to_default_float(Z)
         return WeightedRows(tf.range(self.num_series), Z, tf.ones(self.num_series, Z.dtype))
-
-
-def _sum_by_series(
-    weights: FloatTensor, moment: FloatTensor, series: tf.Tensor, num_series: int
-) -> FloatTensor:
-    """Weighted sum of moments [P, ...] within each series, [N, ...]."""
-    weighted = tf.einsum("p,p...->p...", weights, moment)
-    return tf.math.unsorted_segment_sum(weighted, series, num_series)

@@ -6,6 +6,7 @@ says what was expected, what was given, and where.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,17 @@ def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
             f"given only missing ones in column {empty[0]}"
         )
     return X, Y
+
+
+def warn_if_long(num_times: int, longest: float) -> None:
+    """Warn of more time points than an exact model can cope with."""
+    if num_times > longest:
+        warnings.warn(
+            f"expected at most {longest:g} time points, because time grows with their third power "
+            f"and memory with their second, given {num_times}: SparseLKM takes a bound with "
+            "inducing variables instead",
+            stacklevel=3,
+        )
 
 
 def checked_kernels(kernels: Sequence[Kernel], num_inputs: int) -> list[Kernel]:

@@ -7,6 +7,7 @@ members at once.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -22,10 +23,15 @@ from .expressions import EXTENDED_BASES, Product, base_kernel, expand, parse
 from .fits import Fit, FitSettings, State
 from .layout import Observations
 from .ledger import Entry, Ledger
+from .model import LKM
 from .training import fit
 
 MIN_IMPROVEMENT = 0.1
 """A BIC that is lower by less is a matter of where the optimiser stopped."""
+
+LONGEST_SEARCH = 1000
+"""One objective with its gradient takes 0.2 processor seconds at 800 times (4 series, 4 kernels)
+and 1.0 at 1,600; a search needs some ten thousand."""
 
 Strategy = Literal["partial", "full"]
 
@@ -73,6 +79,30 @@ class SearchSettings:
     def start(self) -> tuple[Product, ...]:
         """The first set: every base kernel; WN is in the noise of the series already."""
         return tuple(parse(name) for name in self.bases if name != "WN")
+
+
+def check_length(num_times: int) -> None:
+    """Refuse tables on which a search would not end; warn of those on which it takes hours.
+
+    Raises
+    ------
+    ValueError
+        If there are more than `LKM.LONGEST` times.
+    """
+    instead = (
+        "discover on lkm_gpflow.thin(frame), and learn what was found on all times with "
+        "lkm_gpflow.refit_sparse(found, frame)"
+    )
+    if num_times > LKM.LONGEST:
+        raise ValueError(
+            f"expected at most {LKM.LONGEST:g} times, because time grows with their third power "
+            f"and memory with their second, got {num_times}: {instead}"
+        )
+    if num_times > LONGEST_SEARCH:
+        warnings.warn(
+            f"a search on more than {LONGEST_SEARCH} times takes hours, got {num_times}: {instead}",
+            stacklevel=3,
+        )
 
 
 def search(
