@@ -125,7 +125,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         """The estimate of the evidence lower bound of all N series, `elbo`."""
         return self.elbo(data)
 
-    @check_shapes("data[0]: [D, 1]", "data[1]: [D, B]", "return: []")
+    @check_shapes("return: []")
     def elbo(self, data: RegressionData) -> FloatTensor:
         """Unbiased estimate, from a batch, of the evidence lower bound of all N series.
 
@@ -177,7 +177,6 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         """Covariance matrices of all components, [K, D, D]; override it to change them."""
         return tf.stack([kernel(X) for kernel in self.kernels])
 
-    @check_shapes("data[0]: [D, 1]", "data[1]: [D, B]")
     def local_terms(self, data: RegressionData) -> LocalTerms:
         """Bound, noise and q(z_n) of every series of a batch, the last two at their optimum.
 
@@ -221,12 +220,12 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
 
     # --- what was found -------------------------------------------------------------------------
 
-    @check_shapes("data[0]: [D, 1]", "data[1]: [D, B]", "return: [B, K]")
+    @check_shapes("return: [B, K]")
     def probabilities(self, data: RegressionData) -> FloatTensor:
         """Posterior probabilities that the series of a batch have the components, [B, K]."""
         return self._marginals(self.local_terms(data))
 
-    @check_shapes("data[0]: [D, 1]", "data[1]: [D, B]", "return: [B, K]")
+    @check_shapes("return: [B, K]")
     def assignment(self, data: RegressionData) -> FloatTensor:
         """The most probable configuration of each series of a batch, zeros and ones, [B, K]."""
         most_probable = tf.argmax(self.local_terms(data).log_weights, axis=1)

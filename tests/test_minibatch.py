@@ -132,7 +132,7 @@ def test_natural_steps_are_unbiased_too() -> None:
 # --- what is local --------------------------------------------------------------------------------
 
 
-NOISE = np.geomspace(0.005, 2.0, 60)
+NOISE = np.geomspace(0.005, 2.0, 40)
 
 
 def log_joints(x: Array, noise_variances: Array) -> Array:
@@ -155,14 +155,14 @@ def log_joints(x: Array, noise_variances: Array) -> Array:
 
 
 def best_mean_field(log_joint: Array) -> float:
-    """The best bound with independent components, by many starts of L-BFGS."""
+    """The best bound with independent components, by L-BFGS from near every configuration."""
     t = all_configurations(3).numpy()
 
     def loss(logits: Array) -> float:
         log_q = t @ log_expit(logits) + (1.0 - t) @ log_expit(-logits)
         return float(-np.exp(log_q) @ (log_joint - log_q))
 
-    starts = np.random.default_rng(0).normal(scale=2.0, size=(2, 3))
+    starts = 4.0 * t - 2.0
     bounds = [(-30.0, 30.0)] * 3
     return -min(minimize(loss, start, method="L-BFGS-B", bounds=bounds).fun for start in starts)
 
@@ -172,7 +172,7 @@ def test_noise_and_q_are_the_best_of_any_form() -> None:
     terms = model_of(4, "enumerated").local_terms((X, Y))
     for n in range(4):
         best = logsumexp(log_joints(Y[:, n], NOISE), axis=1).max()
-        assert best - 1e-9 <= terms.bounds[n].numpy() < best + 0.03
+        assert best - 1e-9 <= terms.bounds[n].numpy() < best + 0.05
         (log_q,) = log_joints(Y[:, n], terms.noise_variance[n : n + 1].numpy())
         np.testing.assert_allclose(log_q - logsumexp(log_q), terms.log_weights[n], atol=1e-8)
 
@@ -184,7 +184,7 @@ def test_noise_and_independent_q_are_the_best() -> None:
     assert np.all(found <= any_form)
     for n in range(4):
         best = max(best_mean_field(row) for row in log_joints(Y[:, n], NOISE))
-        assert best - 1e-6 <= found[n] < best + 0.03
+        assert best - 1e-6 <= found[n] < best + 0.05
 
 
 @pytest.mark.parametrize("posterior", POSTERIORS)
@@ -196,7 +196,7 @@ def test_noise_from_nothing_to_everything(posterior: str) -> None:
     model = lkm.MinibatchLKM([Linear(0.1)], 2, posterior=posterior)  # type: ignore[arg-type]
     found = model.local_terms((X, Y)).noise_variance.numpy()
     assert 1e-6 < found[0] < 3e-6
-    assert 0.7 < found[1] / np.mean(np.square(noise)) <= 1.0
+    assert 0.7 < found[1] / np.mean(np.square(noise)) < 1.02
     assert np.isfinite(model.to_lkm((X, Y)).elbo(seed=0))
 
 

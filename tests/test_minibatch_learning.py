@@ -53,14 +53,14 @@ def exact_bound(model: lkm.LKM) -> tf.Tensor:
 def climb(model: lkm.LKM) -> float:
     """The bound of the full model after L-BFGS on everything: kernels, tau, noises, q(Z)."""
     loss = tf.function(lambda: -exact_bound(model))
-    options = {"maxiter": 400, "maxfun": 500}
+    options = {"maxiter": 250, "maxfun": 300}
     gpflow.optimizers.Scipy().minimize(
         loss, model.trainable_variables, compile=False, options=options
     )
     return -float(loss())
 
 
-SETTINGS = lkm.MinibatchSettings(batch_size=40, num_steps=250)
+SETTINGS = lkm.MinibatchSettings(batch_size=40, num_steps=200)
 
 
 @pytest.mark.parametrize("posterior", ["enumerated", "relaxed"])
@@ -69,12 +69,12 @@ def test_the_bound_of_the_full_model_is_reached(posterior: str) -> None:
 
     From the same start it may end lower, in another optimum.
     """
-    Y = planted(160)
-    model = lkm.MinibatchLKM(start(), 160, posterior=posterior)  # type: ignore[arg-type]
+    Y = planted(120)
+    model = lkm.MinibatchLKM(start(), 120, posterior=posterior)  # type: ignore[arg-type]
     before = lkm.elbo_in_batches(model, (X, Y), batch_size=50)
     trace = lkm.learn_by_minibatches(model, (X, Y), SETTINGS)
     found = lkm.elbo_in_batches(model, (X, Y), batch_size=50)
-    assert trace.elbo.shape == (250,)
+    assert trace.elbo.shape == (200,)
     assert trace.num_skipped == 0
     from_start = climb(lkm.LKM((X, Y), start(), posterior=posterior, noise_variance=0.2))  # type: ignore[arg-type]
     from_ours = climb(model.to_lkm((X, Y)))
@@ -134,20 +134,20 @@ class Lazy:
 
 def cost(num_series: int) -> tuple[float, int, float]:
     """Processor seconds of a step, peak of NumPy's memory, growth of the process's, in bytes."""
-    model, times = lkm.MinibatchLKM(start(), num_series), []
-    settings = lkm.MinibatchSettings(batch_size=32, num_steps=40)
-    process = psutil.Process()
-    before = process.memory_info().rss
-    tracemalloc.start()
-    lkm.learn_by_minibatches(
-        model,
-        Lazy(num_series, 32),
-        settings,
-        callback=lambda number, model: times.append(time.process_time()),
-    )
+    times, before = [], psutil.Process().memory_info().rss
+
+    def note(number: int, model: lkm.MinibatchLKM) -> None:
+        times.append(time.process_time())
+        if number == 10:  # from now on: tracing memory is slow
+            tracemalloc.start()
+
+    model = lkm.MinibatchLKM(start(), num_series)
+    settings = lkm.MinibatchSettings(batch_size=32, num_steps=14)
+    lkm.learn_by_minibatches(model, Lazy(num_series, 32), settings, callback=note)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return float(np.median(np.diff(times))), peak, process.memory_info().rss - before
+    growth = psutil.Process().memory_info().rss - before
+    return float(np.median(np.diff(times[:11]))), peak, growth
 
 
 def test_cost_does_not_depend_on_the_number_of_series() -> None:
@@ -165,7 +165,7 @@ def test_a_memory_map_is_not_read_as_a_whole(tmp_path: Path) -> None:
     Y = np.lib.format.open_memmap(tmp_path / "series.npy", "w+", shape=shape)
     Y[:] = np.random.default_rng(0).normal(size=len(X))
     Y.flush()
-    model = lkm.MinibatchLKM(start(), 50_000)
+    model = lkm.MinibatchLKM([Linear()], 50_000)
     tracemalloc.start()
     lkm.learn_by_minibatches(
         model,
@@ -181,12 +181,12 @@ def test_a_memory_map_is_not_read_as_a_whole(tmp_path: Path) -> None:
 
 
 class Fussy(SquaredExponential):  # type: ignore[misc]
-    """Not a number on a grid that begins above 5."""
+    """Without a gradient on a grid that begins above 5."""
 
     def K(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
-        # The value is fine, the gradient 0 * inf.
+        # There the value is fine, but the gradient of the root is infinity times zero.
         broken = tf.cast(X[0, 0] > 5.0, X.dtype)
-        return super().K(X, X2) + 0.0 * tf.sqrt(self.variance * (1.0 - broken))
+        return super().K(X, X2) + 1e-9 * tf.sqrt(self.variance * (1.0 - broken))
 
 
 def test_steps_without_a_finite_gradient_are_skipped() -> None:
