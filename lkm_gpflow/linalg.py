@@ -12,6 +12,7 @@ eigenvalues coincide.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 from check_shapes import check_shapes
@@ -189,25 +190,86 @@ def _eigen_log_density(
     C: FloatTensor, x: FloatTensor, noise_variance: FloatTensor
 ) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor, FloatTensor]]]:
     """Log density without its 2 pi term, [T, N]; one eigendecomposition for each of T."""
-    eigenvalues, U = _eigh(C)
-    projected = tf.einsum("tde,nd->tne", U, x)
-    # Rounding may leave eigenvalues a little below zero; the covariances are semi-definite.
-    spectrum = tf.maximum(eigenvalues, 0.0)[:, None, :] + noise_variance[None, :, None]
-    b = projected / spectrum
-    value = -0.5 * tf.reduce_sum(projected * b + tf.math.log(spectrum), axis=-1)
+    basis = eigenbasis(C)
+    solved = _solve(basis, x, noise_variance)
 
     def gradient(upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor, FloatTensor]:
-        weighted = upstream[..., None] * b
-        inner = tf.matmul(b, weighted, transpose_a=True)
-        diagonal = tf.reduce_sum(upstream[..., None] / spectrum, axis=1)
-        inner = 0.5 * (inner - tf.linalg.diag(diagonal))
-        dC = tf.matmul(U, tf.matmul(inner, U, transpose_b=True))
-        dx = -tf.einsum("tde,tne->nd", U, weighted)
-        per_point = tf.square(b) - 1.0 / spectrum
-        d_noise = 0.5 * tf.einsum("tn,tne->n", upstream, per_point)
-        return dC, dx, d_noise
+        inner, d_noise = _inner_gradients(solved, upstream)
+        dx = -tf.einsum("tde,tne->nd", basis.vectors, upstream[..., None] * solved.b)
+        return rotate_back(basis, inner), dx, d_noise
 
-    return value, gradient
+    return _half_sums(solved), gradient
+
+
+class Eigenbasis(NamedTuple):
+    """Eigenvalues [T, D] and eigenvectors [T, D, D] of T covariances without noise."""
+
+    values: FloatTensor
+    vectors: FloatTensor
+
+
+def eigenbasis(C: FloatTensor) -> Eigenbasis:
+    """Decompose covariances [T, D, D], which are semi-definite."""
+    values, vectors = _eigh(C)
+    # Rounding may leave eigenvalues a little below zero.
+    return Eigenbasis(tf.maximum(values, 0.0), vectors)
+
+
+def log_density_in_basis(
+    basis: Eigenbasis, x: FloatTensor, noise_variance: FloatTensor
+) -> FloatTensor:
+    """`eigen_log_density` without a mask, where the decomposition is known, [T, N].
+
+    For a caller that goes through many series block by block and keeps nothing of a block:
+    `gradients_in_basis` computes again what it needs.
+    """
+    constant = 0.5 * LOG_2PI * tf.cast(tf.shape(x)[-1], x.dtype)
+    return _half_sums(_solve(basis, x, noise_variance)) - constant
+
+
+def gradients_in_basis(
+    basis: Eigenbasis, x: FloatTensor, noise_variance: FloatTensor, upstream: FloatTensor
+) -> tuple[FloatTensor, FloatTensor]:
+    r"""Gradients of the sum of `log_density_in_basis`, weighted by `upstream` [T, N].
+
+    Returns
+    -------
+    With respect to the covariances in their eigenbases, ``U' (dV) U``, [T, D, D], to be added up
+    over blocks of series before `rotate_back`; and with respect to the noise variances, [N].
+    """
+    return _inner_gradients(_solve(basis, x, noise_variance), upstream)
+
+
+def rotate_back(basis: Eigenbasis, inner: FloatTensor) -> FloatTensor:
+    """From matrices in the eigenbases to matrices over time points, ``U A U'``, [T, D, D]."""
+    return tf.matmul(basis.vectors, tf.matmul(inner, basis.vectors, transpose_b=True))
+
+
+class _Solved(NamedTuple):
+    """In the eigenbases, [T, N, D]: ``U' x``, ``l + sigma^2``, and ``b``, their quotient."""
+
+    projected: FloatTensor
+    spectrum: FloatTensor
+    b: FloatTensor
+
+
+def _solve(basis: Eigenbasis, x: FloatTensor, noise_variance: FloatTensor) -> _Solved:
+    projected = tf.einsum("tde,nd->tne", basis.vectors, x)
+    spectrum = basis.values[:, None, :] + noise_variance[None, :, None]
+    return _Solved(projected, spectrum, projected / spectrum)
+
+
+def _half_sums(solved: _Solved) -> FloatTensor:
+    terms = solved.projected * solved.b + tf.math.log(solved.spectrum)
+    return -0.5 * tf.reduce_sum(terms, axis=-1)
+
+
+def _inner_gradients(solved: _Solved, upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+    inner = tf.matmul(solved.b, upstream[..., None] * solved.b, transpose_a=True)
+    diagonal = tf.reduce_sum(upstream[..., None] / solved.spectrum, axis=1)
+    inner = 0.5 * (inner - tf.linalg.diag(diagonal))
+    per_point = tf.square(solved.b) - 1.0 / solved.spectrum
+    return inner, 0.5 * tf.einsum("tn,tne->n", upstream, per_point)
 
 
 def _eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
