@@ -11,6 +11,7 @@ from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
 from .executors import process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
+from .learning import learn
 from .model import LKM
 from .posteriors import EnumeratedPosterior, RelaxedPosterior
 from .relaxation import Annealing, anneal
@@ -36,6 +37,7 @@ __all__ = [
     "expressions",
     "ibp",
     "kernels",
+    "learn",
     "load",
     "metrics",
     "parse",

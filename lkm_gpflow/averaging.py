@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from .posteriors import EnumeratedPosterior
 
 _SAME_BIC = 0.5
 """Two fits of one structure that differ by less in BIC are the same optimum."""
+
+_JUDGES = 200
+"""Of more series than this every so-manieth says what components explain."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,23 @@ def different(fits: Sequence[Fit]) -> list[Fit]:
 def _is_same(fit: Fit, other: Fit) -> bool:
     names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
     return names[0] == names[1] and abs(fit.bic - other.bic) < _SAME_BIC
+
+
+def best_first(fit: Fit, observations: Observations, alpha: float) -> Fit:
+    """Return a fit with its components in the order of what they explain, the most first."""
+    places = np.arange(len(fit.Z), dtype=np.int32)
+    places = places[:: -(-len(places) // _JUDGES)]
+    some = observations.of_series(places)
+    mean, _ = to_model(fit.of_series(places), some, alpha).predict_components(some.x[:, None])
+    explained = np.asarray(mean).var(axis=1).sum(axis=1)
+    order = np.argsort(-explained, kind="stable")
+    return replace(
+        fit,
+        kernels=tuple(fit.kernels[k] for k in order),
+        Z=fit.Z[:, order],
+        probabilities=fit.probabilities[:, order],
+        tau=fit.tau[order],
+    )
 
 
 def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:

@@ -24,12 +24,11 @@ from .linalg import (
     rotate_back,
 )
 
-_WORTH_SHARING = 64
-"""Pairs per covariance from which they are decomposed together.
+_WORTH_SHARING = 8
+"""Pairs per covariance from which decomposing it is cheaper (178 points: from five on)."""
 
-From five on it is faster (178 points); tables of some dozen series, of which results have been
-published, stay with Cholesky factors, to the last digit.
-"""
+_FEWEST_SERIES = 64
+"""Tables of some dozen series stay with Cholesky factors, and with the results they always had."""
 
 _BLOCK_BYTES = 2**24
 """One array over the pairs and points of a block; about six exist at a time."""
@@ -76,6 +75,8 @@ class SharedPairs:
     @property
     def are_many(self) -> bool:
         """Whether so many pairs share a covariance that it is worth decomposing."""
+        if self._observations.num_series < _FEWEST_SERIES:
+            return False
         num_covariances = sum(len(group.configurations) for group in self._groups)
         return len(self._order) >= _WORTH_SHARING * num_covariances
 
