@@ -17,9 +17,10 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .averaging import different
-from .config import Integers
+from .config import Floats, Integers
 from .executors import run_all
-from .fits import Fit, FitSettings
+from .expressions import Product
+from .fits import Fit, FitSettings, State
 from .layout import Observations
 from .learner import Learner
 from .ledger import Entry, Ledger, fit_from_json, fit_to_json
@@ -66,6 +67,24 @@ def extend(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))
     return learner.finish(learner.adopt(fit.kernels), began)
+
+
+def evaluate(
+    kernels: Sequence[Product],
+    noise_variance: Floats,
+    observations: Observations,
+    settings: FitSettings,
+) -> Fit:
+    """Infer the posterior over Z for known kernels and noise variances [N]; nothing is learnt.
+
+    It makes a fit of what is worth keeping of one, a few numbers and one a series.
+    """
+    began = time.perf_counter()
+    learner = Learner(observations, settings, np.random.default_rng(0))
+    Z = np.zeros((observations.num_series, len(kernels)))
+    state = State(tuple(kernels), Z, noise_variance)
+    posterior = learner.posterior(state)
+    return learner.describe(state, posterior, np.array([posterior.elbo]), began)
 
 
 def extend_best(

@@ -242,6 +242,11 @@ class Learner:
             if len(used.kernels) in (0, len(state.kernels)):
                 break
             state = used
+        return self.describe(state, posterior, np.array(history), began)
+
+    def describe(self, state: State, posterior: RowPosterior, history: Floats, began: float) -> Fit:
+        """Return a state, with its posterior over Z, as a fit."""
+        state = replace(state, Z=posterior.most_probable)
         return Fit(
             kernels=state.kernels,
             Z=state.Z,
@@ -252,7 +257,7 @@ class Learner:
             bic=self.bic(state),
             elbo=posterior.elbo,
             seconds=time.perf_counter() - began,
-            history=np.array(history),
+            history=history,
         )
 
     # --- scores ---
