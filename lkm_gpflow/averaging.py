@@ -17,6 +17,12 @@ from .posteriors import EnumeratedPosterior
 _SAME_BIC = 0.5
 """Two fits of one structure that differ by less in BIC are the same optimum."""
 
+_LITTLE_WEIGHT = 1e-3
+"""Fits that weigh less are not asked for a forecast."""
+
+_PREDICTED = 500
+"""Series that are predicted at a time: memory does not grow with their number."""
+
 _JUDGES = 200
 """Of more series than this every so-manieth says what components explain."""
 
@@ -70,6 +76,13 @@ def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]
     return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
 
 
+def counting(members: Sequence[Member]) -> list[Member]:
+    """Return the members without those of next to no weight."""
+    kept = [member for member in members if member.weight > _LITTLE_WEIGHT]
+    total = sum(member.weight for member in kept)
+    return [replace(member, weight=member.weight / total) for member in kept]
+
+
 def different(fits: Sequence[Fit]) -> list[Fit]:
     """Sort fits by BIC, and keep one of those that found the same optimum."""
     kept: list[Fit] = []
@@ -112,6 +125,19 @@ def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
     )
     model.tau.assign(fit.tau)
     return model
+
+
+def predict_in_parts(
+    fit: Fit, observations: Observations, alpha: float, x: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and variance of new observations at x [M, 1], [M, N] each; some series at a time."""
+    every = np.arange(observations.num_series, dtype=np.int32)
+    parts = [
+        to_model(fit.of_series(p), observations.of_series(p), alpha).predict_y(x)
+        for p in np.split(every, every[_PREDICTED::_PREDICTED])
+    ]
+    means, variances = zip(*parts, strict=True)
+    return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
 
 
 def mixture_moments(

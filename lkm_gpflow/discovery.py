@@ -13,7 +13,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from .averaging import Member, average, best_first, mixture_moments, to_model
+from .averaging import (
+    Member,
+    average,
+    best_first,
+    counting,
+    mixture_moments,
+    predict_in_parts,
+    to_model,
+)
 from .config import Floats
 from .expressions import EXTENDED_BASES, Product
 from .extension import draw, extend_best
@@ -26,9 +34,6 @@ from .stacking import stack
 
 if TYPE_CHECKING:
     from .report import AllPairs, GroupReport, PairReport
-
-_LITTLE_WEIGHT = 1e-3
-"""Fits that weigh less are not asked for a forecast."""
 
 _MOST_SHOWN = 40
 """Series by name where a discovery shows itself."""
@@ -107,33 +112,23 @@ def discover(
         raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
     if subset is not None and averaging == "stacked":
         raise ValueError("expected averaging 'tempered' or 'none' with a subset, got 'stacked'")
-    settings = SearchSettings(
-        tuple(bases),
-        depth,
-        restarts,
-        strategy,
-        seed,
-        FitSettings(alpha=alpha, priors=priors, learner=learner),
-    )
+    fit_settings = FitSettings(alpha=alpha, priors=priors, learner=learner)
+    settings = SearchSettings(tuple(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
-    observations = table.observations
-    path = None if ledger is None else Path(ledger)
-    header = {"settings": asdict(settings), "data": observations.fingerprint}
+    observations = some = table.observations
+    header: dict[str, Any] = {"settings": asdict(settings), "data": observations.fingerprint}
     if subset is not None:
+        header["subset"] = subset
         some = observations.of_series(draw(observations.num_series, subset, seed))
-        kept = Ledger({**header, "subset": subset}, path)
-        search(some, settings, kept, executor=executor, progress=progress)
-        entries = extend_best(
-            observations, settings.fit, kept, executor=executor, progress=progress
-        )
-        return Discovery(table, settings, averaging, tuple(entries))
-    kept = Ledger(header, path)
-    search(observations, settings, kept, executor=executor, progress=progress)
-    stacked: list[Member] = []
-    if averaging == "stacked":
-        fits = [entry.fit for entry in kept.rows]
+    kept = Ledger(header, None if ledger is None else Path(ledger))
+    search(some, settings, kept, executor=executor, progress=progress)
+    rows, stacked = kept.rows, list[Member]()
+    if subset is not None:
+        rows = extend_best(observations, settings.fit, kept, executor=executor, progress=progress)
+    elif averaging == "stacked":
+        fits = [entry.fit for entry in rows]
         stacked = stack(fits, observations, settings, kept, executor=executor, progress=progress)
-    return Discovery(table, settings, averaging, tuple(kept.rows), tuple(stacked))
+    return Discovery(table, settings, averaging, tuple(rows), tuple(stacked))
 
 
 @dataclass(frozen=True)
@@ -233,9 +228,7 @@ class Discovery:
     @property
     def counting_members(self) -> list[Member]:
         """The members without those of next to no weight."""
-        kept = [member for member in self.members if member.weight > _LITTLE_WEIGHT]
-        total = sum(member.weight for member in kept)
-        return [replace(member, weight=member.weight / total) for member in kept]
+        return counting(self.members)
 
     def forecast(self, horizon: int | pd.Index, level: float = 0.9) -> pd.DataFrame:
         """Forecast new observations.
@@ -276,7 +269,7 @@ class Discovery:
             is_forecast = x > observations.x[-1]
             predictions = []
             for member in self.counting_members:
-                mean, variance = to_model(member.fit, observations, alpha).predict_y(x)
+                mean, variance = predict_in_parts(member.fit, observations, alpha, x)
                 spread = np.where(is_forecast, member.spread, 1.0)
                 predictions.append((member.weight, mean, variance * spread))
             if len(self._told) >= _MOST_TOLD:
@@ -399,10 +392,8 @@ class Discovery:
 
     @property
     def _headline(self) -> str:
-        D, N = self.table.frame.shape
-        return (
-            f"Discovery: {N} series of {D} times, {len(self.names)} components, BIC {self.bic:.1f}"
-        )
+        (D, N), K = self.table.frame.shape, len(self.names)
+        return f"Discovery: {N} series of {D} times, {K} components, BIC {self.bic:.1f}"
 
     def _owners(self, k: int) -> str:
         owners = [name for n, name in enumerate(self.table.names) if self.fit.Z[n, k] == 1.0]

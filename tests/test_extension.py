@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from small import numbers, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow import sharing
+from lkm_gpflow.assignments import Pairs
 from lkm_gpflow.config import Floats
 from lkm_gpflow.extension import draw, evaluate, extend
 from lkm_gpflow.fits import Fit, FitSettings
 from lkm_gpflow.frames import Table
 from lkm_gpflow.layout import Observations
+from lkm_gpflow.learner import Learner
 from lkm_gpflow.training import fit
 
 STRUCTURE = ("SE", "PER")
@@ -26,7 +29,7 @@ QUICK = FitSettings(prune=False, num_candidates=16, num_starts=1, num_reseeds=1)
 
 
 @cache
-def planted(num_series: int = 90, *, gaps: bool = False) -> pd.DataFrame:
+def planted(num_series: int = 72, *, gaps: bool = False) -> pd.DataFrame:
     """Series that wander, wave or do both; each third series lacks four points if `gaps`."""
     rng = np.random.default_rng(7)
     x = np.linspace(0.0, 1.0, 24)
@@ -42,7 +45,7 @@ def planted(num_series: int = 90, *, gaps: bool = False) -> pd.DataFrame:
     return pd.DataFrame(values, columns=[f"s{n}" for n in range(num_series)])
 
 
-def observations(num_series: int = 90, *, gaps: bool = False) -> Observations:
+def observations(num_series: int = 72, *, gaps: bool = False) -> Observations:
     return Table.of(planted(num_series, gaps=gaps)).observations
 
 
@@ -60,9 +63,9 @@ def in_order(found: Fit) -> Floats:
 def test_a_subset_and_then_all_is_as_good_as_all_at_once(gaps: bool) -> None:
     data = observations(gaps=gaps)
     direct = learnt(data)
-    some = learnt(data.of_series(draw(90, 15, seed=0)))
+    some = learnt(data.of_series(draw(72, 12, seed=0)))
     extended = extend(some, data, QUICK)
-    assert len(extended.Z) == 90
+    assert len(extended.Z) == 72
     assert extended.elbo >= direct.elbo - 1e-4 * data.num_observed
     assert np.mean(in_order(extended) == in_order(direct)) > 0.97
     # From where learning on all began: it has learnt something.
@@ -73,30 +76,30 @@ def test_a_subset_and_then_all_is_as_good_as_all_at_once(gaps: bool) -> None:
 
 
 def test_what_was_planted_is_found() -> None:
-    found = lkm.learn(planted(), STRUCTURE, subset=15, restarts=1, progress=False)
+    found = lkm.learn(planted(), STRUCTURE, subset=12, restarts=1, progress=False)
     order = ["SE", "PER"]
-    expected = np.array([(1, 0), (0, 1), (1, 1)])[np.arange(90) % 3]
+    expected = np.array([(1, 0), (0, 1), (1, 1)])[np.arange(72) % 3]
     assert np.mean(found.structure[order].to_numpy() == expected) > 0.95
-    assert found.probabilities.shape == (90, 2)
+    assert found.probabilities.shape == (72, 2)
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """300 series in blocks of 300 and of 17 rows."""
     data = observations(300)
-    start = learnt(data.of_series(draw(300, 15, seed=0)))
+    start = learnt(data.of_series(draw(300, 12, seed=0)))
     fits = []
     for rows in (300, 17):
         monkeypatch.setattr(sharing, "_BLOCK_BYTES", 8 * 24 * rows)
         fits.append(extend(start, data, QUICK))
     one, other = fits
-    assert other.elbo == pytest.approx(one.elbo, rel=1e-6)
+    assert other.elbo == pytest.approx(one.elbo, abs=0.05)  # where learning stops
     np.testing.assert_allclose(other.probabilities, one.probabilities, atol=1e-3)
     np.testing.assert_array_equal(other.Z, one.Z)
 
 
 def test_few_numbers_keep_a_fit() -> None:
     data = observations()
-    found = extend(learnt(data.of_series(draw(90, 15, seed=0))), data, QUICK)
+    found = extend(learnt(data.of_series(draw(72, 12, seed=0))), data, QUICK)
     again = evaluate(found.kernels, found.noise_variance, data, QUICK)
     assert again.elbo == pytest.approx(found.elbo, rel=1e-7)
     np.testing.assert_allclose(again.probabilities, found.probabilities, atol=1e-4)
@@ -107,20 +110,20 @@ def test_few_numbers_keep_a_fit() -> None:
 
 
 def test_the_draw() -> None:
-    drawn = draw(90, 15, seed=0)
-    assert len(set(drawn.tolist())) == 15
+    drawn = draw(72, 12, seed=0)
+    assert len(set(drawn.tolist())) == 12
     assert np.all(np.diff(drawn) > 0)
-    np.testing.assert_array_equal(drawn, draw(90, 15, seed=0))
-    assert drawn.tolist() != draw(90, 15, seed=1).tolist()
-    for count in (0, 90, 91, True):
-        with pytest.raises(ValueError, match="a subset of at least 1 and fewer than all 90 series"):
-            draw(90, count, seed=0)
+    np.testing.assert_array_equal(drawn, draw(72, 12, seed=0))
+    assert drawn.tolist() != draw(72, 12, seed=1).tolist()
+    for count in (0, 72, 73, True):
+        with pytest.raises(ValueError, match="a subset of at least 1 and fewer than all 72 series"):
+            draw(72, count, seed=0)
 
 
 # --- through the doors ---------------------------------------------------------------------------
 
 SEARCH: dict[str, Any] = {
-    "bases": ("SE", "PER"), "depth": 1, "restarts": 1, "subset": 12, "progress": False
+    "bases": ("SE", "PER"), "depth": 0, "restarts": 2, "subset": 12, "progress": False
 }  # fmt: skip
 
 
@@ -134,7 +137,7 @@ def test_a_search_on_a_subset_is_a_discovery_of_all(
     searched: tuple[lkm.Discovery, Path], tmp_path: Path
 ) -> None:
     found, _ = searched
-    assert found.probabilities.shape[0] == 90
+    assert found.probabilities.shape[0] == 72
     assert found.averaging == "tempered"
     assert found.bic == min(entry.fit.bic for entry in found.entries)
     assert [e.decision for e in found.entries if e.fit.bic == found.bic] == ["accepted"]
@@ -152,7 +155,7 @@ def test_a_stopped_search_goes_on(searched: tuple[lkm.Discovery, Path], tmp_path
     lines = path.read_text().splitlines(keepends=True)
     notes = [i for i, line in enumerate(lines) if "note" in json.loads(line)]
     assert notes
-    for end in (3, notes[0], notes[0] + 1):
+    for end in (2, notes[0], notes[0] + 1):
         kept = tmp_path / f"{end}.jsonl"
         kept.write_text("".join(lines[:end]))
         again = lkm.discover(planted(), ledger=kept, **SEARCH)
@@ -218,3 +221,26 @@ def test_given_kernels_without_a_subset(tmp_path: Path) -> None:
 def test_learning_needs_a_structure() -> None:
     with pytest.raises(ValueError, match="at least one component, got none"):
         lkm.learn(planted(), [])
+
+
+# --- where learning on all begins ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("num_components", [2, 11])
+def test_every_series_begins_with_its_best_noise_and_row(num_components: int) -> None:
+    """With eleven components rows are found step by step; on these data the steps suffice."""
+    data = observations(64)
+    kernels = [lkm.parse("1 x SE(lengthscale=0.25)")]
+    kernels += [
+        lkm.parse(f"1 x PER(period={0.23 + 0.02 * k:.2f}, lengthscale=1)")
+        for k in range(num_components - 1)
+    ]
+    learner = Learner(data, QUICK, np.random.default_rng(0))
+    begun = learner.adopt(kernels)
+    own = learner._log_likelihoods(begun)
+    for level in (1e-4, 1e-2, 1.0):
+        pairs = Pairs.around(begun.Z, 10)
+        others = replace(begun, noise_variance=np.full(64, level))
+        best = pairs.by_series(learner._log_densities(others, pairs), -np.inf).max(axis=1)
+        assert np.all(own >= best - 1e-6)
+    assert len(set(begun.noise_variance)) > 1
