@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from .config import Floats, Integers
@@ -31,6 +33,28 @@ class Pairs:
 
     series: Integers
     configurations: Floats
+
+    @cached_property
+    def starts(self) -> Integers:
+        """Place of the first pair of every series, [N]."""
+        changes = np.flatnonzero(np.diff(self.series)) + 1
+        return np.concatenate([[0], changes]).astype(np.int32)
+
+    @cached_property
+    def _is_there(self) -> NDArray[np.bool_]:
+        """Which entries of a table of N rows are pairs: series may have different numbers."""
+        counts = np.diff([*self.starts, len(self.series)])
+        return np.arange(counts.max()) < counts[:, None]
+
+    def by_series(self, values: Floats, fill: float) -> Floats:
+        """From one entry a pair, [P, ...], to a row a series, [N, most pairs, ...]."""
+        table = np.full((*self._is_there.shape, *values.shape[1:]), fill)
+        table[self._is_there] = values
+        return table
+
+    def flatten(self, table: Floats) -> Floats:
+        """Undo `by_series`."""
+        return table[self._is_there]
 
     @classmethod
     def of_rows(cls, Z: Floats) -> Pairs:
@@ -97,30 +121,24 @@ class RowPosterior:
     @property
     def responsibilities(self) -> Floats:
         """q(z_n = t_p), [P]; sums to one within each series."""
-        return np.concatenate([softmax(block) for block in self._blocks(self.log_joint)])
+        return self.pairs.flatten(softmax(self.pairs.by_series(self.log_joint, -np.inf), axis=1))
 
     @property
     def marginals(self) -> Floats:
         """P(z_nk = 1), [N, K]."""
         weighted = self.responsibilities[:, None] * self.pairs.configurations
-        return np.clip([block.sum(axis=0) for block in self._blocks(weighted)], 0.0, 1.0)
+        return np.clip(self.pairs.by_series(weighted, 0.0).sum(axis=1), 0.0, 1.0)
 
     @property
     def most_probable(self) -> Floats:
         """The most probable row of every series, [N, K]."""
-        rows = zip(
-            self._blocks(self.pairs.configurations), self._blocks(self.log_joint), strict=True
-        )
-        return np.array([rows_n[np.argmax(log_joint)] for rows_n, log_joint in rows])
+        best = np.argmax(self.pairs.by_series(self.log_joint, -np.inf), axis=1)
+        return self.pairs.configurations[self.pairs.starts + best]
 
     def active(self, threshold: float) -> Pairs:
         """Return the pairs of which the posterior is above a threshold."""
         keep = self.responsibilities >= threshold
         return Pairs(self.pairs.series[keep], self.pairs.configurations[keep])
-
-    def _blocks(self, values: Floats) -> list[Floats]:
-        starts = np.flatnonzero(np.diff(self.pairs.series)) + 1
-        return np.split(values, starts)
 
 
 def log_prior_weights(prior: FiniteIBP, tau: Floats, pairs: Pairs) -> Floats:
@@ -131,8 +149,7 @@ def log_prior_weights(prior: FiniteIBP, tau: Floats, pairs: Pairs) -> Floats:
 
 
 def _sum_of_evidence(pairs: Pairs, log_joint: Floats) -> float:
-    starts = np.flatnonzero(np.diff(pairs.series)) + 1
-    return float(sum(logsumexp(block) for block in np.split(log_joint, starts)))
+    return float(sum(logsumexp(pairs.by_series(log_joint, -np.inf), axis=1)))
 
 
 def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> Floats:
@@ -143,8 +160,9 @@ def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> F
     """
     Z = Z.copy()
     share = alpha / Z.shape[1]
-    for n in range(len(Z)):
-        own = pairs.series == n
+    ends = [*pairs.starts[1:], len(pairs.series)]
+    for n, (start, end) in enumerate(zip(pairs.starts, ends, strict=True)):
+        own = slice(start, end)
         rows = pairs.configurations[own]
         others = Z.sum(axis=0) - Z[n]
         # The common denominator does not matter.

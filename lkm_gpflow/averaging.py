@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,15 @@ from .sparse import SparseLKM
 
 _SAME_BIC = 0.5
 """Two fits of one structure that differ by less in BIC are the same optimum."""
+
+_LITTLE_WEIGHT = 1e-3
+"""Fits that weigh less are not asked for a forecast."""
+
+_PREDICTED = 500
+"""Series that are predicted at a time: memory does not grow with their number."""
+
+_JUDGES = 200
+"""Of more series than this every so-manieth says what components explain."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,13 @@ def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]
     return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
 
 
+def counting(members: Sequence[Member]) -> list[Member]:
+    """Return the members without those of next to no weight."""
+    kept = [member for member in members if member.weight > _LITTLE_WEIGHT]
+    total = sum(member.weight for member in kept)
+    return [replace(member, weight=member.weight / total) for member in kept]
+
+
 def different(fits: Sequence[Fit]) -> list[Fit]:
     """Sort fits by BIC, and keep one of those that found the same optimum."""
     kept: list[Fit] = []
@@ -80,6 +96,23 @@ def different(fits: Sequence[Fit]) -> list[Fit]:
 def _is_same(fit: Fit, other: Fit) -> bool:
     names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
     return names[0] == names[1] and abs(fit.bic - other.bic) < _SAME_BIC
+
+
+def best_first(fit: Fit, observations: Observations, alpha: float) -> Fit:
+    """Return a fit with its components in the order of what they explain, the most first."""
+    places = np.arange(len(fit.Z), dtype=np.int32)
+    places = places[:: -(-len(places) // _JUDGES)]
+    some = observations.of_series(places)
+    mean, _ = to_model(fit.of_series(places), some, alpha).predict_components(some.x[:, None])
+    explained = np.asarray(mean).var(axis=1).sum(axis=1)
+    order = np.argsort(-explained, kind="stable")
+    return replace(
+        fit,
+        kernels=tuple(fit.kernels[k] for k in order),
+        Z=fit.Z[:, order],
+        probabilities=fit.probabilities[:, order],
+        tau=fit.tau[order],
+    )
 
 
 def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
@@ -97,6 +130,19 @@ def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
     )
     model.tau.assign(fit.tau)
     return model
+
+
+def predict_in_parts(
+    fit: Fit, observations: Observations, alpha: float, x: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and variance of new observations at x [M, 1], [M, N] each; some series at a time."""
+    every = np.arange(observations.num_series, dtype=np.int32)
+    parts = [
+        to_model(fit.of_series(p), observations.of_series(p), alpha).predict_y(x)
+        for p in np.split(every, every[_PREDICTED::_PREDICTED])
+    ]
+    means, variances = zip(*parts, strict=True)
+    return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
 
 
 def mixture_moments(

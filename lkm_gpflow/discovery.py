@@ -13,9 +13,18 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from .averaging import Member, average, mixture_moments, to_model
+from .averaging import (
+    Member,
+    average,
+    best_first,
+    counting,
+    mixture_moments,
+    predict_in_parts,
+    to_model,
+)
 from .config import Floats
 from .expressions import EXTENDED_BASES, Product
+from .extension import draw, extend_best
 from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
 from .ledger import Entry, Ledger
@@ -26,8 +35,8 @@ from .stacking import stack
 if TYPE_CHECKING:
     from .report import AllPairs, GroupReport, PairReport
 
-_LITTLE_WEIGHT = 1e-3
-"""Fits that weigh less are not asked for a forecast."""
+_MOST_SHOWN = 40
+"""Series by name where a discovery shows itself."""
 
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
@@ -45,7 +54,8 @@ def discover(
     alpha: float = 1.0,
     priors: bool = True,
     learner: LearnerName = "scan",
-    averaging: Averaging = "stacked",
+    averaging: Averaging | None = None,
+    subset: int | None = None,
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
@@ -75,7 +85,11 @@ def discover(
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
-        BIC; "none": the best alone (the paper).
+        BIC; "none": the best alone (the paper).  By default "stacked", with a subset "tempered".
+    subset
+        For thousands of series: search on so many, drawn at random, then learn the best fits again
+        on all (see `extension`).  Approximate is which structures are tried; bound, probabilities
+        and BIC of the result are exact, of all series.
     seed
         The same seed gives the same result, whatever the executor.
     ledger
@@ -99,28 +113,29 @@ def discover(
     """
     if learner not in ("scan", "relaxed"):
         raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
+    averaging = averaging or ("stacked" if subset is None else "tempered")
     if averaging not in get_args(Averaging):
         raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
-    settings = SearchSettings(
-        tuple(bases),
-        depth,
-        restarts,
-        strategy,
-        seed,
-        FitSettings(alpha=alpha, priors=priors, learner=learner),
-    )
+    if subset is not None and averaging == "stacked":
+        raise ValueError("expected averaging 'tempered' or 'none' with a subset, got 'stacked'")
+    fit_settings = FitSettings(alpha=alpha, priors=priors, learner=learner)
+    settings = SearchSettings(tuple(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
     check_length(len(table.frame))
-    observations = table.observations
-    path = None if ledger is None else Path(ledger)
-    header = {"settings": asdict(settings), "data": observations.fingerprint}
-    kept = Ledger(header, path)
-    search(observations, settings, kept, executor=executor, progress=progress)
-    stacked: list[Member] = []
-    if averaging == "stacked":
-        fits = [entry.fit for entry in kept.rows]
+    observations = some = table.observations
+    header: dict[str, Any] = {"settings": asdict(settings), "data": observations.fingerprint}
+    if subset is not None:
+        header["subset"] = subset
+        some = observations.of_series(draw(observations.num_series, subset, seed))
+    kept = Ledger(header, None if ledger is None else Path(ledger))
+    search(some, settings, kept, executor=executor, progress=progress)
+    rows, stacked = kept.rows, list[Member]()
+    if subset is not None:
+        rows = extend_best(observations, settings.fit, kept, executor=executor, progress=progress)
+    elif averaging == "stacked":
+        fits = [entry.fit for entry in rows]
         stacked = stack(fits, observations, settings, kept, executor=executor, progress=progress)
-    return Discovery(table, settings, averaging, tuple(kept.rows), tuple(stacked))
+    return Discovery(table, settings, averaging, tuple(rows), tuple(stacked))
 
 
 @dataclass(frozen=True)
@@ -136,7 +151,7 @@ class Discovery:
     averaging
         "stacked", "tempered" or "none".
     entries
-        Every fit of the search.
+        Every fit of the search; with a subset the fits that were learnt on all series.
     stacked
         The fits that forecasts average over if `averaging` is "stacked".
     """
@@ -153,17 +168,7 @@ class Discovery:
     def fit(self) -> Fit:
         """The best fit, in scaled units; components that explain more come first."""
         best = min((entry.fit for entry in self.entries), key=lambda fit: fit.bic)
-        model = to_model(best, self.table.observations, self.settings.fit.alpha)
-        mean, _ = model.predict_components(self.table.observations.x[:, None])
-        explained = np.asarray(mean).var(axis=1).sum(axis=1)
-        order = np.argsort(-explained, kind="stable")
-        return replace(
-            best,
-            kernels=tuple(best.kernels[k] for k in order),
-            Z=best.Z[:, order],
-            probabilities=best.probabilities[:, order],
-            tau=best.tau[order],
-        )
+        return best_first(best, self.table.observations, self.settings.fit.alpha)
 
     @cached_property
     def model(self) -> LKM:
@@ -230,9 +235,7 @@ class Discovery:
     @property
     def counting_members(self) -> list[Member]:
         """The members without those of next to no weight."""
-        kept = [member for member in self.members if member.weight > _LITTLE_WEIGHT]
-        total = sum(member.weight for member in kept)
-        return [replace(member, weight=member.weight / total) for member in kept]
+        return counting(self.members)
 
     def forecast(self, horizon: int | pd.Index, level: float = 0.9) -> pd.DataFrame:
         """Forecast new observations.
@@ -273,7 +276,7 @@ class Discovery:
             is_forecast = x > observations.x[-1]
             predictions = []
             for member in self.counting_members:
-                mean, variance = to_model(member.fit, observations, alpha).predict_y(x)
+                mean, variance = predict_in_parts(member.fit, observations, alpha, x)
                 spread = np.where(is_forecast, member.spread, 1.0)
                 predictions.append((member.weight, mean, variance * spread))
             if len(self._told) >= _MOST_TOLD:
@@ -314,6 +317,22 @@ class Discovery:
         frame = pd.DataFrame(parts, index=times)
         frame.columns.names = ["component", "moment"]
         return frame
+
+    def select(self, series: Sequence[object]) -> Discovery:
+        """Return the discovery of some of the series, for forecasts, pictures and reports of them.
+
+        Kernels and their names, noise and probabilities stay those learnt on all.
+        """
+        places = np.array(self.places(*series), np.int32)
+        selected = replace(
+            self,
+            table=self.table.of_series(places),
+            entries=tuple(replace(e, fit=e.fit.of_series(places)) for e in self.entries),
+            stacked=tuple(replace(m, fit=m.fit.of_series(places)) for m in self.stacked),
+        )
+        # Or components could change their order, and with it their names.
+        selected.__dict__["fit"] = self.fit.of_series(places)
+        return selected
 
     def places(self, *series: object) -> tuple[int, ...]:
         """Return the numbers of different series; a ValueError says which are known."""
@@ -369,21 +388,20 @@ class Discovery:
 
     def __repr__(self) -> str:
         rows = [
-            f"  {name}: {kernel:.3g} -- {', '.join(self._owners(k)) or 'no series'}"
+            f"  {name}: {kernel:.3g} -- {self._owners(k) or 'no series'}"
             for k, (name, kernel) in enumerate(zip(self.names, self.kernels, strict=True))
         ]
         return "\n".join([self._headline, *rows])
 
     def _repr_html_(self) -> str:
-        table = self.probabilities.map("{:.2f}".format).to_html()
+        table = self.probabilities.map("{:.2f}".format).to_html(max_rows=_MOST_SHOWN)
         return f"<p>{self._headline}; probability that a series has a component:</p>{table}"
 
     @property
     def _headline(self) -> str:
-        D, N = self.table.frame.shape
-        return (
-            f"Discovery: {N} series of {D} times, {len(self.names)} components, BIC {self.bic:.1f}"
-        )
+        (D, N), K = self.table.frame.shape, len(self.names)
+        return f"Discovery: {N} series of {D} times, {K} components, BIC {self.bic:.1f}"
 
-    def _owners(self, k: int) -> list[str]:
-        return [name for n, name in enumerate(self.table.names) if self.fit.Z[n, k] == 1.0]
+    def _owners(self, k: int) -> str:
+        owners = [name for n, name in enumerate(self.table.names) if self.fit.Z[n, k] == 1.0]
+        return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"

@@ -11,7 +11,7 @@ All arrays at the door are NumPy, inputs are scaled (see `frames`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from .expressions import Product
 from .kernels import KERNELS, UnitKernel
 from .layout import Layout, Observations
 from .linalg import gaussian_log_density
+from .sharing import SharedPairs
 
 _LAG_DIGITS = 13
 """Lags (in spans) that agree to so many decimals are one."""
@@ -44,7 +45,8 @@ class Objective:
 
     .. math:: \sum_n \log \sum_{p: n_p = n} \exp[ \log p(x_n | z = t_p) + w_p ]
 
-    Everything but the hyperparameters is handed to TensorFlow once.
+    Everything but the hyperparameters is handed to TensorFlow once.  Where many pairs share a
+    covariance they are decomposed together, see `sharing`.
 
     Parameters
     ----------
@@ -67,17 +69,22 @@ class Objective:
         log_weights: Floats,
     ) -> None:
         traced = _traced(layout.kinds)
-        self._function = (
-            traced.objective if observations.is_complete else traced.masked_objective
-        ).get_concrete_function()
-        self._arguments = tf.nest.map_structure(
+        shape = tf.nest.map_structure(
             tf.convert_to_tensor,
-            (
-                layout.is_log, layout.factors, len(layout.products),
-                *_grid(observations.x), observations.Y, observations.mask,
-                series, configurations, log_weights,
-            ),
-        )  # fmt: skip
+            (layout.is_log, layout.factors, len(layout.products), *_grid(observations.x)),
+        )
+        shared = SharedPairs(observations, series, configurations)
+        if shared.are_many:
+            self._function: Callable[..., Any] = partial(
+                traced.shared_value_and_gradient, shared=shared, num_series=layout.num_series
+            )
+            data: tuple[Any, ...] = (series, log_weights)
+        else:
+            self._function = (
+                traced.objective if observations.is_complete else traced.masked_objective
+            ).get_concrete_function()
+            data = (observations.Y, observations.mask, series, configurations, log_weights)
+        self._arguments = (*shape, *tf.nest.map_structure(tf.convert_to_tensor, data))
 
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient at a flat vector; NaN where a covariance is not positive definite."""
@@ -107,6 +114,10 @@ def pair_log_densities(
     -------
     Array [P].
     """
+    shared = SharedPairs(observations, series, configurations)
+    if shared.are_many:
+        bases = shared.decompose(covariances)
+        return np.asarray(shared.log_densities(bases, tf.convert_to_tensor(noise_variance)))
     at_once = max(1, _CHUNK_BYTES // (8 * len(observations.x) ** 2))
     chunks = [
         _pair_log_densities(
@@ -213,6 +224,7 @@ class _Traced:
         data = [_matrix(), _matrix(), _vector(tf.int32), _matrix(), _vector()]
         grid = [_vector(), _vector(), _vector(tf.int32)]
         self.components = _graph(self._components, [*layout, *grid])
+        self.pull_back = _graph(self._pull_back, [*layout, *grid, _CUBE])
         self.objective = _graph(self._complete, [*layout, *grid, *data])
         self.masked_objective = _graph(self._masked, [*layout, *grid, *data])
 
@@ -246,6 +258,29 @@ class _Traced:
         return tf.math.unsorted_segment_prod(
             tf.concat(matrices, 0), tf.concat(owners, 0), num_components
         )
+
+    def _pull_back(self, flat, *args):  # type: ignore[no-untyped-def]
+        """From a gradient with respect to the components to one with respect to `flat`."""
+        *where, upstream = args
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            C = self._components(flat, *where)
+        return tape.gradient(C, flat, upstream)
+
+    def shared_value_and_gradient(  # type: ignore[no-untyped-def]
+        self, flat, *args, shared, num_series
+    ):
+        """As `objective`, from eigendecompositions; not traced, because blocks differ in number."""
+        *where, series, log_weights = args
+        noise_variance = tf.exp(flat[tf.size(flat) - num_series :])
+        bases = shared.decompose(self.components(flat, *where))
+        log_joint = shared.log_densities(bases, noise_variance) + log_weights
+        evidence = _segment_logsumexp(log_joint, series, num_series)
+        responsibilities = tf.exp(log_joint - tf.gather(evidence, series))
+        d_components, d_noise = shared.gradients(bases, noise_variance, responsibilities)
+        gradient = self.pull_back(flat, *where, d_components)
+        own = tf.pad(noise_variance * d_noise, [[tf.size(flat) - num_series, 0]])
+        return tf.reduce_sum(evidence), gradient + own
 
     def _complete(self, *args):  # type: ignore[no-untyped-def]
         return self._value_and_gradient(*args, complete=True)

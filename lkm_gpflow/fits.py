@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from .config import Floats
+from .config import Floats, Integers
 from .expressions import Product
 
 LearnerName = Literal["scan", "relaxed"]
@@ -73,6 +73,9 @@ class Fit:
         The enumerated evidence lower bound, larger is better.
     seconds
         How long the fit took.
+    history
+        The bound after every round of the last step, in which kernels, noise and posterior are
+        learnt together.
     """
 
     kernels: tuple[Product, ...]
@@ -84,6 +87,16 @@ class Fit:
     bic: float
     elbo: float
     seconds: float
+    history: Floats = field(default_factory=lambda: np.empty(0))
+
+    def of_series(self, places: Integers) -> Fit:
+        """Return the fit's part about some series; its scores stay those of all."""
+        return replace(
+            self,
+            Z=self.Z[places],
+            probabilities=self.probabilities[places],
+            noise_variance=self.noise_variance[places],
+        )
 
 
 @dataclass(frozen=True)

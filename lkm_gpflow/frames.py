@@ -7,12 +7,12 @@ with a table is found here and said with its row and column.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from .config import Floats
+from .config import Floats, Integers
 from .layout import Observations
 
 MIN_OBSERVED = 3
@@ -127,6 +127,15 @@ class Table:
     def names(self) -> list[str]:
         """Names of the series."""
         return [str(name) for name in self.frame.columns]
+
+    def of_series(self, places: Integers) -> Table:
+        """Return the table of some of the series, with the scaling of all."""
+        return replace(
+            self,
+            frame=self.frame.iloc[:, places],
+            location=self.location[places],
+            scale=self.scale[places],
+        )
 
     def scaled_times(self, index: pd.Index) -> Floats:
         """Times in units of the span, zero at the first row."""

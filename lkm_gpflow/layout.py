@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .config import Floats
+from .config import Floats, Integers
 from .expressions import Kind, Product, with_values
 from .kernels import KERNELS
 
@@ -51,6 +51,18 @@ class Observations:
     def is_complete(self) -> bool:
         """Whether nothing is missing."""
         return bool(np.all(self.mask == 1.0))
+
+    @cached_property
+    def mask_patterns(self) -> tuple[Integers, Floats]:
+        """Which pattern of observed points each series has, [N], and the patterns, [M, D]."""
+        if self.is_complete:
+            return np.zeros(self.num_series, np.int32), np.ones((1, len(self.x)))
+        patterns, of_series = np.unique(self.mask, axis=0, return_inverse=True)
+        return of_series.reshape(-1).astype(np.int32), patterns
+
+    def of_series(self, places: Integers) -> Observations:
+        """Return the observations of some series."""
+        return Observations(self.x, self.Y[places], self.mask[places])
 
     @property
     def fingerprint(self) -> str:

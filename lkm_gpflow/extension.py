@@ -1,0 +1,150 @@
+"""Many series: structures are found on some of them, and learnt on all.
+
+What is approximate is which structures are tried, and where learning on all series begins: both
+come from a random subset.  What is learnt on all of them is as exact as for few: the enumerated
+posterior, its bound and its gradient count every series (see `sharing`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from .averaging import different
+from .config import Floats, Integers
+from .executors import run_all
+from .expressions import Product
+from .fits import Fit, FitSettings, State
+from .layout import Observations
+from .learner import Learner
+from .ledger import Entry, Ledger, fit_from_json, fit_to_json
+
+MOST_EXTENDED = 3
+"""How many fits to the subset are learnt again on all series."""
+
+_DRAW = 2_000_000
+"""Sets the seed of the draw apart from those of the search, (seed, step, restart)."""
+
+
+def draw(num_series: int, count: int, seed: int) -> Integers:
+    """Draw `count` of the numbers of series, sorted.
+
+    Raises
+    ------
+    ValueError
+        If there are not more series than that.
+    """
+    if isinstance(count, bool) or not 1 <= count < num_series:
+        raise ValueError(
+            f"expected a subset of at least 1 and fewer than all {num_series} series, got {count!r}"
+        )
+    rng = np.random.default_rng((seed, _DRAW))
+    return np.sort(rng.choice(num_series, count, replace=False)).astype(np.int32)
+
+
+def extend(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:
+    """Learn kernels, noise and posterior on all series, from the kernels of a fit to some.
+
+    Every series begins with the best of a few noise levels; then L-BFGS on all hyperparameters,
+    N noise variances among them, and the enumerated posterior with its closed form of tau, in
+    turn, until a round raises the bound by less than a millionth of a nat for each observed value.
+
+    Parameters
+    ----------
+    fit
+        A fit to some of the series, in the same scaled time.
+    observations
+        All series.
+    settings
+        With which the fit was learnt.
+    """
+    began = time.perf_counter()
+    learner = Learner(observations, settings, np.random.default_rng(0))
+    return learner.finish(learner.adopt(fit.kernels), began)
+
+
+def evaluate(
+    kernels: Sequence[Product],
+    noise_variance: Floats,
+    observations: Observations,
+    settings: FitSettings,
+) -> Fit:
+    """Infer the posterior over Z for known kernels and noise variances [N]; nothing is learnt.
+
+    It makes a fit of what is worth keeping of one, a few numbers and one a series.
+    """
+    began = time.perf_counter()
+    learner = Learner(observations, settings, np.random.default_rng(0))
+    Z = np.zeros((observations.num_series, len(kernels)))
+    state = State(tuple(kernels), Z, noise_variance)
+    posterior = learner.posterior(state)
+    return learner.describe(state, posterior, np.array([posterior.elbo]), began)
+
+
+def extend_best(
+    observations: Observations,
+    settings: FitSettings,
+    ledger: Ledger,
+    *,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> list[Entry]:
+    """Learn the best fits of a ledger again on all series, and compare them there.
+
+    Parameters
+    ----------
+    observations
+        All series.
+    settings
+        With which the fits were learnt.
+    ledger
+        Fits to a subset.  Of those that found the same optimum one counts, by BIC on the subset;
+        the best `MOST_EXTENDED` are extended.  What is learnt is noted in the ledger.
+    executor
+        Runs them; None: one by one in this process.
+    progress
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    The entries of the ledger that were extended, with their fits to all series; the decision says
+    how they compare in BIC on all series.
+    """
+    best = different([entry.fit for entry in ledger.rows])[:MOST_EXTENDED]
+    chosen = [entry for entry in ledger.rows if any(entry.fit is fit for fit in best)]
+    keys = [f"all series {entry.step}.{entry.restart}" for entry in chosen]
+    jobs = {
+        key: partial(extend, entry.fit, observations, settings)
+        for key, entry in zip(keys, chosen, strict=True)
+        if key not in ledger.notes
+    }
+    with tqdm(total=len(jobs), desc="all series", unit="fit", disable=not progress) as bar:
+        for key, fit in run_all(jobs, executor):
+            ledger.note(key, fit_to_json(fit))
+            bar.update()
+    return decided(
+        [
+            replace(entry, fit=fit_from_json(ledger.notes[key]))
+            for entry, key in zip(chosen, keys, strict=True)
+        ]
+    )
+
+
+def decided(entries: Sequence[Entry]) -> list[Entry]:
+    """Say of every entry how its BIC compares with the lowest."""
+    lowest = min(entry.fit.bic for entry in entries)
+    return [
+        replace(
+            entry,
+            decision="accepted"
+            if entry.fit.bic == lowest
+            else f"another is better by {entry.fit.bic - lowest:.1f} in BIC",
+        )
+        for entry in entries
+    ]
