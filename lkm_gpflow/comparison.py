@@ -11,8 +11,10 @@ from scipy.spatial.distance import squareform
 from .config import Floats
 from .decomposition import Decomposition
 from .discovery import Discovery
+from .model import LKM
 
 _DRAWS = 400
+_MOST_DRAWN = 1000
 _JITTER = 1e-9
 
 
@@ -65,13 +67,15 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
     """Correlate every component that series a and b share, over the history.
 
     The two posteriors are independent given hyperparameters and Z, so that draws of each may be
-    correlated with draws of the other.
+    correlated with draws of the other.  Of more than `LKM.LONGEST` times 1,000 are drawn.
 
     Returns
     -------
     By the number of the component; a component without variation over time is left out.
     """
     x = found.table.observations.x[:, None]
+    if len(x) > LKM.LONGEST:
+        x = x[np.linspace(0, len(x) - 1, _MOST_DRAWN).astype(int)]
     shared = np.flatnonzero(found.fit.Z[a] * found.fit.Z[b])
     if len(shared) == 0:
         return {}

@@ -11,9 +11,13 @@ from scipy.stats import chi2, shapiro
 
 from .config import Floats
 from .discovery import Discovery
+from .model import LKM
 
 LAGS = 10
 """Autocorrelations that are tested together, or a fifth of the observations if that is less."""
+
+_LAST = 1000
+"""Times that are looked at where all would be too many."""
 
 _FEWEST = 8
 """With fewer observations nothing is tested."""
@@ -44,19 +48,24 @@ def whitened(found: Discovery) -> list[pd.Series]:
     .. math:: r = L^{-1} x_n, \quad L L^\top = \sum_k z_{nk} C_k + \sigma_n^2 I
 
     are independent standard normal if the fit is right; r_i is how far x_i was from what the
-    observations before it said.
+    observations before it said.  Of more than `LKM.LONGEST` times only the last 1,000 count, as if
+    nothing had been before them.
     """
-    observations, fit, frame = found.table.observations, found.fit, found.table.frame
-    D = len(observations.x)
+    fit, first = found.fit, 0
+    if len(found.table.frame) > LKM.LONGEST:
+        first = len(found.table.frame) - _LAST
+    frame, x = found.table.frame.iloc[first:], found.table.observations.x[first:]
+    mask, Y = found.table.observations.mask[:, first:], found.table.observations.Y[:, first:]
+    D = len(x)
     C = np.zeros((len(fit.kernels), D, D))
     if len(C):
-        C[:] = found.model.component_covariances(observations.x[:, None])
+        C[:] = found.model.component_covariances(x[:, None])
     residuals = []
     for n, name in enumerate(frame.columns):
-        seen = observations.mask[n] > 0.0
+        seen = mask[n] > 0.0
         V = np.tensordot(fit.Z[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
         L = cholesky(V[np.ix_(seen, seen)], lower=True)
-        values = solve_triangular(L, observations.Y[n][seen], lower=True)
+        values = solve_triangular(L, Y[n][seen], lower=True)
         residuals.append(pd.Series(values, frame.index[seen], name=name))
     return residuals
 

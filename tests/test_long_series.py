@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 from small import made_by_hand
 
 import lkm_gpflow as lkm
+from lkm_gpflow.comparison import correlations
+from lkm_gpflow.residuals import whitened
 from lkm_gpflow.search import check_length
 
 
@@ -126,3 +129,28 @@ def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lkm.SparseLKM(data, kernels, inducing=1)
+
+
+# --- what is said of long series -----------------------------------------------------------------
+
+
+def test_reports_of_long_series_look_at_some_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = long_table(600)
+    found = made_by_hand(
+        frame, ["1.0 x PER(period=25, lengthscale=1.5)", "1e-6 x LIN(location=300)"],
+        [[1, 0], [1, 1], [0, 1]],
+    )  # fmt: skip
+    (all_times,) = correlations(found, 0, 1).values()
+    monkeypatch.setattr(lkm.LKM, "LONGEST", 599)
+    monkeypatch.setattr("lkm_gpflow.comparison._MOST_DRAWN", 150)
+    monkeypatch.setattr("lkm_gpflow.residuals._LAST", 150)
+    found = replace(found)  # without what it has computed
+    assert type(found.model) is lkm.SparseLKM
+    (some_times,) = correlations(found, 0, 1).values()
+    np.testing.assert_allclose(
+        [some_times.of_means, some_times.lower], [all_times.of_means, all_times.lower], atol=0.02
+    )
+    residuals = whitened(found)
+    assert all(len(part) == 150 for part in residuals)
+    assert residuals[0].index[-1] == frame.index[-1]
+    assert np.std(residuals[0]) == pytest.approx(1.0, abs=0.3)
