@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -14,14 +15,16 @@ import pandas as pd
 from scipy.stats import norm
 
 from .averaging import Member, average, mixture_moments, to_model
+from .budget import Guard
 from .config import Floats
+from .executors import kept_in
 from .expressions import EXTENDED_BASES, Product
 from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
+from .learning import learn
 from .ledger import Entry, Ledger
 from .model import LKM
-from .search import SearchSettings, Strategy, search
-from .stacking import stack
+from .search import SearchSettings, Strategy
 
 if TYPE_CHECKING:
     from .report import AllPairs, GroupReport, PairReport
@@ -49,6 +52,8 @@ def discover(
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
+    time_budget: float | str | None = None,
+    memory_budget: float | str | None = None,
     progress: bool = True,
 ) -> Discovery:
     """Discover which patterns several time series share and which are their own.
@@ -83,6 +88,13 @@ def discover(
     executor
         Runs the fits, for example `lkm_gpflow.process_pool()` or that of a Dask client; None:
         this process.
+    time_budget
+        Seconds, or a text such as "10m", after which search and averaging end with the best so
+        far, and `Discovery.stopped` says so; with "stacked" the search ends after three quarters.
+        The first fit is finished in any case, and so is one under way in this process; those of an
+        executor are not waited for.  A later call with the same ledger goes on.
+    memory_budget
+        The same for bytes, or a text such as "4GB"; see `budget.resident_memory`.
     progress
         Whether to show a progress bar.
 
@@ -90,7 +102,12 @@ def discover(
     ------
     ValueError
         If the table or a setting is wrong: what was expected, what was given, and where.
+    OSError
+        If the ledger cannot be written.
+    WorkersLost
+        If the executor loses its workers for good; the text says how to go on.
     """
+    guard = Guard(time_budget, memory_budget)
     if learner not in ("scan", "relaxed"):
         raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
     if averaging not in get_args(Averaging):
@@ -108,12 +125,12 @@ def discover(
     path = None if ledger is None else Path(ledger)
     header = {"settings": asdict(settings), "data": observations.fingerprint}
     kept = Ledger(header, path)
-    search(observations, settings, kept, executor=executor, progress=progress)
-    stacked: list[Member] = []
-    if averaging == "stacked":
-        fits = [entry.fit for entry in kept.rows]
-        stacked = stack(fits, observations, settings, kept, executor=executor, progress=progress)
-    return Discovery(table, settings, averaging, tuple(kept.rows), tuple(stacked))
+    with kept_in(path, "ledger"):
+        learnt = learn(
+            observations, settings, kept, guard,
+            stacks=averaging == "stacked", executor=executor, progress=progress,
+        )  # fmt: skip
+    return Discovery(table, settings, averaging, learnt.entries, learnt.stacked, learnt.stopped)
 
 
 @dataclass(frozen=True)
@@ -131,7 +148,10 @@ class Discovery:
     entries
         Every fit of the search.
     stacked
-        The fits that forecasts average over if `averaging` is "stacked".
+        The fits that forecasts average over if `averaging` is "stacked"; if a budget left none,
+        they average as with "tempered".
+    stopped
+        Which budget ended what, in a sentence; empty if nothing was stopped.
     """
 
     table: Table
@@ -139,6 +159,7 @@ class Discovery:
     averaging: Averaging
     entries: tuple[Entry, ...]
     stacked: tuple[Member, ...] = ()
+    stopped: str = ""
 
     # --- what was found ---
 
@@ -216,7 +237,7 @@ class Discovery:
         """The fits that forecasts average over, and their weights."""
         if self.averaging == "none":
             return [Member(self.fit, 1.0)]
-        if self.averaging == "stacked":
+        if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
         return average([entry.fit for entry in self.entries], len(self.table.frame))
 
@@ -365,11 +386,13 @@ class Discovery:
             f"  {name}: {kernel:.3g} -- {', '.join(self._owners(k)) or 'no series'}"
             for k, (name, kernel) in enumerate(zip(self.names, self.kernels, strict=True))
         ]
-        return "\n".join([self._headline, *rows])
+        return "\n".join([self._headline, *rows, *([self.stopped] if self.stopped else [])])
 
     def _repr_html_(self) -> str:
         table = self.probabilities.map("{:.2f}".format).to_html()
-        return f"<p>{self._headline}; probability that a series has a component:</p>{table}"
+        stopped = f"<p>{escape(self.stopped)}</p>" if self.stopped else ""
+        headline = f"{self._headline}; probability that a series has a component:"
+        return f"<p>{headline}</p>{table}{stopped}"
 
     @property
     def _headline(self) -> str:
