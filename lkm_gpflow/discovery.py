@@ -102,10 +102,8 @@ def discover(
     ------
     ValueError
         If the table or a setting is wrong: what was expected, what was given, and where.
-    OSError
-        If the ledger cannot be written.
-    WorkersLost
-        If the executor loses its workers for good; the text says how to go on.
+    OSError, WorkersLost
+        If the ledger cannot be written, or workers are lost for good: how to go on.
     """
     guard = Guard(time_budget, memory_budget)
     if learner not in ("scan", "relaxed"):
@@ -122,10 +120,9 @@ def discover(
     )
     table = Table.of(frame)
     observations = table.observations
-    path = None if ledger is None else Path(ledger)
     header = {"settings": asdict(settings), "data": observations.fingerprint}
-    kept = Ledger(header, path)
-    with kept_in(path, "ledger"):
+    kept = Ledger(header, None if ledger is None else Path(ledger))
+    with kept_in(ledger, "ledger"):
         learnt = learn(
             observations, settings, kept, guard,
             stacks=averaging == "stacked", executor=executor, progress=progress,
@@ -148,8 +145,7 @@ class Discovery:
     entries
         Every fit of the search.
     stacked
-        The fits that forecasts average over if `averaging` is "stacked"; if a budget left none,
-        they average as with "tempered".
+        The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
     stopped
         Which budget ended what, in a sentence; empty if nothing was stopped.
     """
@@ -386,13 +382,12 @@ class Discovery:
             f"  {name}: {kernel:.3g} -- {', '.join(self._owners(k)) or 'no series'}"
             for k, (name, kernel) in enumerate(zip(self.names, self.kernels, strict=True))
         ]
-        return "\n".join([self._headline, *rows, *([self.stopped] if self.stopped else [])])
+        return "\n".join([self._headline, *rows, *filter(None, [self.stopped])])
 
     def _repr_html_(self) -> str:
         table = self.probabilities.map("{:.2f}".format).to_html()
-        stopped = f"<p>{escape(self.stopped)}</p>" if self.stopped else ""
         headline = f"{self._headline}; probability that a series has a component:"
-        return f"<p>{headline}</p>{table}{stopped}"
+        return f"<p>{headline}</p>{table}<p>{escape(self.stopped)}</p>"
 
     @property
     def _headline(self) -> str:

@@ -6,11 +6,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
-    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -32,7 +31,7 @@ _MOST_LOSSES = 3
 """So often in a row, with no job finished between, workers may be lost."""
 
 _POLL = 0.5
-"""Seconds after which budgets are looked at again while workers are busy."""
+"""Seconds after which budgets and the connection are looked at again while workers are busy."""
 
 
 class WorkersLost(RuntimeError):
@@ -46,8 +45,8 @@ def run_all(
 ) -> Iterator[tuple[_Key, _Result]]:
     """Run jobs and yield their keys and results as they finish.
 
-    Jobs whose worker died are given to the executor again, if it takes them: `process_pool` and
-    Dask do, a plain `ProcessPoolExecutor` does not.
+    A job whose worker died is done again: Dask sees to that itself, `process_pool` takes it a
+    second time, a plain `ProcessPoolExecutor` does not and is an error.
 
     Parameters
     ----------
@@ -65,7 +64,8 @@ def run_all(
         If a budget is spent while jobs are left.  Jobs under way in this process are finished,
         those of an executor are not waited for.
     WorkersLost
-        If the executor takes no jobs any more, or loses its workers again and again.
+        If the executor takes no jobs any more, loses its workers again and again, or lost its
+        scheduler.
     """
     if executor is None:
         for key, job in jobs.items():
@@ -80,7 +80,7 @@ def run_all(
                 del left[key]
                 losses = 0
                 yield key, result
-        except (BrokenExecutor, CancelledError) as error:
+        except BrokenExecutor as error:
             losses += 1
             if losses == _MOST_LOSSES:
                 raise WorkersLost(
@@ -97,17 +97,35 @@ def _attempt(
     try:
         for key, job in list(jobs.items()):
             futures[_submitted(executor, job)] = key
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, None if spent is None else _POLL, FIRST_COMPLETED)
-            # Results first: when a pool breaks, some may have finished before.
-            for future in sorted(done, key=_is_lost):
-                yield futures[future], future.result()
-            if waiting:
-                _stop_if(spent)
+        for future in as_finished(futures, executor, spent):
+            yield futures[future], future.result()
     finally:
         for future in futures:
             future.cancel()
+
+
+def as_finished(
+    futures: Iterable[Future[_Result]], executor: Executor, spent: Spent | None = None
+) -> Iterator[Future[_Result]]:
+    """Yield futures of an executor as they finish, also one whose scheduler may go away.
+
+    Raises
+    ------
+    OutOfBudget, WorkersLost
+        As `run_all`, but futures whose worker died are yielded.
+    """
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, _POLL, FIRST_COMPLETED)
+        # Results first: when a pool breaks, some may have finished before.
+        for future in sorted(done, key=_is_lost):
+            if future.cancelled():
+                raise WorkersLost("the jobs were cancelled: did the scheduler go away?")
+            yield future
+        if waiting:
+            _stop_if(spent)
+            if not done and _is_closed(executor):
+                raise WorkersLost("the connection to the scheduler is closed")
 
 
 def _submitted(executor: Executor, job: Callable[[], _Result]) -> Future[_Result]:
@@ -119,6 +137,12 @@ def _submitted(executor: Executor, job: Callable[[], _Result]) -> Future[_Result
 
 def _is_lost(future: Future[Any]) -> bool:
     return future.cancelled() or isinstance(future.exception(), BrokenExecutor)
+
+
+def _is_closed(executor: Executor) -> bool:
+    """Whether a Dask client has given up: what it was given then would be waited for for ever."""
+    client = getattr(executor, "_client", None)
+    return client is not None and getattr(client, "status", "") in ("closing", "closed")
 
 
 def _stop_if(spent: Spent | None) -> None:
