@@ -13,6 +13,8 @@ import os
 import signal
 import sys
 
+from small import with_one_picture
+
 from lkm_gpflow.cli import main
 
 real_fsync = os.fsync
@@ -34,6 +36,7 @@ def arrange(number: int, suffix: str, count: int) -> None:
     os.fsync = fsync
 
 
+with_one_picture(setattr)
 for moment in [*json.loads(sys.argv[-1]), None]:
     child = os.fork()
     if child == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,13 +13,14 @@ from small import small_table, without_seconds
 import lkm_gpflow as lkm
 from lkm_gpflow import discovery, search, stacking
 from lkm_gpflow.budget import Guard, num_bytes, resident_memory, seconds
-from lkm_gpflow.fits import Fit, FitSettings
+from lkm_gpflow.fits import Fit
 
 
 def table() -> pd.DataFrame:
     return small_table(num_times=20)[["a", "c"]]
 
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
 OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
 
 
@@ -74,15 +74,6 @@ def test_memory_is_that_of_this_process() -> None:
 # --- a search ---
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_fits() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        quick = partial(FitSettings, num_candidates=8, num_starts=1, num_reseeds=0)
-        patch.setattr(discovery, "FitSettings", quick)
-        patch.setattr(stacking, "NUM_STARTS", 1)
-        yield
-
-
 class Watched:
     """A clock that moves by one for every fit, walk and weighed candidate; counts them."""
 
@@ -110,7 +101,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 
 @pytest.fixture(scope="module")
-def whole() -> lkm.Discovery:
+def whole(quick_fits: None) -> lkm.Discovery:
     """The discovery that nothing stopped."""
     return lkm.discover(table(), **OPTIONS)
 

@@ -24,12 +24,13 @@ import lkm_gpflow as lkm
 from lkm_gpflow.budget import OutOfBudget
 from lkm_gpflow.executors import WorkersLost, run_all
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
 OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
 SQUARES = {x: x * x for x in range(4)}
 
 
 def table() -> pd.DataFrame:
-    return small_table(num_times=24)
+    return small_table(num_times=20)[["a", "c"]]
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
@@ -40,7 +41,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
 
 
 @pytest.fixture(scope="module")
-def serial() -> lkm.Discovery:
+def serial(quick_fits: None) -> lkm.Discovery:
     return lkm.discover(table(), **OPTIONS)
 
 
