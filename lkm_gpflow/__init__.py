@@ -11,7 +11,7 @@ from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
 from .executors import process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
-from .learning import learn
+from .given_kernels import learn
 from .long_series import refit_sparse, thin
 from .minibatch import MinibatchLKM
 from .minibatch_learning import MinibatchSettings, elbo_in_batches, learn_by_minibatches

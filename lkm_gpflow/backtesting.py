@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from . import metrics
 from .comparators import Comparator, comparator
 from .config import Floats
-from .executors import run_all
+from .executors import kept_in, run_all
 from .frames import MIN_OBSERVED, Table
 from .journal import Journal
 
@@ -216,6 +216,10 @@ def backtest(
     ------
     ValueError
         If the table or a setting is wrong, or the journal is of another backtest.
+    OSError
+        If the journal cannot be written.
+    WorkersLost
+        If the executor loses its workers for good; the text says how to go on.
     """
     table = Table.of(frame)
     origins = _origins(len(table.frame), horizon, folds, first)
@@ -233,10 +237,11 @@ def backtest(
             origin: partial(_forecast_from, table.frame, chosen, origin, horizon, seed)
             for origin in missing
         }
-        for origin, record in run_all(jobs, executor):
-            done[origin] = record
-            kept.append(record)
-            bar.update()
+        with kept_in(journal, "journal"):
+            for origin, record in run_all(jobs, executor):
+                done[origin] = record
+                kept.append(record)
+                bar.update()
     return _assemble(name, table.frame, horizon, [done[origin] for origin in origins])
 
 

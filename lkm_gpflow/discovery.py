@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -22,15 +23,16 @@ from .averaging import (
     predict_in_parts,
     to_model,
 )
+from .budget import Guard
+from .budgeted import search_and_weigh
 from .config import Floats
+from .executors import kept_in
 from .expressions import EXTENDED_BASES, Product
-from .extension import draw, extend_best
 from .fits import Fit, FitSettings, LearnerName
 from .frames import Table
 from .ledger import Entry, Ledger
 from .model import LKM
-from .search import SearchSettings, Strategy, check_length, search
-from .stacking import stack
+from .search import SearchSettings, Strategy, check_length
 
 if TYPE_CHECKING:
     from .report import AllPairs, GroupReport, PairReport
@@ -59,6 +61,8 @@ def discover(
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
+    time_budget: float | str | None = None,
+    memory_budget: float | str | None = None,
     progress: bool = True,
 ) -> Discovery:
     """Discover which patterns several time series share and which are their own.
@@ -97,6 +101,13 @@ def discover(
     executor
         Runs the fits, for example `lkm_gpflow.process_pool()` or that of a Dask client; None:
         this process.
+    time_budget
+        Seconds, or a text such as "10m", after which search and averaging end with the best so
+        far, and `Discovery.stopped` says so; a search ends after three quarters if more follows it.
+        The first fit is finished in any case, and so is one under way in this process; those of an
+        executor are not waited for.  A later call with the same ledger goes on.
+    memory_budget
+        The same for bytes, or a text such as "4GB"; see `budget.resident_memory`.
     progress
         Whether to show a progress bar.
 
@@ -105,12 +116,15 @@ def discover(
     ValueError
         If the table or a setting is wrong: what was expected, what was given, and where; also if it
         has more than ``LKM.LONGEST`` times: see `thin` and `refit_sparse`.
+    OSError, WorkersLost
+        If the ledger cannot be written, or workers are lost for good: how to go on.
 
     Warns
     -----
     UserWarning
         If it has more than 1,000 times.
     """
+    guard = Guard(time_budget, memory_budget)
     if learner not in ("scan", "relaxed"):
         raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
     averaging = averaging or ("stacked" if subset is None else "tempered")
@@ -122,20 +136,17 @@ def discover(
     settings = SearchSettings(tuple(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
     check_length(len(table.frame))
-    observations = some = table.observations
+    observations = table.observations
     header: dict[str, Any] = {"settings": asdict(settings), "data": observations.fingerprint}
     if subset is not None:
         header["subset"] = subset
-        some = observations.of_series(draw(observations.num_series, subset, seed))
     kept = Ledger(header, None if ledger is None else Path(ledger))
-    search(some, settings, kept, executor=executor, progress=progress)
-    rows, stacked = kept.rows, list[Member]()
-    if subset is not None:
-        rows = extend_best(observations, settings.fit, kept, executor=executor, progress=progress)
-    elif averaging == "stacked":
-        fits = [entry.fit for entry in rows]
-        stacked = stack(fits, observations, settings, kept, executor=executor, progress=progress)
-    return Discovery(table, settings, averaging, tuple(rows), tuple(stacked))
+    with kept_in(ledger, "ledger"):
+        learnt = search_and_weigh(
+            observations, settings, kept, guard,
+            subset=subset, stacks=averaging == "stacked", executor=executor, progress=progress,
+        )  # fmt: skip
+    return Discovery(table, settings, averaging, learnt.entries, learnt.stacked, learnt.stopped)
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,9 @@ class Discovery:
     entries
         Every fit of the search; with a subset the fits that were learnt on all series.
     stacked
-        The fits that forecasts average over if `averaging` is "stacked".
+        The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
+    stopped
+        Which budget ended what, in a sentence; empty if nothing was stopped.
     """
 
     table: Table
@@ -161,6 +174,7 @@ class Discovery:
     averaging: Averaging
     entries: tuple[Entry, ...]
     stacked: tuple[Member, ...] = ()
+    stopped: str = ""
 
     # --- what was found ---
 
@@ -228,7 +242,7 @@ class Discovery:
         """The fits that forecasts average over, and their weights."""
         if self.averaging == "none":
             return [Member(self.fit, 1.0)]
-        if self.averaging == "stacked":
+        if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
         return average([entry.fit for entry in self.entries], len(self.table.frame))
 
@@ -391,11 +405,12 @@ class Discovery:
             f"  {name}: {kernel:.3g} -- {self._owners(k) or 'no series'}"
             for k, (name, kernel) in enumerate(zip(self.names, self.kernels, strict=True))
         ]
-        return "\n".join([self._headline, *rows])
+        return "\n".join([self._headline, *rows, *filter(None, [self.stopped])])
 
     def _repr_html_(self) -> str:
         table = self.probabilities.map("{:.2f}".format).to_html(max_rows=_MOST_SHOWN)
-        return f"<p>{self._headline}; probability that a series has a component:</p>{table}"
+        headline = f"{self._headline}; probability that a series has a component:"
+        return f"<p>{headline}</p>{table}<p>{escape(self.stopped)}</p>"
 
     @property
     def _headline(self) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .averaging import different
+from .budget import Spent, never_spent
 from .config import Floats, Integers
 from .executors import run_all
 from .expressions import Product
@@ -94,8 +95,9 @@ def extend_best(
     *,
     executor: Executor | None = None,
     progress: bool = True,
-) -> list[Entry]:
-    """Learn the best fits of a ledger again on all series, and compare them there.
+    spent: Spent = never_spent,
+) -> None:
+    """Learn the best fits of a ledger again on all series; `extended` reads them.
 
     Parameters
     ----------
@@ -104,36 +106,57 @@ def extend_best(
     settings
         With which the fits were learnt.
     ledger
-        Fits to a subset.  Of those that found the same optimum one counts, by BIC on the subset;
-        the best `MOST_EXTENDED` are extended.  What is learnt is noted in the ledger.
+        Fits to a subset.  What is learnt on all series is noted in it.
     executor
         Runs them; None: one by one in this process.
     progress
         Whether to show a progress bar.
+    spent
+        Says which budget is spent; it is asked when one fit to all series is there.
 
-    Returns
-    -------
-    The entries of the ledger that were extended, with their fits to all series; the decision says
-    how they compare in BIC on all series.
+    Raises
+    ------
+    OutOfBudget
+        If a budget is spent while fits are left.
     """
-    best = different([entry.fit for entry in ledger.rows])[:MOST_EXTENDED]
-    chosen = [entry for entry in ledger.rows if any(entry.fit is fit for fit in best)]
-    keys = [f"all series {entry.step}.{entry.restart}" for entry in chosen]
+    best = _best(ledger)
     jobs = {
         key: partial(extend, entry.fit, observations, settings)
-        for key, entry in zip(keys, chosen, strict=True)
+        for key, entry in best.items()
         if key not in ledger.notes
     }
+
+    def spent_after_first() -> str:
+        return spent() if any(key in ledger.notes for key in best) else ""
+
     with tqdm(total=len(jobs), desc="all series", unit="fit", disable=not progress) as bar:
-        for key, fit in run_all(jobs, executor):
+        for key, fit in run_all(jobs, executor, spent_after_first):
             ledger.note(key, fit_to_json(fit))
             bar.update()
+
+
+def extended(ledger: Ledger) -> list[Entry]:
+    """Return the entries that `extend_best` has learnt on all series, with their fits to these.
+
+    The decision of each says how they compare in BIC on all series.
+    """
     return decided(
         [
             replace(entry, fit=fit_from_json(ledger.notes[key]))
-            for entry, key in zip(chosen, keys, strict=True)
+            for key, entry in _best(ledger).items()
+            if key in ledger.notes
         ]
     )
+
+
+def _best(ledger: Ledger) -> dict[str, Entry]:
+    """Return the `MOST_EXTENDED` best fits to the subset, by the names of their notes.
+
+    Of those that found the same optimum one counts.
+    """
+    best = different([entry.fit for entry in ledger.rows])[:MOST_EXTENDED]
+    entries = (next(entry for entry in ledger.rows if entry.fit is fit) for fit in best)
+    return {f"all series {entry.step}.{entry.restart}": entry for entry in entries}
 
 
 def decided(entries: Sequence[Entry]) -> list[Entry]:

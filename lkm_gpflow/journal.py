@@ -1,7 +1,7 @@
 """A journal: results on disk as they happen, one JSON object a line.
 
 The first line says of what kind the journal is and what its results depend on.  A line that was
-cut off when the process died is dropped when the journal is read again.
+cut off when the process died or the disk was full is dropped when the journal is read again.
 """
 
 from __future__ import annotations
@@ -35,30 +35,59 @@ class Journal:
     ------
     ValueError
         If the file is something else, or of another header: which keys differ.
+    OSError
+        If the file cannot be read or written: before anything is computed for it.
     """
 
     def __init__(self, path: Path | None, kind: str, header: Mapping[str, Any]) -> None:
-        self._path = path
+        self._path, self._kind = path, kind
         self._format = f"lkm_gpflow {kind} 1"
         self.records: list[dict[str, Any]] = []
         if path is None:
             return
-        if path.exists() and path.stat().st_size > 0:
-            self.records = self._read(path, kind, header)
+        first = {"format": self._format, "header": header}
+        try:
+            with path.open("a"):  # what can be read may still not be written
+                pass
+            there = path.read_text(encoding="utf-8")
+            if (json.dumps(first) + "\n").startswith(there) and not there.endswith("\n"):
+                # Nothing, or whoever began it died within the first line.
+                os.truncate(path, 0)
+        except OSError as error:
+            raise OSError(
+                f"expected a {kind} that can be read and written, got {path} "
+                f"({error.strerror}): choose another file, or mend this one"
+            ) from error
+        if path.stat().st_size > 0:
+            self.records = self._read(path, kind, header, there)
         else:
-            self.append({"format": self._format, "header": header})
+            self.append(first)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record, and wait until it is on the disk."""
+        """Write a record, and wait until it is on the disk.
+
+        Raises
+        ------
+        OSError
+            If that fails, for example because the disk is full; what was written before is kept.
+        """
         if self._path is None:
             return
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OSError(
+                f"cannot write to the {self._kind} {self._path} ({error.strerror}); what it holds "
+                "is kept: make room or mend it, then the same call goes on from it"
+            ) from error
 
-    def _read(self, path: Path, kind: str, header: Mapping[str, Any]) -> list[dict[str, Any]]:
-        whole, _, torn = path.read_text(encoding="utf-8").rpartition("\n")
+    def _read(
+        self, path: Path, kind: str, header: Mapping[str, Any], there: str
+    ) -> list[dict[str, Any]]:
+        whole, _, torn = there.rpartition("\n")
         records = []
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
@@ -71,9 +100,9 @@ class Journal:
         first = records[0] if records else None
         if not isinstance(first, dict) or first.get("format") != self._format:
             raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}")
-        there, wanted = first["header"], json.loads(json.dumps(header))
-        differing = [key for key in wanted if there.get(key) != wanted[key]]
-        if differing or set(there) != set(wanted):
+        own, wanted = first["header"], json.loads(json.dumps(header))
+        differing = [key for key in wanted if own.get(key) != wanted[key]]
+        if differing or set(own) != set(wanted):
             raise ValueError(
                 f"{path} is a {kind} of other settings or data, it differs in "
                 f"{', '.join(differing) or 'its settings'}: choose another file or delete it"

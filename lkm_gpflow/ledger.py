@@ -7,6 +7,8 @@ was stopped goes on by asking the ledger first.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +20,8 @@ import pandas as pd
 from .expressions import parse
 from .fits import Fit
 from .journal import Journal
+
+_UNDECIDED = "none: the search was stopped before"
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Ledger:
     def rows(self) -> list[Entry]:
         """All fits in order, with their decisions."""
         return [
-            Entry(**{**vars(entry), "decision": self.decisions.get(key, "")})
+            Entry(**{**vars(entry), "decision": self.decisions.get(key, _UNDECIDED)})
             for key, entry in sorted(self.entries.items())
         ]
 
@@ -151,6 +155,12 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
         for key, value in vars(fit).items()
     }
     return {**values, "kernels": [str(kernel) for kernel in fit.kernels]}
+
+
+def fit_key(fit: Fit) -> str:
+    """Return a checksum of a fit, whatever it took."""
+    content = {key: value for key, value in fit_to_json(fit).items() if key != "seconds"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def fit_from_json(record: Mapping[str, Any]) -> Fit:

@@ -17,6 +17,8 @@ from matplotlib.figure import Figure
 
 from . import plotting
 from .discovery import Discovery
+from .files import UNFINISHED, replacing
+from .storage import load
 
 _TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 _DIGITS = "%.10g"
@@ -80,7 +82,7 @@ class OutputFolder:
         if force:
             for file in self._results():
                 file.unlink()
-        elif self.model.exists():
+        elif self.model.exists() and not self._was_stopped():
             raise ValueError(
                 f"{self.path} holds a finished result already: name another folder with --out, "
                 "or overwrite it with --force"
@@ -90,6 +92,13 @@ class OutputFolder:
                 f"{there[0]} exists already and no ledger says that it may be replaced: name "
                 "another folder with --out, or overwrite it with --force"
             )
+
+    def _was_stopped(self) -> bool:
+        """Whether a budget ended the search, which may go on from its ledger."""
+        try:
+            return self.ledger.exists() and bool(load(self.model).stopped)
+        except ValueError:  # damaged: nothing that may be replaced unasked
+            return False
 
     def _results(self) -> list[Path]:
         files = [self.ledger, self.model, self.report, *(self.path / name for name in _TABLES)]
@@ -105,7 +114,28 @@ class OutputFolder:
     def write(
         self, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
     ) -> list[str]:
-        """Write everything; returns the names of the files and folders."""
+        """Write everything; returns the names of the files and folders.
+
+        Raises
+        ------
+        OSError
+            If that fails, for example because the disk is full: what to do.
+        """
+        try:
+            return self._write(found, horizon, level, units)
+        except OSError as error:
+            raise OSError(
+                f"cannot write the results to {self.path} ({error.strerror or error}); all "
+                f"{self.num_fits()} fits are kept in {self.ledger}: make room or mend it, then "
+                "the same command (without --force) writes them"
+            ) from error
+
+    def _write(
+        self, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
+    ) -> list[str]:
+        for cut_off in self.path.glob(f"{UNFINISHED}*"):
+            cut_off.unlink()
+        self.model.unlink(missing_ok=True)  # from here on old and new are mixed
         tables = (
             found.forecast(horizon, level),
             _component_table(found, horizon),
@@ -116,7 +146,8 @@ class OutputFolder:
             ),
         )
         for name, table in zip(_TABLES, tables, strict=True):
-            table.to_csv(self.path / name, float_format=_DIGITS)
+            with replacing(self.path / name) as unfinished:
+                table.to_csv(unfinished, float_format=_DIGITS)
         self._draw(found, horizon, level, units)
         found.report(horizon, level=level, units=units).to_html(self.report)
         found.save(self.model)
@@ -141,7 +172,8 @@ class OutputFolder:
         with warnings.catch_warnings():
             # A name in a script that the font does not have is drawn with boxes.
             warnings.filterwarnings("ignore", message="Glyph")
-            figure.savefig(self.figures / f"{name}.png", dpi=dpi)
+            with replacing(self.figures / f"{name}.png", self.path) as unfinished:
+                figure.savefig(unfinished, dpi=dpi)
         plt.close(figure)
 
 

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 from tqdm.auto import tqdm
 
+from .budget import Spent, never_spent
 from .executors import run_all
 from .expressions import EXTENDED_BASES, Product, base_kernel, expand, parse
 from .fits import Fit, FitSettings, State
@@ -112,6 +113,7 @@ def search(
     *,
     executor: Executor | None = None,
     progress: bool = True,
+    spent: Spent = never_spent,
 ) -> Fit:
     """Search structures and return the fit with the lowest BIC.
 
@@ -127,9 +129,20 @@ def search(
         Runs the restarts of a structure; None runs them in this process.  The result is the same.
     progress
         Whether to show a progress bar.
+    spent
+        Says when to stop; the first fit is finished in any case.
+
+    Raises
+    ------
+    OutOfBudget
+        If it was stopped so; the fits are in the ledger.
     """
+
+    def spent_after_first() -> str:
+        return spent() if ledger.entries else ""
+
     with _progress_bar(settings, progress) as report:
-        return _Search(observations, settings, ledger, executor, report).run()
+        return _Search(observations, settings, ledger, executor, report, spent_after_first).run()
 
 
 class _Search:
@@ -140,12 +153,14 @@ class _Search:
         ledger: Ledger,
         executor: Executor | None,
         report: _Report,
+        spent: Spent,
     ) -> None:
         self._observations = observations
         self._settings = settings
         self._ledger = ledger
         self._executor = executor
         self._report = report
+        self._spent = spent
         self._step = 0
         self._asked: set[tuple[int, Product]] = set()
 
@@ -241,7 +256,7 @@ class _Search:
                 fit, self._observations, new, seed=seed, settings=self._settings.fit, start=start
             )
 
-        for restart, found in run_all({r: job(r) for r in missing}, self._executor):
+        for restart, found in run_all({r: job(r) for r in missing}, self._executor, self._spent):
             self._ledger.add(entry(restart, found))
             self._report.show(known[step, restart])
         return [known[step, restart].fit for restart in range(self._settings.restarts)]

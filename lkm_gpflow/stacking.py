@@ -19,6 +19,7 @@ from scipy.special import softmax
 from tqdm.auto import tqdm
 
 from .averaging import Member, different
+from .budget import Spent, never_spent
 from .config import Floats
 from .executors import run_all
 from .expressions import parse
@@ -27,7 +28,7 @@ from .frames import MIN_OBSERVED
 from .kernels import to_kernel
 from .layout import Observations
 from .learner import Learner
-from .ledger import Ledger, fit_from_json, fit_to_json
+from .ledger import Ledger, fit_from_json, fit_key, fit_to_json
 from .model import LKM
 from .search import SearchSettings
 from .training import fit
@@ -99,6 +100,7 @@ def stack(
     *,
     executor: Executor | None = None,
     progress: bool = True,
+    spent: Spent = never_spent,
 ) -> list[Member]:
     r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
 
@@ -129,39 +131,87 @@ def stack(
         Runs the fits and the windows; None: this process.
     progress
         Whether to show a progress bar.
+    spent
+        Says when to stop.
+
+    Raises
+    ------
+    OutOfBudget
+        If it was stopped so; `weigh` makes the best of what the ledger has noted.
     """
-    walks = [
+    jobs = {
+        f"walk {i}": partial(_learn, observations, structure, own, (settings.seed, i))
+        for i, (structure, own) in enumerate(_walks(settings))
+    }
+    _remember(ledger, jobs, "walks", executor, progress, spent)
+    candidates = _candidates(fits, settings, ledger)
+    # The best fit of the search first: it is in the forecast whenever the budget ends.
+    best = next(candidate for candidate in candidates if not candidate.is_walk)
+    candidates.sort(key=lambda candidate: candidate is not best)
+    asked = {
+        candidate.key: partial(_scores, candidate.fit, observations, candidate.settings)
+        for candidate in candidates
+    }
+    _remember(ledger, asked, "held-out windows", executor, progress, spent)
+    return weigh(fits, settings, ledger)
+
+
+def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list[Member]:
+    """Weigh the fits and walks whose held-out windows the ledger has noted; see `stack`.
+
+    Returns
+    -------
+    The members, or nothing where no fit of the search is among them.
+    """
+    noted = [each for each in _candidates(fits, settings, ledger) if each.key in ledger.notes]
+    is_walk = np.array([each.is_walk for each in noted], bool)
+    if np.all(is_walk):
+        return []
+    held_out = np.array([ledger.notes[each.key] for each in noted])
+    score, error = held_out[:, :, 0].sum(axis=1), held_out[:, :, 1].sum(axis=1)
+    spread = (OLD_WINDOWS + error) / (OLD_WINDOWS + held_out.shape[1])
+    prior = np.full(len(noted), (1.0 - WALKS_SHARE) / np.sum(~is_walk))
+    prior[is_walk] = WALKS_SHARE / max(np.sum(is_walk), 1)
+    weights = softmax(score + np.log(prior))
+    members = [
+        Member(each.fit, float(weights[i]), float(spread[i]), each.is_walk, each.settings.exact)
+        for i, each in enumerate(noted)
+    ]
+    return sorted(members, key=lambda member: -member.weight)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A fit that may be a member, and how it was learnt."""
+
+    fit: Fit
+    settings: FitSettings
+    is_walk: bool
+
+    @property
+    def key(self) -> str:
+        """Of the note of its windows: another search may have the same number of fits."""
+        return f"held out {fit_key(self.fit)}"
+
+
+def _walks(settings: SearchSettings) -> list[tuple[Sequence[str], FitSettings]]:
+    """Structures of the walks that the bases allow, and how each is learnt."""
+    return [
         (structure, replace(settings.fit, exact=exact, num_starts=NUM_STARTS))
         for structure in WALKS
         for exact in (False, True)
         if set(structure) <= set(settings.bases)
     ]
-    jobs = {
-        f"walk {i}": partial(_learn, observations, structure, own, (settings.seed, i))
-        for i, (structure, own) in enumerate(walks)
-    }
-    _remember(ledger, jobs, "walks", executor, progress)
-    candidates = [
-        (fit_from_json(ledger.notes[f"walk {i}"]), own) for i, (_, own) in enumerate(walks)
+
+
+def _candidates(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list[_Candidate]:
+    """Return the walks that the ledger has, and the best fits of the search that differ."""
+    learnt = [
+        _Candidate(fit_from_json(ledger.notes[f"walk {i}"]), own, True)
+        for i, (_, own) in enumerate(_walks(settings))
+        if f"walk {i}" in ledger.notes
     ]
-    found = different(fits)[:MOST]
-    candidates += [(one, settings.fit) for one in found]
-    asked = {
-        f"held out {i}": partial(_scores, candidate, observations, own)
-        for i, (candidate, own) in enumerate(candidates)
-    }
-    _remember(ledger, asked, "held-out windows", executor, progress)
-    held_out = np.array([ledger.notes[f"held out {i}"] for i in range(len(candidates))])
-    score, error = held_out[:, :, 0].sum(axis=1), held_out[:, :, 1].sum(axis=1)
-    spread = (OLD_WINDOWS + error) / (OLD_WINDOWS + held_out.shape[1])
-    prior = np.full(len(candidates), (1.0 - WALKS_SHARE) / len(found))
-    prior[: len(walks)] = WALKS_SHARE / max(len(walks), 1)
-    weights = softmax(score + np.log(prior))
-    members = [
-        Member(candidate, float(weights[i]), float(spread[i]), i < len(walks), own.exact)
-        for i, (candidate, own) in enumerate(candidates)
-    ]
-    return sorted(members, key=lambda member: -member.weight)
+    return learnt + [_Candidate(fit, settings.fit, False) for fit in different(fits)[:MOST]]
 
 
 def _remember(
@@ -170,11 +220,12 @@ def _remember(
     label: str,
     executor: Executor | None,
     progress: bool,
+    spent: Spent,
 ) -> None:
     """Run the jobs that the ledger has no note of, and note what comes out."""
     missing = {key: job for key, job in jobs.items() if key not in ledger.notes}
     with tqdm(total=len(missing), desc=label, unit="fit", disable=not progress) as bar:
-        for key, result in run_all(missing, executor):
+        for key, result in run_all(missing, executor, spent):
             ledger.note(key, result)
             bar.update()
 

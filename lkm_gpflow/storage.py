@@ -18,6 +18,7 @@ import pandas as pd
 
 from .averaging import Member
 from .discovery import Discovery
+from .files import replacing
 from .fits import FitSettings
 from .frames import Table
 from .ledger import entry_from_json, fit_from_json, fit_to_json
@@ -51,6 +52,7 @@ def save(discovery: Discovery, path: str | Path, *, force: bool = False) -> None
         "version": VERSION,
         "settings": asdict(discovery.settings),
         "averaging": discovery.averaging,
+        "stopped": discovery.stopped,
         "series": discovery.table.names,
         "index": {
             "dated": isinstance(times, pd.DatetimeIndex),
@@ -64,11 +66,12 @@ def save(discovery: Discovery, path: str | Path, *, force: bool = False) -> None
     }
     arrays = io.BytesIO()
     np.savez_compressed(arrays, index=numbers, values=frame.to_numpy())
-    unfinished = path.with_name(path.name + ".part")
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        replacing(path) as unfinished,
+        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
         archive.writestr("discovery.json", json.dumps(document))
         archive.writestr("data.npz", arrays.getvalue())
-    unfinished.replace(path)
 
 
 def load(path: str | Path) -> Discovery:
@@ -129,4 +132,5 @@ def _from_document(
             Member(**{**record, "fit": fit_from_json(record["fit"])})
             for record in document["stacked"]
         ),
+        stopped=document.get("stopped", ""),
     )

@@ -103,7 +103,11 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     members = stack(fits, Table.of(frame).observations, settings, ledger, progress=False)
     assert sum(m.weight for m in members) == pytest.approx(1.0)
     assert sum(m.is_walk for m in members) == 4
-    held_out = [np.array(ledger.notes[f"held out {i}"]) for i in range(5)]
+    held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("held out")]
+    assert len(held_out) == 5
+    best_first = next(m for m in members if not m.is_walk)
+    assert held_out[0][:, 1].sum() == pytest.approx(15.0 * best_first.spread - 10.0)
+    held_out = [*held_out[1:], held_out[0]]
     scores = [pairs[:, 0].sum() for pairs in held_out]
     spreads = sorted((10.0 + pairs[:, 1].sum()) / 15.0 for pairs in held_out)
     assert sorted(m.spread for m in members) == pytest.approx(spreads)

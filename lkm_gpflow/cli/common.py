@@ -12,6 +12,7 @@ from types import FrameType
 import click
 
 from ..datasets import registry
+from ..executors import WorkersLost
 
 
 class _Refused(click.ClickException):
@@ -60,6 +61,8 @@ def said_plainly() -> Iterator[None]:
             yield
         except ValueError as error:
             raise _Refused(str(error)) from error
+        except WorkersLost as error:
+            raise click.ClickException(str(error)) from error
         except (registry.DownloadError, registry.ChecksumError) as error:
             raise click.ClickException(str(error)) from error
         except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +15,7 @@ import click
 import pandas as pd
 
 from .. import datasets
+from ..budget import Guard, num_bytes, seconds
 from ..discovery import Averaging, discover
 from ..executors import process_pool
 from ..expressions import EXTENDED_BASES, PAPER_BASES
@@ -42,6 +43,24 @@ class _Bases(click.ParamType[tuple[str, ...]]):
         sets = {"paper": PAPER_BASES, "extended": EXTENDED_BASES}
         names = tuple(name.strip().upper() for name in value.split(",") if name.strip())
         return sets.get(value.strip().lower(), names)
+
+
+class _Budget(click.ParamType[float]):
+    """A number with its unit, read by one of the functions of `budget`."""
+
+    def __init__(self, name: str, read: Callable[[str], float]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.command("discover", context_settings={"show_default": True})
@@ -93,6 +112,18 @@ class _Bases(click.ParamType[tuple[str, ...]]):
     " or with the best one alone.",
 )
 @click.option(
+    "--time-budget",
+    type=_Budget("time", seconds),
+    help="End the search with the best so far after this time, such as 90s, 10m or 1h30m; report "
+    "and pictures come on top.  [default: no limit]",
+)
+@click.option(
+    "--memory-budget",
+    type=_Budget("memory", num_bytes),
+    help="The same when all processes together take this much memory, such as 500MB or 4GB.  "
+    "[default: no limit]",
+)
+@click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
@@ -111,6 +142,8 @@ def discover_command(
     seed: int,
     jobs: int | None,
     averaging: str,
+    time_budget: float | None,
+    memory_budget: float | None,
     level: float,
     force: bool,
     quiet: bool,
@@ -123,14 +156,15 @@ def discover_command(
 
     The folder gets report.html (what the series share, in words and pictures: one file for any
     browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
-    (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped goes on
-    from its ledger: give the same command again.
+    (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped, by a budget
+    too, goes on from its ledger: give the same command again.
     """
     with said_plainly(), signals_stop():
         name, frame, units = _read_source(source)
         # All that can be wrong is found before anything is made or deleted.
         frame = Table.of(frame).frame
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
+        Guard(time_budget, memory_budget)
         folder = OutputFolder(out or Path(f"{name}-lkm"))
         folder.claim(force=force)
         say = (lambda line: None) if quiet else click.echo
@@ -150,6 +184,8 @@ def discover_command(
                     seed=seed,
                     ledger=folder.ledger,
                     executor=executor,
+                    time_budget=time_budget,
+                    memory_budget=memory_budget,
                     progress=not quiet and sys.stderr.isatty(),
                 )
             steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
@@ -163,6 +199,8 @@ def discover_command(
             )
             sys.exit(128 + stopped.number)
         say(repr(found))
+        if found.stopped:
+            say(f"the same command goes on from {folder.ledger}, with larger budgets or none too")
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
 
 
@@ -204,10 +242,8 @@ def _workers(jobs: int) -> Iterator[Executor | None]:
     pool = process_pool(jobs)
     try:
         yield pool
-    except BaseException:
-        # Or the shutdown would wait for the fits that are under way.
+    finally:
+        # Or the shutdown would wait for fits that are under way when a signal or a budget ends it.
         for child in multiprocessing.active_children():
             child.terminate()
-        raise
-    finally:
         pool.shutdown(cancel_futures=True)

@@ -6,7 +6,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from ..executors import as_finished, kept_in
 from . import execution
 from .execution import Outcome
 from .profiles import Run
@@ -73,10 +74,14 @@ def dask_workers(address: str) -> Iterator[Workers]:
             f"expected the address of a Dask scheduler such as tcp://host:8786, got {address!r} "
             f"({error})"
         ) from error
+
+    def stop(owner: str) -> None:
+        # Workers whose scheduler went away end by themselves, and their notebooks with them.
+        if client.status == "running":
+            client.run(execution.stop, owner)
+
     try:
-        yield Workers(
-            client.get_executor(pure=False), lambda owner: client.run(execution.stop, owner)
-        )
+        yield Workers(client.get_executor(pure=False), stop)
     finally:
         client.close()
 
@@ -110,6 +115,11 @@ def reproduce(
     Returns
     -------
     What became of each run, in the order in which they ended.
+
+    Raises
+    ------
+    WorkersLost
+        If a scheduler goes away; what is finished is kept.
     """
     session = _Session(notebooks.resolve(), Store(store.folder.resolve()), workers, force)
     first = [run for run in runs if not run.reads]
@@ -117,7 +127,7 @@ def reproduce(
     there = {run.id for run in first if not force and store.finished(run)}
     outcomes = [Outcome(run, "there") for run in first if run.id in there]
     todo = [run for run in first if run.id not in there]
-    with _Progress(todo + last, say) as progress:
+    with _Progress(todo + last, say) as progress, kept_in(store.folder, "results"):
         try:
             for stage in (todo, last):
                 for outcome in session.execute([store.resolved(run) for run in stage]):
@@ -163,10 +173,10 @@ class _Session:
             for run in runs
         }
         try:
-            for future in as_completed(futures):
+            for future in as_finished(futures, self._workers.executor):
                 try:
                     yield future.result()
-                except (Exception, CancelledError) as error:
+                except Exception as error:
                     # The worker died, several times: `execute` itself does not raise.
                     said = f"{type(error).__name__}: {error}"
                     yield execution.keep(futures[future], *where, {}, 0.0, said)

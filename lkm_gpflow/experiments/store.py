@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..files import replacing
 from .profiles import Run, Scalar, configuration_hash
 
 _FORMAT = "lkm_gpflow run 1"
@@ -145,29 +144,8 @@ def write_atomically(path: Path, text: str, work: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(prefix="unfinished-", dir=work)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(unfinished, 0o644)  # a temporary file is its owner's alone
-        os.replace(unfinished, path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Without it the new name may be lost with the machine's power (POSIX)."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with replacing(path, work) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_record(path: Path) -> Record | None:

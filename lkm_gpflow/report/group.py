@@ -101,6 +101,7 @@ class GroupReport(Report):
             ("search", f"{settings.strategy} set expansion, depth {settings.depth}, "
                        f"{counted(settings.restarts, 'start')} each, "
                        f"bases {', '.join(settings.bases)}, seed {settings.seed}"),
+            *([("stopped", self.found.stopped)] if self.found.stopped else []),
             ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
             ("forecast", f"{counted(self.horizon, 'step')}, {self.level:.0%} intervals, "
                          f"{counted(len(self.found.counting_members), 'fit')} averaged"),

@@ -18,6 +18,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..files import replacing
+
 _MOST_PIXELS = 12_000
 _DPI = 96
 
@@ -85,7 +87,9 @@ class Report(ABC):
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained file; returns its path."""
         path = Path(path)
-        path.write_text(_render("page.html", title=self.title, body=self._body()), "utf-8")
+        html = _render("page.html", title=self.title, body=self._body())
+        with replacing(path) as unfinished:
+            unfinished.write_text(html, "utf-8")
         return path
 
     def _repr_html_(self) -> str:

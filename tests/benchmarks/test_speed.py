@@ -9,6 +9,7 @@ import gc
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -115,7 +116,7 @@ def test_discover_gonu(benchmark: BenchmarkFixture, figure: Figure) -> None:
 
 
 def test_memory_of_the_parent_stays_flat(figure: Figure) -> None:
-    """100 different structures, one after the other, in this process."""
+    """500 different structures, one after the other, in this process."""
     names = ["SE", "PER", "LIN", "RW", "C", "LIN x SE", "PER x SE", "LIN x PER", "RW x SE"]
     rng = np.random.default_rng(0)
     observations = Table.of(lkm.datasets.load("demo").frame.iloc[:60, :3]).observations
@@ -130,6 +131,27 @@ def test_memory_of_the_parent_stays_flat(figure: Figure) -> None:
 
     learn(3)
     before = process.memory_info().rss
-    learn(100)
-    growth = (process.memory_info().rss - before) / 1e6
-    figure("memory after 100 structures, MB more", growth, 200.0)
+    for count in (100, 500):
+        learn(100 if count == 100 else 400)
+        growth = (process.memory_info().rss - before) / 1e6
+        figure(f"memory after {count} structures, MB more", growth, 200.0)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_time_budget_is_kept_to_within_a_fit(jobs: int, figure: Figure, tmp_path: Path) -> None:
+    """Time past the budget, as a share of the longest fit of the search; at four moments."""
+    frame = lkm.datasets.load("demo").frame.iloc[:60, :3]
+    ledger = tmp_path / "ledger.jsonl"
+    options = {"depth": 1, "restarts": 2, "progress": False, "ledger": ledger}
+    past, longest = [], 0.0
+    with lkm.process_pool(jobs) as pool:
+        executor = pool if jobs > 1 else None
+        lkm.discover(frame, executor=executor, time_budget=0.01, **options)  # traces
+        for budget in (2.0, 5.0, 9.0, 14.0):
+            ledger.unlink()
+            began = time.perf_counter()
+            found = lkm.discover(frame, executor=executor, time_budget=budget, **options)
+            past.append(time.perf_counter() - began - budget)
+            longest = max(longest, *(entry.fit.seconds for entry in found.entries))
+            assert found.stopped
+    figure(f"past a time budget, share of a fit, {jobs} jobs", max(past) / longest, 1.2)

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from tiny_notebooks import SQUARE, kernels, started, write_notebook, write_squares
 
 from lkm_gpflow import cli
+from lkm_gpflow.executors import WorkersLost
 from lkm_gpflow.experiments import execution
 from lkm_gpflow.experiments.claims import claim
 from lkm_gpflow.experiments.execution import Outcome
@@ -384,6 +385,70 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path: Path) -> None:
     assert are_gone(kernels(tmp_path))
     starts = started(tmp_path)
     assert len(starts) == len(numbers) + 1, "the run of the lost worker, and no other, ran twice"
+
+
+@pytest.mark.slow
+def test_a_signal_stops_notebooks_on_a_cluster_too(
+    tmp_path: Path, begin: Callable[..., subprocess.Popen[str]]
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    write_squares(tmp_path, [1, 2, 3], pause=300.0)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        process = begin("--scheduler", cluster.scheduler_address)
+        wait_until(lambda: len(kernels(tmp_path)) == 2)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 128 + signal.SIGINT, said
+        assert "the same command goes on" in said
+        assert "Traceback" not in said
+        wait_until(lambda: are_gone(kernels(tmp_path)), 20.0)
+        assert len(started(tmp_path)) == 2
+        assert len(cluster.scheduler_info["workers"]) == 2, "the cluster is not ours to stop"
+    assert not list((tmp_path / "results").rglob("*.json"))  # being stopped is no failure
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away_is_no_failure_of_runs(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    plan = write_squares(tmp_path, [1, 2, 3], pause=1.0)
+    store = Store(tmp_path / "results")
+    file = tmp_path / "scheduler.json"
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [*command, "--port", "0", "--no-dashboard", "--scheduler-file", str(file)], **quiet
+    )
+    wait_until(lambda: file.exists() and file.stat().st_size > 0)
+    address = json.loads(file.read_text())["address"]
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1",
+         "--no-nanny", "--no-dashboard", "--death-timeout", "60"], **quiet,
+    )  # fmt: skip
+
+    def kill_the_scheduler() -> None:
+        wait_until(lambda: len(squares(store)) >= 1)
+        scheduler.kill()
+
+    killer = threading.Thread(target=kill_the_scheduler)
+    killer.start()
+    try:
+        with (
+            pytest.raises(WorkersLost, match=rf"scheduler.*kept in {store.folder}.*goes on"),
+            dask_workers(address) as workers,
+        ):
+            reproduce(plan.runs("smoke"), plan.folder, store, workers)
+        killer.join()
+        worker.wait(60)
+        wait_until(lambda: are_gone(kernels(tmp_path)), 30.0)
+        assert not list((store.folder / "failures").rglob("*.json"))
+        assert reproduced(plan, store)["square/x-1"].state == "there"
+        assert squares(store) == {1: 1, 2: 4, 3: 9}
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
 
 
 def test_a_scheduler_that_does_not_answer_is_refused() -> None:

@@ -12,9 +12,9 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from .discovery import Discovery
-from .executors import run_all
+from .executors import kept_in, run_all
 from .expressions import Product, parse
-from .extension import decided, draw, extend_best
+from .extension import decided, draw, extend_best, extended
 from .fits import FitSettings
 from .frames import Table
 from .ledger import Entry, Ledger
@@ -73,6 +73,8 @@ def learn(
     ------
     ValueError
         If the table, the structure or a setting is wrong: what was expected, what was given.
+    OSError, WorkersLost
+        If the ledger cannot be written, or workers are lost for good: how to go on.
     """
     members = [parse(member) if isinstance(member, str) else member for member in structure]
     if not members:
@@ -102,13 +104,12 @@ def learn(
         for restart in range(restarts)
         if (0, restart) not in kept.entries
     }
-    with tqdm(total=len(jobs), desc="restarts", unit="fit", disable=not progress) as bar:
-        for restart, found in run_all(jobs, executor):
-            kept.add(Entry(0, restart, 0, "start", -1, names, found))
-            bar.update()
-    entries = decided(kept.rows)
-    if subset is not None:
-        entries = extend_best(
-            observations, settings.fit, kept, executor=executor, progress=progress
-        )
+    with kept_in(ledger, "ledger"):
+        with tqdm(total=len(jobs), desc="restarts", unit="fit", disable=not progress) as bar:
+            for restart, found in run_all(jobs, executor):
+                kept.add(Entry(0, restart, 0, "start", -1, names, found))
+                bar.update()
+        if subset is not None:
+            extend_best(observations, settings.fit, kept, executor=executor, progress=progress)
+    entries = decided(kept.rows) if subset is None else extended(kept)
     return Discovery(table, settings, "none", tuple(entries))

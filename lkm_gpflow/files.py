@@ -1,0 +1,54 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+UNFINISHED = "unfinished-"
+"""Begins the names of files that are being written; one that is left over was cut off."""
+
+
+@contextmanager
+def replacing(path: Path, work: Path | None = None) -> Iterator[Path]:
+    """Write a file that is there as a whole or not at all, even if the machine stops.
+
+    Parameters
+    ----------
+    path
+        The file.
+    work
+        A folder of the same file system for the unfinished file; by default that of `path`.
+
+    Yields
+    ------
+    The unfinished file to write to, of the same suffix; it becomes `path` at the end of the
+    context, and is deleted if there is an error.
+    """
+    descriptor, name = tempfile.mkstemp(path.suffix, UNFINISHED, work or path.parent)
+    os.close(descriptor)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        with unfinished.open("rb+") as file:
+            os.fsync(file.fileno())
+        unfinished.chmod(0o644)  # a temporary file is its owner's alone
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Without it the new name may be lost with the machine's power (POSIX)."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
