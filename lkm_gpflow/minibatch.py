@@ -43,7 +43,8 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     Hoffman et al. 2013, *Stochastic Variational Inference*.
 
     A step decomposes 2^K covariances for each pattern of gaps in the batch, whatever B: it takes
-    time of order ``2^K (D^3 + B D^2)`` and memory of order ``2^K (D^2 + B D)``.
+    time of order ``2^K (D^3 + B D^2)`` and memory of order ``2^K (D^2 + B D)``; the numbers are in
+    `minibatch_learning`.
 
     Parameters
     ----------
