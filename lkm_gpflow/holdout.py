@@ -12,6 +12,7 @@ from scipy.stats import norm
 from .averaging import mixture_moments
 from .config import Floats
 from .discovery import Discovery
+from .model import LKM
 from .stacking import Window, held_out_forecast
 
 _MOST_MEMBERS = 6
@@ -52,12 +53,15 @@ class HoldOut:
 
 
 def hold_out_tail(found: Discovery) -> HoldOut:
-    """Forecast the last tenth of the rows from those before it."""
+    """Forecast the last tenth of the rows from those before it.
+
+    Not for more than `LKM.LONGEST` times, which cannot be learnt again: nothing is held out then.
+    """
     observations = found.table.observations
     D = len(observations.x)
     tail = max(1, round(0.1 * D))
     window = Window(D - tail, D)
-    members = found.counting_members[:_MOST_MEMBERS]
+    members = found.counting_members[:_MOST_MEMBERS] if D <= LKM.LONGEST else []
     predictions = []
     for member in members:
         settings = replace(found.settings.fit, exact=member.exact)

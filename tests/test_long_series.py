@@ -154,3 +154,6 @@ def test_reports_of_long_series_look_at_some_times(monkeypatch: pytest.MonkeyPat
     assert all(len(part) == 150 for part in residuals)
     assert residuals[0].index[-1] == frame.index[-1]
     assert np.std(residuals[0]) == pytest.approx(1.0, abs=0.3)
+    report = found.report(5).text
+    assert "too long to be learnt twice: forecasts were not checked" in report
+    assert "periodic with a period of 3.6 weeks" in report

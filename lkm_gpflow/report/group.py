@@ -18,6 +18,7 @@ from ..comparison import clustered, likeness
 from ..decomposition import Decomposition
 from ..discovery import Discovery
 from ..holdout import HoldOut, hold_out_tail
+from ..model import LKM
 from ..residuals import residual_tests
 from ..stability import leave_one_out, stability
 from ..wording import Timeline, counted, percent
@@ -117,6 +118,8 @@ class GroupReport(Report):
         """How good the forecasts of the tail were, over all series."""
         held_out = sum(each.held_out for each in self.series)
         if not held_out:
+            if len(self.found.table.frame) > LKM.LONGEST:
+                return "The table is too long to be learnt twice: forecasts were not checked."
             return "Nothing of the last tenth of the rows was observed: forecasts were not checked."
         inside = self.hold_out.overall(self.level)
         return (
