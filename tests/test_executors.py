@@ -33,7 +33,7 @@ def table() -> pd.DataFrame:
     return small_table(num_times=20)[["a", "c"]]
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

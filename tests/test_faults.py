@@ -24,7 +24,7 @@ from lkm_gpflow.output import OutputFolder
 pytestmark = pytest.mark.usefixtures("quick_fits")
 HEADER = {"seed": 1, "data": "x"}
 QUICK = ("--restarts", "2", "--depth", "0", "--bases", "C,RW", "--jobs", "1", "--horizon", "2")
-FULL = r"\((No space left on device|File too large)\)"
+FULL = r"\(No space left on device\)"
 
 
 @pytest.fixture(autouse=True)
@@ -51,26 +51,15 @@ def csv(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """A folder where 48 kB have room, and a function that makes more.
-
-    A file system of its own for root, a limit to the size of files for others.
-    """
-    if os.name == "nt":
-        pytest.skip("disks of POSIX")
-    import resource
-
+    """A file system of 24 kB of its own, and a function that makes it larger."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(folder)]
-    if sys.platform == "linux" and subprocess.run(mount, capture_output=True).returncode == 0:
-        more = ["mount", "-o", "remount,size=50m", str(folder)]
-        yield folder, lambda: subprocess.run(more, check=True) and None
-        subprocess.run(["umount", str(folder)], check=True)
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (48_000, hard))
-    yield folder, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", str(folder)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("needs root, who may mount a small disk")
+    more = ["mount", "-o", "remount,size=50m", str(folder)]
+    yield folder, lambda: subprocess.run(more, check=True) and None
+    subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_journal_on_a_full_disk_keeps_what_it_holds(
@@ -79,7 +68,7 @@ def test_a_journal_on_a_full_disk_keeps_what_it_holds(
     folder, make_room = small_disk
     path = folder / "ledger.jsonl"
     journal = Journal(path, "ledger", HEADER)
-    record, written = {"fit": "x" * 6000}, list[int]()
+    record, written = {"fit": "x" * 2000}, list[int]()
 
     def fill() -> None:
         for number in range(100):
@@ -89,7 +78,7 @@ def test_a_journal_on_a_full_disk_keeps_what_it_holds(
     with pytest.raises(OSError, match=rf"cannot write to the ledger {path} {FULL}.* is kept.*room"):
         fill()
     count = len(written)
-    assert 4 < count < 9
+    assert 6 < count < 13
     make_room()
     rest = Journal(path, "ledger", HEADER)
     assert len(rest.records) == count
@@ -145,16 +134,11 @@ def test_a_read_only_disk_is_refused(
     ledger.parent.mkdir()
     Journal(ledger, "ledger", HEADER)
     command = ["mount", "-o", "remount,ro", str(folder)]
-    mounted = subprocess.run(command, capture_output=True).returncode == 0
-    if not mounted:
-        ledger.chmod(0o444)  # one who may not mount is no root and bound by this
-        ledger.parent.chmod(0o555)
-    with pytest.raises(OSError, match=r"read and written, got .* \((Read-only|Permission)"):
+    subprocess.run(command, check=True)
+    with pytest.raises(OSError, match=r"read and written, got .* \(Read-only file system\)"):
         Journal(ledger, "ledger", HEADER)
     code, said = discover(csv, "--out", ledger.parent, *QUICK)
     assert (code, "expected an output folder that can be written to" in said) == (2, True)
-    if not mounted:
-        ledger.parent.chmod(0o755)
 
 
 # --- half a file ---
@@ -280,7 +264,7 @@ def test_ended_while_it_writes_and_started_again_it_finds_the_same(
     script = Path(__file__).with_name("killed.py")
     ended = subprocess.run(
         [sys.executable, script, csv, "--out", out, *QUICK, json.dumps(moments)],
-        capture_output=True, text=True, timeout=400, check=True,
+        capture_output=True, text=True, timeout=900, check=True,
     )  # fmt: skip
     expected = [-kill if number == kill else 128 + term for number, _, _ in moments]
     assert [int(code) for code in ended.stdout.split()] == [*expected, 0], ended.stderr

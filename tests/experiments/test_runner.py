@@ -397,13 +397,13 @@ def test_a_signal_stops_notebooks_on_a_cluster_too(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
         process = begin("--scheduler", cluster.scheduler_address)
-        wait_until(lambda: len(kernels(tmp_path)) == 2)
+        wait_until(lambda: len(kernels(tmp_path)) == 2, 300.0)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=120)
         assert process.returncode == 128 + signal.SIGINT, said
         assert "the same command goes on" in said
         assert "Traceback" not in said
-        wait_until(lambda: are_gone(kernels(tmp_path)), 20.0)
+        wait_until(lambda: are_gone(kernels(tmp_path)), 60.0)
         assert len(started(tmp_path)) == 2
         assert len(cluster.scheduler_info["workers"]) == 2, "the cluster is not ours to stop"
     assert not list((tmp_path / "results").rglob("*.json"))  # being stopped is no failure
@@ -428,7 +428,7 @@ def test_a_scheduler_that_goes_away_is_no_failure_of_runs(tmp_path: Path) -> Non
     )  # fmt: skip
 
     def kill_the_scheduler() -> None:
-        wait_until(lambda: len(squares(store)) >= 1)
+        wait_until(lambda: len(squares(store)) >= 1, 300.0)
         scheduler.kill()
 
     killer = threading.Thread(target=kill_the_scheduler)
