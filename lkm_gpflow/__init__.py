@@ -9,7 +9,7 @@ from importlib.metadata import version
 from . import comparators, datasets, expressions, ibp, kernels, metrics
 from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
-from .executors import process_pool
+from .executors import WorkersLost, process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
 from .model import LKM
 from .posteriors import EnumeratedPosterior, RelaxedPosterior
@@ -28,6 +28,7 @@ __all__ = [
     "EnumeratedPosterior",
     "Product",
     "RelaxedPosterior",
+    "WorkersLost",
     "anneal",
     "backtest",
     "comparators",
