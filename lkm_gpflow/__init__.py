@@ -9,7 +9,7 @@ from importlib.metadata import version
 from . import comparators, datasets, expressions, ibp, kernels, metrics
 from .backtesting import Backtest, backtest
 from .discovery import Discovery, discover
-from .executors import process_pool
+from .executors import WorkersLost, process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
 from .given_kernels import learn
 from .long_series import refit_sparse, thin
@@ -36,6 +36,7 @@ __all__ = [
     "Product",
     "RelaxedPosterior",
     "SparseLKM",
+    "WorkersLost",
     "anneal",
     "backtest",
     "comparators",

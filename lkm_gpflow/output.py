@@ -106,7 +106,7 @@ class OutputFolder:
 
     def num_fits(self) -> int:
         """Count the fits in the ledger."""
-        if not self.ledger.exists():
+        if not self.ledger.is_file():
             return 0
         with self.ledger.open("rb") as file:
             return sum(line.startswith(b'{"fit"') and line.endswith(b"\n") for line in file)
