@@ -7,18 +7,15 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is first imported
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import check_shapes
 import matplotlib
 import pytest
-from small import small_table
+from small import learn_in_a_hurry, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow import discovery, stacking
 from lkm_gpflow.datasets import registry
-from lkm_gpflow.fits import FitSettings
 
 matplotlib.use("Agg")
 
@@ -54,9 +51,7 @@ def full_shape_checks(request: pytest.FixtureRequest) -> Iterator[None]:
 def quick_fits() -> Iterator[None]:
     """Let `discover` learn in a hurry, for tests of what happens around the fits."""
     with pytest.MonkeyPatch.context() as patch:
-        quick = partial(FitSettings, num_candidates=8, num_starts=1, num_reseeds=0)
-        patch.setattr(discovery, "FitSettings", quick)
-        patch.setattr(stacking, "NUM_STARTS", 1)
+        learn_in_a_hurry(patch.setattr)
         yield
 
 

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 
-from small import with_one_picture
+from small import learn_in_a_hurry, with_one_picture
 
 from lkm_gpflow.cli import main
 
@@ -36,6 +36,7 @@ def arrange(number: int, suffix: str, count: int) -> None:
     os.fsync = fsync
 
 
+learn_in_a_hurry(setattr)
 with_one_picture(setattr)
 for moment in [*json.loads(sys.argv[-1]), None]:
     child = os.fork()

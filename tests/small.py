@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from lkm_gpflow import discovery, stacking
 from lkm_gpflow.discovery import Discovery
 from lkm_gpflow.expressions import parse
-from lkm_gpflow.fits import Fit
+from lkm_gpflow.fits import Fit, FitSettings
 from lkm_gpflow.frames import Table
 from lkm_gpflow.ledger import Entry
 from lkm_gpflow.output import OutputFolder
@@ -45,7 +47,14 @@ def numbers(fit: Fit) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def with_one_picture(set_attribute: Callable[[type, str, object], object]) -> None:
+def learn_in_a_hurry(set_attribute: Callable[[object, str, object], object]) -> None:
+    """Let `discover` do as little as it can, for tests of what happens around the fits."""
+    quick = partial(FitSettings, num_candidates=8, num_starts=1, num_reseeds=0)
+    set_attribute(discovery, "FitSettings", quick)
+    set_attribute(stacking, "NUM_STARTS", 1)
+
+
+def with_one_picture(set_attribute: Callable[[object, str, object], object]) -> None:
     """Let folders of results have one empty picture and reports none: they cost seconds."""
 
     def draw(folder: OutputFolder, *_: object) -> None:

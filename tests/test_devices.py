@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,19 @@ def nodes(graph: tf.Graph) -> list[Any]:
     return [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
 
 
+@cache
+def kernels_of(operation: str) -> list[Any]:
+    """What TensorFlow has for an operation, by device and type."""
+    return list(registered.get_registered_kernels_for_op(operation).kernel)
+
+
 def without_gpu(graph: tf.Graph) -> set[str]:
     """Types of operations on float64 for which TensorFlow has no GPU implementation."""
     missing = set()
     for node in nodes(graph):
         # Shapes and indices may stay with the host.
         if any(value.type == tf.float64.as_datatype_enum for value in node.attr.values()):
-            kernels = registered.get_registered_kernels_for_op(node.op).kernel
+            kernels = kernels_of(node.op)
             if kernels and not any(is_for_gpu(kernel, node) for kernel in kernels):
                 missing.add(node.op)
     return missing
