@@ -11,6 +11,7 @@ from pathlib import Path
 
 import check_shapes
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 from small import learn_in_a_hurry, small_table
 
@@ -45,6 +46,13 @@ def full_shape_checks(request: pytest.FixtureRequest) -> Iterator[None]:
     check_shapes.set_enable_check_shapes(check_shapes.ShapeCheckingState.ENABLED)
     yield
     check_shapes.set_enable_check_shapes(before)
+
+
+@pytest.fixture(autouse=True)
+def no_open_figures() -> Iterator[None]:
+    """Close what a test has drawn, so that no test sees the figures of another."""
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -30,12 +30,6 @@ def found() -> lkm.Discovery:
     frame = pd.DataFrame(wave + 0.1 * rng.standard_normal(wave.shape), days, list(ODD_NAMES))
     frame.iloc[5:9, 0] = np.nan
     return lkm.discover(frame, depth=1, restarts=1, bases=("SE",), progress=False)
-
-
-@pytest.fixture(autouse=True)
-def leaves_nothing_open() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def drawn(figure: Figure) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,12 +21,6 @@ LEDGER = pd.DataFrame(
         "decision": ["accepted", "accepted", "another restart", "rolled back"],
     }
 )
-
-
-@pytest.fixture(autouse=True)
-def close() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def test_an_expansion_shows_what_came_and_what_stayed() -> None:
