@@ -8,7 +8,8 @@ from importlib.metadata import version
 
 from . import comparators, datasets, expressions, ibp, kernels, metrics
 from .backtesting import Backtest, backtest
-from .discovery import Discovery, discover
+from .discovering import discover
+from .discovery import Discovery
 from .executors import WorkersLost, process_pool
 from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
 from .given_kernels import learn

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lkm_gpflow import discovery, stacking
+from lkm_gpflow import discovering, stacking
 from lkm_gpflow.discovery import Discovery
 from lkm_gpflow.expressions import parse
 from lkm_gpflow.fits import Fit, FitSettings
@@ -50,7 +50,7 @@ def numbers(fit: Fit) -> tuple[object, ...]:
 def learn_in_a_hurry(set_attribute: Callable[[object, str, object], object]) -> None:
     """Let `discover` do as little as it can, for tests of what happens around the fits."""
     quick = partial(FitSettings, num_candidates=8, num_starts=1, num_reseeds=0)
-    set_attribute(discovery, "FitSettings", quick)
+    set_attribute(discovering, "FitSettings", quick)
     set_attribute(stacking, "NUM_STARTS", 1)
 
 

@@ -11,7 +11,7 @@ import pytest
 from small import small_table, without_seconds
 
 import lkm_gpflow as lkm
-from lkm_gpflow import discovery, search, stacking
+from lkm_gpflow import discovering, search, stacking
 from lkm_gpflow.budget import Guard, num_bytes, resident_memory, seconds
 from lkm_gpflow.fits import Fit
 
@@ -84,7 +84,7 @@ class Watched:
         monkeypatch.setattr(stacking, "fit", self._fit)
         monkeypatch.setattr(stacking, "_scores", self._scores)
         own = partial(Guard, clock=lambda: float(self.count), memory=lambda: self.count + 1.0)
-        monkeypatch.setattr(discovery, "Guard", own)
+        monkeypatch.setattr(discovering, "Guard", own)
 
     def _fit(self, *arguments: object, **options: object) -> Fit:
         self.count += 1

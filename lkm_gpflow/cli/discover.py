@@ -16,7 +16,8 @@ import pandas as pd
 
 from .. import datasets
 from ..budget import Guard, num_bytes, seconds
-from ..discovery import Averaging, discover
+from ..discovering import discover
+from ..discovery import Averaging
 from ..executors import process_pool
 from ..expressions import EXTENDED_BASES, PAPER_BASES
 from ..frames import Table

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..discovery import Averaging, Discovery, discover
+from ..discovering import discover
+from ..discovery import Averaging, Discovery
 from ..expressions import EXTENDED_BASES, PAPER_BASES
 from ..fits import LearnerName
 from ..frames import Table

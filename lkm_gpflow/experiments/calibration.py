@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 from ..config import Floats
-from ..discovery import discover
+from ..discovering import discover
 from ..engine import components
 from ..expressions import Product, parse
 from ..fits import FitSettings
