@@ -11,7 +11,7 @@ import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import RegressionData, TensorType
 from gpflow.kernels import Kernel
-from gpflow.utilities import positive, to_default_float
+from gpflow.utilities import to_default_float
 
 from . import model_data
 from .config import FloatTensor
@@ -110,9 +110,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         self.posterior = posterior
         self.prior = FiniteIBP(alpha, len(self.kernels))
         self._configurations = all_configurations(len(self.kernels))
-        # The best tau if every component is as likely as not.
-        even = [self.prior.concentration + 0.5 * num_series, 1.0 + 0.5 * num_series]
-        self.tau = gpflow.Parameter(np.tile(even, (len(self.kernels), 1)), transform=positive())
+        self.tau = model_data.initial_tau(self.prior, num_series)
 
     @property
     def num_components(self) -> int:

@@ -107,9 +107,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         self.prior = model_data.checked_prior(prior, alpha, num_components)
         self.posterior = model_data.checked_posterior(posterior)
         self.posterior.build(num_series, num_components)
-        # The best tau of the finite prior if every component is as likely as not.
-        even = [self.prior.concentration + 0.5 * num_series, 1.0 + 0.5 * num_series]
-        self.tau = gpflow.Parameter(np.tile(even, (num_components, 1)), transform=positive())
+        self.tau = model_data.initial_tau(self.prior, num_series)
         self.noise_variance = gpflow.Parameter(
             model_data.checked_noise(noise_variance, num_series),
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gpflow
 import numpy as np
 from gpflow.base import AnyNDArray, RegressionData
 from gpflow.kernels import Kernel, MultioutputKernel
-from gpflow.utilities import to_default_float
+from gpflow.utilities import positive, to_default_float
 
 from .config import FloatTensor
 from .ibp import IBP, FiniteIBP, InfiniteIBP
@@ -162,3 +163,9 @@ def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDA
             f"above {MIN_NOISE_VARIANCE:g}, given {noise_variance!r}"
         )
     return np.broadcast_to(noise, num_series).copy()
+
+
+def initial_tau(prior: IBP, num_series: int) -> gpflow.Parameter:
+    """The best tau [K, 2] of the finite prior if every component is as likely as not."""
+    even = [prior.concentration + 0.5 * num_series, 1.0 + 0.5 * num_series]
+    return gpflow.Parameter(np.tile(even, (prior.num_components, 1)), transform=positive())
