@@ -67,8 +67,9 @@ def discover(
         BIC; "none": the best alone (the paper).  By default "stacked", with a subset "tempered".
     subset
         For thousands of series: search on so many, drawn at random, then learn the best fits again
-        on all (see `extension`).  Approximate is which structures are tried; bound, probabilities
-        and BIC of the result are exact, of all series.
+        on all; beyond 1,000 series, on 1,000, and the best of these on all (see `extension`).
+        Approximate is which structures are tried; bound, probabilities and BIC of the result are
+        exact, of all series.
     seed
         The same seed gives the same result, whatever the executor.
     ledger

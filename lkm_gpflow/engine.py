@@ -94,7 +94,7 @@ class Objective:
 
 def pair_log_densities(
     covariances: FloatTensor,
-    noise_variance: Floats,
+    noise_levels: Floats,
     observations: Observations,
     series: Integers,
     configurations: Floats,
@@ -105,28 +105,31 @@ def pair_log_densities(
     ----------
     covariances
         Components, [K, D, D].
-    noise_variance
-        One a series, [N].
+    noise_levels
+        L times a noise variance for every series, [L, N].
     observations, series, configurations
         As in `Objective`.
 
     Returns
     -------
-    Array [P].
+    Array [L, P].
     """
     shared = SharedPairs(observations, series, configurations)
     if shared.are_many:
         bases = shared.decompose(covariances)
-        return np.asarray(shared.log_densities(bases, tf.convert_to_tensor(noise_variance)))
+        return np.asarray(shared.log_densities(bases, tf.convert_to_tensor(noise_levels)))
     at_once = max(1, _CHUNK_BYTES // (8 * len(observations.x) ** 2))
     chunks = [
-        _pair_log_densities(
-            covariances, noise_variance, observations.Y, observations.mask,
-            series[first : first + at_once], configurations[first : first + at_once],
-        )
+        [
+            _pair_log_densities(
+                covariances, noise_variance, observations.Y, observations.mask,
+                series[first : first + at_once], configurations[first : first + at_once],
+            )
+            for noise_variance in noise_levels
+        ]
         for first in range(0, len(series), at_once)
     ]  # fmt: skip
-    return np.concatenate([chunk.numpy() for chunk in chunks])
+    return np.concatenate([np.asarray(chunk) for chunk in chunks], axis=1)
 
 
 def scan(
@@ -274,7 +277,7 @@ class _Traced:
         *where, series, log_weights = args
         noise_variance = tf.exp(flat[tf.size(flat) - num_series :])
         bases = shared.decompose(self.components(flat, *where))
-        log_joint = shared.log_densities(bases, noise_variance) + log_weights
+        log_joint = shared.log_densities(bases, noise_variance[None])[0] + log_weights
         evidence = _segment_logsumexp(log_joint, series, num_series)
         responsibilities = tf.exp(log_joint - tf.gather(evidence, series))
         d_components, d_noise = shared.gradients(bases, noise_variance, responsibilities)

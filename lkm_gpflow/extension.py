@@ -17,7 +17,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .averaging import different
-from .budget import Spent, never_spent
+from .budget import OutOfBudget, Spent, never_spent
 from .config import Floats, Integers
 from .executors import run_all
 from .expressions import Product
@@ -27,7 +27,12 @@ from .learner import Learner
 from .ledger import Entry, Ledger, fit_from_json, fit_to_json
 
 MOST_EXTENDED = 3
-"""How many fits to the subset are learnt again on all series."""
+"""How many fits to the subset are learnt again on more series."""
+
+ENOUGH_TO_CHOOSE = 1000
+"""Series on which the best of these is chosen, if there are more."""
+
+_ALL = "all series"
 
 _DRAW = 2_000_000
 """Sets the seed of the draw apart from those of the search, (seed, step, restart)."""
@@ -99,6 +104,9 @@ def extend_best(
 ) -> None:
     """Learn the best fits of a ledger again on all series; `extended` reads them.
 
+    If there are more than `ENOUGH_TO_CHOOSE` series, the fits are learnt on so many first, drawn at
+    random, and the one of lowest BIC there goes on to all: it begins nearly where it will end.
+
     Parameters
     ----------
     observations
@@ -119,17 +127,45 @@ def extend_best(
     OutOfBudget
         If a budget is spent while fits are left.
     """
-    best = _best(ledger)
+    learn = partial(
+        _learn, settings=settings, ledger=ledger, executor=executor, progress=progress, spent=spent
+    )
+    best, stopped = _best(ledger), None
+    if observations.num_series > ENOUGH_TO_CHOOSE:
+        some = observations.of_series(draw(observations.num_series, ENOUGH_TO_CHOOSE, seed=0))
+        name = f"{ENOUGH_TO_CHOOSE} series"
+        try:
+            learn(name, best, some)
+        except OutOfBudget as which:
+            stopped = which
+        best = [min(_learnt(name, best, ledger), key=lambda entry: entry.fit.bic)]
+    learn(_ALL, best, observations)
+    if stopped is not None:
+        raise stopped
+
+
+def _learn(
+    name: str,
+    entries: Sequence[Entry],
+    observations: Observations,
+    *,
+    settings: FitSettings,
+    ledger: Ledger,
+    executor: Executor | None,
+    progress: bool,
+    spent: Spent,
+) -> None:
+    """Learn fits again on more series, whose name the notes have; one in any case."""
     jobs = {
-        key: partial(extend, entry.fit, observations, settings)
-        for key, entry in best.items()
-        if key not in ledger.notes
+        _note(name, entry): partial(extend, entry.fit, observations, settings)
+        for entry in entries
+        if _note(name, entry) not in ledger.notes
     }
 
     def spent_after_first() -> str:
-        return spent() if any(key in ledger.notes for key in best) else ""
+        return spent() if any(_note(name, entry) in ledger.notes for entry in entries) else ""
 
-    with tqdm(total=len(jobs), desc="all series", unit="fit", disable=not progress) as bar:
+    with tqdm(total=len(jobs), desc=name, unit="fit", disable=not progress) as bar:
         for key, fit in run_all(jobs, executor, spent_after_first):
             ledger.note(key, fit_to_json(fit))
             bar.update()
@@ -140,23 +176,29 @@ def extended(ledger: Ledger) -> list[Entry]:
 
     The decision of each says how they compare in BIC on all series.
     """
-    return decided(
-        [
-            replace(entry, fit=fit_from_json(ledger.notes[key]))
-            for key, entry in _best(ledger).items()
-            if key in ledger.notes
-        ]
-    )
+    return decided(_learnt(_ALL, _best(ledger), ledger))
 
 
-def _best(ledger: Ledger) -> dict[str, Entry]:
-    """Return the `MOST_EXTENDED` best fits to the subset, by the names of their notes.
+def _best(ledger: Ledger) -> list[Entry]:
+    """Return the `MOST_EXTENDED` best fits to the subset.
 
     Of those that found the same optimum one counts.
     """
     best = different([entry.fit for entry in ledger.rows])[:MOST_EXTENDED]
-    entries = (next(entry for entry in ledger.rows if entry.fit is fit) for fit in best)
-    return {f"all series {entry.step}.{entry.restart}": entry for entry in entries}
+    return [next(entry for entry in ledger.rows if entry.fit is fit) for fit in best]
+
+
+def _learnt(name: str, entries: Sequence[Entry], ledger: Ledger) -> list[Entry]:
+    """Return those that were learnt again, with the fits to the series of that name."""
+    return [
+        replace(entry, fit=fit_from_json(ledger.notes[_note(name, entry)]))
+        for entry in entries
+        if _note(name, entry) in ledger.notes
+    ]
+
+
+def _note(name: str, entry: Entry) -> str:
+    return f"{name} {entry.step}.{entry.restart}"
 
 
 def decided(entries: Sequence[Entry]) -> list[Entry]:

@@ -46,9 +46,10 @@ def learn(
         time, of span one) are where learning begins.
     subset
         For thousands of series: find the components on so many of them, drawn at random, then
-        learn hyperparameters, noise and probabilities on all from there (see `extension`).  The
-        bound that is climbed is exact; that no other optimum is higher is as uncertain as ever.
-        Memory and time of a round grow in proportion to the number of series.
+        learn hyperparameters, noise and probabilities on all from there; beyond 1,000 series only
+        the restart that is best on 1,000 (see `extension`).  The bound that is climbed is exact;
+        that no other optimum is higher is as uncertain as ever.  Memory and time of a round grow
+        in proportion to the number of series.
     restarts
         Fits from different random numbers; the one of lowest BIC is the result.
     alpha
@@ -66,7 +67,7 @@ def learn(
 
     Returns
     -------
-    A discovery whose entries are the restarts.  No component is dropped for its price in BIC; one
+    A discovery whose entries are the restarts, with a subset those learnt on all series.  No component is dropped for its price in BIC; one
     that no series has any more is.
 
     Raises

@@ -143,9 +143,11 @@ class Learner:
         # Beyond ten components rows are found step by step, two entries at a time.
         for _ in range(1 if K <= _ENUMERATE_AT_THE_END else K):
             before, pairs = state, Pairs.around(state.Z, _ENUMERATE_AT_THE_END)
-            for level in _NOISE_LEVELS:
-                own = replace(state, noise_variance=np.full(num_series, level))
-                log_densities = pairs.by_series(self._log_densities(own, pairs), -np.inf)
+            levels = np.tile(_NOISE_LEVELS[:, None], num_series)
+            for level, own in zip(
+                _NOISE_LEVELS, self._at_levels(state.kernels, levels, pairs), strict=True
+            ):
+                log_densities = pairs.by_series(own, -np.inf)
                 row = pairs.starts + np.argmax(log_densities, axis=1)
                 gains = log_densities.max(axis=1) > best
                 best = np.where(gains, log_densities.max(axis=1), best)
@@ -275,10 +277,13 @@ class Learner:
 
     def _log_densities(self, state: State, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
-        covariances = components(state.kernels, self.observations.x)
+        return self._at_levels(state.kernels, state.noise_variance[None], pairs)[0]
+
+    def _at_levels(self, kernels: Sequence[Product], noise_levels: Floats, pairs: Pairs) -> Floats:
+        """`_log_densities` for each row of noise variances [L, N], [L, P]."""
         log_densities = pair_log_densities(
-            covariances, state.noise_variance, self.observations, pairs.series,
-            pairs.configurations,
+            components(kernels, self.observations.x), noise_levels, self.observations,
+            pairs.series, pairs.configurations,
         )  # fmt: skip
         return np.nan_to_num(log_densities, nan=-np.inf)
 

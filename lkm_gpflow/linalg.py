@@ -191,7 +191,7 @@ def _eigen_log_density(
 ) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor, FloatTensor]]]:
     """Log density without its 2 pi term, [T, N]; one eigendecomposition for each of T."""
     basis = eigenbasis(C)
-    solved = _solve(basis, x, noise_variance)
+    solved = _solve(basis, _project(basis, x), noise_variance)
 
     def gradient(upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor, FloatTensor]:
         inner, d_noise = _inner_gradients(solved, upstream)
@@ -216,15 +216,20 @@ def eigenbasis(C: FloatTensor) -> Eigenbasis:
 
 
 def log_density_in_basis(
-    basis: Eigenbasis, x: FloatTensor, noise_variance: FloatTensor
+    basis: Eigenbasis, x: FloatTensor, noise_levels: FloatTensor
 ) -> FloatTensor:
-    """`eigen_log_density` without a mask, where the decomposition is known, [T, N].
+    """`eigen_log_density` without a mask, where the decomposition is known, [L, T, N].
 
     For a caller that goes through many series block by block and keeps nothing of a block:
-    `gradients_in_basis` computes again what it needs.
+    `gradients_in_basis` computes again what it needs.  Each of the L rows of `noise_levels`
+    [L, N] has a noise variance for every series.
     """
     constant = 0.5 * LOG_2PI * tf.cast(tf.shape(x)[-1], x.dtype)
-    return _half_sums(_solve(basis, x, noise_variance)) - constant
+    projected = _project(basis, x)
+    return tf.map_fn(
+        lambda noise_variance: _half_sums(_solve(basis, projected, noise_variance)) - constant,
+        noise_levels,
+    )
 
 
 def gradients_in_basis(
@@ -237,7 +242,7 @@ def gradients_in_basis(
     With respect to the covariances in their eigenbases, ``U' (dV) U``, [T, D, D], to be added up
     over blocks of series before `rotate_back`; and with respect to the noise variances, [N].
     """
-    return _inner_gradients(_solve(basis, x, noise_variance), upstream)
+    return _inner_gradients(_solve(basis, _project(basis, x), noise_variance), upstream)
 
 
 def rotate_back(basis: Eigenbasis, inner: FloatTensor) -> FloatTensor:
@@ -253,8 +258,11 @@ class _Solved(NamedTuple):
     b: FloatTensor
 
 
-def _solve(basis: Eigenbasis, x: FloatTensor, noise_variance: FloatTensor) -> _Solved:
-    projected = tf.einsum("tde,nd->tne", basis.vectors, x)
+def _project(basis: Eigenbasis, x: FloatTensor) -> FloatTensor:
+    return tf.einsum("tde,nd->tne", basis.vectors, x)
+
+
+def _solve(basis: Eigenbasis, projected: FloatTensor, noise_variance: FloatTensor) -> _Solved:
     spectrum = basis.values[:, None, :] + noise_variance[None, :, None]
     return _Solved(projected, spectrum, projected / spectrum)
 

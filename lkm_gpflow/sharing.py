@@ -87,14 +87,14 @@ class SharedPairs:
             for group in self._groups
         ]
 
-    def log_densities(self, bases: list[Eigenbasis], noise_variance: FloatTensor) -> FloatTensor:
-        """``log p(x_n | z = t)`` of all pairs, [P], for noise variances [N]."""
+    def log_densities(self, bases: list[Eigenbasis], noise_levels: FloatTensor) -> FloatTensor:
+        """``log p(x_n | z = t)`` of all pairs for each row of noise variances [L, N], [L, P]."""
         values = [
-            _block_log_density(*self._arguments(group, basis, block, noise_variance))
+            _block_log_densities(*self._arguments(group, basis, block, noise_levels))
             for group, basis in zip(self._groups, bases, strict=True)
             for block in group.blocks
         ]
-        return tf.gather(tf.concat(values, axis=0), self._order)
+        return tf.gather(tf.concat(values, axis=1), self._order, axis=1)
 
     def gradients(
         self, bases: list[Eigenbasis], noise_variance: FloatTensor, weights: FloatTensor
@@ -133,7 +133,7 @@ class SharedPairs:
             basis.values[block.configuration],
             basis.vectors[block.configuration],
             Y,
-            tf.gather(noise_variance, block.series),
+            tf.gather(noise_variance, block.series, axis=-1),
         )
 
 
@@ -179,21 +179,16 @@ def _spread_out(d_group: FloatTensor, group: _Group, num_times: int) -> FloatTen
 
 
 _F = tf.float64
-_BLOCK = [
-    tf.TensorSpec([None], _F),
-    tf.TensorSpec([None, None], _F),
-    tf.TensorSpec([None, None], _F),
-    tf.TensorSpec([None], _F),
-]
+_VECTOR, _MATRIX = tf.TensorSpec([None], _F), tf.TensorSpec([None, None], _F)
 
 
-@tf.function(input_signature=_BLOCK, autograph=False)
-def _block_log_density(values, vectors, Y, noise_variance):  # type: ignore[no-untyped-def]
+@tf.function(input_signature=[_VECTOR, _MATRIX, _MATRIX, _MATRIX], autograph=False)
+def _block_log_densities(values, vectors, Y, noise_levels):  # type: ignore[no-untyped-def]
     basis = Eigenbasis(values[None], vectors[None])
-    return log_density_in_basis(basis, Y, noise_variance)[0]
+    return log_density_in_basis(basis, Y, noise_levels)[:, 0]
 
 
-@tf.function(input_signature=[*_BLOCK, tf.TensorSpec([None], _F)], autograph=False)
+@tf.function(input_signature=[_VECTOR, _MATRIX, _MATRIX, _VECTOR, _VECTOR], autograph=False)
 def _block_gradients(values, vectors, Y, noise_variance, weights):  # type: ignore[no-untyped-def]
     basis = Eigenbasis(values[None], vectors[None])
     inner, d_noise = gradients_in_basis(basis, Y, noise_variance, weights[None])

@@ -28,18 +28,27 @@ RESULTS = Path(__file__).parent / "results"
 @click.option("--subset", type=int, help="Series drawn to begin with.  [default: 100, search: 50]")
 @click.option("--restarts", default=2, show_default=True, help="Fits of each structure.")
 @click.option("--depth", default=1, show_default=True, help="Of the search.")
+@click.option(
+    "--bases",
+    default="SE,PER",
+    show_default=True,
+    help="Of the search: those of the paper's six kernels; a second of EEG has no trend.",
+)
 @click.option("--seed", default=0, show_default=True, help="Everything random follows from it.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="File that keeps every fit.")
+@click.option(
+    "--ledger", required=True, type=click.Path(path_type=Path), help="File that keeps every fit."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="File of the result.")
 def main(
     what: str,
     subset: int | None,
     restarts: int,
     depth: int,
+    bases: str,
     seed: int,
     jobs: int,
-    ledger: Path | None,
+    ledger: Path,
     out: Path | None,
 ) -> None:
     """Learn or search, keep the result, say what it took."""
@@ -54,14 +63,14 @@ def main(
             )  # fmt: skip
         else:
             found = lkm.discover(
-                frame, bases=lkm.PAPER_BASES, depth=depth, subset=subset, restarts=restarts,
+                frame, bases=bases.split(","), depth=depth, subset=subset, restarts=restarts,
                 seed=seed, ledger=ledger, executor=pool,
             )  # fmt: skip
     command = f"many_series.py {what} --subset {subset} --restarts {restarts} --seed {seed}"
     if what == "search":
-        command += f" --depth {depth}"
+        command += f" --depth {depth} --bases {bases}"
     out = out or RESULTS / f"seizure_all_{what}.json"
-    keep(found, out, command)
+    keep(found, out, command, ledger)
     click.echo(found)
     click.echo(found.ledger[["found", "bic", "elbo", "seconds", "decision"]].to_string())
     own, workers = (

@@ -199,17 +199,20 @@ def test_pairs_in_chunks(gaps: bool, at_once: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(engine, "_pair_log_densities", spy)
     monkeypatch.setattr(engine, "_CHUNK_BYTES", 8 * 9 * 9 * at_once)
     C = components(PRODUCTS, TIMES)
-    found = pair_log_densities(C, NOISE, data, series, configurations)
-    np.testing.assert_allclose(found, brute_force(data, PRODUCTS, NOISE), rtol=1e-10)
+    levels = np.array([NOISE, 0.3 * NOISE])
+    found = pair_log_densities(C, levels, data, series, configurations)
+    for densities, noise in zip(found, levels, strict=True):
+        np.testing.assert_allclose(densities, brute_force(data, PRODUCTS, noise), rtol=1e-10)
     assert max(sizes) <= at_once
-    assert sum(sizes) == 12
+    assert sum(sizes) == 2 * 12
 
 
 def test_one_pair_is_always_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_CHUNK_BYTES", 1)
     series, configurations, _ = pairs()
     data = observations(gaps=True)
-    found = pair_log_densities(components(PRODUCTS, TIMES), NOISE, data, series, configurations)
+    C = components(PRODUCTS, TIMES)
+    (found,) = pair_log_densities(C, NOISE[None], data, series, configurations)
     np.testing.assert_allclose(found, brute_force(data, PRODUCTS, NOISE), rtol=1e-10)
 
 

@@ -14,7 +14,7 @@ import pytest
 from small import numbers, without_seconds
 
 import lkm_gpflow as lkm
-from lkm_gpflow import sharing
+from lkm_gpflow import extension, sharing
 from lkm_gpflow.assignments import Pairs
 from lkm_gpflow.config import Floats
 from lkm_gpflow.extension import draw, evaluate, extend
@@ -162,6 +162,42 @@ def test_a_stopped_search_goes_on(searched: tuple[lkm.Discovery, Path], tmp_path
         assert [without_seconds(e) for e in again.entries] == [
             without_seconds(e) for e in found.entries
         ]
+
+
+def test_beyond_enough_series_the_best_of_these_is_learnt_on_all(
+    searched: tuple[lkm.Discovery, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after a stop between the stages, and with a budget that is spent in the first."""
+    whole, path = searched
+    monkeypatch.setattr(extension, "ENOUGH_TO_CHOOSE", 36)
+    monkeypatch.setattr(extension, "different", list)  # both restarts, even if they are the same
+    kept = tmp_path / "ledger.jsonl"
+    searched_lines = path.read_text().splitlines(keepends=True)
+    kept.write_text("".join(line for line in searched_lines if "note" not in json.loads(line)))
+    before = kept.read_text()
+    found = lkm.discover(planted(), ledger=kept, **SEARCH)
+    assert len(found.entries) == 1
+    assert found.fit.elbo >= whole.fit.elbo - 1e-4 * observations().num_observed
+    notes = [
+        json.loads(line)["note"] for line in kept.read_text().splitlines() if '{"note"' in line
+    ]
+    names = [key for key, _ in notes]
+    assert len(names) == 3
+    assert names[-1].startswith("all series")
+    assert all(name.startswith("36 series") for name in names[:-1])
+    bics = {key.split()[-1]: value["bic"] for key, value in notes[:-1]}
+    assert names[-1].split()[-1] == min(bics, key=bics.__getitem__)
+    assert all(len(value["noise_variance"]) == 36 for _, value in notes[:-1])
+    for budget, count in ((None, 0), (None, 1), ("0.001s", 0)):
+        lines = kept.read_text().splitlines(keepends=True)[len(before.splitlines()) :]
+        again = tmp_path / f"{budget}-{count}.jsonl"
+        again.write_text(before + "".join(lines[:count]))
+        other = lkm.discover(planted(), ledger=again, time_budget=budget, **SEARCH)
+        assert len(other.entries) == 1
+        if budget is None:
+            assert without_seconds(other.entries[0]) == without_seconds(found.entries[0])
+        else:
+            assert "all series before all fits" in other.stopped
 
 
 def test_another_subset_is_another_search(searched: tuple[lkm.Discovery, Path]) -> None:

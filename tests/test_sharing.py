@@ -75,8 +75,10 @@ def always_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 def test_log_densities_are_scipys(gaps: bool) -> None:
     data = observations(gaps=gaps)
     series, configurations, _ = some_pairs()
-    found = pair_log_densities(components(PRODUCTS, TIMES), NOISE, data, series, configurations)
-    np.testing.assert_allclose(found, brute_force(data, NOISE), rtol=1e-9)
+    levels = np.array([NOISE, 3.0 * NOISE])
+    found = pair_log_densities(components(PRODUCTS, TIMES), levels, data, series, configurations)
+    for densities, noise in zip(found, levels, strict=True):
+        np.testing.assert_allclose(densities, brute_force(data, noise), rtol=1e-9)
 
 
 @pytest.mark.usefixtures("always_shared")
@@ -128,8 +130,8 @@ def test_series_of_many_gaps_of_their_own_are_not_shared() -> None:
     data = Observations(TIMES, rng.normal(size=(100, D)) * mask, mask)
     pairs = Pairs.of_rows(np.ones((100, 3)))
     assert not SharedPairs(data, pairs.series, pairs.configurations).are_many
-    noise = np.full(100, 0.2)
-    found = pair_log_densities(
+    noise = np.full((1, 100), 0.2)
+    (found,) = pair_log_densities(
         components(PRODUCTS, TIMES), noise, data, pairs.series, pairs.configurations
     )
     C = np.array([to_kernel(one)(TIMES[:, None]).numpy() for one in PRODUCTS]).sum(axis=0)

@@ -17,19 +17,19 @@ import pandas as pd
 from ..config import Floats
 from ..discovery import Discovery
 from ..expressions import parse
-from ..extension import evaluate
-from ..fits import FitSettings
+from ..extension import ENOUGH_TO_CHOOSE, evaluate
+from ..fits import Fit, FitSettings
 from ..frames import Table
-from ..ledger import Entry
+from ..ledger import Entry, fit_from_json
 from ..search import SearchSettings
 
-_FORMAT = "lkm_gpflow many series 1"
+_FORMAT = "lkm_gpflow many series 2"
 
 _DIGITS = ".4g"
 """Of noise variances; they change the bound of 11,500 series by less than one in a million."""
 
 
-def keep(found: Discovery, path: Path, command: str) -> None:
+def keep(found: Discovery, path: Path, command: str, ledger: Path) -> None:
     """Write what a discovery of many series can be made of again, in one small file.
 
     Parameters
@@ -40,6 +40,8 @@ def keep(found: Discovery, path: Path, command: str) -> None:
         The file.
     command
         What made it; for the reader.
+    ledger
+        Where it was kept as it was learnt.
     """
     fit = found.fit
     document = {
@@ -51,20 +53,29 @@ def keep(found: Discovery, path: Path, command: str) -> None:
         "noise_variance": [float(format(s, _DIGITS)) for s in fit.noise_variance],
         "elbo": fit.elbo,
         "history": fit.history.tolist(),
-        "fits": [
+        "seconds": round(fit.seconds, 1),
+        "chosen among": [
             {
-                "tried": list(entry.structure),
-                "found": [str(kernel.structure) for kernel in entry.fit.kernels],
-                "elbo": entry.fit.elbo,
-                "bic": entry.fit.bic,
-                "rounds": len(entry.fit.history) - 1,
-                "seconds": round(entry.fit.seconds, 1),
-                "decision": entry.decision,
+                "series": len(other.Z),
+                "found": [str(kernel.structure) for kernel in other.kernels],
+                "elbo": other.elbo,
+                "bic": other.bic,
+                "rounds": len(other.history) - 1,
+                "seconds": round(other.seconds, 1),
             }
-            for entry in found.entries
+            for other in _chosen_among(ledger)
         ],
     }
     path.write_text(json.dumps(document, indent=None) + "\n", encoding="utf-8")
+
+
+def _chosen_among(ledger: Path) -> list[Fit]:
+    """Return the fits to `ENOUGH_TO_CHOOSE` series, of which the best was learnt on all."""
+    records = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    notes = [record["note"] for record in records if "note" in record]
+    return [
+        fit_from_json(value) for key, value in notes if key.startswith(f"{ENOUGH_TO_CHOOSE} series")
+    ]
 
 
 def recall(path: Path, frame: pd.DataFrame) -> tuple[Discovery, dict[str, Any]]:

@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
+from lkm_gpflow import extension
+from lkm_gpflow.experiments import many_series
 from lkm_gpflow.experiments.many_series import keep, recall, recordings, shares
 
 
@@ -23,16 +25,14 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame(values + 0.3 * rng.normal(size=(20, 70)), x, names)
 
 
-@pytest.fixture(scope="module")
-def found(frame: pd.DataFrame) -> lkm.Discovery:
-    return lkm.learn(frame, ["PER", "SE"], subset=10, restarts=1, progress=False)
-
-
 def test_a_small_file_gives_the_fit_back(
-    frame: pd.DataFrame, found: lkm.Discovery, tmp_path: Path
+    frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "found.json"
-    keep(found, path, "a command")
+    for module in (extension, many_series):
+        monkeypatch.setattr(module, "ENOUGH_TO_CHOOSE", 30)
+    path, ledger = tmp_path / "found.json", tmp_path / "ledger.jsonl"
+    found = lkm.learn(frame, ["PER", "SE"], subset=10, restarts=1, ledger=ledger, progress=False)
+    keep(found, path, "a command", ledger)
     again, document = recall(path, frame)
     assert again.names == found.names
     assert again.kernels == found.kernels
@@ -40,7 +40,9 @@ def test_a_small_file_gives_the_fit_back(
     np.testing.assert_allclose(again.probabilities, found.probabilities, atol=1e-2)
     assert document["command"] == "a command"
     assert document["elbo"] == found.fit.elbo
-    assert [fit["bic"] for fit in document["fits"]] == found.ledger["bic"].tolist()
+    (other,) = document["chosen among"]
+    assert other["series"] == 30
+    assert other["found"] == [str(kernel.structure) for kernel in found.kernels]
     with pytest.raises(ValueError, match="expected the table that it was learnt from"):
         recall(path, frame.iloc[:, :69])
     path.write_text(json.dumps({"format": "another"}))
