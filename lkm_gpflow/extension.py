@@ -59,7 +59,7 @@ def extend(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:
 
     Every series begins with the best of a few noise levels; then L-BFGS on all hyperparameters,
     N noise variances among them, and the enumerated posterior with its closed form of tau, in
-    turn, until a round raises the bound by less than a millionth of a nat for each observed value.
+    turn, until a round gains less than a hundred-thousandth of a nat for each observed value.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ def learn(
 
     Returns
     -------
-    A discovery whose entries are the restarts, with a subset those learnt on all series.  No component is dropped for its price in BIC; one
-    that no series has any more is.
+    A discovery whose entries are the restarts, with a subset those learnt on all series.  No
+    component is dropped for its price in BIC; one that no series has any more is.
 
     Raises
     ------

@@ -37,8 +37,8 @@ _WORTH_LEARNING_ON = 10.0
 _MANY = 64
 """From so many series on kernels are scaled: 500 series of EEG then need a fifth of the steps."""
 
-_CONVERGED = 1e-6
-"""Learning ends when a round raises the bound by less, in nats for each observed value."""
+_CONVERGED = 1e-5
+"""Learning of many series ends when a round gains less, in nats for each observed value."""
 
 _NOISE_LEVELS = np.geomspace(1e-4, 1.0, 9)
 """Noise variances that a series may begin with where the kernels are given."""
@@ -144,9 +144,8 @@ class Learner:
         for _ in range(1 if K <= _ENUMERATE_AT_THE_END else K):
             before, pairs = state, Pairs.around(state.Z, _ENUMERATE_AT_THE_END)
             levels = np.tile(_NOISE_LEVELS[:, None], num_series)
-            for level, own in zip(
-                _NOISE_LEVELS, self._at_levels(state.kernels, levels, pairs), strict=True
-            ):
+            every = self._at_levels(state.kernels, levels, pairs)
+            for level, own in zip(_NOISE_LEVELS, every, strict=True):
                 log_densities = pairs.by_series(own, -np.inf)
                 row = pairs.starts + np.argmax(log_densities, axis=1)
                 gains = log_densities.max(axis=1) > best
@@ -227,7 +226,8 @@ class Learner:
         """Learn the posterior over Z and the hyperparameters together."""
         if not state.kernels:
             state = replace(state, kernels=(_FAINT,), Z=np.zeros((len(state.Z), 1)))
-        enough = max(0.01, _CONVERGED * self.observations.num_observed)
+        many = self.observations.num_series >= _MANY
+        enough = max(0.01, _CONVERGED * self.observations.num_observed if many else 0.0)
         history = []
         while True:
             posterior = self.posterior(state)

@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @click.command(help=__doc__)
 @click.argument("what", type=click.Choice(["learn", "search"]))
-@click.option("--subset", type=int, help="Series drawn to begin with.  [default: 100, search: 50]")
+@click.option("--subset", type=int, help="Series drawn to begin with.  [default: 100, search: 25]")
 @click.option("--restarts", default=2, show_default=True, help="Fits of each structure.")
 @click.option("--depth", default=1, show_default=True, help="Of the search.")
 @click.option(
@@ -54,7 +54,7 @@ def main(
     """Learn or search, keep the result, say what it took."""
     began = time.perf_counter()
     frame = lkm.datasets.load("seizure").frame
-    subset = subset or {"learn": 100, "search": 50}[what]
+    subset = subset or {"learn": 100, "search": 25}[what]
     with lkm.process_pool(jobs) as pool:
         if what == "learn":
             found = lkm.learn(
