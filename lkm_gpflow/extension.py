@@ -21,7 +21,7 @@ from .budget import OutOfBudget, Spent, never_spent
 from .config import Floats, Integers
 from .executors import run_all
 from .expressions import Product
-from .fits import Fit, FitSettings, State
+from .fits import MOST_ROUNDS, Fit, FitSettings, State
 from .layout import Observations
 from .learner import Learner
 from .ledger import Entry, Ledger, fit_from_json, fit_to_json
@@ -54,7 +54,9 @@ def draw(num_series: int, count: int, seed: int) -> Integers:
     return np.sort(rng.choice(num_series, count, replace=False)).astype(np.int32)
 
 
-def extend(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:
+def extend(
+    fit: Fit, observations: Observations, settings: FitSettings, *, rounds: int = MOST_ROUNDS
+) -> Fit:
     """Learn kernels, noise and posterior on all series, from the kernels of a fit to some.
 
     Every series begins with the best of a few noise levels; then L-BFGS on all hyperparameters,
@@ -69,10 +71,12 @@ def extend(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:
         All series.
     settings
         With which the fit was learnt.
+    rounds
+        At most so many.
     """
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))
-    return learner.finish(learner.adopt(fit.kernels), began)
+    return learner.finish(learner.adopt(fit.kernels), began, rounds)
 
 
 def evaluate(
@@ -104,8 +108,8 @@ def extend_best(
 ) -> None:
     """Learn the best fits of a ledger again on all series; `extended` reads them.
 
-    If there are more than `ENOUGH_TO_CHOOSE` series, the fits are learnt on so many first, drawn at
-    random, and the one of lowest BIC there goes on to all: it begins nearly where it will end.
+    If there are more than `ENOUGH_TO_CHOOSE` series, one round is made on so many first, drawn at
+    random, and the fit of lowest BIC there goes on to all: it begins nearly where it will end.
 
     Parameters
     ----------
@@ -116,7 +120,7 @@ def extend_best(
     ledger
         Fits to a subset.  What is learnt on all series is noted in it.
     executor
-        Runs them; None: one by one in this process.
+        Runs them where there are several; None, or a single one: this process, all its threads.
     progress
         Whether to show a progress bar.
     spent
@@ -135,7 +139,7 @@ def extend_best(
         some = observations.of_series(draw(observations.num_series, ENOUGH_TO_CHOOSE, seed=0))
         name = f"{ENOUGH_TO_CHOOSE} series"
         try:
-            learn(name, best, some)
+            learn(name, best, some, rounds=1)
         except OutOfBudget as which:
             stopped = which
         best = [min(_learnt(name, best, ledger), key=lambda entry: entry.fit.bic)]
@@ -149,6 +153,7 @@ def _learn(
     entries: Sequence[Entry],
     observations: Observations,
     *,
+    rounds: int = MOST_ROUNDS,
     settings: FitSettings,
     ledger: Ledger,
     executor: Executor | None,
@@ -157,7 +162,7 @@ def _learn(
 ) -> None:
     """Learn fits again on more series, whose name the notes have; one in any case."""
     jobs = {
-        _note(name, entry): partial(extend, entry.fit, observations, settings)
+        _note(name, entry): partial(extend, entry.fit, observations, settings, rounds=rounds)
         for entry in entries
         if _note(name, entry) not in ledger.notes
     }
@@ -166,7 +171,7 @@ def _learn(
         return spent() if any(_note(name, entry) in ledger.notes for entry in entries) else ""
 
     with tqdm(total=len(jobs), desc=name, unit="fit", disable=not progress) as bar:
-        for key, fit in run_all(jobs, executor, spent_after_first):
+        for key, fit in run_all(jobs, executor if len(jobs) > 1 else None, spent_after_first):
             ledger.note(key, fit_to_json(fit))
             bar.update()
 

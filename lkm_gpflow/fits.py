@@ -12,6 +12,9 @@ from .expressions import Product
 
 LearnerName = Literal["scan", "relaxed"]
 
+MOST_ROUNDS = 6
+"""Of learning hyperparameters and the posterior over Z in turn, at the end of a fit."""
+
 
 @dataclass(frozen=True)
 class FitSettings:

@@ -15,7 +15,7 @@ from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
 from .config import Floats
 from .engine import Objective, components, pair_log_densities, scan
 from .expressions import Product, parse
-from .fits import Fit, FitSettings, State
+from .fits import MOST_ROUNDS, Fit, FitSettings, State
 from .ibp import FiniteIBP
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .kernels import to_kernel
@@ -222,7 +222,7 @@ class Learner:
                 return state
         return state
 
-    def finish(self, state: State, began: float) -> Fit:
+    def finish(self, state: State, began: float, rounds: int = MOST_ROUNDS) -> Fit:
         """Learn the posterior over Z and the hyperparameters together."""
         if not state.kernels:
             state = replace(state, kernels=(_FAINT,), Z=np.zeros((len(state.Z), 1)))
@@ -232,7 +232,7 @@ class Learner:
         while True:
             posterior = self.posterior(state)
             history.append(posterior.elbo)
-            for _ in range(6):
+            for _ in range(rounds):
                 before = posterior.elbo
                 state = self._polish(state, 60, posterior, tolerance=1e-9)
                 posterior = self.posterior(state)
