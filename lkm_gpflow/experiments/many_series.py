@@ -51,7 +51,9 @@ def keep(found: Discovery, path: Path, command: str, ledger: Path) -> None:
         "settings": asdict(found.settings),
         "kernels": [str(kernel) for kernel in fit.kernels],
         "noise_variance": [float(format(s, _DIGITS)) for s in fit.noise_variance],
+        "shares": [round(float(share), 4) for share in fit.probabilities.mean(axis=0)],
         "elbo": fit.elbo,
+        "bic": fit.bic,
         "history": fit.history.tolist(),
         "seconds": round(fit.seconds, 1),
         "chosen among": [
