@@ -10,6 +10,9 @@ from scipy.stats import norm
 from .config import Floats
 from .discovery import Discovery
 
+MOST_SERIES = 200
+"""So many are taken apart at a time: each is a posterior over all times, and a page to read."""
+
 _SURELY = 0.95
 """A component rises or falls if its posterior does, and its ends differ with this probability."""
 
@@ -40,7 +43,19 @@ class Decomposition:
 
     @classmethod
     def of(cls, found: Discovery) -> Decomposition:
-        """Take a discovery apart."""
+        """Take a discovery apart.
+
+        Raises
+        ------
+        ValueError
+            If it has more than `MOST_SERIES` series.
+        """
+        columns = list(found.table.frame.columns)
+        if len(columns) > MOST_SERIES:
+            raise ValueError(
+                f"expected at most {MOST_SERIES} series to report on, got {len(columns)}: choose "
+                f"some, for example found.select({columns[:3]})"
+            )
         x = found.table.observations.x[:, None]
         Z = found.fit.Z
         mean, variance = (np.asarray(m) for m in found.model.predict_components(x, Z=Z))

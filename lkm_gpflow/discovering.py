@@ -18,7 +18,7 @@ from .expressions import EXTENDED_BASES
 from .fits import FitSettings, LearnerName
 from .frames import Table
 from .ledger import Ledger
-from .search import SearchSettings, Strategy, check_length
+from .search import SearchSettings, Strategy, check_size
 
 
 def discover(
@@ -98,7 +98,7 @@ def discover(
     Warns
     -----
     UserWarning
-        If it has more than 1,000 times.
+        If it has more than 1,000 times, or more than 50 series and no subset is asked for.
     """
     guard = Guard(time_budget, memory_budget)
     if learner not in ("scan", "relaxed"):
@@ -111,7 +111,7 @@ def discover(
     fit_settings = FitSettings(alpha=alpha, priors=priors, learner=learner)
     settings = SearchSettings(tuple(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
-    check_length(len(table.frame))
+    check_size(*table.frame.shape, subset)
     observations = table.observations
     header: dict[str, Any] = {"settings": asdict(settings), "data": observations.fingerprint}
     if subset is not None:

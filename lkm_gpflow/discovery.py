@@ -29,12 +29,16 @@ from .frames import Table
 from .ledger import Entry, Ledger
 from .model import LKM
 from .search import SearchSettings
+from .wording import listed
 
 if TYPE_CHECKING:
     from .report import AllPairs, GroupReport, PairReport
 
 _MOST_SHOWN = 40
 """Series by name where a discovery shows itself."""
+
+_MOST_NAMED = 12
+"""Series by name in an error."""
 
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
@@ -211,16 +215,17 @@ class Discovery:
         series.  Means add up to the series' posterior mean less its training average; they are
         those of the best fit.
         """
-        (n,) = self.places(series)
         times = self.table.frame.index
         if horizon:
             times = times.append(self.times(horizon))
-        mean, variance = self._component_moments(times)
-        scale = float(self.table.scale[n])
+        alone = self.select([series])
+        x = self.table.scaled_times(times)[:, None]
+        mean, variance = (np.asarray(m)[..., 0] for m in alone.model.predict_components(x))
+        scale = float(alone.table.scale[0])
         parts = {}
         for k, name in enumerate(self.names):
-            parts[name, "mean"] = mean[k, :, n] * scale
-            parts[name, "sd"] = np.sqrt(variance[k, :, n]) * scale
+            parts[name, "mean"] = mean[k] * scale
+            parts[name, "sd"] = np.sqrt(variance[k]) * scale
         frame = pd.DataFrame(parts, index=times)
         frame.columns.names = ["component", "moment"]
         return frame
@@ -246,14 +251,11 @@ class Discovery:
         columns: list[object] = list(self.table.frame.columns)
         for name in series:
             if name not in columns:
-                raise ValueError(f"expected one of the series {columns}, got {name!r}")
+                known = listed([repr(column) for column in columns], _MOST_NAMED)
+                raise ValueError(f"expected one of the series {known}, got {name!r}")
             if series.count(name) > 1:
                 raise ValueError(f"expected different series, got {name!r} twice")
         return tuple(columns.index(name) for name in series)
-
-    def _component_moments(self, times: pd.Index) -> tuple[Floats, Floats]:
-        mean, variance = self.model.predict_components(self.table.scaled_times(times)[:, None])
-        return np.asarray(mean), np.asarray(variance)
 
     def times(self, horizon: int | pd.Index) -> pd.Index:
         """Return the times of a forecast: so many steps after the last row, or those given."""

@@ -20,6 +20,9 @@ from .discovery import Discovery
 from .files import UNFINISHED, replacing
 from .storage import load
 
+MOST_SHOWN = 50
+"""Of more series the report, the pictures and the table of components have the first ones."""
+
 _TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 _DIGITS = "%.10g"
 _DPI = 120
@@ -136,9 +139,11 @@ class OutputFolder:
         for cut_off in self.path.glob(f"{UNFINISHED}*"):
             cut_off.unlink()
         self.model.unlink(missing_ok=True)  # from here on old and new are mixed
+        columns = list(found.table.frame.columns)
+        shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
         tables = (
             found.forecast(horizon, level),
-            _component_table(found, horizon),
+            _component_table(shown, horizon),
             found.probabilities.rename_axis("series"),
             pd.DataFrame(
                 {"kernel": [f"{kernel:.6g}" for kernel in found.kernels]},
@@ -148,8 +153,8 @@ class OutputFolder:
         for name, table in zip(_TABLES, tables, strict=True):
             with replacing(self.path / name) as unfinished:
                 table.to_csv(unfinished, float_format=_DIGITS)
-        self._draw(found, horizon, level, units)
-        found.report(horizon, level=level, units=units).to_html(self.report)
+        self._draw(shown, horizon, level, units)
+        shown.report(horizon, level=level, units=units).to_html(self.report)
         found.save(self.model)
         names = (self.figures, self.ledger, self.model)
         return [self.report.name, *_TABLES, *(path.name for path in names)]

@@ -34,6 +34,9 @@ LONGEST_SEARCH = 1000
 """One objective with its gradient takes 0.2 processor seconds at 800 times (4 series, 4 kernels)
 and 1.0 at 1,600; a search needs some ten thousand."""
 
+MOST_SEARCHED = 50
+"""A millisecond a series, evaluation and row of Z, until covariances are shared (`sharing`)."""
+
 Strategy = Literal["partial", "full"]
 
 
@@ -82,7 +85,7 @@ class SearchSettings:
         return tuple(parse(name) for name in self.bases if name != "WN")
 
 
-def check_length(num_times: int) -> None:
+def check_size(num_times: int, num_series: int, subset: int | None) -> None:
     """Refuse tables on which a search would not end; warn of those on which it takes hours.
 
     Raises
@@ -102,6 +105,12 @@ def check_length(num_times: int) -> None:
     if num_times > LONGEST_SEARCH:
         warnings.warn(
             f"a search on more than {LONGEST_SEARCH} times takes hours, got {num_times}: {instead}",
+            stacklevel=3,
+        )
+    if subset is None and num_series > MOST_SEARCHED:
+        warnings.warn(
+            f"a search on more than {MOST_SEARCHED} series takes hours, got {num_series}: with a "
+            "subset, such as 25, it is made on so many, and what was found is learnt on all",
             stacklevel=3,
         )
 

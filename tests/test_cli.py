@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import lkm_gpflow as lkm
-from lkm_gpflow import cli, search
+from lkm_gpflow import cli, output, search
 from lkm_gpflow.output import OutputFolder
 from lkm_gpflow.tables_io import read_table
 
@@ -112,6 +112,26 @@ def test_the_tables_agree_with_the_saved_model(finished: Path) -> None:
     kernels = pd.read_csv(finished / "kernels.csv", index_col="component")
     for name, text in kernels["kernel"].items():
         assert lkm.parse(text).structure == lkm.parse(str(name)).structure
+
+
+def test_of_many_series_all_are_forecast_and_the_first_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "MOST_SHOWN", 2)
+    table = write_tiny(tmp_path / "many.csv", "a", "b", "c", "d")
+    refused(run(table, "--out", tmp_path / "out", "--subset", 4, *QUICK), "fewer than all 4 series")
+    assert not (tmp_path / "out").exists()
+    result = run(table, "--out", tmp_path / "out", "--subset", 3, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "report, figures and components.csv have the first 2 series" in said(result)
+    series = {
+        name: list(pd.read_csv(tmp_path / "out" / f"{name}.csv")["series"].unique())
+        for name in ("forecast", "probabilities", "components")
+    }
+    assert series == {"forecast": [*"abcd"], "probabilities": [*"abcd"], "components": [*"ab"]}
+    drawn = {path.name for path in (tmp_path / "out" / "figures").glob("components-*")}
+    assert drawn == {"components-01-a.png", "components-02-b.png"}
+    assert list(lkm.load(tmp_path / "out" / "model.lkm").probabilities.index) == [*"abcd"]
 
 
 def test_draws_one_picture_for_every_series_whatever_its_name(finished: Path) -> None:

@@ -13,7 +13,7 @@ from small import made_by_hand
 import lkm_gpflow as lkm
 from lkm_gpflow.comparison import correlations
 from lkm_gpflow.residuals import whitened
-from lkm_gpflow.search import check_length
+from lkm_gpflow.search import check_size
 
 
 def long_table(num_times: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -115,10 +115,18 @@ def test_a_search_on_too_many_times_is_refused_before_it_begins() -> None:
 
 def test_a_search_on_many_times_warns() -> None:
     with pytest.warns(UserWarning, match=r"more than 1000 times takes hours, got 1001"):
-        check_length(1001)
+        check_size(1001, 2, None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_length(1000)
+        check_size(1000, 50, None)
+
+
+def test_a_search_on_many_series_warns() -> None:
+    with pytest.warns(UserWarning, match=r"more than 50 series takes hours, got 51: with a subset"):
+        check_size(100, 51, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_size(100, 51, 25)
 
 
 def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,14 @@ from typing import cast
 import click
 import pandas as pd
 
-from .. import datasets
+from .. import datasets, output
 from ..budget import Guard, num_bytes, seconds
 from ..discovering import discover
 from ..discovery import Averaging
 from ..executors import process_pool
 from ..expressions import EXTENDED_BASES, PAPER_BASES
+from ..extension import draw
 from ..frames import Table
-from ..output import OutputFolder
 from ..search import SearchSettings, Strategy
 from ..tables_io import read_table
 from .common import Stopped, said_plainly, signals_stop
@@ -106,11 +106,16 @@ class _Budget(click.ParamType[float]):
     help="Fits at a time, each in its own process.  [default: the processors, up to --restarts]",
 )
 @click.option(
+    "--subset",
+    type=click.IntRange(min=1),
+    help="Search on so many series, drawn at random, and learn what was found on all: for fifty "
+    "series or more.  [default: all]",
+)
+@click.option(
     "--averaging",
     type=click.Choice(["stacked", "tempered", "none"]),
-    default="stacked",
     help="Forecast with the best fits, weighted by held-out windows (stacked) or by BIC (tempered),"
-    " or with the best one alone.",
+    " or with the best one alone.  [default: stacked; with a subset tempered]",
 )
 @click.option(
     "--time-budget",
@@ -142,7 +147,8 @@ def discover_command(
     strategy: str,
     seed: int,
     jobs: int | None,
-    averaging: str,
+    subset: int | None,
+    averaging: str | None,
     time_budget: float | None,
     memory_budget: float | None,
     level: float,
@@ -166,7 +172,9 @@ def discover_command(
         frame = Table.of(frame).frame
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
         Guard(time_budget, memory_budget)
-        folder = OutputFolder(out or Path(f"{name}-lkm"))
+        if subset is not None:
+            draw(frame.shape[1], subset, seed)
+        folder = output.OutputFolder(out or Path(f"{name}-lkm"))
         folder.claim(force=force)
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
@@ -181,7 +189,8 @@ def discover_command(
                     depth=depth,
                     restarts=restarts,
                     strategy=cast(Strategy, strategy),
-                    averaging=cast(Averaging, averaging),
+                    averaging=cast("Averaging | None", averaging),
+                    subset=subset,
                     seed=seed,
                     ledger=folder.ledger,
                     executor=executor,
@@ -202,6 +211,8 @@ def discover_command(
         say(repr(found))
         if found.stopped:
             say(f"the same command goes on from {folder.ledger}, with larger budgets or none too")
+        if frame.shape[1] > output.MOST_SHOWN:
+            say(f"report, figures and components.csv have the first {output.MOST_SHOWN} series")
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
 
 

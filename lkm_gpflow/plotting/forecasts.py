@@ -59,9 +59,7 @@ def plot_forecast(
     ValueError
         If there is no such series, or as `Discovery.forecast`.
     """
-    if series not in discovery.table.frame.columns:
-        expected = list(discovery.table.frame.columns)
-        raise ValueError(f"expected one of the series {expected}, got {series!r}")
+    discovery.places(series)
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     shown = pd.DataFrame(told(discovery, horizon, level).xs(series, level="series"))
     happened = None if truth is None else truth[series]

@@ -288,7 +288,7 @@ def pair_report(
     ValueError
         If there is no such series, or the two are one.
     """
-    places = found.places(a, b)
+    found, places = found.select([a, b]), (0, 1)
     parts = Decomposition.of(found)
     correlated = correlations(found, *places)
     return _pair(found, parts, likeness(parts), (a, b), places, correlated, horizon, level, units)

@@ -15,6 +15,7 @@ import pytest
 from small import made_by_hand
 
 import lkm_gpflow as lkm
+from lkm_gpflow import decomposition
 from lkm_gpflow.report import GroupReport
 
 LONG, RTL = "a name of thirty signs, exactly", "ذهب"
@@ -134,6 +135,20 @@ def test_all_pairs(report: GroupReport) -> None:
     assert pairs.pairs["Gold", "USD"].likeness == 0.0
     assert set(pairs.likeness.index[:2]) == {"Gold", "Oil"} or pairs.likeness.index[2] == "Gold"
     assert "| Gold and Oil | 9" in pairs.text
+
+
+def test_of_too_many_series_some_must_be_chosen(
+    report: GroupReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, every = report.found, report.found.compare_all().pairs
+    monkeypatch.setattr(decomposition, "MOST_SERIES", 2)
+    for too_many in (found.report, found.compare_all):
+        with pytest.raises(ValueError, match=r"at most 2 series to report on, got 3.*select\("):
+            too_many()
+    pair = found.compare("Gold", "Oil")
+    assert pair.likeness == pytest.approx(every["Gold", "Oil"].likeness, abs=1e-9)
+    assert pair.components[0].shares == pytest.approx(every["Gold", "Oil"].components[0].shares)
+    assert len(found.select(["Gold", "USD"]).report().series) == 2
 
 
 @pytest.mark.parametrize("dated", [True, False])
