@@ -151,14 +151,15 @@ def cost(num_series: int) -> tuple[float, int, float]:
 
 
 def test_cost_does_not_depend_on_the_number_of_series() -> None:
-    """1,000 and 100,000 series: a copy of the latter would be 19 MB, a number for each 0.8 MB."""
+    """A thousand and two million: a copy of these would be 384 MB, a number for each 16 MB."""
     cost(1_000)  # what is loaded only once
     seconds, peak, growth = cost(1_000)
-    many_seconds, many_peak, many_growth = cost(100_000)
-    # Steps of milliseconds: the benchmark has the sharp limit, what grows with N is 100 times more.
+    many_seconds, many_peak, many_growth = cost(2_000_000)
+    # Steps of milliseconds: the benchmark has the sharp limit, what grows with N is 2,000 times more.
     assert many_seconds < 3.0 * seconds
-    assert many_peak < peak + 400_000
-    assert many_growth < growth + 10e6
+    assert many_peak < peak + 4e6
+    # The memory of a process that has done other things goes up and down by tens of MB.
+    assert many_growth < max(growth, 0.0) + 100e6
 
 
 def test_a_memory_map_is_not_read_as_a_whole(tmp_path: Path) -> None:
