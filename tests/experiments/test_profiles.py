@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from tiny_notebooks import write_squares
 from lkm_gpflow.comparators import comparator_names
 from lkm_gpflow.experiments.folders import RESULTS_VARIABLE, notebooks_folder, results_folder
 from lkm_gpflow.experiments.notebooks import check_parameters, parameters_of
-from lkm_gpflow.experiments.overview import progress_of, with_results
+from lkm_gpflow.experiments.overview import Progress, progress_of, with_results
 from lkm_gpflow.experiments.profiles import PROFILES, Plan, Run, configuration_hash, read_plan
 from lkm_gpflow.experiments.store import Store
 from lkm_gpflow.experiments.tables import METHODS
@@ -207,6 +208,14 @@ def test_an_installed_package_without_a_clone_says_so(
     monkeypatch.setattr("lkm_gpflow.experiments.folders.__file__", str(tmp_path / "a" / "b" / "c"))
     with pytest.raises(ValueError, match="in a clone of it"):
         notebooks_folder()
+
+
+def test_minutes_are_of_the_processor_where_a_notebook_tells_them(plan: Plan) -> None:
+    done = [({"processor_seconds": 30.0}, 900.0), ({"rmse": 1.0}, 60.0)]
+    records = [SimpleNamespace(scores=scores, seconds=seconds) for scores, seconds in done]
+    run = plan.runs("smoke")[0]
+    progress = Progress(plan.experiments[0], tuple((run, r) for r in records), (), ())  # type: ignore[misc]
+    assert progress.minutes_taken == 1.5
 
 
 def test_the_page_of_the_notebooks_says_what_the_results_say(plan: Plan) -> None:
