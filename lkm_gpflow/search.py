@@ -109,8 +109,8 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
         )
     if subset is None and num_series > MOST_SEARCHED:
         warnings.warn(
-            f"a search on more than {MOST_SEARCHED} series takes hours, got {num_series}: with a "
-            "subset, such as 25, it is made on so many, and what was found is learnt on all",
+            f"a search on more than {MOST_SEARCHED} series may take hours, got {num_series}: with "
+            "a subset, such as 25, it is made on so many, and what was found is learnt on all",
             stacklevel=3,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -131,7 +132,11 @@ def test_of_many_series_all_are_forecast_and_the_first_are_shown(
     assert series == {"forecast": [*"abcd"], "probabilities": [*"abcd"], "components": [*"ab"]}
     drawn = {path.name for path in (tmp_path / "out" / "figures").glob("components-*")}
     assert drawn == {"components-01-a.png", "components-02-b.png"}
-    assert list(lkm.load(tmp_path / "out" / "model.lkm").probabilities.index) == [*"abcd"]
+    found = lkm.load(tmp_path / "out" / "model.lkm")
+    assert list(found.probabilities.index) == [*"abcd"]
+    assert found.averaging == "tempered"
+    notes = [json.loads(line) for line in (tmp_path / "out" / "ledger.jsonl").open()]
+    assert notes[0]["header"]["subset"] == 3
 
 
 def test_draws_one_picture_for_every_series_whatever_its_name(finished: Path) -> None:
