@@ -188,6 +188,7 @@ def test_beyond_enough_series_the_best_of_these_is_learnt_on_all(
     bics = {key.split()[-1]: value["bic"] for key, value in notes[:-1]}
     assert names[-1].split()[-1] == min(bics, key=bics.__getitem__)
     assert all(len(value["noise_variance"]) == 36 for _, value in notes[:-1])
+    assert all(len(value["history"]) == 2 for _, value in notes[:-1])  # before and after one round
     for budget, count in ((None, 0), (None, 1), ("0.001s", 0)):
         lines = kept.read_text().splitlines(keepends=True)[len(before.splitlines()) :]
         again = tmp_path / f"{budget}-{count}.jsonl"
