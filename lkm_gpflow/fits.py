@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -120,6 +122,23 @@ class State:
         """Return the state with component k taken out."""
         kernels = self.kernels[:k] + self.kernels[k + 1 :]
         return replace(self, kernels=kernels, Z=np.delete(self.Z, k, axis=1))
+
+    def exchanges(self) -> Iterator[State]:
+        """States in which two components keep one base kernel each and exchange all beside it.
+
+        Of LIN x SE and SE, say: is it the slow one that grows, or the other?
+        """
+        for i, j in itertools.combinations(range(len(self.kernels)), 2):
+            a, b = self.kernels[i], self.kernels[j]
+            if a.structure == b.structure:
+                continue
+            for p, q in itertools.product(range(len(a.factors)), range(len(b.factors))):
+                kept, other = a.factors[p], b.factors[q]
+                if kept.base == other.base and kept != other:
+                    kernels = list(self.kernels)
+                    kernels[i] = Product((*b.factors[:q], kept, *b.factors[q + 1 :]), a.variance)
+                    kernels[j] = Product((*a.factors[:p], other, *a.factors[p + 1 :]), b.variance)
+                    yield replace(self, kernels=tuple(kernels))
 
     def used(self) -> State:
         """Return the state without components that no series uses."""

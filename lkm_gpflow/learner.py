@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ from .layout import Layout, Observations
 from .model import LKM
 from .posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
 from .relaxation import anneal
+from .target import MANY, Target
 
 _ENUMERATE_IN_MOVES = 4
 _ENUMERATE_AT_THE_END = 10
@@ -34,9 +35,6 @@ _FAINT = parse("0.001 x C")
 _WORTH_LEARNING_ON = 10.0
 """A replaced component this much (in nats) below the old score after ten steps is given up."""
 
-_MANY = 64
-"""From so many series on kernels are scaled: 500 series of EEG then need a fifth of the steps."""
-
 _CONVERGED = 1e-5
 """Learning of many series ends when a round gains less, in nats for each observed value."""
 
@@ -45,67 +43,6 @@ _NOISE_LEVELS = np.geomspace(1e-4, 1.0, 9)
 
 _NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 """A new component may explain what passed for noise: each candidate is tried with less of it."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """What hyperparameters are learnt on: their log joint density with the data.
-
-    Parameters
-    ----------
-    layout
-        Where the hyperparameters stand in the flat vector.
-    ranges
-        Their ranges and priors.
-    objective
-        Log likelihood and its gradient.
-    begin
-        Where learning begins.
-    priors
-        Whether the priors count.
-    """
-
-    layout: Layout
-    ranges: Ranges
-    objective: Objective
-    begin: Floats
-    priors: bool
-
-    @property
-    def lower(self) -> Floats:
-        """Lower bounds; what is not learnt stays where it begins."""
-        return np.where(self.layout.is_fixed, self.begin, self.ranges.lower)
-
-    @property
-    def upper(self) -> Floats:
-        """Upper bounds; what is not learnt stays where it begins."""
-        return np.where(self.layout.is_fixed, self.begin, self.ranges.upper)
-
-    @property
-    def scale(self) -> Floats:
-        """What an optimiser multiplies hyperparameters by, so that all bend the loss alike.
-
-        All series bend it in the kernels', one bends it in its noise variance.  Few series need
-        no scaling, and keep the results that they had without.
-        """
-        N, size = self.layout.num_series, self.layout.size
-        return np.where(np.arange(size) < size - N, np.sqrt(N) if N >= _MANY else 1.0, 1.0)
-
-    def scaled_loss(self, scaled: Floats) -> tuple[float, Floats]:
-        """`loss`, of hyperparameters multiplied by `scale`."""
-        value, gradient = self.loss(scaled / self.scale)
-        return value, gradient / self.scale
-
-    def loss(self, flat: Floats) -> tuple[float, Floats]:
-        """Minus the log joint density, and its gradient."""
-        value, gradient = self.objective(flat)
-        if self.priors:
-            log_prior, prior_gradient = self.ranges.log_prior(flat)
-            value, gradient = value + log_prior, gradient + prior_gradient
-        if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
-            # Not positive definite: send the line search back.
-            return 1e15, np.zeros_like(flat)
-        return -value, -gradient
 
 
 class Learner:
@@ -207,6 +144,18 @@ class Learner:
                 break
         return self.refine(state)
 
+    def exchange(self, state: State) -> State:
+        """Let components exchange factors, two at a time, while that scores better."""
+        before = None
+        while state is not before:
+            before = state
+            for changed in before.exchanges():
+                better = self.refine(changed, rounds=4)
+                if better.score > state.score + 0.1:
+                    state = better
+                    break
+        return state
+
     def prune(self, state: State) -> State:
         """Drop components while BIC falls."""
         while len(state.kernels) > 1:
@@ -226,7 +175,7 @@ class Learner:
         """Learn the posterior over Z and the hyperparameters together."""
         if not state.kernels:
             state = replace(state, kernels=(_FAINT,), Z=np.zeros((len(state.Z), 1)))
-        many = self.observations.num_series >= _MANY
+        many = self.observations.num_series >= MANY
         enough = max(0.01, _CONVERGED * self.observations.num_observed if many else 0.0)
         history = []
         while True:

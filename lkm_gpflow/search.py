@@ -258,8 +258,9 @@ class _Search:
         def job(restart: int) -> Callable[[], Fit]:
             seed = (self._settings.seed, step, restart)
             start, new = rest, tuple(members)
-            if restart > 0 and rest is not None:
-                # These start from nothing, so that not all end where the parent is.
+            if restart > 0 and rest is not None and self._settings.fit.learner == "scan":
+                # A scan hardly depends on its random numbers: others start from nothing, so that
+                # not all end where the parent is.  A relaxed posterior starts at random anyway.
                 start, new = None, tuple(member.structure for member in (*rest.kernels, *members))
             return partial(
                 fit, self._observations, new, seed=seed, settings=self._settings.fit, start=start

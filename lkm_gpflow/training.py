@@ -8,7 +8,9 @@ Local optima are the main enemy, so no step relies on a gradient from a random s
 2. *Refine*: L-BFGS on all hyperparameters, and the best row z_n of every series given these, in
    turn until nothing changes.
 3. *Reseed*: every component in turn is taken out and scanned again, as if it were new, and the
-   better of the two is kept.  This is what leaves local optima.
+   better of the two is kept.  This is what leaves local optima.  The relaxed posterior finds all
+   components at once, and may give a factor to the wrong one of two: they exchange factors while
+   that scores better.
 4. *Prune* (in a search): components that do not pay for their parameters in BIC are dropped.
 5. *Finish*: the posterior over Z, enumerated per series, with the closed form of tau, and
    L-BFGS on the evidence lower bound over it.
@@ -65,6 +67,8 @@ def fit(
     if len(state.kernels) > num_known:
         # Otherwise nothing new has entered: what is there was reseeded when it was learnt.
         state = learner.reseed(state, structure)
+        if learner.settings.learner == "relaxed":
+            state = learner.exchange(state)
     if learner.settings.prune:
         state = learner.prune(state)
     state = learner.limit(state)

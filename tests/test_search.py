@@ -14,7 +14,7 @@ from small import numbers, small_table, without_seconds
 
 import lkm_gpflow.search
 from lkm_gpflow import expressions, process_pool
-from lkm_gpflow.fits import Fit, FitSettings
+from lkm_gpflow.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.frames import Table
 from lkm_gpflow.layout import Observations
 from lkm_gpflow.ledger import Entry, Ledger
@@ -84,6 +84,27 @@ def test_full_expansion_tries_all_members_at_once(observations: Observations) ->
     )
     search(observations, settings, ledger, progress=False)
     assert [(e.step, e.expanded) for e in ledger.rows] == [(0, "start"), (1, "every member")]
+
+
+@pytest.mark.parametrize("learner", ["scan", "relaxed"])
+def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
+    observations: Observations, done: Ledger, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = []
+
+    def learn(*args: Any, start: State | None, **options: Any) -> Fit:
+        starts.append(start)
+        return done.entries[0, 0].fit
+
+    monkeypatch.setattr(lkm_gpflow.search, "fit", learn)
+    settings = replace(QUICK, restarts=3, fit=replace(QUICK.fit, learner=learner))
+    search(observations, settings, Ledger({}), progress=False)
+    assert starts[:3] == [None, None, None]
+    assert len(starts) > 3
+    for restart in (1, 2):
+        again = starts[3 + restart :: 3]
+        assert all((start is None) == (learner == "scan") for start in again)
+    assert all(start is not None for start in starts[3::3])
 
 
 def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:

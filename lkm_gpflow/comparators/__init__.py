@@ -4,7 +4,7 @@ from .abcd import ABCD
 from .gprn import GPRegressionNetwork
 from .gprn_model import GPRN
 from .independent import IndependentGP, SpectralMixtureGP
-from .latent import LatentKernelModel, PaperLatentKernelModel
+from .latent import DiscoveryForecast, LatentKernelModel, PaperLatentKernelModel
 from .lmc import LMC, CoregionalisedGPR
 from .mosm import MOSM, MultiOutputSpectralMixture
 from .naive import Drift, LastValue, SeasonalNaive
@@ -24,6 +24,7 @@ __all__ = [
     "AutoTheta",
     "Comparator",
     "CoregionalisedGPR",
+    "DiscoveryForecast",
     "Drift",
     "Fitted",
     "GPRegressionNetwork",

@@ -79,10 +79,12 @@ class PaperLatentKernelModel(LatentKernelModel):
     """The latent kernel model as published (Tong and Choi 2019).
 
     The paper's base kernels, the relaxed posterior, no priors on hyperparameters, and the forecast
-    of the best fit alone.
+    of the best fit alone.  Which optimum the relaxed posterior ends in depends on its random
+    numbers: with three restarts, searches of one table with five seeds ended 21 apart in BIC.
     """
 
     bases: tuple[str, ...] = PAPER_BASES
+    restarts: int = 6
     priors: bool = False
     learner: LearnerName = "relaxed"
     averaging: Averaging = "none"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .. import datasets
-from ..comparators import Comparator, comparator
+from ..comparators import Comparator, Fitted, comparator
 from ..metrics import Scores, score
 
 
@@ -21,6 +21,8 @@ class Extrapolation:
     ----------
     dataset, seed
         What was forecast, and the method's seed.
+    fitted
+        The method as it has learnt from the training part.
     forecast
         Index (series, time), columns mean and sd, in the units of the series.
     scores
@@ -32,6 +34,7 @@ class Extrapolation:
 
     dataset: str
     seed: int
+    fitted: Fitted
     forecast: pd.DataFrame
     scores: Scores
     seconds: float
@@ -59,7 +62,8 @@ def extrapolate(dataset: str, method: str | Comparator, seed: int = 0) -> Extrap
     train, test = data.split()
     chosen = comparator(method) if isinstance(method, str) else method
     began, processor_began = time.perf_counter(), time.process_time()
-    forecast = chosen.fit(train, seed=seed).forecast(test.index)
+    fitted = chosen.fit(train, seed=seed)
+    forecast = fitted.forecast(test.index)
     seconds = time.perf_counter() - began
     processor_seconds = time.process_time() - processor_began
     mean, sd = (
@@ -71,4 +75,4 @@ def extrapolate(dataset: str, method: str | Comparator, seed: int = 0) -> Extrap
     if data.score_scale is not None:
         location, scale = (data.score_scale[c].to_numpy() for c in ("location", "scale"))
     scores = score((test - location) / scale, (mean - location) / scale, sd / scale)
-    return Extrapolation(dataset, seed, forecast, scores, seconds, processor_seconds)
+    return Extrapolation(dataset, seed, fitted, forecast, scores, seconds, processor_seconds)

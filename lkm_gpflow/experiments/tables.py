@@ -49,7 +49,8 @@ def extrapolation_runs(store: Store, profile: str) -> pd.DataFrame:
 
     Returns
     -------
-    One row a run: dataset, method, seed, the columns of `SCORES`, and commit.
+    One row a run: dataset, method, seed, the columns of `SCORES`, bic of the best fit to the
+    training part (of the latent kernel model; otherwise NaN), and commit.
 
     Raises
     ------
@@ -66,11 +67,12 @@ def extrapolation_runs(store: Store, profile: str) -> pd.DataFrame:
         {
             **{k: record.configuration["parameters"][k] for k in ("dataset", "method", "seed")},
             **{score: record.scores[score] for score in SCORES},
+            "bic": record.scores.get("bic", np.nan),
             "commit": record.commit,
         }
         for record in records
     ]
-    return pd.DataFrame(rows, columns=["dataset", "method", "seed", *SCORES, "commit"])
+    return pd.DataFrame(rows, columns=["dataset", "method", "seed", *SCORES, "bic", "commit"])
 
 
 def _check_data(records: Iterable[Record]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
@@ -34,3 +35,4 @@ def test_embedded_data_are_scored_in_their_own_units() -> None:
     mean = found.forecast["mean"].unstack("series")[test.columns]
     errors = [np.sqrt(np.nanmean((mean[c] - test[c]) ** 2)) for c in test]
     assert found.scores.rmse == pytest.approx(np.mean(errors))
+    pd.testing.assert_frame_equal(found.fitted.forecast(test.index), found.forecast)
