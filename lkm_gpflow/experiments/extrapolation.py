@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from .. import datasets
-from ..comparators import Comparator, Fitted, comparator
+from ..comparators import Comparator, DiscoveryForecast, comparator
+from ..discovery import Discovery
 from ..metrics import Scores, score
 
 
@@ -21,8 +22,8 @@ class Extrapolation:
     ----------
     dataset, seed
         What was forecast, and the method's seed.
-    fitted
-        The method as it has learnt from the training part.
+    discovery
+        What a latent kernel model has found in the training part; None of other methods.
     forecast
         Index (series, time), columns mean and sd, in the units of the series.
     scores
@@ -34,7 +35,7 @@ class Extrapolation:
 
     dataset: str
     seed: int
-    fitted: Fitted
+    discovery: Discovery | None
     forecast: pd.DataFrame
     scores: Scores
     seconds: float
@@ -75,4 +76,5 @@ def extrapolate(dataset: str, method: str | Comparator, seed: int = 0) -> Extrap
     if data.score_scale is not None:
         location, scale = (data.score_scale[c].to_numpy() for c in ("location", "scale"))
     scores = score((test - location) / scale, (mean - location) / scale, sd / scale)
-    return Extrapolation(dataset, seed, fitted, forecast, scores, seconds, processor_seconds)
+    discovery = fitted.found if isinstance(fitted, DiscoveryForecast) else None
+    return Extrapolation(dataset, seed, discovery, forecast, scores, seconds, processor_seconds)

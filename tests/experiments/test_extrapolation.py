@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.experiments import extrapolate
+from lkm_gpflow.experiments import extrapolate, method_for
 
 # RMSE and MNLP of carrying the last value forward, computed apart from this package.
 LAST_VALUE = {
@@ -35,4 +37,17 @@ def test_embedded_data_are_scored_in_their_own_units() -> None:
     mean = found.forecast["mean"].unstack("series")[test.columns]
     errors = [np.sqrt(np.nanmean((mean[c] - test[c]) ** 2)) for c in test]
     assert found.scores.rmse == pytest.approx(np.mean(errors))
-    pd.testing.assert_frame_equal(found.fitted.forecast(test.index), found.forecast)
+    assert found.discovery is None
+
+
+@pytest.mark.parametrize("method", ["abcd", "lkm"])
+def test_an_extrapolation_comes_back_from_another_process(method: str) -> None:
+    found = extrapolate("toy", method_for(method, "smoke"))
+    back = pickle.loads(pickle.dumps(found))
+    pd.testing.assert_frame_equal(back.forecast, found.forecast)
+    assert (back.discovery is not None) == (method == "lkm")
+    if back.discovery is not None:
+        _, test = lkm.datasets.load("toy").split()
+        pd.testing.assert_frame_equal(
+            back.discovery.predict(test.index)[["mean", "sd"]], found.forecast
+        )
