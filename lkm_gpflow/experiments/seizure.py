@@ -46,7 +46,7 @@ class SeizureSettings:
     """
 
     structure: tuple[str, ...] = STRUCTURE
-    restarts: int = 3
+    restarts: int = 6
     seed: int = 0
     fit: FitSettings = field(default_factory=lambda: FitSettings(prune=False))
 
