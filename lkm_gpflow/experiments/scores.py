@@ -17,7 +17,8 @@ def report_scores(scores: Mapping[str, Any]) -> None:
     """Show the scores of a notebook, in a form that `lkm-gpflow reproduce` reads.
 
     By convention ``holds`` says whether the paper's claim holds, and ``seconds`` how long the
-    method took.
+    method took.  Numbers are rounded to six digits, so that a notebook reports the same on
+    processors that round otherwise.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def report_scores(scores: Mapping[str, Any]) -> None:
             raise ValueError(f"expected {name} to be a number, text or truth, got {value!r}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"expected {name} to be finite, got {value!r}")
-        plain[name] = value
+        plain[name] = float(f"{value:.6g}") if isinstance(value, float) else value
     width = max(map(len, plain), default=0)
     lines = [
         f"{name:<{width}}  {value:.6g}" if isinstance(value, float) else f"{name:<{width}}  {value}"
