@@ -80,5 +80,8 @@ def test_decompositions_leave_out_what_is_absent() -> None:
     assert [len(ax.lines) for ax in panels] == [6, 3, 2]
     np.testing.assert_allclose(panels[2].lines[0].get_ydata(), parts[1, 1] - 4.0)
     assert panels[0].get_xlabel() == "time (s)"
+    panels = plotting.plot_montage(5.0 * t, parts[0], np.stack([parts[0], 0.0 * parts[0]]))
+    assert not panels[2].lines
+    assert panels[2].get_xlim() == panels[0].get_xlim()
     with pytest.raises(ValueError, match="expected observed"):
         plotting.plot_montage(t, parts[0, :2], parts)

@@ -42,11 +42,16 @@ def correlation_time(kernel: Product) -> float:
     -------
     A time in the kernel's unit; infinity if the correlation never falls so low.
     """
-    gpflow_kernel = to_kernel(kernel)
-    lags = np.concatenate([[0.0], np.geomspace(1e-5, 1e3, 40_001)])[:, None]
-    covariance = np.asarray(gpflow_kernel(lags, np.zeros((1, 1))))[:, 0]
-    below = np.flatnonzero(covariance <= np.exp(-0.5) * covariance[0])
-    return float(lags[below[0], 0]) if len(below) else np.inf
+    lags = np.geomspace(1e-5, 1e3, 40_001)
+    below = np.flatnonzero(correlations(kernel, lags) <= np.exp(-0.5))
+    return float(lags[below[0]]) if len(below) else np.inf
+
+
+def correlations(kernel: Product, lags: Floats) -> Floats:
+    """Return a stationary kernel's correlations at some lags, [L] both."""
+    times = np.concatenate([[0.0], lags])[:, None]
+    covariances = np.asarray(to_kernel(kernel)(times, np.zeros((1, 1))))[:, 0]
+    return covariances[1:] / covariances[0]
 
 
 def longest_period(kernel: Product) -> float:

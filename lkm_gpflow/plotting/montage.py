@@ -74,6 +74,7 @@ def plot_montage(
     for k, label in enumerate(labels):
         panels[k + 1].set_title(plain(label), fontsize=8, color=component_colour(k))
     for ax in panels:
+        ax.set_xlim(panels[0].get_xlim())  # a component that nobody has leaves its panel empty
         ax.tick_params(labelsize=7, left=False)
         ax.set_xlabel(f"time ({unit})" if unit else "time", fontsize=8)
     return panels
