@@ -1,58 +1,41 @@
 """Latent Kernel Models for several time series, on GPflow.
 
 Discovers which patterns several time series share and which are their own, with probabilities,
-and forecasts (Tong and Choi, ICML 2019).
+and forecasts (Tong and Choi, ICML 2019).  Names are loaded when they are used; `__init__.pyi`
+lists them.
 """
 
+import importlib
 from importlib.metadata import version
+from typing import Any
 
-from . import comparators, datasets, expressions, ibp, kernels, metrics
-from .backtesting import Backtest, backtest
-from .discovering import discover
-from .discovery import Discovery
-from .executors import WorkersLost, process_pool
-from .expressions import EXTENDED_BASES, PAPER_BASES, Product, parse
-from .given_kernels import learn
-from .long_series import refit_sparse, thin
-from .minibatch import MinibatchLKM
-from .minibatch_learning import MinibatchSettings, elbo_in_batches, learn_by_minibatches
-from .model import LKM
-from .posteriors import EnumeratedPosterior, RelaxedPosterior
-from .relaxation import Annealing, anneal
-from .sparse import SparseLKM
-from .storage import load
+import lazy_loader
+
+from .runtime.quiet import load_tensorflow_quietly
+
+load_tensorflow_quietly()
 
 __version__ = version("lkm_gpflow")
 
-__all__ = [
-    "EXTENDED_BASES",
-    "LKM",
-    "PAPER_BASES",
-    "Annealing",
-    "Backtest",
-    "Discovery",
-    "EnumeratedPosterior",
-    "MinibatchLKM",
-    "MinibatchSettings",
-    "Product",
-    "RelaxedPosterior",
-    "SparseLKM",
-    "WorkersLost",
-    "anneal",
-    "backtest",
-    "comparators",
-    "datasets",
-    "discover",
-    "elbo_in_batches",
-    "expressions",
-    "ibp",
-    "kernels",
-    "learn",
-    "learn_by_minibatches",
-    "load",
-    "metrics",
-    "parse",
-    "process_pool",
-    "refit_sparse",
-    "thin",
-]
+_MODULES = {
+    "expressions": ".kernels.grammar",
+    "ibp": ".models.ibp",
+    "metrics": ".evaluation.metrics",
+}
+"""Public modules that are called otherwise than their files."""
+
+_load, _, _names = lazy_loader.attach_stub(__name__, __file__)
+
+__all__ = sorted([*_names, *_MODULES])
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is used for the first time."""
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name], __name__)
+    return _load(name)
+
+
+def __dir__() -> list[str]:
+    """List the public names only."""
+    return [*__all__, "__version__"]

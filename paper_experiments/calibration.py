@@ -14,9 +14,9 @@ import click
 from tqdm.auto import tqdm
 
 from lkm_gpflow import process_pool
-from lkm_gpflow.executors import run_all
 from lkm_gpflow.experiments.calibration import ALPHA, STRUCTURES, calibrate_one
-from lkm_gpflow.journal import Journal
+from lkm_gpflow.runtime.executors import run_all
+from lkm_gpflow.runtime.journal import Journal
 
 RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
 

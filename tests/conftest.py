@@ -1,11 +1,8 @@
-"""What all tests share: quiet TensorFlow, no display, slow tests on demand, full shape checks."""
+"""What all tests share: no display, slow tests on demand, full shape checks."""
 
 from __future__ import annotations
 
 import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is first imported
-
 from collections.abc import Iterator
 from pathlib import Path
 

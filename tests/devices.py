@@ -11,10 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 import lkm_gpflow as lkm
-from lkm_gpflow.fits import FitSettings
-from lkm_gpflow.frames import Table
-from lkm_gpflow.stacking import held_out_score, windows
-from lkm_gpflow.training import fit
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.learning.training import fit
+from lkm_gpflow.search.stacking import held_out_score, windows
 
 SECOND = "/device:CPU:1"
 

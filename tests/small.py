@@ -9,15 +9,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lkm_gpflow import discovering, stacking
-from lkm_gpflow.discovery import Discovery
-from lkm_gpflow.expressions import parse
-from lkm_gpflow.fits import Fit, FitSettings
-from lkm_gpflow.frames import Table
-from lkm_gpflow.ledger import Entry
-from lkm_gpflow.output import OutputFolder
+from lkm_gpflow.cli import output
+from lkm_gpflow.cli.folder import OutputFolder
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.discovery import discover as discovering
+from lkm_gpflow.discovery.result import Discovery
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.report import GroupReport
-from lkm_gpflow.search import SearchSettings
+from lkm_gpflow.search import stacking
+from lkm_gpflow.search.ledger import Entry
+from lkm_gpflow.search.settings import SearchSettings
 
 
 def small_table(seed: int = 0, num_times: int = 40) -> pd.DataFrame:
@@ -59,9 +61,9 @@ def with_one_picture(set_attribute: Callable[[object, str, object], object]) -> 
 
     def draw(folder: OutputFolder, *_: object) -> None:
         folder.figures.mkdir(exist_ok=True)
-        folder._save(plt.subplots(figsize=(1, 1))[1], "search")
+        output._save(folder, plt.subplots(figsize=(1, 1))[1], "search")
 
-    set_attribute(OutputFolder, "_draw", draw)
+    set_attribute(output, "_draw", draw)
     set_attribute(GroupReport, "pictures", lambda report: [])
 
 

@@ -1,22 +1,45 @@
-"""The command line: ``lkm-gpflow`` with one file a command."""
+"""The command line: ``lkm-gpflow`` with one file a command, imported when it is asked for.
+
+May import: everything.
+"""
 
 from __future__ import annotations
 
+import importlib
+
 import click
 
-from .data import data_command
-from .discover import discover_command
-from .reproduce import reproduce_command
-from .status import status_command
+_COMMANDS = {
+    "data": "List the data sets, or fetch those that are named.",
+    "discover": "Discover the components of the series in SOURCE and forecast them.",
+    "reproduce": "Run the notebooks of the paper's experiments, as far as they are not done.",
+    "status": "Say which of the paper's experiments are done, failed and missing.",
+}
+"""What the list of commands says of each, so that it need not import them."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """The command NAME is the function NAME_command of the module NAME beside this file."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"{__name__}.{cmd_name}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lkm_gpflow")
 def main() -> None:
     """Discover which patterns several time series share, forecast them, and rerun the paper."""
 
-
-for _command in (discover_command, data_command, reproduce_command, status_command):
-    main.add_command(_command)
 
 __all__ = ["main"]

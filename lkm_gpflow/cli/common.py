@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from ..datasets import registry
-from ..executors import WorkersLost
+from ..runtime.executors import WorkersLost
 
 
 class _Refused(click.ClickException):

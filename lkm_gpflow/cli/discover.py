@@ -9,22 +9,23 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 import pandas as pd
 
-from .. import datasets, output
-from ..budget import Guard, num_bytes, seconds
-from ..discovering import discover
-from ..discovery import Averaging
-from ..executors import process_pool
-from ..expressions import EXTENDED_BASES, PAPER_BASES
-from ..extension import draw
-from ..frames import Table
-from ..search import SearchSettings, Strategy
-from ..tables_io import read_table
+from .. import datasets
+from ..data.csv import read_table
+from ..data.tables import Table
+from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
+from ..runtime.budget import Guard, num_bytes, seconds
+from ..runtime.executors import process_pool
+from ..search.settings import SearchSettings, Strategy, draw
 from .common import Stopped, said_plainly, signals_stop
+from .folder import OutputFolder
+
+if TYPE_CHECKING:
+    from ..discovery.result import Averaging
 
 _HORIZON_SHARE = 0.1
 """By default this share of the rows is forecast."""
@@ -174,8 +175,12 @@ def discover_command(
         Guard(time_budget, memory_budget)
         if subset is not None:
             draw(frame.shape[1], subset, seed)
-        folder = output.OutputFolder(out or Path(f"{name}-lkm"))
+        folder = OutputFolder(out or Path(f"{name}-lkm"))
         folder.claim(force=force)
+        # TensorFlow is loaded when nothing is left to complain of.
+        from ..discovery.discover import discover
+        from . import output
+
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         if fits := folder.num_fits():
@@ -199,7 +204,7 @@ def discover_command(
                     progress=not quiet and sys.stderr.isatty(),
                 )
             steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
-            files = folder.write(found, steps, level, units)
+            files = output.write(folder, found, steps, level, units)
         except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(

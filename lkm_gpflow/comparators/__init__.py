@@ -1,4 +1,7 @@
-"""Other ways to forecast the same tables, behind one protocol."""
+"""Other ways to forecast the same tables, behind one protocol.
+
+May import: report and what lies below.
+"""
 
 from .abcd import ABCD
 from .gprn import GPRegressionNetwork

@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 from scipy.linalg import cho_solve, cholesky, lapack
 
-from ..config import LOG_2PI, Floats
-from ..executors import single_threaded
-from ..expressions import PAPER_BASES
-from ..frames import Table
-from ..initialization import NOISE_VARIANCE, Proposer
-from ..layout import Observations
+from ..data.observations import Observations
+from ..data.tables import Table
+from ..kernels.grammar import PAPER_BASES
+from ..learning.initialization import NOISE_VARIANCE, Proposer
+from ..numerics.types import LOG_2PI, Floats
+from ..runtime.executors import single_threaded
 from .compositional import Fit, Learner
 from .grammar import Sum, expand
 from .protocol import register

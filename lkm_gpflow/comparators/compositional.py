@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ..config import Floats
-from ..expressions import Factor, Product
-from ..initialization import (
-    Proposer,
-)
+from ..kernels.grammar import Factor, Product
+from ..learning.initialization import Proposer
+from ..numerics.types import Floats
 from .grammar import Sum, Term
 from .tree_covariance import Grid, TreeCovariance, covariance
 

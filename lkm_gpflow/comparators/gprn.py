@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from gpflow.utilities import set_trainable
 
-from ..config import Floats
-from ..frames import Table
-from ..initialization import log_uniform, typical_step
-from ..layout import Observations
+from ..data.observations import Observations
+from ..data.tables import Table
+from ..learning.initialization import log_uniform, typical_step
+from ..numerics.types import Floats
 from .gprn_model import GPRN
 from .lbfgs import Learner
 from .protocol import register

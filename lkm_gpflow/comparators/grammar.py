@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias, Union
 
-from ..expressions import RW, WN, BaseKernel, C, Factor, Kind, Product, base_kernel
+from ..kernels.grammar import RW, WN, BaseKernel, C, Factor, Kind, Product, base_kernel
 
 Node: TypeAlias = Union[Factor, "Sum"]
 """What a product is made of."""

@@ -17,12 +17,12 @@ import tensorflow as tf
 from gpflow.base import Parameter
 from gpflow.utilities import positive
 
-from ..config import Floats
-from ..expressions import parse
-from ..frames import Table
-from ..initialization import Proposer, add_priors, typical_step
-from ..kernels import ComponentKernel, to_kernel
-from ..layout import Observations
+from ..data.observations import Observations
+from ..data.tables import Table
+from ..kernels.base import ComponentKernel, to_kernel
+from ..kernels.grammar import parse
+from ..learning.initialization import Proposer, add_priors, typical_step
+from ..numerics.types import Floats
 from .lbfgs import Learner
 from .protocol import register
 from .scaled import ScaledForecast

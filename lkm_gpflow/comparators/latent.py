@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..discovering import discover
-from ..discovery import Averaging, Discovery
-from ..expressions import EXTENDED_BASES, PAPER_BASES
-from ..fits import LearnerName
-from ..frames import Table
+from ..data.tables import Table
+from ..discovery.discover import discover
+from ..discovery.result import Averaging, Discovery
+from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
+from ..learning.fits import LearnerName
 from .protocol import register
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.optimize import minimize
 
-from ..config import Floats, FloatTensor
+from ..numerics.types import Floats, FloatTensor
 
 _FAILED = 1e30
 """Loss where the true one is not a number: the line search goes back."""

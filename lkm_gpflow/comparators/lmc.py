@@ -20,13 +20,13 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import Parameter
 from gpflow.utilities import positive, set_trainable, to_default_float
 
-from ..config import Floats, FloatTensor
-from ..expressions import Product, parse
-from ..frames import Table
-from ..initialization import VARIANCE, Proposer, add_priors, typical_step
-from ..kernels import ComponentKernel, to_kernel
-from ..layout import Observations
-from ..linalg import gaussian_log_density
+from ..data.observations import Observations
+from ..data.tables import Table
+from ..kernels.base import ComponentKernel, to_kernel
+from ..kernels.grammar import Product, parse
+from ..learning.initialization import VARIANCE, Proposer, add_priors, typical_step
+from ..numerics.linalg import gaussian_log_density
+from ..numerics.types import Floats, FloatTensor
 from .lbfgs import Learner
 from .protocol import register
 from .scaled import ScaledForecast

@@ -21,9 +21,9 @@ from gpflow.base import Parameter
 from gpflow.utilities import positive
 from numpy.typing import NDArray
 
-from ..config import Floats, FloatTensor, Integers
-from ..frames import Table
-from ..layout import Observations
+from ..data.observations import Observations
+from ..data.tables import Table
+from ..numerics.types import Floats, FloatTensor, Integers
 from .lbfgs import Learner
 from .protocol import register
 from .scaled import ScaledForecast

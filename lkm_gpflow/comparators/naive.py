@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..config import Floats
-from ..frames import Table
+from ..data.tables import Table
+from ..numerics.types import Floats
 from .protocol import forecast_frame, register
 
 _SEASONS = {"M": 12, "BM": 12, "Q": 4, "BQ": 4, "W": 52, "B": 5, "D": 7, "h": 24}

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import pandas as pd
 
-from ..config import Floats
+from ..numerics.types import Floats
 
 
 class Fitted(Protocol):

@@ -14,12 +14,12 @@ import gpflow
 import numpy as np
 import pandas as pd
 
-from ..config import Floats
-from ..executors import single_threaded
-from ..expressions import PAPER_BASES
-from ..frames import Table
-from ..initialization import NOISE_VARIANCE, Proposer, typical_step
-from ..layout import Observations
+from ..data.observations import Observations
+from ..data.tables import Table
+from ..kernels.grammar import PAPER_BASES
+from ..learning.initialization import NOISE_VARIANCE, Proposer, typical_step
+from ..numerics.types import Floats
+from ..runtime.executors import single_threaded
 from .abcd import SingleSeries, search
 from .compositional import Fit, Learner
 from .grammar import Sum

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..config import Floats
-from ..frames import Table
+from ..data.tables import Table
+from ..numerics.types import Floats
 from .protocol import forecast_frame
 
 

@@ -13,9 +13,9 @@ from gpflow.base import Parameter
 from gpflow.utilities import positive
 from scipy.signal import lombscargle
 
-from ..config import Floats, FloatTensor
-from ..initialization import typical_step
-from ..layout import Observations
+from ..data.observations import Observations
+from ..learning.initialization import typical_step
+from ..numerics.types import Floats, FloatTensor
 
 
 @dataclass(frozen=True)

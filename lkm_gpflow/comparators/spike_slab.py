@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from gpflow.base import RegressionData
 
-from ..config import Floats
-from ..frames import Table
-from ..initialization import typical_step
+from ..data.tables import Table
+from ..learning.initialization import typical_step
+from ..numerics.types import Floats
 from .lbfgs import Learner
 from .protocol import register
 from .scaled import ScaledForecast

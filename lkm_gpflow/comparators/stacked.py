@@ -14,9 +14,9 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import Parameter
 from gpflow.utilities import positive
 
-from ..config import Floats, FloatTensor
-from ..layout import Observations
-from ..linalg import gaussian_log_density
+from ..data.observations import Observations
+from ..numerics.linalg import gaussian_log_density
+from ..numerics.types import Floats, FloatTensor
 
 NOISE_FLOOR = 1e-5
 """Least noise variance of a series of unit variance: without a floor it collapses."""

@@ -30,8 +30,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from ..config import Floats
-from ..frames import Table
+from ..data.tables import Table
+from ..numerics.types import Floats
 from .naive import season_length
 from .protocol import register
 from .scaled import ScaledForecast

@@ -16,11 +16,11 @@ import gpflow
 import numpy as np
 from scipy.special import i0e, i1e
 
-from .. import kernels
-from ..config import Floats
-from ..expressions import Factor, Kind, Product
-from ..initialization import VARIANCE, hyperparameter_range, typical_step
-from ..kernels import ComponentKernel
+from ..kernels import base as kernels
+from ..kernels.base import ComponentKernel
+from ..kernels.grammar import Factor, Kind, Product
+from ..learning.initialization import VARIANCE, hyperparameter_range, typical_step
+from ..numerics.types import Floats
 from .grammar import Node, Sum, Term, is_stationary
 
 _LAG_DIGITS = 13

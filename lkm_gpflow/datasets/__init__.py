@@ -10,6 +10,7 @@ The package contains no third-party data. The first ``load`` of a real data set 
 publishers' files, checks them, and builds the table from them. They are looked for in, and
 downloaded to, the folder in the environment variable ``LKM_GPFLOW_DATA``, by default the user's
 cache folder.
+May import: nothing of the package above runtime.
 """
 
 from lkm_gpflow.datasets.catalogue import fetch, load, names

@@ -1,19 +1,8 @@
-"""The paper's experiments: their protocol as functions, and the runner of their notebooks."""
+"""The paper's experiments: their protocol as functions, and the runner of their notebooks.
 
-from .extrapolation import Extrapolation, extrapolate
-from .folders import notebooks_folder, results_folder
-from .methods import method_for
-from .published import table_1
-from .scores import report_scores
-from .store import Store
+May import: everything but the command line.
+"""
 
-__all__ = [
-    "Extrapolation",
-    "Store",
-    "extrapolate",
-    "method_for",
-    "notebooks_folder",
-    "report_scores",
-    "results_folder",
-    "table_1",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

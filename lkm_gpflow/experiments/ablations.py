@@ -14,11 +14,11 @@ from pathlib import Path
 import pandas as pd
 
 from .. import datasets
-from ..averaging import Member
-from ..backtesting import Backtest, backtest
 from ..comparators import Comparator
 from ..comparators.latent import DiscoveryForecast, LatentKernelModel
-from ..discovery import Discovery
+from ..discovery.result import Discovery
+from ..evaluation.backtesting import Backtest, backtest
+from ..search.averaging import Member
 
 DATASETS = ("stocks", "houses", "currencies", "gonu")
 FOLDS = 8

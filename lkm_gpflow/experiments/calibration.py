@@ -17,17 +17,18 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
-from ..config import Floats
-from ..discovering import discover
-from ..engine import components
-from ..expressions import Product, parse
-from ..fits import FitSettings
-from ..initialization import NOISE_VARIANCE, VARIANCE, Range, hyperparameter_range
-from ..kernels import to_kernel
-from ..laplace import laplace
-from ..layout import Layout, Observations
-from ..model import LKM
-from ..training import fit
+from ..data.observations import Observations
+from ..discovery.discover import discover
+from ..kernels.base import to_kernel
+from ..kernels.grammar import Product, parse
+from ..learning.engine import components
+from ..learning.fits import FitSettings
+from ..learning.initialization import NOISE_VARIANCE, VARIANCE, Range, hyperparameter_range
+from ..learning.laplace import laplace
+from ..learning.layout import Layout
+from ..learning.training import fit
+from ..models.lkm import LKM
+from ..numerics.types import Floats
 
 STRUCTURES = ("SE", "PER", "LIN", "RW")
 ALPHA = float(len(STRUCTURES))

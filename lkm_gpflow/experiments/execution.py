@@ -210,7 +210,6 @@ def _run_notebook(
         **_ONE_THREAD,
         RESULTS_VARIABLE: str(store.folder.resolve()),
         "JUPYTER_RUNTIME_DIR": str((work / "runtime").resolve()),
-        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3"),
     }
     environment.pop("MPLBACKEND", None)  # or pictures are not shown in the notebook
     command = [sys.executable, str(Path(__file__).with_name("child.py")), str(job)]

@@ -10,8 +10,8 @@ import pandas as pd
 
 from .. import datasets
 from ..comparators import Comparator, DiscoveryForecast, comparator
-from ..discovery import Discovery
-from ..metrics import Scores, score
+from ..discovery.result import Discovery
+from ..evaluation.metrics import Scores, score
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ..config import Floats
-from ..expressions import Product, parse
-from ..frames import Table
-from ..initialization import Proposer
-from ..kernels import to_kernel
-from ..layout import Observations
-from ..model import LKM
-from ..posteriors import RelaxedPosterior
-from ..relaxation import Annealing, anneal
+from ..data.observations import Observations
+from ..data.tables import Table
+from ..kernels.base import to_kernel
+from ..kernels.grammar import Product, parse
+from ..learning.initialization import Proposer
+from ..models.lkm import LKM
+from ..models.posteriors import RelaxedPosterior
+from ..models.relaxation import Annealing, anneal
+from ..numerics.types import Floats
 
 STRUCTURE = ("SE", "SE", "PER", "PER", "LIN")
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..config import Floats
-from ..discovery import Discovery
-from ..expressions import parse
-from ..extension import ENOUGH_TO_CHOOSE, evaluate
-from ..fits import Fit, FitSettings
-from ..frames import Table
-from ..ledger import Entry, fit_from_json
-from ..search import SearchSettings
+from ..data.tables import Table
+from ..discovery.result import Discovery
+from ..kernels.grammar import parse
+from ..learning.fits import Fit, FitSettings
+from ..numerics.types import Floats
+from ..search.ledger import Entry, fit_from_json
+from ..search.many_series import ENOUGH_TO_CHOOSE, evaluate
+from ..search.settings import SearchSettings
 
 _FORMAT = "lkm_gpflow many series 2"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..executors import as_finished, kept_in
+from ..runtime.executors import as_finished, kept_in
 from . import execution
 from .execution import Outcome
 from .profiles import Run

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ..comparators.grammar import Node, Sum, Term
-from ..expressions import Product, expand, with_values
+from ..kernels.grammar import Product, expand, with_values
 
 RULES_PER_BASE = 3
 """S -> S + B, S -> S x B and S -> B, so that R = 3 x the number of base kernels."""

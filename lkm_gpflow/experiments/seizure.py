@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 
 from .. import datasets
-from ..averaging import to_model
-from ..config import Floats
-from ..executors import run_all
-from ..expressions import Product, parse
-from ..fits import Fit, FitSettings
-from ..frames import Table
-from ..journal import Journal
-from ..ledger import fit_from_json, fit_to_json
-from ..training import fit
+from ..data.tables import Table
+from ..kernels.grammar import Product, parse
+from ..learning.fits import Fit, FitSettings
+from ..learning.training import fit
+from ..numerics.types import Floats
+from ..runtime.executors import run_all
+from ..runtime.journal import Journal
+from ..search.averaging import to_model
+from ..search.ledger import fit_from_json, fit_to_json
 
 STRUCTURE = ("SE", "SE", "PER", "PER", "PER x SE", "PER x SE")
 """The paper's six kernels (section 6.2)."""

@@ -13,10 +13,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ..config import Floats
 from ..datasets.seizure import SAMPLING_RATE
-from ..expressions import Product
-from ..kernels import to_kernel
+from ..kernels.base import to_kernel
+from ..kernels.grammar import Product
+from ..numerics.types import Floats
 
 SEIZURE, LOCATED_TUMOUR, IDENTIFYING_TUMOUR, EYES_CLOSED, EYES_OPEN = 1, 2, 3, 4, 5
 """The labels of the activities, as the paper numbers them."""

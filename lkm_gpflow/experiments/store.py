@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..files import replacing
+from ..runtime.files import replacing
 from .profiles import Run, Scalar, configuration_hash
 
 _FORMAT = "lkm_gpflow run 1"

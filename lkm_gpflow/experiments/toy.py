@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from .. import datasets
-from ..config import Floats
-from ..expressions import Product, parse
-from ..frames import Table
-from ..kernels import to_kernel
-from ..model import LKM
-from ..posteriors import RelaxedPosterior
-from ..relaxation import Annealing, anneal
+from ..data.tables import Table
+from ..kernels.base import to_kernel
+from ..kernels.grammar import Product, parse
+from ..models.lkm import LKM
+from ..models.posteriors import RelaxedPosterior
+from ..models.relaxation import Annealing, anneal
+from ..numerics.types import Floats
 
 PosteriorName = Literal["relaxed", "enumerated"]
 

@@ -2,6 +2,7 @@
 
 Every function draws on the Axes it is given, or on a new figure, and returns the Axes.  Component k
 has the same colour in every picture.  Names may hold any character: none is read as a formula.
+May import: explain and what lies below.
 """
 
 from .attribution import plot_attribution, plot_attribution_shares

@@ -9,8 +9,17 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from ..attribution import DISAGREEMENT, LEVEL, NOISE, OTHERS, attribute, folded, part_order, shares
-from ..discovery import Discovery
+from ..discovery.result import Discovery
+from ..explain.attribution import (
+    DISAGREEMENT,
+    LEVEL,
+    NOISE,
+    OTHERS,
+    attribute,
+    folded,
+    part_order,
+    shares,
+)
 from .style import (
     FAINT_COLOUR,
     HISTORY_COLOUR,
@@ -59,7 +68,7 @@ def plot_attribution(
     axes
         N Axes; by default a new figure.
     attribution
-        Of `lkm_gpflow.attribution.attribute`, if it is there already.
+        Of `lkm_gpflow.explain.attribution.attribute`, if it is there already.
     """
     table = folded(attribute(discovery, horizon) if attribution is None else attribution)
     columns = discovery.table.frame.columns
@@ -98,7 +107,7 @@ def plot_attribution_shares(
     discovery
         See `lkm_gpflow.discover`.
     attribution
-        Of `lkm_gpflow.attribution.attribute`.
+        Of `lkm_gpflow.explain.attribution.attribute`.
     moment
         "mean" (departure from the level) or "variance".
     ax

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
-from ..backtesting import LEVELS, Backtest
-from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, component_colour, new_axes, plain
+from .style import (
+    FAINT_COLOUR,
+    FORECAST_COLOUR,
+    HISTORY_COLOUR,
+    component_colour,
+    new_axes,
+    plain,
+)
 
 _UNITS = {
     "rmse": "RMSE (standard deviations of the series)",
@@ -18,7 +26,19 @@ _UNITS = {
 }
 
 
-def plot_scores(backtests: Sequence[Backtest], score: str = "crps", ax: Axes | None = None) -> Axes:
+class Scored(Protocol):
+    """What is drawn of a backtest; see `lkm_gpflow.Backtest`."""
+
+    @property
+    def label(self) -> str:
+        """The name of the method."""
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """One row an origin, one column a score; coverage90 is that of the 90% intervals."""
+
+
+def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | None = None) -> Axes:
     """Draw a score of several methods: a small dot an origin, a large one their mean.
 
     The method with the lowest mean stands on top.  Lower is better.
@@ -61,7 +81,7 @@ def plot_scores(backtests: Sequence[Backtest], score: str = "crps", ax: Axes | N
     return ax
 
 
-def plot_coverage(backtests: Sequence[Backtest], ax: Axes | None = None) -> Axes:
+def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
     """Draw how often intervals held what happened, against how often they should.
 
     Below the diagonal intervals are too narrow.
@@ -76,9 +96,10 @@ def plot_coverage(backtests: Sequence[Backtest], ax: Axes | None = None) -> Axes
     ax = new_axes((4.6, 4.4)) if ax is None else ax
     ax.plot([0.4, 1.0], [0.4, 1.0], color=HISTORY_COLOUR, linewidth=0.8, ls="--", label="honest")
     for k, each in enumerate(backtests):
-        held = [each.scores[f"coverage{100 * level:.0f}"].mean() for level in LEVELS]
-        ax.plot(LEVELS, held, "o-", ms=4, color=component_colour(k), label=plain(each.label))
-    ax.set_xticks(LEVELS, [f"{level:.0%}" for level in LEVELS])
+        coverage = each.scores.filter(regex=r"^coverage\d+$").mean()
+        levels = [int(name.removeprefix("coverage")) / 100 for name in coverage.index]
+        ax.plot(levels, coverage, "o-", ms=4, color=component_colour(k), label=plain(each.label))
+    ax.set_xticks(levels, [f"{level:.0%}" for level in levels])
     ax.set_xlabel("probability of the interval")
     ax.set_ylabel("share of observations inside it")
     ax.legend(fontsize=8, frameon=False)

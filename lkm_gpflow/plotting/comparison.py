@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from ..decomposition import Decomposition
-from ..describe import describe
-from ..discovery import Discovery
-from ..wording import Timeline
+from ..discovery.result import Discovery
+from ..explain.decomposition import Decomposition
+from ..explain.describe import describe
+from ..explain.wording import Timeline
 from .forecasts import plot_forecast
 from .style import (
     FAINT_COLOUR,

@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from ..config import Floats
-from ..decomposition import Decomposition
-from ..discovery import Discovery
+from ..discovery.result import Discovery
+from ..explain.decomposition import Decomposition
+from ..numerics.types import Floats
 from .forecasts import told
 from .style import (
     FAINT_COLOUR,

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from ..discovery import Discovery
+from ..discovery.result import Discovery
 from .style import FAINT_COLOUR, FORECAST_COLOUR, component_colour, new_axes, plain
 
 _NEW_COLOUR = component_colour(4)

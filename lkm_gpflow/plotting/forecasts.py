@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from ..discovery import Discovery
-from ..expressions import Product
+from ..discovery.result import Discovery
+from ..kernels.grammar import Product
 from .style import (
     COMPONENT_COLOURS,
     FAINT_COLOUR,

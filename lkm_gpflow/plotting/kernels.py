@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..config import Floats
-from ..expressions import Product
-from ..kernels import to_kernel
+from ..kernels.base import to_kernel
+from ..kernels.grammar import Product
+from ..numerics.types import Floats
 from .style import AxesArray, component_colour, panel_axes, plain
 
 _JITTER = 1e-8

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ..discovery import Discovery
+from ..discovery.result import Discovery
 from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, new_axes, plain
 
 

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..config import Floats
-from .style import FORECAST_COLOUR, HISTORY_COLOUR, AxesArray, component_colour, panel_axes, plain
+from ..numerics.types import Floats
+from .style import (
+    FORECAST_COLOUR,
+    HISTORY_COLOUR,
+    AxesArray,
+    component_colour,
+    panel_axes,
+    plain,
+)
 
 
 def plot_montage(

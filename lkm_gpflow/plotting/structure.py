@@ -8,9 +8,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from ..config import Floats
-from ..discovery import Discovery
-from .style import HISTORY_COLOUR, AxesArray, component_colour, new_axes, panel_axes, plain
+from ..discovery.result import Discovery
+from ..numerics.types import Floats
+from .style import (
+    HISTORY_COLOUR,
+    AxesArray,
+    component_colour,
+    new_axes,
+    panel_axes,
+    plain,
+)
 
 
 def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:

@@ -2,6 +2,7 @@
 
 Every report is data first (`to_dict`), then Markdown (`text`), then HTML: in a notebook by itself,
 or as one file (`to_html`) that needs no network.
+May import: plotting and what lies below.
 """
 
 from .group import GroupReport, group_report

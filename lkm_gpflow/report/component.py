@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..decomposition import Decomposition
-from ..describe import Description, describe
-from ..discovery import Discovery
+from ..discovery.result import Discovery
+from ..explain.decomposition import Decomposition
+from ..explain.describe import Description, describe
+from ..explain.stability import Stability
+from ..explain.wording import Timeline, how_sure
 from ..plotting import component_colour
-from ..stability import Stability
-from ..wording import Timeline, counted, how_sure, listed, percent
+from ..runtime.text import counted, listed, percent
 
 PERHAPS = 0.1
 """Series that do not have a component, but with this probability might, are named."""

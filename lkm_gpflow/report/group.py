@@ -12,16 +12,17 @@ from typing import Any
 import pandas as pd
 
 from .. import plotting
-from ..attribution import attribute, folded, part_order
-from ..attribution import shares as attribution_shares
-from ..comparison import clustered, likeness
-from ..decomposition import Decomposition
-from ..discovery import Discovery
-from ..holdout import HoldOut, hold_out_tail
-from ..model import LKM
-from ..residuals import residual_tests
-from ..stability import leave_one_out, stability
-from ..wording import Timeline, counted, percent
+from ..discovery.result import Discovery
+from ..explain.attribution import attribute, folded, part_order
+from ..explain.attribution import shares as attribution_shares
+from ..explain.comparison import clustered, likeness
+from ..explain.decomposition import Decomposition
+from ..explain.holdout import HoldOut, hold_out_tail
+from ..explain.residuals import residual_tests
+from ..explain.stability import leave_one_out, stability
+from ..explain.wording import Timeline
+from ..models.lkm import LKM
+from ..runtime.text import counted, percent
 from .component import ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
@@ -52,7 +53,7 @@ class GroupReport(Report):
     parts
         Components on the history.
     attribution
-        Where forecasts come from; see `lkm_gpflow.attribution.attribute`.
+        Where forecasts come from; see `lkm_gpflow.explain.attribution.attribute`.
     likeness
         Shared variance of every two series, like ones side by side.
     hold_out

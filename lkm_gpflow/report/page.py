@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..files import replacing
+from ..runtime.files import replacing
 
 _MOST_PIXELS = 12_000
 _DPI = 96

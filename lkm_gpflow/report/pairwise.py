@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 
 from .. import plotting
-from ..comparison import Correlation, clustered, correlations, likeness
-from ..config import Floats
-from ..decomposition import Decomposition
-from ..describe import Description, describe
-from ..discovery import Discovery
-from ..wording import Timeline, how_sure, listed, percent
+from ..discovery.result import Discovery
+from ..explain.comparison import Correlation, clustered, correlations, likeness
+from ..explain.decomposition import Decomposition
+from ..explain.describe import Description, describe
+from ..explain.wording import Timeline, how_sure
+from ..numerics.types import Floats
+from ..runtime.text import listed, percent
 from .page import Picture, Report, markdown, markdown_table
 
 _TOGETHER = 0.5
@@ -113,7 +114,7 @@ class PairReport(Report):
     a, b
         Names of the series.
     likeness
-        Their shared variance; see `lkm_gpflow.comparison.likeness`.
+        Their shared variance; see `lkm_gpflow.explain.comparison.likeness`.
     components
         Shared ones first, then those of a alone, then of b alone.
     parts

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..wording import counted, listed, percent
+from ..runtime.text import counted, listed, percent
 
 CONSPICUOUS = 0.01
 """A p-value below this is said to be too small for chance."""
@@ -27,7 +27,7 @@ class SeriesReport:
     shares
         Share of each of its components, and of the noise, in its variation.
     mean_shares, variance_shares
-        Share of each part in its forecast; see `lkm_gpflow.attribution.shares`.
+        Share of each part in its forecast; see `lkm_gpflow.explain.attribution.shares`.
     held_out, inside
         Observations of the tail that was held out, and how many fell into the interval.
     level

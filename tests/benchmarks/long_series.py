@@ -45,9 +45,10 @@ def _work(what: str, num_times: int) -> Callable[[], object]:
     import tensorflow as tf
 
     import lkm_gpflow as lkm
-    from lkm_gpflow.engine import Objective
-    from lkm_gpflow.kernels import to_kernel
-    from lkm_gpflow.layout import Layout, Observations
+    from lkm_gpflow.data.observations import Observations
+    from lkm_gpflow.kernels.base import to_kernel
+    from lkm_gpflow.learning.engine import Objective
+    from lkm_gpflow.learning.layout import Layout
 
     x = np.linspace(0.0, 1.0, num_times)
     Y = np.random.default_rng(0).normal(size=(num_times, NUM_SERIES))

@@ -20,10 +20,10 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
 import lkm_gpflow as lkm
-from lkm_gpflow.fits import FitSettings
-from lkm_gpflow.frames import Table
-from lkm_gpflow.kernels import to_kernel
-from lkm_gpflow.training import fit
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.learning.training import fit
 
 Figure = Callable[[str, float, float], None]
 

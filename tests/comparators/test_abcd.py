@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small_table
 
-from lkm_gpflow import metrics
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import ABCD, CompositionalForecast, SingleSeries, search
 from lkm_gpflow.comparators.compositional import Fit, Learner
 from lkm_gpflow.comparators.grammar import ForbiddenProduct, Sum, Term, expand
 from lkm_gpflow.comparators.tree_covariance import Grid, TreeCovariance, covariance, to_kernel
-from lkm_gpflow.config import Floats
-from lkm_gpflow.executors import single_threaded
-from lkm_gpflow.expressions import PAPER_BASES, Factor, Kind
-from lkm_gpflow.initialization import Proposer
-from lkm_gpflow.layout import Observations
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.evaluation import metrics
+from lkm_gpflow.kernels.grammar import PAPER_BASES, Factor, Kind
+from lkm_gpflow.learning.initialization import Proposer
+from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.runtime.executors import single_threaded
 
 WN, C, LIN, SE, PER, RW = (Sum.of(name) for name in ("WN", "C", "LIN", "SE", "PER", "RW"))
 

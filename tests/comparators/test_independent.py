@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lkm_gpflow.comparators import Comparator, IndependentGP, LastValue, SpectralMixtureGP
-from lkm_gpflow.metrics import crps, rmse
+from lkm_gpflow.evaluation.metrics import crps, rmse
 
 QUICK = [IndependentGP(restarts=4), SpectralMixtureGP(num_components=(1, 2), restarts=4)]
 

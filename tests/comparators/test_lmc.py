@@ -18,9 +18,9 @@ from lkm_gpflow.comparators.independent import IndependentGP
 from lkm_gpflow.comparators.lmc import LMC, CoregionalisedGPR, CoregionalisedTerm, correlation_root
 from lkm_gpflow.comparators.naive import LastValue
 from lkm_gpflow.comparators.stacked import StackedGPR
-from lkm_gpflow.expressions import parse
-from lkm_gpflow.kernels import to_kernel
-from lkm_gpflow.layout import Observations
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.grammar import parse
 
 SE, WALK = "1 x SE(lengthscale=0.3)", "1 x RW(start=-1)"
 NOISE = np.array([0.1, 0.2, 0.05])

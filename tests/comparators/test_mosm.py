@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from lkm_gpflow import metrics
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.lbfgs import Learner
 from lkm_gpflow.comparators.mosm import (
@@ -26,9 +25,10 @@ from lkm_gpflow.comparators.mosm import (
 )
 from lkm_gpflow.comparators.spectral import Mixture, SpectralMixture
 from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack
-from lkm_gpflow.config import Floats
-from lkm_gpflow.frames import Table
-from lkm_gpflow.layout import Observations
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.evaluation import metrics
+from lkm_gpflow.numerics.types import Floats
 
 QUICK = settings(deadline=None, max_examples=25)
 

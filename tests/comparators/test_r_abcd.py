@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small_table
 
-from lkm_gpflow import metrics
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import SingleSeries
 from lkm_gpflow.comparators.compositional import Fit
@@ -30,10 +29,11 @@ from lkm_gpflow.comparators.r_abcd import (
     Shares,
 )
 from lkm_gpflow.comparators.tree_covariance import Grid, TreeCovariance, covariance, to_kernel
-from lkm_gpflow.config import Floats
-from lkm_gpflow.expressions import PAPER_BASES
-from lkm_gpflow.frames import Table
-from lkm_gpflow.layout import Observations
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.evaluation import metrics
+from lkm_gpflow.kernels.grammar import PAPER_BASES
+from lkm_gpflow.numerics.types import Floats
 
 C, LIN, SE, PER = (Sum.of(name) for name in ("C", "LIN", "SE", "PER"))
 PLANTED = LIN + PER * SE

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from lkm_gpflow.comparators.spectral import Mixture, SpectralMixture, Spectrum
-from lkm_gpflow.layout import Observations
+from lkm_gpflow.data.observations import Observations
 
 MIXTURE = Mixture(np.array([0.5, 2.0]), np.array([1.5, 4.0]), np.array([0.3, 0.9]))
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lkm_gpflow import metrics
 from lkm_gpflow.comparators.lbfgs import Learner
 from lkm_gpflow.comparators.naive import LastValue
 from lkm_gpflow.comparators.spike_slab import SpikeSlab
 from lkm_gpflow.comparators.spike_slab_model import SpikeSlabGP
+from lkm_gpflow.evaluation import metrics
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from small import small_table
 
 from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack
-from lkm_gpflow.frames import Table
+from lkm_gpflow.data.tables import Table
 
 
 def coregional() -> gpflow.kernels.Kernel:

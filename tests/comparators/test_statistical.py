@@ -14,11 +14,11 @@ import pytest
 from scipy.stats import norm
 from small import small_table
 
-from lkm_gpflow import metrics
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.naive import season_length
 from lkm_gpflow.comparators.statistical import MIN_SD, AutoARIMA, AutoETS, AutoTheta
-from lkm_gpflow.frames import Table
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.evaluation import metrics
 
 Method = AutoARIMA | AutoETS | AutoTheta
 METHODS = [AutoARIMA, AutoETS, AutoTheta]

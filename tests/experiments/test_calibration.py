@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from lkm_gpflow.engine import components
 from lkm_gpflow.experiments.calibration import (
     STRUCTURES,
     calibrate_one,
@@ -16,6 +15,7 @@ from lkm_gpflow.experiments.calibration import (
     plant,
     reliability,
 )
+from lkm_gpflow.learning.engine import components
 
 
 def test_planted_data_come_from_the_model() -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from lkm_gpflow.experiments import seizure_claims as claims
 from lkm_gpflow.experiments.seizure import SAMPLES, SeizureResult, SeizureSettings, learn_seizure
-from lkm_gpflow.expressions import parse
-from lkm_gpflow.fits import FitSettings
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.learning.fits import FitSettings
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_experiments" / "results"
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import lkm_gpflow as lkm
+from lkm_gpflow.data.tables import Table
 from lkm_gpflow.experiments.learning_z import (
     STRUCTURE,
     WatchedLearning,
     starting_kernels,
     watch_learning,
 )
-from lkm_gpflow.frames import Table
-from lkm_gpflow.relaxation import Annealing
+from lkm_gpflow.models.relaxation import Annealing
 
 
 @pytest.fixture(scope="session")

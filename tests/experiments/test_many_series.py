@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow import extension
 from lkm_gpflow.experiments import many_series
 from lkm_gpflow.experiments.many_series import keep, recall, recordings, shares
+from lkm_gpflow.search import many_series as extension
 
 
 @pytest.fixture(scope="module")

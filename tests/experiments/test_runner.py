@@ -20,7 +20,6 @@ from click.testing import CliRunner
 from tiny_notebooks import SQUARE, kernels, started, write_notebook, write_squares
 
 from lkm_gpflow import cli
-from lkm_gpflow.executors import WorkersLost
 from lkm_gpflow.experiments import execution
 from lkm_gpflow.experiments.claims import claim
 from lkm_gpflow.experiments.execution import Outcome
@@ -29,6 +28,7 @@ from lkm_gpflow.experiments.profiles import Plan
 from lkm_gpflow.experiments.results_page import results_html
 from lkm_gpflow.experiments.runner import dask_workers, local_workers, reproduce
 from lkm_gpflow.experiments.store import Store
+from lkm_gpflow.runtime.executors import WorkersLost
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="processes of POSIX")
 

@@ -17,7 +17,7 @@ from lkm_gpflow.experiments.search_space import (
     partial_expansion_kernels,
     sub_kernels,
 )
-from lkm_gpflow.expressions import Product, parse
+from lkm_gpflow.kernels.grammar import Product, parse
 
 BASES = ("C", "LIN", "SE", "PER")
 STARTS = ("SE", "SE, PER", "LIN, PER, SE", "LIN, PER x SE", "LIN x PER, PER x SE", "LIN x PER x SE")

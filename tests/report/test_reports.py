@@ -15,7 +15,7 @@ import pytest
 from small import made_by_hand
 
 import lkm_gpflow as lkm
-from lkm_gpflow import decomposition
+from lkm_gpflow.explain import decomposition
 from lkm_gpflow.report import GroupReport
 
 LONG, RTL = "a name of thirty signs, exactly", "ذهب"

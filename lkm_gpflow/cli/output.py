@@ -1,0 +1,116 @@
+"""The results that ``lkm-gpflow discover`` writes to its folder."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import cast
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .. import plotting
+from ..discovery.result import Discovery
+from ..runtime.files import UNFINISHED, replacing
+from .folder import TABLES, OutputFolder
+
+MOST_SHOWN = 50
+"""Of more series the report, the pictures and the table of components have the first ones."""
+
+_DIGITS = "%.10g"
+_DPI = 120
+_MOST_PIXELS = 30_000
+"""Matplotlib refuses pictures of twice this height."""
+
+
+def write(
+    folder: OutputFolder, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
+) -> list[str]:
+    """Write everything; returns the names of the files and folders.
+
+    Raises
+    ------
+    OSError
+        If that fails, for example because the disk is full: what to do.
+    """
+    try:
+        return _write(folder, found, horizon, level, units)
+    except OSError as error:
+        raise OSError(
+            f"cannot write the results to {folder.path} ({error.strerror or error}); all "
+            f"{folder.num_fits()} fits are kept in {folder.ledger}: make room or mend it, then "
+            "the same command (without --force) writes them"
+        ) from error
+
+
+def _write(
+    folder: OutputFolder, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
+) -> list[str]:
+    for cut_off in folder.path.glob(f"{UNFINISHED}*"):
+        cut_off.unlink()
+    folder.model.unlink(missing_ok=True)  # from here on old and new are mixed
+    columns = list(found.table.frame.columns)
+    shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
+    tables = (
+        found.forecast(horizon, level),
+        _component_table(shown, horizon),
+        found.probabilities.rename_axis("series"),
+        pd.DataFrame(
+            {"kernel": [f"{kernel:.6g}" for kernel in found.kernels]},
+            index=pd.Index(found.names, name="component"),
+        ),
+    )
+    for name, table in zip(TABLES, tables, strict=True):
+        with replacing(folder.path / name) as unfinished:
+            table.to_csv(unfinished, float_format=_DIGITS)
+    _draw(folder, shown, horizon, level, units)
+    shown.report(horizon, level=level, units=units).to_html(folder.report)
+    found.save(folder.model)
+    names = (folder.figures, folder.ledger, folder.model)
+    return [folder.report.name, *TABLES, *(path.name for path in names)]
+
+
+def _draw(
+    folder: OutputFolder, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
+) -> None:
+    folder.figures.mkdir(exist_ok=True)
+    panels = plotting.plot_forecasts(found, horizon, level=level, units=units)
+    _save(folder, panels[0], "forecasts")
+    _save(folder, plotting.plot_structure(found), "structure")
+    _save(folder, plotting.plot_ledger(found), "search")
+    for n, series in enumerate(found.table.frame.columns, start=1):
+        panels = plotting.plot_components(
+            found, series, horizon, level=level, unit=units.get(series)
+        )
+        _save(folder, panels[0], f"components-{n:02d}{_safe(series)}")
+
+
+def _save(folder: OutputFolder, ax: Axes, name: str) -> None:
+    figure = cast(Figure, ax.figure)
+    dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
+    with warnings.catch_warnings():
+        # A name in a script that the font does not have is drawn with boxes.
+        warnings.filterwarnings("ignore", message="Glyph")
+        with replacing(folder.figures / f"{name}.png", folder.path) as unfinished:
+            figure.savefig(unfinished, dpi=dpi)
+    plt.close(figure)
+
+
+def _component_table(found: Discovery, horizon: int) -> pd.DataFrame:
+    """Return mean and sd by series, time and component."""
+    parts = {
+        series: found.components(series, horizon)
+        .rename_axis("time")
+        .stack("component", future_stack=True)
+        for series in found.table.frame.columns
+    }
+    return pd.concat(parts, names=["series"])[["mean", "sd"]]
+
+
+def _safe(name: object) -> str:
+    """Return what a file system takes of a name, after a hyphen; nothing if that is nothing."""
+    letters = re.sub(r"[^\w.-]+", "_", str(name)).strip("_.")[:60]
+    return f"-{letters}" if letters else ""

@@ -1,0 +1,70 @@
+"""Scaled observations: what models are learnt on."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..numerics.types import Floats, Integers
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Scaled observations.
+
+    Parameters
+    ----------
+    x
+        Times, [D], sorted.
+    Y
+        One row a series, [N, D]; zero where missing.
+    mask
+        One where observed, [N, D].
+    """
+
+    x: Floats
+    Y: Floats
+    mask: Floats
+
+    @property
+    def num_series(self) -> int:
+        """N."""
+        return int(self.Y.shape[0])
+
+    @property
+    def num_observed(self) -> int:
+        """How many values were observed."""
+        return int(self.mask.sum())
+
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """The same in GPflow's order: X [D, 1] and Y [D, N], with NaN where missing."""
+        return self.x[:, None], np.where(self.mask > 0.0, self.Y, np.nan).T
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing."""
+        return bool(np.all(self.mask == 1.0))
+
+    @cached_property
+    def mask_patterns(self) -> tuple[Integers, Floats]:
+        """Which pattern of observed points each series has, [N], and the patterns, [M, D]."""
+        if self.is_complete:
+            return np.zeros(self.num_series, np.int32), np.ones((1, len(self.x)))
+        patterns, of_series = np.unique(self.mask, axis=0, return_inverse=True)
+        return of_series.reshape(-1).astype(np.int32), patterns
+
+    def of_series(self, places: Integers) -> Observations:
+        """Return the observations of some series."""
+        return Observations(self.x, self.Y[places], self.mask[places])
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of the scaled data."""
+        digest = hashlib.sha256()
+        for array in (self.x, self.Y, self.mask):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,116 @@
+"""Learning kernels that are given: no search, any number of series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from ..data.tables import Table
+from ..kernels.grammar import Product, parse
+from ..learning.fits import FitSettings
+from ..learning.training import fit
+from ..runtime.executors import kept_in, run_all
+from ..search.ledger import Entry, Ledger
+from ..search.many_series import decided, extend_best, extended
+from ..search.settings import SearchSettings, draw
+from .result import Discovery
+
+
+def learn(
+    frame: pd.DataFrame,
+    structure: Sequence[str | Product],
+    *,
+    subset: int | None = None,
+    restarts: int = 3,
+    alpha: float = 1.0,
+    priors: bool = True,
+    seed: int = 0,
+    ledger: str | Path | None = None,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> Discovery:
+    """Learn which series has which of the given components, and their hyperparameters.
+
+    Parameters
+    ----------
+    frame
+        Rows are times (dates or numbers), columns are series, NaN is a missing observation.
+    structure
+        The components, for example ``["SE", "SE", "PER x SE"]``; numbers that they have (in scaled
+        time, of span one) are where learning begins.
+    subset
+        For thousands of series: find the components on so many of them, drawn at random, then
+        learn hyperparameters, noise and probabilities on all from there; beyond 1,000 series only
+        the restart that is best on 1,000 (see `extension`).  The bound that is climbed is exact;
+        that no other optimum is higher is as uncertain as ever.  Memory and time of a round grow
+        in proportion to the number of series.
+    restarts
+        Fits from different random numbers; the one of lowest BIC is the result.
+    alpha
+        Concentration of the Indian Buffet Process.
+    priors
+        Weak priors on the hyperparameters.
+    seed
+        The same seed gives the same result, whatever the executor.
+    ledger
+        File that keeps every fit as it happens; learning that was stopped goes on from it.
+    executor
+        Runs the fits, for example `lkm_gpflow.process_pool()`; None: this process.
+    progress
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    A discovery whose entries are the restarts, with a subset those learnt on all series.  No
+    component is dropped for its price in BIC; one that no series has any more is.
+
+    Raises
+    ------
+    ValueError
+        If the table, the structure or a setting is wrong: what was expected, what was given.
+    OSError, WorkersLost
+        If the ledger cannot be written, or workers are lost for good: how to go on.
+    """
+    members = [parse(member) if isinstance(member, str) else member for member in structure]
+    if not members:
+        raise ValueError("expected a structure of at least one component, got none")
+    bases = dict.fromkeys(factor.base.name for member in members for factor in member.factors)
+    settings = SearchSettings(
+        tuple(bases),
+        depth=0,
+        restarts=restarts,
+        seed=seed,
+        fit=FitSettings(alpha=alpha, priors=priors, prune=False),
+    )
+    table = Table.of(frame)
+    observations = some = table.observations
+    names = tuple(str(member) for member in members)
+    header = {
+        "settings": asdict(settings),
+        "structure": list(names),
+        "data": observations.fingerprint,
+        "subset": subset,
+    }
+    if subset is not None:
+        some = observations.of_series(draw(observations.num_series, subset, seed))
+    kept = Ledger(header, None if ledger is None else Path(ledger))
+    jobs = {
+        restart: partial(fit, some, members, seed=(seed, 0, restart), settings=settings.fit)
+        for restart in range(restarts)
+        if (0, restart) not in kept.entries
+    }
+    with kept_in(ledger, "ledger"):
+        with tqdm(total=len(jobs), desc="restarts", unit="fit", disable=not progress) as bar:
+            for restart, found in run_all(jobs, executor):
+                kept.add(Entry(0, restart, 0, "start", -1, names, found))
+                bar.update()
+        if subset is not None:
+            extend_best(observations, settings.fit, kept, executor=executor, progress=progress)
+    entries = decided(kept.rows) if subset is None else extended(kept)
+    return Discovery(table, settings, "none", tuple(entries))

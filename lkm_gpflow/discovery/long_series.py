@@ -1,0 +1,230 @@
+"""Long series: discover components on some of the times, then learn them on all.
+
+A search fits hundreds of structures at O(D^3) each.  Its components are found as well on a few
+hundred times; what all times add is the precision of hyperparameters, probabilities and forecasts,
+and `refit_sparse` learns these with `SparseLKM`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import gpflow
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+from scipy.optimize import brentq, minimize
+
+from ..data.tables import Table
+from ..kernels.base import ComponentKernel, to_kernel
+from ..kernels.grammar import Product
+from ..learning.fits import Fit
+from ..learning.initialization import add_priors, typical_step
+from ..models.posteriors import EnumeratedPosterior
+from ..models.sparse import NUM_INDUCING, SparseLKM
+from ..numerics.types import Floats
+from ..search.ledger import Entry
+from .result import Discovery
+
+_MAX_ITERATIONS = 60
+"""Of L-BFGS, after which inducing variables are placed anew."""
+
+_WORTH_A_ROUND = 0.1
+"""Nats by which a round must raise the bound for another one."""
+
+_TRACE_PER_VALUE = 0.01
+"""Nats an observed value that inducing variables may cost without a warning."""
+
+
+def thin(frame: pd.DataFrame, count: int = 300, *, seed: int = 0) -> pd.DataFrame:
+    """Keep at most `count` rows of a table, at random distances of all sizes.
+
+    The distances are log-uniform from one row up: near rows show what is fast and the noise,
+    far ones what is slow, and uneven ones tell periods from their aliases, as evenly spaced rows
+    cannot.  What is faster than the typical distance, about the square root of D / count rows, may
+    be missed.
+
+    Parameters
+    ----------
+    frame
+        Rows are times in order.
+    count
+        Rows to keep, at least 3; the table itself is returned if it has no more.  The first and
+        the last row are kept.
+    seed
+        The distances follow from it.
+    """
+    if count < 3:
+        raise ValueError(f"expected a count of at least 3 rows, got {count}")
+    if len(frame) <= count:
+        return frame
+    mean = (len(frame) - 1) / (count - 1)
+    # Distances exp(u log g), u uniform, are (g - 1) / log(g) rows in the mean.
+    log_g = brentq(lambda log_g: np.expm1(log_g) - mean * log_g, 1e-9, 2.0 * np.log(mean) + 4.0)
+    distances = np.exp(log_g * np.random.default_rng(seed).uniform(size=count - 1))
+    places = np.concatenate([[0.0], np.cumsum(distances)]) / distances.sum() * (len(frame) - 1)
+    return frame.iloc[np.unique(places.round().astype(int))]
+
+
+def refit_sparse(
+    found: Discovery,
+    frame: pd.DataFrame,
+    *,
+    inducing: int = NUM_INDUCING,
+    max_rounds: int = 5,
+) -> Discovery:
+    """Learn the components of a discovery on a longer table, with `SparseLKM`.
+
+    >>> found = lkm.discover(lkm.thin(frame), depth=1)
+    >>> found = lkm.refit_sparse(found, frame)
+
+    Hyperparameters, noise and the enumerated posterior over Z are learnt by L-BFGS on the sparse
+    bound, in rounds; before each, inducing variables are placed anew.  The kernels keep their
+    structures; those that no series has at the end are dropped.
+
+    Parameters
+    ----------
+    found
+        Discovered on some rows of the table, see `thin`.
+    frame
+        All rows; the same columns.
+    inducing
+        Inducing variables at most, of all components together.
+    max_rounds
+        Rounds at most; less if the bound stops rising.
+
+    Returns
+    -------
+    Discovery
+        With one fit, whose likelihoods are sparse bounds; forecasts and components are sparse,
+        too, where the table is longer than ``LKM.LONGEST``.
+
+    Raises
+    ------
+    ValueError
+        If the table is wrong, or has other columns.
+
+    Warns
+    -----
+    UserWarning
+        If the inducing variables were too few: what they cost is said.
+    """
+    began = time.perf_counter()
+    table = Table.of(frame)
+    if list(table.frame.columns) != list(found.table.frame.columns):
+        raise ValueError(
+            f"expected the columns {list(found.table.frame.columns)}, "
+            f"got {list(table.frame.columns)}"
+        )
+    scaled = -table.start / table.span
+    kernels = [kernel.change_units(1.0 / table.span, scaled) for kernel in found.kernels]
+    noise = np.array(found.fit.noise_variance)
+    Z, costs = found.fit.Z, []
+    while True:
+        model = _model(kernels, noise, table, found, inducing)
+        costs.append(_trace_cost(model, Z))
+        _learn(model, inducing, max_rounds)
+        Z = np.asarray(model.assignment())
+        kernels = [kernel.to_expression() for kernel in _components(model)]
+        noise = model.noise_variance.numpy()
+        used = Z.any(axis=0)
+        if used.all() or not used.any():
+            break
+        kernels = [kernel for kernel, on in zip(kernels, used, strict=True) if on]
+        Z = Z[:, used]
+    # Learning hides in the noise what it cannot represent: the start tells, too.
+    _warn_of_the_trace(max(*costs, _trace_cost(model, Z)), inducing)
+    fit = Fit(
+        kernels=tuple(kernels),
+        Z=Z,
+        probabilities=np.asarray(model.probabilities()),
+        tau=model.tau.numpy(),
+        noise_variance=noise,
+        log_likelihood=float(tf.reduce_sum(model.log_likelihood(Z))),
+        bic=float(model.bic(Z)),
+        elbo=float(model.elbo()),
+        seconds=time.perf_counter() - began,
+    )
+    structure = tuple(str(kernel.structure) for kernel in kernels)
+    entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
+    return replace(found, table=table, averaging="none", entries=(entry,), stacked=())
+
+
+def _model(
+    kernels: Sequence[Product], noise: Floats, table: Table, found: Discovery, inducing: int
+) -> SparseLKM:
+    components = [to_kernel(kernel) for kernel in kernels]
+    if found.settings.fit.priors:
+        for component in components:
+            add_priors(component, typical_step(table.observations.x))
+    return SparseLKM(
+        table.observations.table,
+        components,
+        found.settings.fit.alpha,
+        EnumeratedPosterior(),
+        inducing=inducing,
+        noise_variance=noise,
+    )
+
+
+def _components(model: SparseLKM) -> list[ComponentKernel]:
+    return [kernel for kernel in model.kernels if isinstance(kernel, ComponentKernel)]
+
+
+def _learn(model: SparseLKM, inducing: int, max_rounds: int) -> None:
+    """L-BFGS on all parameters, with new inducing inputs for each round."""
+    reached = -np.inf
+    for _ in range(max_rounds):
+        model.place_inducing(inducing)
+        model.posterior.refresh(model)
+        model.update_tau()
+        before, reached = reached, -_climb(model)
+        if reached < before + _WORTH_A_ROUND:
+            break
+    model.posterior.refresh(model)
+
+
+def _climb(model: SparseLKM) -> float:
+    """Minimise the training loss from where the model is, and return it."""
+    variables, scipy = model.trainable_variables, gpflow.optimizers.Scipy
+
+    @partial(tf.function, autograph=False)
+    def loss_and_gradient() -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            loss = model.training_loss()
+        return loss, scipy.pack_tensors(tape.gradient(loss, variables))
+
+    def at(flat: Floats) -> tuple[float, Floats]:
+        scipy.assign_tensors(variables, scipy.unpack_tensors(variables, flat))
+        loss, gradient = (part.numpy() for part in loss_and_gradient())
+        if not (np.isfinite(loss) and np.all(np.isfinite(gradient))):
+            # Not positive definite: send the line search back.
+            return 1e15, np.zeros_like(flat)
+        return float(loss), gradient
+
+    found = minimize(
+        at, scipy.initial_parameters(variables), jac=True, method="L-BFGS-B",
+        options={"maxiter": _MAX_ITERATIONS, "maxfun": 2 * _MAX_ITERATIONS, "ftol": 1e-9},
+    )  # fmt: skip
+    scipy.assign_tensors(variables, scipy.unpack_tensors(variables, found.x))
+    return float(found.fun)
+
+
+def _trace_cost(model: SparseLKM, Z: Floats) -> float:
+    """Nats that inducing variables cost, for each observed value."""
+    return float(tf.reduce_sum(model.trace_term(Z))) / model.observations.num_observed
+
+
+def _warn_of_the_trace(cost: float, inducing: int) -> None:
+    if cost > _TRACE_PER_VALUE:
+        warnings.warn(
+            f"inducing: expected at most {_TRACE_PER_VALUE} nats of trace an observed value, but "
+            f"{inducing} inducing variables cost up to {cost:.2g}: what is fast among the "
+            "components may have been learnt as noise. Give more of them",
+            stacklevel=3,
+        )

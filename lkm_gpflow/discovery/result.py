@@ -1,0 +1,317 @@
+"""What was discovered in a table of series: components, who has them, forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from ..data.tables import Table
+from ..kernels.grammar import Product
+from ..learning.fits import Fit
+from ..models.lkm import LKM
+from ..numerics.types import Floats
+from ..runtime.text import listed
+from ..search.averaging import (
+    Member,
+    average,
+    best_first,
+    counting,
+    mixture_moments,
+    predict_in_parts,
+    to_model,
+)
+from ..search.ledger import Entry, Ledger
+from ..search.settings import SearchSettings
+
+if TYPE_CHECKING:
+    from ..report import AllPairs, GroupReport, PairReport
+
+_MOST_SHOWN = 40
+"""Series by name where a discovery shows itself."""
+
+_MOST_NAMED = 12
+"""Series by name in an error."""
+
+_MOST_TOLD = 8
+"""Predictions that are kept, for pictures that ask for them again."""
+
+Averaging = Literal["stacked", "tempered", "none"]
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What `discover` or `learn` found: components, who has them, forecasts.
+
+    Parameters
+    ----------
+    table
+        The training data and its scaling.
+    settings
+        Of the search.
+    averaging
+        "stacked", "tempered" or "none".
+    entries
+        Every fit of the search; with a subset the fits that were learnt on all series.
+    stacked
+        The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
+    stopped
+        Which budget ended what, in a sentence; empty if nothing was stopped.
+    """
+
+    table: Table
+    settings: SearchSettings
+    averaging: Averaging
+    entries: tuple[Entry, ...]
+    stacked: tuple[Member, ...] = ()
+    stopped: str = ""
+
+    # --- what was found ---
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The best fit, in scaled units; components that explain more come first."""
+        best = min((entry.fit for entry in self.entries), key=lambda fit: fit.bic)
+        return best_first(best, self.table.observations, self.settings.fit.alpha)
+
+    @cached_property
+    def model(self) -> LKM:
+        """The fitted model, on scaled data: times span one, series have unit variance."""
+        return to_model(self.fit, self.table.observations, self.settings.fit.alpha)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the components: their structure, numbered where several share it."""
+        structures = [str(kernel.structure) for kernel in self.fit.kernels]
+        return [
+            f"{name} ({structures[: i + 1].count(name)})" if structures.count(name) > 1 else name
+            for i, name in enumerate(structures)
+        ]
+
+    @property
+    def kernels(self) -> tuple[Product, ...]:
+        """The components in the data's own time: days since the first date, or index numbers.
+
+        Variances are shares of the variance of each series that has the component.
+        """
+        table = self.table
+        return tuple(kernel.change_units(table.span, table.start) for kernel in self.fit.kernels)
+
+    @property
+    def probabilities(self) -> pd.DataFrame:
+        """P(z_nk = 1), series x components."""
+        return pd.DataFrame(
+            self.fit.probabilities, index=self.table.frame.columns, columns=self.names
+        )
+
+    @property
+    def structure(self) -> pd.DataFrame:
+        """The most probable Z, series x components, 0 or 1."""
+        return pd.DataFrame(
+            self.fit.Z.astype(int), index=self.table.frame.columns, columns=self.names
+        )
+
+    @property
+    def bic(self) -> float:
+        """BIC of the best fit."""
+        return self.fit.bic
+
+    @cached_property
+    def ledger(self) -> pd.DataFrame:
+        """One row a fit of the search."""
+        ledger = Ledger({})
+        for entry in self.entries:
+            ledger.entries[entry.step, entry.restart] = entry
+            ledger.decisions[entry.step, entry.restart] = entry.decision
+        return ledger.to_frame()
+
+    # --- forecasts ---
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """The fits that forecasts average over, and their weights."""
+        if self.averaging == "none":
+            return [Member(self.fit, 1.0)]
+        if self.averaging == "stacked" and self.stacked:
+            return list(self.stacked)
+        return average([entry.fit for entry in self.entries], len(self.table.frame))
+
+    @property
+    def counting_members(self) -> list[Member]:
+        """The members without those of next to no weight."""
+        return counting(self.members)
+
+    def forecast(self, horizon: int | pd.Index, level: float = 0.9) -> pd.DataFrame:
+        """Forecast new observations.
+
+        Parameters
+        ----------
+        horizon
+            How many steps after the last row, or the times themselves.
+        level
+            Probability of the interval from `lower` to `upper`.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
+        the series; sd is that of a new observation, with its noise.
+        """
+        return self.predict(self.times(horizon), level)
+
+    def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
+        """As `forecast`, at any times, also within the history."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"expected a level between 0 and 1, got {level}")
+        mean, variance = self._moments(times)
+        mean = mean * self.table.scale + self.table.location
+        sd = np.sqrt(variance) * self.table.scale
+        half = norm.ppf(0.5 + 0.5 * level) * sd
+        series = self.table.frame.columns
+        index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
+        columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
+        return pd.DataFrame({k: v.T.ravel() for k, v in columns.items()}, index=index)
+
+    def _moments(self, times: pd.Index) -> tuple[Floats, Floats]:
+        """Mean and variance of new observations in scaled units, [M, N]; pictures ask again."""
+        key = tuple(times)
+        if key not in self._told:
+            x = self.table.scaled_times(times)[:, None]
+            alpha, observations = self.settings.fit.alpha, self.table.observations
+            is_forecast = x > observations.x[-1]
+            predictions = []
+            for member in self.counting_members:
+                mean, variance = predict_in_parts(member.fit, observations, alpha, x)
+                spread = np.where(is_forecast, member.spread, 1.0)
+                predictions.append((member.weight, mean, variance * spread))
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()
+            self._told[key] = mixture_moments(predictions)
+        return self._told[key]
+
+    @cached_property
+    def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:
+        return {}
+
+    def components(self, series: object, horizon: int = 0) -> pd.DataFrame:
+        """Posterior of every component of one series, over the history and a forecast.
+
+        Parameters
+        ----------
+        series
+            Name of a column.
+        horizon
+            How many steps after the last row to go on.
+
+        Returns
+        -------
+        DataFrame: rows are times; columns are (component, "mean" or "sd"), in the units of the
+        series.  Means add up to the series' posterior mean less its training average; they are
+        those of the best fit.
+        """
+        times = self.table.frame.index
+        if horizon:
+            times = times.append(self.times(horizon))
+        alone = self.select([series])
+        x = self.table.scaled_times(times)[:, None]
+        mean, variance = (np.asarray(m)[..., 0] for m in alone.model.predict_components(x))
+        scale = float(alone.table.scale[0])
+        parts = {}
+        for k, name in enumerate(self.names):
+            parts[name, "mean"] = mean[k] * scale
+            parts[name, "sd"] = np.sqrt(variance[k]) * scale
+        frame = pd.DataFrame(parts, index=times)
+        frame.columns.names = ["component", "moment"]
+        return frame
+
+    def select(self, series: Sequence[object]) -> Discovery:
+        """Return the discovery of some of the series, for forecasts, pictures and reports of them.
+
+        Kernels and their names, noise and probabilities stay those learnt on all.
+        """
+        places = np.array(self.places(*series), np.int32)
+        selected = replace(
+            self,
+            table=self.table.of_series(places),
+            entries=tuple(replace(e, fit=e.fit.of_series(places)) for e in self.entries),
+            stacked=tuple(replace(m, fit=m.fit.of_series(places)) for m in self.stacked),
+        )
+        # Or components could change their order, and with it their names.
+        selected.__dict__["fit"] = self.fit.of_series(places)
+        return selected
+
+    def places(self, *series: object) -> tuple[int, ...]:
+        """Return the numbers of different series; a ValueError says which are known."""
+        columns: list[object] = list(self.table.frame.columns)
+        for name in series:
+            if name not in columns:
+                known = listed([repr(column) for column in columns], _MOST_NAMED)
+                raise ValueError(f"expected one of the series {known}, got {name!r}")
+            if series.count(name) > 1:
+                raise ValueError(f"expected different series, got {name!r} twice")
+        return tuple(columns.index(name) for name in series)
+
+    def times(self, horizon: int | pd.Index) -> pd.Index:
+        """Return the times of a forecast: so many steps after the last row, or those given."""
+        if isinstance(horizon, pd.Index):
+            return horizon
+        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+            raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
+        return self.table.axis.after(self.table.frame.index[-1], int(horizon))
+
+    # --- reports; see `report` ---
+
+    def report(self, horizon: int | None = None, **options: Any) -> GroupReport:
+        """Report what the series share; parameters are those of `report.group_report`."""
+        from ..report import group_report
+
+        return group_report(self, horizon, **options)
+
+    def compare(
+        self, a: object, b: object, horizon: int | None = None, **options: Any
+    ) -> PairReport:
+        """Report what two series share; parameters are those of `report.pair_report`."""
+        from ..report import pair_report
+
+        return pair_report(self, a, b, horizon, **options)
+
+    def compare_all(self, horizon: int | None = None, **options: Any) -> AllPairs:
+        """Report every pair of series; parameters are those of `report.all_pairs`."""
+        from ..report import all_pairs
+
+        return all_pairs(self, horizon, **options)
+
+    # --- keeping and showing ---
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
+        from .storage import save
+
+        save(self, path, force=force)
+
+    def __repr__(self) -> str:
+        rows = [
+            f"  {name}: {kernel:.3g} -- {self._owners(k) or 'no series'}"
+            for k, (name, kernel) in enumerate(zip(self.names, self.kernels, strict=True))
+        ]
+        return "\n".join([self._headline, *rows, *filter(None, [self.stopped])])
+
+    def _repr_html_(self) -> str:
+        table = self.probabilities.map("{:.2f}".format).to_html(max_rows=_MOST_SHOWN)
+        headline = f"{self._headline}; probability that a series has a component:"
+        return f"<p>{headline}</p>{table}<p>{escape(self.stopped)}</p>"
+
+    @property
+    def _headline(self) -> str:
+        (D, N), K = self.table.frame.shape, len(self.names)
+        return f"Discovery: {N} series of {D} times, {K} components, BIC {self.bic:.1f}"
+
+    def _owners(self, k: int) -> str:
+        owners = [name for n, name in enumerate(self.table.names) if self.fit.Z[n, k] == 1.0]
+        return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"

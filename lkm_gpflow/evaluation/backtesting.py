@@ -1,0 +1,302 @@
+"""Backtests: how a method would have forecast in the past, by rolling origins.
+
+At every origin a method learns from what came before and forecasts what came next.  All scores
+follow from the forecasts, which are kept cell by cell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+from tqdm.auto import tqdm
+
+from ..comparators import Comparator, comparator
+from ..data.tables import MIN_OBSERVED, Table
+from ..numerics.types import Floats
+from ..runtime.executors import kept_in, run_all
+from ..runtime.journal import Journal
+from . import metrics
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+"""Probabilities of the intervals whose coverage is reported."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Whether one method scored better than another, and how surely.
+
+    Parameters
+    ----------
+    score
+        Which score; lower is better.
+    difference
+        Mean difference over origins, the first method's less the second's: negative if the first
+        is better.
+    standard_error
+        Of the difference.
+    p_value
+        Two-sided probability of a difference as large if both were equally good.
+    """
+
+    score: str
+    difference: float
+    standard_error: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """Forecasts of one method at several origins, beside what happened.
+
+    Parameters
+    ----------
+    label
+        What the method is called in tables and pictures.
+    horizon
+        Steps that were forecast at every origin.
+    origins
+        How many rows came before each forecast.
+    forecasts
+        Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
+        scale, the standard deviation of the series before the origin.
+    steps
+        Rows (origin, series): the mean absolute step of the series before the origin, which MASE
+        divides by, in units of scale.
+    seconds
+        How long the method took at every origin.
+    """
+
+    label: str
+    horizon: int
+    origins: tuple[int, ...]
+    forecasts: pd.DataFrame
+    steps: pd.Series
+    seconds: pd.Series
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """One row an origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
+
+        RMSE, CRPS and MNLP are of series divided by their standard deviation before the origin, so
+        that every series counts alike.  RMSE and MASE are averaged over series.
+        """
+        return pd.DataFrame({origin: self._score(origin) for origin in self.origins}).T
+
+    def _score(self, origin: int) -> dict[str, float]:
+        cells = self.forecasts.loc[origin]
+        observed, mean, sd = (
+            (cells[column] / cells["scale"]).to_numpy().reshape(-1, self.horizon).T
+            for column in ("observed", "mean", "sd")
+        )
+        steps = self.steps.loc[origin].to_numpy()
+        missing = np.isnan(observed)
+        errors = np.ma.masked_array(np.abs(observed - mean), missing).mean(axis=0) / steps
+        return {
+            "rmse": metrics.rmse(observed, mean),
+            "mnlp": metrics.mnlp(observed, mean, np.square(sd)),
+            "crps": metrics.crps(observed, mean, sd),
+            "mase": float(errors.mean()),
+            **{
+                f"coverage{100 * level:.0f}": metrics.coverage(observed, mean, sd, level)
+                for level in LEVELS
+            },
+            "seconds": float(self.seconds.loc[origin]),
+        }
+
+    def summary(self) -> pd.Series:
+        """Mean of every score over the origins."""
+        return self.scores.mean().rename(self.label)
+
+    def compare(self, other: Backtest, score: str = "crps") -> Comparison:
+        r"""Test whether this method and another score alike.
+
+        Windows of neighbouring origins overlap, so the differences d_i of their scores are
+        correlated.  Where the steps of a window count alike and differ independently, the
+        correlation is the share of the window that two origins have in common,
+        :math:`R_{ij} = \max(0, 1 - |o_i - o_j| / h)`.  With the mean :math:`\bar d` over F origins,
+
+        .. math::
+           t = \bar d \Big/ \sqrt{\hat\sigma^2\, 1^\top R\, 1 / F^2}, \qquad
+           \hat\sigma^2 = \tfrac{1}{F - 1} (d - \tilde d)^\top R^{-1} (d - \tilde d)
+
+        with :math:`\tilde d` the generalised least squares mean, and Student's distribution of
+        F - 1 degrees of freedom: a paired t-test where nothing overlaps.  The idea is that of
+        Diebold and Mariano (1995); their estimate of the correlations, with the correction of
+        Harvey, Leybourne and Newbold (1997), rejects too often with so few origins.
+
+        Raises
+        ------
+        ValueError
+            If the other backtest is not of the same origins and observations.
+        """
+        if self.origins != other.origins or not self.forecasts["observed"].equals(
+            other.forecasts["observed"]
+        ):
+            raise ValueError(
+                f"expected backtests of the same origins and data, got {self.origins} of "
+                f"{self.label} and {other.origins} of {other.label}"
+            )
+        if score not in self.scores:
+            raise ValueError(f"expected a score among {list(self.scores)}, got {score!r}")
+        d = (self.scores[score] - other.scores[score]).to_numpy()
+        count = len(d)
+        if count < 2:
+            raise ValueError(f"expected at least 2 origins for a test, got {count}")
+        R = self._overlap
+        weights = np.linalg.solve(R, np.ones(count))
+        rest = d - weights @ d / weights.sum()
+        variance = float(rest @ np.linalg.solve(R, rest)) / (count - 1)
+        standard_error = float(np.sqrt(variance * R.sum())) / count
+        difference = float(d.mean())
+        if standard_error == 0.0:
+            return Comparison(score, difference, 0.0, float(difference == 0.0))
+        p_value = 2.0 * student.sf(abs(difference) / standard_error, count - 1)
+        return Comparison(score, difference, standard_error, float(p_value))
+
+    @property
+    def _overlap(self) -> Floats:
+        """Share of the windows that two origins have in common, [F, F]."""
+        origins = np.array(self.origins)
+        return np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
+
+    def _repr_html_(self) -> str:
+        return self.scores.to_html(float_format="{:.3f}".format)
+
+
+def backtest(
+    frame: pd.DataFrame,
+    method: str | Comparator,
+    horizon: int,
+    folds: int = 8,
+    *,
+    first: int | None = None,
+    label: str | None = None,
+    seed: int = 0,
+    journal: str | Path | None = None,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> Backtest:
+    """Forecast from several origins in the past, and keep the forecasts beside what happened.
+
+    Parameters
+    ----------
+    frame
+        Rows are times, columns are series, NaN is missing.
+    method
+        A name among `lkm_gpflow.comparators.comparator_names()` ("lkm" is this package's model
+        with its defaults), or a comparator with settings of one's own.
+    horizon
+        How many steps are forecast at every origin.
+    folds
+        How many origins; the last one has `horizon` rows after it, the others are spread evenly.
+    first
+        How many rows come before the first origin; by default half of the table.
+    label
+        What the method is called in tables and pictures; by default its name.
+    seed
+        The method's seed, the same at every origin.
+    journal
+        File that keeps the forecasts as they come; a backtest that was stopped goes on from it.
+    executor
+        Runs the origins, for example `lkm_gpflow.process_pool()`; None: one by one in this
+        process.  The result is the same.
+    progress
+        Whether to show a progress bar.
+
+    Raises
+    ------
+    ValueError
+        If the table or a setting is wrong, or the journal is of another backtest.
+    OSError
+        If the journal cannot be written.
+    WorkersLost
+        If the executor loses its workers for good; the text says how to go on.
+    """
+    table = Table.of(frame)
+    origins = _origins(len(table.frame), horizon, folds, first)
+    chosen = comparator(method) if isinstance(method, str) else method
+    header = {
+        "method": repr(chosen), "horizon": horizon, "origins": origins, "seed": seed,
+        "data": table.observations.fingerprint,
+    }  # fmt: skip
+    kept = Journal(None if journal is None else Path(journal), "backtest", header)
+    done = {record["origin"]: record for record in kept.records}
+    missing = [origin for origin in origins if origin not in done]
+    name = label or (method if isinstance(method, str) else type(method).__name__)
+    with tqdm(total=len(origins), initial=len(done), desc=name, disable=not progress) as bar:
+        jobs = {
+            origin: partial(_forecast_from, table.frame, chosen, origin, horizon, seed)
+            for origin in missing
+        }
+        with kept_in(journal, "journal"):
+            for origin, record in run_all(jobs, executor):
+                done[origin] = record
+                kept.append(record)
+                bar.update()
+    return _assemble(name, table.frame, horizon, [done[origin] for origin in origins])
+
+
+def _origins(num_times: int, horizon: int, folds: int, first: int | None) -> tuple[int, ...]:
+    """How many rows come before each forecast."""
+    first = num_times // 2 if first is None else first
+    last = num_times - horizon
+    if horizon < 1:
+        raise ValueError(f"expected a horizon of at least 1 step, got {horizon}")
+    if not MIN_OBSERVED <= first <= last:
+        raise ValueError(
+            f"expected {MIN_OBSERVED} to {last} rows before the first origin (the table has "
+            f"{num_times}, the horizon is {horizon}), got {first}"
+        )
+    if not 1 <= folds <= last - first + 1:
+        raise ValueError(f"expected 1 to {last - first + 1} folds, got {folds}")
+    # The last origin is always there.
+    return tuple(round(o) for o in np.linspace(last, first, folds))[::-1]
+
+
+def _forecast_from(
+    frame: pd.DataFrame, method: Comparator, origin: int, horizon: int, seed: int
+) -> dict[str, Any]:
+    """Forecast from one origin, in JSON's types."""
+    began = time.perf_counter()
+    times = frame.index[origin : origin + horizon]
+    forecast = method.fit(frame.iloc[:origin], seed=seed).forecast(times)
+    record: dict[str, Any] = {"origin": origin, "seconds": time.perf_counter() - began}
+    for column in ("mean", "sd"):
+        record[column] = forecast[column].to_numpy().reshape(len(frame.columns), horizon).tolist()
+    return record
+
+
+def _assemble(
+    label: str, frame: pd.DataFrame, horizon: int, records: Sequence[dict[str, Any]]
+) -> Backtest:
+    forecasts, steps = {}, {}
+    for record in records:
+        origin = record["origin"]
+        past, future = frame.iloc[:origin], frame.iloc[origin : origin + horizon]
+        index = pd.MultiIndex.from_product([frame.columns, future.index], names=["series", "time"])
+        columns = {
+            "observed": future.to_numpy().T.ravel(),
+            "mean": np.ravel(record["mean"]),
+            "sd": np.ravel(record["sd"]),
+            "scale": np.repeat(past.std(ddof=0).to_numpy(), horizon),
+        }
+        forecasts[origin] = pd.DataFrame(columns, index=index)
+        steps[origin] = past.diff().abs().mean() / past.std(ddof=0)
+    origins = tuple(forecasts)
+    return Backtest(
+        label,
+        horizon,
+        origins,
+        pd.concat(forecasts, names=["origin"]),
+        pd.concat(steps, names=["origin", "series"]),
+        pd.Series({record["origin"]: record["seconds"] for record in records}),
+    )

@@ -1,0 +1,5 @@
+"""What a discovery means: its components, where forecasts come from, how sure to be, in words.
+
+Numbers and sentences, no pictures.
+May import: discovery and what lies below.
+"""

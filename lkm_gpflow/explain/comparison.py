@@ -1,0 +1,110 @@
+"""How alike series are: what they share, and whether it goes together in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+from scipy.spatial.distance import squareform
+
+from ..discovery.result import Discovery
+from ..models.lkm import LKM
+from ..numerics.types import Floats
+from .decomposition import Decomposition
+
+_DRAWS = 400
+_MOST_DRAWN = 1000
+_JITTER = 1e-9
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Correlation over time of a shared component in two series.
+
+    Parameters
+    ----------
+    of_means
+        Of the two posterior means.
+    lower, upper
+        The middle nine tenths of the correlation of draws from the two posteriors.
+    """
+
+    of_means: float
+    lower: float
+    upper: float
+
+
+def likeness(parts: Decomposition) -> Floats:
+    r"""Shared variance of every pair of series, [N, N].
+
+    .. math:: \ell_{ab} = \tfrac12 \sum_{k: z_{ak} z_{bk} = 1} (s_{ak} + s_{bk})
+
+    with s the share of component k in the variation of a series (`Decomposition.share`): one if
+    all that varies comes from components that both have, zero if they have none in common.  A
+    series is like itself as far as it is no noise.
+    """
+    share = parts.share[:, :-1]
+    has = (share > 0.0).astype(np.float64)
+    one_way = share @ has.T
+    return 0.5 * (one_way + one_way.T)
+
+
+def clustered(likeness: Floats) -> list[int]:
+    """Return an order of the series in which like ones stand together (average linkage)."""
+    N = len(likeness)
+    if N < 3:
+        return list(range(N))
+    distance = np.maximum(1.0 - likeness, 0.0)
+    np.fill_diagonal(distance, 0.0)
+    condensed = squareform(distance, checks=False)
+    return [
+        int(n) for n in leaves_list(optimal_leaf_ordering(linkage(condensed, "average"), condensed))
+    ]
+
+
+def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
+    """Correlate every component that series a and b share, over the history.
+
+    The two posteriors are independent given hyperparameters and Z, so that draws of each may be
+    correlated with draws of the other.  Of more than `LKM.LONGEST` times 1,000 are drawn.
+
+    Returns
+    -------
+    By the number of the component; a component without variation over time is left out.
+    """
+    x = found.table.observations.x[:, None]
+    if len(x) > LKM.LONGEST:
+        x = x[np.linspace(0, len(x) - 1, _MOST_DRAWN).astype(int)]
+    shared = np.flatnonzero(found.fit.Z[a] * found.fit.Z[b])
+    if len(shared) == 0:
+        return {}
+    sums = np.eye(len(found.fit.kernels))[shared]
+    mean, covariance = (np.asarray(m) for m in found.model.predict_sums(x, sums, True, found.fit.Z))
+    rng = np.random.default_rng(found.settings.seed)
+    results = {}
+    for i, k in enumerate(shared):
+        draws = [_draws(mean[n, i], covariance[n, i], rng) for n in (a, b)]
+        of_draws = _correlation(*draws)
+        of_means = _correlation(mean[a, i][None], mean[b, i][None])[0]
+        if np.isfinite(of_means) and np.all(np.isfinite(of_draws)):
+            lower, upper = np.quantile(of_draws, (0.05, 0.95))
+            results[int(k)] = Correlation(float(of_means), float(lower), float(upper))
+    return results
+
+
+def _draws(mean: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
+    """Draw functions on the grid, [draws, D]."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return mean + rng.standard_normal((_DRAWS, len(mean))) @ root.T
+
+
+def _correlation(first: Floats, second: Floats) -> Floats:
+    """Correlations of rows; NaN where a row is constant."""
+    first = first - first.mean(axis=1, keepdims=True)
+    second = second - second.mean(axis=1, keepdims=True)
+    size = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    is_constant = size <= _JITTER * first.shape[1]
+    product = np.sum(first * second, axis=1)
+    return np.where(is_constant, np.nan, product / np.where(is_constant, 1.0, size))

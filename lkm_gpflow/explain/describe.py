@@ -1,0 +1,332 @@
+"""Kernels in words.
+
+A component is described by sentences.  Each is chosen from a table of rules, `RULES`: the first
+rule of a slot that applies to the facts of a kernel gives its words.  To say something otherwise,
+or in another language, change the words; to say something new, add a line.  The slots follow the
+reports of Lloyd et al. (2014) and of the paper (Tong and Choi 2019, section 6.3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..kernels.grammar import Factor, Product
+from .wording import Timeline
+
+_KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU"})
+
+_SINUSOID = 1.5
+"""From this lengthscale on the first harmonic has nine tenths of the variance of PER."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules ask about a component.
+
+    Parameters
+    ----------
+    kernel
+        The component, with all its numbers, in the time of `timeline`; variances are shares of
+        those of the series.
+    timeline
+        The time axis of the data.
+    trend
+        1 if its posterior rises throughout the data, -1 if it falls, 0 if neither or not known.
+    """
+
+    kernel: Product
+    timeline: Timeline
+    trend: int = 0
+
+    def of(self, name: str) -> list[Factor]:
+        """Return the factors of a base kernel."""
+        return [factor for factor in self.kernel.factors if factor.base.name == name]
+
+    def has(self, *names: str) -> bool:
+        """Whether there is a factor of any of these base kernels."""
+        return any(self.of(name) for name in names)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether there is a base kernel that no rule knows."""
+        return any(factor.base.name not in _KNOWN for factor in self.kernel.factors)
+
+    @property
+    def degree(self) -> int:
+        """How many factors are linear."""
+        return len(self.of("LIN"))
+
+    @property
+    def is_polynomial(self) -> bool:
+        """Whether all factors are linear."""
+        return self.degree == len(self.kernel.factors)
+
+    @property
+    def location(self) -> float:
+        """Where the (one) linear factor vanishes."""
+        return self._value("LIN", 0)
+
+    @property
+    def lengthscale(self) -> float:
+        """Lengthscale of SE; NaN, of which every comparison is false, if there is none."""
+        return self._value("SE", 0)
+
+    @property
+    def memory(self) -> float:
+        """Lengthscale of IOU."""
+        return self._value("IOU", 0)
+
+    @property
+    def periods(self) -> list[float]:
+        """Periods, the longest first."""
+        return sorted((float(f.values[0] or 0.0) for f in self.of("PER")), reverse=True)
+
+    @property
+    def period(self) -> float:
+        """The longest period."""
+        return self.periods[0] if self.periods else math.nan
+
+    @property
+    def shape(self) -> float:
+        """Lengthscale of PER with the longest period, without unit."""
+        factors = sorted(self.of("PER"), key=lambda f: -(f.values[0] or 0.0))
+        return float(factors[0].values[1] or 0.0) if factors else math.nan
+
+    @property
+    def shape_lengthscale(self) -> float:
+        """Lengthscale of the shape within a period, in time: l p / 2 pi."""
+        return self.shape * self.period / (2.0 * math.pi)
+
+    @property
+    def step_size(self) -> float:
+        """Typical step of a walk in a unit of time, in standard deviations of the series."""
+        return math.sqrt((self.kernel.variance or 0.0) * self.timeline.step_length)
+
+    def _value(self, name: str, i: int) -> float:
+        factors = self.of(name)
+        return float(factors[0].values[i] or 0.0) if factors else math.nan
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Words, and when they apply.
+
+    Parameters
+    ----------
+    words
+        May name facts (see `_FACT_WORDS`) and other slots in braces.
+    applies
+        Asked of the facts; the default is always.
+    """
+
+    words: str
+    applies: Callable[[Facts], bool] = field(default=lambda facts: True)
+
+
+# fmt: off
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "trend": (
+        Rule(", monotonically increasing", lambda f: f.trend > 0),
+        Rule(", monotonically decreasing", lambda f: f.trend < 0),
+        Rule(""),
+    ),
+    "smooth": (
+        Rule("very smooth", lambda f: f.lengthscale > 0.5 * f.timeline.span),
+        Rule("rapidly varying but smooth", lambda f: f.lengthscale < f.timeline.span / 200.0),
+        Rule("smooth"),
+    ),
+    "varying": (
+        Rule(" but with varying amplitude", lambda f: f.degree > 0),
+        Rule(""),
+    ),
+    "line": (
+        Rule("linearly increasing", lambda f: f.trend > 0),
+        Rule("linearly decreasing", lambda f: f.trend < 0),
+        Rule("a linear function"),
+    ),
+    "polynomial": (
+        Rule("quadratic", lambda f: f.degree == 2),
+        Rule("cubic", lambda f: f.degree == 3),
+        Rule("polynomial"),
+    ),
+    "is": (
+        Rule("a function with the kernel {formula}", lambda f: f.is_foreign),
+        Rule("uncorrelated noise", lambda f: f.has("WN")),
+        Rule("approximately periodic with a period of {period}{varying}", lambda f: f.has("PER") and f.has("SE")),
+        Rule("periodic with a period of {period}{varying}", lambda f: f.has("PER")),
+        Rule("a {smooth}{trend} function with a typical lengthscale of {lengthscale}{varying}", lambda f: f.has("SE")),
+        Rule("a random walk, with a typical step of {step_size} standard deviations per {step_unit}", lambda f: f.has("RW")),
+        Rule("a random walk with next to no momentum, and a typical step of {step_size} standard deviations per {step_unit}", lambda f: f.memory < f.timeline.step),
+        Rule("a random walk with momentum, which keeps its direction for about {memory} and moves by about {step_size} standard deviations per {step_unit}", lambda f: f.has("IOU")),
+        Rule("{line}", lambda f: f.degree == 1),
+        Rule("a {polynomial}{trend} function", lambda f: f.degree > 1),
+        Rule("constant"),
+    ),
+    "modulation": (
+        Rule("It is modulated by a periodic function with a period of {second_period}.", lambda f: len(f.periods) > 1),
+    ),
+    "amplitude": (
+        Rule("", lambda f: f.is_foreign or f.is_polynomial),
+        Rule("The {what} changes like a {polynomial} function of time.", lambda f: f.degree > 1),
+        Rule("The {what} increases linearly.", lambda f: f.degree == 1 and f.location <= f.timeline.start),
+        Rule("The {what} decreases linearly.", lambda f: f.degree == 1 and f.location >= f.timeline.end),
+        Rule("The {what} increases linearly away from {location}.", lambda f: f.degree == 1),
+        Rule("The {what} grows with the square root of the time since the data begin, like that of a random walk.", lambda f: f.has("RW") and f.has("SE", "PER")),
+        Rule("The {what} grows with the time since the data begin, like that of a random walk with momentum.", lambda f: f.has("IOU") and f.has("SE", "PER")),
+    ),
+    "what": (
+        Rule("standard deviation of the noise", lambda f: f.has("WN")),
+        Rule("amplitude of the function"),
+    ),
+    "shape": (
+        Rule("", lambda f: f.is_foreign or not f.has("PER")),
+        Rule("The shape of this function within each period resembles a sinusoid.", lambda f: f.shape >= _SINUSOID),
+        Rule("The shape of this function within each period has a typical lengthscale of {shape_lengthscale}, which is below the step of the data ({step}): they cannot tell how fine it is.", lambda f: f.shape_lengthscale < f.timeline.step),
+        Rule("The shape of this function within each period has a typical lengthscale of {shape_lengthscale}."),
+    ),
+    "change": (
+        Rule("", lambda f: f.is_foreign or not (f.has("PER") and f.has("SE"))),
+        Rule("Over the whole of the data its shape hardly changes.", lambda f: f.lengthscale > f.timeline.span),
+        Rule("Its shape changes within less than a period (typical lengthscale {lengthscale}), so that it does not look periodic for long.", lambda f: f.lengthscale < f.period),
+        Rule("Its shape changes smoothly from period to period, with a typical lengthscale of {lengthscale}."),
+    ),
+    "unseen": (
+        Rule("The period is longer than the data: no repetition has been seen.", lambda f: f.period > f.timeline.span),
+        Rule("The period is shorter than two steps of the data ({step} each): it may be the echo of another one.", lambda f: f.period < 2.0 * f.timeline.step),
+        Rule("The lengthscale is below the step of the data ({step}): they can hardly tell it from noise.", lambda f: not f.has("PER") and f.lengthscale < f.timeline.step),
+    ),
+    "beyond": (
+        Rule("", lambda f: f.is_foreign),
+        Rule("Beyond the data it cannot be foreseen.", lambda f: f.has("WN")),
+        Rule("Beyond the data it goes on repeating, and fades to the average after about {two_lengthscales}.", lambda f: f.has("PER") and f.has("SE")),
+        Rule("Beyond the data it goes on repeating, its amplitude changing as before.", lambda f: f.has("PER") and f.degree > 0),
+        Rule("Beyond the data it goes on repeating.", lambda f: f.has("PER")),
+        Rule("Beyond the data it fades to the average after about {two_lengthscales}.", lambda f: f.has("SE")),
+        Rule("Beyond the data it stays where it was last, ever less surely.", lambda f: f.has("RW") or f.memory < f.timeline.step),
+        Rule("Beyond the data it goes on in its last direction for about {memory} and then stays, ever less surely.", lambda f: f.has("IOU")),
+        Rule("Beyond the data it goes straight on.", lambda f: f.degree == 1),
+        Rule("Beyond the data it goes on along its curve.", lambda f: f.degree > 1),
+        Rule("Beyond the data it stays as it is."),
+    ),
+    "cycle": (
+        Rule("cycle of {period}", lambda f: f.timeline.origin is None),
+        Rule("{period_adjective} cycle"),
+    ),
+    "short": (
+        Rule("a pattern of the kernel {structure}", lambda f: f.is_foreign),
+        Rule("uncorrelated noise", lambda f: f.has("WN")),
+        Rule("an approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),
+        Rule("a {cycle}", lambda f: f.has("PER")),
+        Rule("{smooth} changes over {lengthscale}", lambda f: f.has("SE")),
+        Rule("a random walk", lambda f: f.has("RW")),
+        Rule("a random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
+        Rule("a random walk with momentum", lambda f: f.has("IOU")),
+        Rule("a straight line", lambda f: f.degree == 1),
+        Rule("a {polynomial} curve", lambda f: f.degree > 1),
+        Rule("a constant level"),
+    ),
+}
+# fmt: on
+"""Slots, each with its rules in the order in which they are asked."""
+
+_SENTENCES = ("modulation", "amplitude", "shape", "change", "unseen")
+
+
+@dataclass(frozen=True)
+class Description:
+    """A component in words.
+
+    Parameters
+    ----------
+    short
+        A few words that stand after "share": "a 1.4-year cycle".
+    sentences
+        What it is: the first sentence, then what is special about it.
+    beyond
+        What it does after the data end; empty if that is not known.
+    """
+
+    short: str
+    sentences: tuple[str, ...]
+    beyond: str
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return " ".join(filter(None, (*self.sentences, self.beyond)))
+
+
+def describe(
+    kernel: Product,
+    timeline: Timeline,
+    trend: int = 0,
+    rules: Mapping[str, Sequence[Rule]] = RULES,
+) -> Description:
+    """Describe a component kernel in words.
+
+    Parameters
+    ----------
+    kernel
+        With all its numbers, in the time of `timeline` (as `Discovery.kernels`).
+    timeline
+        The time axis of the data.
+    trend
+        1 if its posterior rises throughout the data, -1 if it falls, 0 if neither.
+    rules
+        See `RULES`.
+
+    Raises
+    ------
+    ValueError
+        If a number of the kernel is absent.
+    """
+    if not kernel.is_complete:
+        raise ValueError(f"expected a kernel with all its numbers, got {kernel}")
+    facts = Facts(kernel, timeline, trend)
+    first = f"This component is {say('is', facts, rules)}."
+    rest = (say(slot, facts, rules) for slot in _SENTENCES)
+    return Description(
+        short=say("short", facts, rules),
+        sentences=(first, *filter(None, rest)),
+        beyond=say("beyond", facts, rules),
+    )
+
+
+def say(slot: str, facts: Facts, rules: Mapping[str, Sequence[Rule]] = RULES) -> str:
+    """Return the words of the first rule of a slot that applies; nothing if none does."""
+    for rule in rules[slot]:
+        if rule.applies(facts):
+            return rule.words.format_map(_Words(facts, rules))
+    return ""
+
+
+class _Words(dict[str, str]):
+    """The words that rules may name: facts, and other slots."""
+
+    def __init__(self, facts: Facts, rules: Mapping[str, Sequence[Rule]]) -> None:
+        super().__init__()
+        self._facts, self._rules = facts, rules
+
+    def __missing__(self, name: str) -> str:
+        if name in self._rules:
+            return say(name, self._facts, self._rules)
+        return _FACT_WORDS[name](self._facts)
+
+
+_FACT_WORDS: Mapping[str, Callable[[Facts], str]] = {
+    "formula": lambda f: f"{f.kernel:.3g}",
+    "structure": lambda f: str(f.kernel.structure),
+    "period": lambda f: f.timeline.duration(f.period),
+    "second_period": lambda f: f.timeline.duration(f.periods[1]),
+    "period_adjective": lambda f: f.timeline.adjective(f.period),
+    "shape_lengthscale": lambda f: f.timeline.duration(f.shape_lengthscale),
+    "lengthscale": lambda f: f.timeline.duration(f.lengthscale),
+    "two_lengthscales": lambda f: f.timeline.duration(2.0 * f.lengthscale),
+    "memory": lambda f: f.timeline.duration(f.memory),
+    "location": lambda f: f.timeline.date(f.location),
+    "step": lambda f: f.timeline.duration(f.timeline.step),
+    "step_size": lambda f: f"{f.step_size:.2g}",
+    "step_unit": lambda f: f.timeline.step_unit,
+}

@@ -1,0 +1,82 @@
+"""What the forecast would have said of the last part of the data, had it not seen it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from ..discovery.result import Discovery
+from ..models.lkm import LKM
+from ..numerics.types import Floats
+from ..search.averaging import mixture_moments
+from ..search.stacking import Window, held_out_forecast
+
+_MOST_MEMBERS = 6
+"""So many of the fits that weigh most are learnt again."""
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """The tail of every series, forecast from what came before it.
+
+    Hyperparameters are learnt again without the tail; structures and weights were chosen with it,
+    so that this is a little kinder than the future will be.
+
+    Parameters
+    ----------
+    times
+        Of the tail.
+    probabilities
+        Probability integral transform: which probability the forecast gave to a value below the
+        one that was observed, series x times; NaN where nothing was observed.  Honest forecasts
+        make them uniform between zero and one.
+    """
+
+    times: pd.Index
+    probabilities: pd.DataFrame
+
+    def inside(self, level: float) -> pd.Series:
+        """Share of the observations of every series that fell into the interval of this level."""
+        seen = self.probabilities.notna().sum(axis=1)
+        within = ((self.probabilities - 0.5).abs() <= 0.5 * level).sum(axis=1)
+        return within / seen.where(seen > 0)
+
+    def overall(self, level: float) -> float:
+        """Share of all observations that fell into the interval of this level."""
+        values = self.probabilities.to_numpy()
+        values = values[np.isfinite(values)]
+        return float(np.mean(np.abs(values - 0.5) <= 0.5 * level)) if len(values) else np.nan
+
+
+def hold_out_tail(found: Discovery) -> HoldOut:
+    """Forecast the last tenth of the rows from those before it.
+
+    Not for more than `LKM.LONGEST` times, which cannot be learnt again: nothing is held out then.
+    """
+    observations = found.table.observations
+    D = len(observations.x)
+    tail = max(1, round(0.1 * D))
+    window = Window(D - tail, D)
+    members = found.counting_members[:_MOST_MEMBERS] if D <= LKM.LONGEST else []
+    predictions = []
+    for member in members:
+        settings = replace(found.settings.fit, exact=member.exact)
+        with suppress(ValueError):  # not positive definite
+            told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
+            predictions.append((member.weight, told.mean, told.variance * member.spread))
+    times = found.table.frame.index[-tail:]
+    probabilities = np.full((observations.num_series, tail), np.nan)
+    if predictions:
+        total = sum(weight for weight, _, _ in predictions)
+        mean, variance = mixture_moments([(w / total, m, v) for w, m, v in predictions])
+        probabilities = _transform(observations.Y[:, -tail:], mean, variance)
+    probabilities[observations.mask[:, -tail:] == 0.0] = np.nan
+    return HoldOut(times, pd.DataFrame(probabilities, found.table.frame.columns, times))
+
+
+def _transform(values: Floats, mean: Floats, variance: Floats) -> Floats:
+    return np.asarray(norm.cdf((values - mean) / np.sqrt(variance)))

@@ -1,0 +1,105 @@
+"""Whether what a fit leaves unexplained looks like noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import cholesky, solve_triangular
+from scipy.stats import chi2, shapiro
+
+from ..discovery.result import Discovery
+from ..models.lkm import LKM
+from ..numerics.types import Floats
+
+LAGS = 10
+"""Autocorrelations that are tested together, or a fifth of the observations if that is less."""
+
+_LAST = 1000
+"""Times that are looked at where all would be too many."""
+
+_FEWEST = 8
+"""With fewer observations nothing is tested."""
+
+
+@dataclass(frozen=True)
+class ResidualTests:
+    """Tests of the residuals of one series; a p-value is NaN where observations are too few.
+
+    Parameters
+    ----------
+    residuals
+        One-step forecast errors in their own standard deviations.
+    autocorrelation
+        p-value of Ljung and Box (1978): small if errors go on.
+    normality
+        p-value of Shapiro and Wilk (1965): small if errors are not Gaussian.
+    """
+
+    residuals: pd.Series
+    autocorrelation: float
+    normality: float
+
+
+def whitened(found: Discovery) -> list[pd.Series]:
+    r"""Return the one-step forecast errors of every series in their standard deviations.
+
+    .. math:: r = L^{-1} x_n, \quad L L^\top = \sum_k z_{nk} C_k + \sigma_n^2 I
+
+    are independent standard normal if the fit is right; r_i is how far x_i was from what the
+    observations before it said.  Of more than `LKM.LONGEST` times only the last 1,000 count, as if
+    nothing had been before them.
+    """
+    fit, first = found.fit, 0
+    if len(found.table.frame) > LKM.LONGEST:
+        first = len(found.table.frame) - _LAST
+    frame, x = found.table.frame.iloc[first:], found.table.observations.x[first:]
+    mask, Y = found.table.observations.mask[:, first:], found.table.observations.Y[:, first:]
+    D = len(x)
+    C = np.zeros((len(fit.kernels), D, D))
+    if len(C):
+        C[:] = found.model.component_covariances(x[:, None])
+    residuals = []
+    for n, name in enumerate(frame.columns):
+        seen = mask[n] > 0.0
+        V = np.tensordot(fit.Z[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
+        L = cholesky(V[np.ix_(seen, seen)], lower=True)
+        values = solve_triangular(L, Y[n][seen], lower=True)
+        residuals.append(pd.Series(values, frame.index[seen], name=name))
+    return residuals
+
+
+def residual_tests(found: Discovery) -> list[ResidualTests]:
+    """Test the residuals of every series."""
+    tests = []
+    for residuals in whitened(found):
+        values = residuals.to_numpy()
+        enough = len(values) >= _FEWEST
+        tests.append(
+            ResidualTests(
+                residuals,
+                ljung_box(values) if enough else np.nan,
+                float(shapiro(values).pvalue) if enough else np.nan,
+            )
+        )
+    return tests
+
+
+def ljung_box(values: Floats, lags: int = LAGS) -> float:
+    r"""Return the p-value of the test of Ljung and Box (1978) for no autocorrelation.
+
+    .. math:: Q = D (D + 2) \sum_{h=1}^{H} \frac{\hat\rho_h^2}{D - h} \sim \chi^2_H
+
+    Parameters
+    ----------
+    values
+        Residuals in order of time, [D].
+    lags
+        H; at most a fifth of D.
+    """
+    D = len(values)
+    centred = values - values.mean()
+    h = np.arange(1, max(1, min(lags, D // 5)) + 1)
+    rho = np.array([centred[i:] @ centred[:-i] for i in h]) / (centred @ centred)
+    return float(chi2.sf(D * (D + 2) * np.sum(np.square(rho) / (D - h)), len(h)))

@@ -1,0 +1,313 @@
+"""GPflow kernels for the base kernels and their products.
+
+A base kernel is a subclass of `UnitKernel`: unit variance, one `expressions.BaseKernel` that
+describes it, and one static method `covariance`.  That method is all the mathematics; it
+broadcasts over leading dimensions of the hyperparameters, so that the search can evaluate many
+kernels of one kind in a single call.  `ComponentKernel` multiplies base kernels and has the one
+variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import Parameter
+from gpflow.utilities import positive
+
+from ..numerics.types import FloatTensor
+from . import grammar as expressions
+from .grammar import Factor, Kind, Product
+
+TWO_PI = 2.0 * math.pi
+
+
+class UnitKernel(gpflow.kernels.Kernel):
+    """A base kernel of unit variance on one-dimensional input.
+
+    Subclasses set `base` and define `covariance`; `register` makes them known to expressions and
+    to the search.
+
+    Parameters
+    ----------
+    values
+        The hyperparameters by name, as `base.parameters` lists them.
+    active_dims
+        The input column the kernel looks at (GPflow's argument).
+    """
+
+    base: ClassVar[expressions.BaseKernel]
+
+    def __init__(self, *, active_dims: Sequence[int] = (0,), **values: float) -> None:
+        super().__init__(active_dims=active_dims, name=type(self).__name__)
+        names = [name for name, _ in self.base.parameters]
+        if set(values) != set(names):
+            raise ValueError(f"{self.base.name}: expected values for {names}, got {list(values)}")
+        for name, kind in self.base.parameters:
+            parameter = Parameter(
+                values[name],
+                transform=positive(base="exp") if kind.positive else None,
+                trainable=kind is not Kind.ORIGIN,
+                name=name,
+            )
+            setattr(self, name, parameter)
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """Covariance of two sets of times.
+
+        Parameters
+        ----------
+        x, x2
+            Times, [D, 1] and [1, D2]: they broadcast.
+        parameters
+            Hyperparameters in the order of `base.parameters`, each [..., 1, 1].
+
+        Returns
+        -------
+        Tensor [..., D, D2], or a shape that broadcasts to it.
+        """
+        raise NotImplementedError
+
+    @property
+    def values(self) -> tuple[Parameter, ...]:
+        """The hyperparameters in the order of `base.parameters`."""
+        return tuple(getattr(self, name) for name, _ in self.base.parameters)
+
+    @inherit_check_shapes
+    def K(self, X: FloatTensor, X2: FloatTensor | None = None) -> FloatTensor:
+        x, x2 = X[..., :1], tf.linalg.matrix_transpose((X if X2 is None else X2)[..., :1])
+        values = (tf.convert_to_tensor(value)[None, None] for value in self.values)
+        shape = tf.broadcast_dynamic_shape(tf.shape(x), tf.shape(x2))
+        return tf.broadcast_to(self.covariance(x, x2, *values), shape)
+
+    @inherit_check_shapes
+    def K_diag(self, X: FloatTensor) -> FloatTensor:
+        values = (tf.convert_to_tensor(value)[None, None] for value in self.values)
+        single = X[..., :1, None]
+        diagonal = self.covariance(single, single, *values)
+        return tf.broadcast_to(diagonal, tf.shape(single))[..., 0, 0]
+
+
+KERNELS: dict[str, type[UnitKernel]] = {}
+"""The registered base kernels by name."""
+
+
+def register(kernel: type[UnitKernel]) -> type[UnitKernel]:
+    """Make a base kernel known to expressions and to the search (usable as a decorator)."""
+    expressions.register_base(kernel.base)
+    KERNELS[kernel.base.name] = kernel
+    return kernel
+
+
+@register
+class WhiteNoise(UnitKernel):
+    r"""White noise, :math:`\delta(x, x')`: one where the times are equal.
+
+    Unlike GPflow's `White` it is also one between two inputs that hold the same time.
+    """
+
+    base = expressions.WN
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        return tf.cast(tf.equal(x, x2), x.dtype)
+
+
+@register
+class Constant(UnitKernel):
+    """Constant functions, k = 1."""
+
+    base = expressions.C
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        return tf.ones(tf.broadcast_dynamic_shape(tf.shape(x), tf.shape(x2)), x.dtype)
+
+
+@register
+class Linear(UnitKernel):
+    """Linear functions that vanish at a location l, k = (x - l)(x' - l) (paper, appendix A)."""
+
+    base = expressions.LIN
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        (location,) = parameters
+        return (x - location) * (x2 - location)
+
+
+@register
+class SquaredExponential(UnitKernel):
+    r"""Smooth functions, :math:`k = \exp(-(x - x')^2 / 2 l^2)` (paper, appendix A)."""
+
+    base = expressions.SE
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        (lengthscale,) = parameters
+        return tf.exp(-0.5 * tf.square((x - x2) / lengthscale))
+
+
+@register
+class ZeroMeanPeriodic(UnitKernel):
+    r"""Periodic functions with their mean removed (paper, appendix A; Lloyd et al. 2014).
+
+    .. math:: k = \frac{\exp(\cos(2\pi r/p)/l^2) - I_0(1/l^2)}{\exp(1/l^2) - I_0(1/l^2)},
+       \qquad r = x - x'
+
+    tends to a cosine for large l.  Evaluated in a form that loses no digits for any l.
+    """
+
+    base = expressions.PER
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        period, lengthscale = parameters
+        rest = _remainder(x - x2, period)
+        sine_squared = tf.square(tf.sin(math.pi * rest / period))
+        precision = 1.0 / tf.square(lengthscale)
+        is_small = precision < 0.5
+        # Both branches see arguments of their own range, or gradients of the other become NaN.
+        small = tf.where(is_small, precision, 0.25 * tf.ones_like(precision))
+        large = tf.where(is_small, tf.ones_like(precision), precision)
+        small_mean = _bessel_i0_minus_1(small)
+        small_value = (tf.math.expm1(small * (1.0 - 2.0 * sine_squared)) - small_mean) / (
+            tf.math.expm1(small) - small_mean
+        )
+        large_mean = tf.math.special.bessel_i0e(large)
+        large_value = (tf.exp(-2.0 * large * sine_squared) - large_mean) / (1.0 - large_mean)
+        return tf.where(is_small, small_value, large_value)
+
+
+def _remainder(r: FloatTensor, period: FloatTensor) -> FloatTensor:
+    """``r - round(r / period) * period`` without loss: small l magnify an error by 1 / l.
+
+    Half of the period's digits at a time (Dekker's split), so that both products are exact.
+    """
+    whole = tf.stop_gradient(tf.round(r / period))
+    shifted = (2.0**27 + 1.0) * period
+    upper = shifted - (shifted - period)
+    return (r - whole * upper) - whole * (period - upper)
+
+
+def _bessel_i0_minus_1(x: FloatTensor) -> FloatTensor:
+    """I0(x) - 1 by its power series, for 0 <= x <= 0.5."""
+    quarter = 0.25 * tf.square(x)
+    value = tf.zeros_like(x)
+    # Horner's scheme; the next term is below 1e-20.
+    for j in range(7, 0, -1):
+        value = quarter / (j * j) * (1.0 + value)
+    return value
+
+
+@register
+class RandomWalk(UnitKernel):
+    """The random walk (Wiener process), k = min(x - x0, x' - x0) for times after x0.
+
+    x0, the `start`, is fixed: one step before the first observation.  Before it the walk is zero.
+    The variance is per unit of time.
+    """
+
+    base = expressions.RW
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        (start,) = parameters
+        return tf.maximum(tf.minimum(x, x2) - start, 0.0)
+
+
+@register
+class IntegratedOrnsteinUhlenbeck(UnitKernel):
+    r"""A random walk with momentum: its velocity is an Ornstein-Uhlenbeck process.
+
+    With s = x - x0, t = x' - x0 and the lengthscale l of the velocity,
+
+    .. math:: k = \min(s, t)
+       - \tfrac{l}{2} \big(1 + e^{-|t - s| / l} - e^{-s / l} - e^{-t / l}\big).
+
+    Over much longer times than l it is a random walk of unit variance per unit of time (l to zero:
+    RW); over shorter ones it goes straight on.  The velocity is in its stationary state at the
+    `start` x0, which is fixed: one step before the first observation.  Before it the walk is zero.
+    Source: Taylor, Cumberland and Sy 1994, "A stochastic model for analysis of longitudinal AIDS
+    data".
+    """
+
+    base = expressions.IOU
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        lengthscale, start = parameters
+        s, t = tf.maximum(x - start, 0.0), tf.maximum(x2 - start, 0.0)
+        # 1 + e^{-|t - s| / l} - e^{-s / l} - e^{-t / l}, with expm1 for small times.
+        shorter, longer = tf.minimum(s, t) / lengthscale, tf.maximum(s, t) / lengthscale
+        lost = tf.math.expm1(shorter - longer) - tf.math.expm1(-shorter) - tf.math.expm1(-longer)
+        return tf.minimum(s, t) - 0.5 * lengthscale * lost
+
+
+class ComponentKernel(gpflow.kernels.Kernel):
+    """A component of the latent kernel model: one variance times a product of base kernels.
+
+    Parameters
+    ----------
+    factors
+        Base kernels of unit variance.
+    variance
+        The variance of the product; the others would be redundant and do not exist.
+    """
+
+    def __init__(self, factors: Sequence[UnitKernel], variance: float = 1.0) -> None:
+        super().__init__(active_dims=slice(None))
+        self.variance = Parameter(variance, transform=positive(base="exp"), name="variance")
+        self.factors = list(factors)
+
+    @inherit_check_shapes
+    def K(self, X: FloatTensor, X2: FloatTensor | None = None) -> FloatTensor:
+        value = self.variance * self.factors[0](X, X2)
+        for factor in self.factors[1:]:
+            value = value * factor(X, X2)
+        return value
+
+    @inherit_check_shapes
+    def K_diag(self, X: FloatTensor) -> FloatTensor:
+        value = self.variance * self.factors[0](X, full_cov=False)
+        for factor in self.factors[1:]:
+            value = value * factor(X, full_cov=False)
+        return value
+
+    def to_expression(self) -> Product:
+        """Return the expression that `to_kernel` turns into this kernel."""
+        factors = (
+            Factor(factor.base, tuple(float(value.numpy()) for value in factor.values))
+            for factor in self.factors
+        )
+        return Product(tuple(factors), float(self.variance.numpy()))
+
+
+def to_kernel(product: Product) -> ComponentKernel:
+    """Return the GPflow kernel of an expression.
+
+    Raises
+    ------
+    ValueError
+        If a number of the expression is absent.
+    """
+    if not product.is_complete or product.variance is None:
+        raise ValueError(f"expected an expression with all its numbers, got {product}")
+    factors = []
+    for factor in product.factors:
+        names = (name for name, _ in factor.base.parameters)
+        values = {n: v for n, v in zip(names, factor.values, strict=True) if v is not None}
+        factors.append(KERNELS[factor.base.name](active_dims=(0,), **values))
+    return ComponentKernel(factors, product.variance)

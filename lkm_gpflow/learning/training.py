@@ -1,0 +1,75 @@
+"""Fit one structure: which series use which component, and all hyperparameters.
+
+Local optima are the main enemy, so no step relies on a gradient from a random start alone.
+
+1. *Grow*: components enter one by one.  For each, many hyperparameters drawn from the data's
+   own scales are scanned at once against what every series has so far; the best one enters for
+   the series that gain from it.
+2. *Refine*: L-BFGS on all hyperparameters, and the best row z_n of every series given these, in
+   turn until nothing changes.
+3. *Reseed*: every component in turn is taken out and scanned again, as if it were new, and the
+   better of the two is kept.  This is what leaves local optima.  The relaxed posterior finds all
+   components at once, and may give a factor to the wrong one of two: they exchange factors while
+   that scores better.
+4. *Prune* (in a search): components that do not pay for their parameters in BIC are dropped.
+5. *Finish*: the posterior over Z, enumerated per series, with the closed form of tau, and
+   L-BFGS on the evidence lower bound over it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..kernels.grammar import Product
+from .fits import Fit, FitSettings, State
+from .learner import Learner
+
+
+def fit(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    seed: int | Sequence[int],
+    settings: FitSettings | None = None,
+    start: State | None = None,
+) -> Fit:
+    """Learn one structure.
+
+    Parameters
+    ----------
+    observations
+        Scaled data.
+    structure
+        Members to grow; numbers that they have already are starting values.
+    seed
+        Everything random follows from it.
+    settings
+        See `FitSettings`.
+    start
+        A state to grow from; by default an empty one.
+    """
+    began = time.perf_counter()
+    learner = Learner(observations, settings or FitSettings(), np.random.default_rng(seed))
+    begin = learner.grow if learner.settings.learner == "scan" else learner.relax
+    if start is None:
+        empty = State.empty(observations.num_series)
+        grown = [begin(empty, structure) for _ in range(learner.settings.num_starts)]
+        state = max(grown, key=lambda state: state.score)
+        num_known = 0
+    else:
+        state = begin(start, structure)
+        num_known = len(start.kernels) + sum(member.is_complete for member in structure)
+    state = learner.refine(state)
+    if len(state.kernels) > num_known:
+        # Otherwise nothing new has entered: what is there was reseeded when it was learnt.
+        state = learner.reseed(state, structure)
+        if learner.settings.learner == "relaxed":
+            state = learner.exchange(state)
+    if learner.settings.prune:
+        state = learner.prune(state)
+    state = learner.limit(state)
+    return learner.finish(state, began)

@@ -1,0 +1,171 @@
+"""What goes into the model, checked: the table of series, the kernels, the prior, the posterior.
+
+Every check returns its argument in the form that the model keeps, or raises a ValueError that
+says what was expected, what was given, and where.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpflow
+import numpy as np
+from gpflow.base import AnyNDArray, RegressionData
+from gpflow.kernels import Kernel, MultioutputKernel
+from gpflow.utilities import positive, to_default_float
+
+from ..numerics.types import FloatTensor
+from .ibp import IBP, FiniteIBP, InfiniteIBP
+from .posteriors import EnumeratedPosterior, Posterior, RelaxedPosterior
+
+MIN_NOISE_VARIANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class SeriesGroup:
+    """Series that lack the same points."""
+
+    series: AnyNDArray
+    """Their columns in Y."""
+    mask: FloatTensor | None
+    """One where observed, [D]; None if nothing is missing."""
+
+
+@dataclass(frozen=True)
+class ModelData:
+    """The table Y, one row a series, with its gaps filled by zeros and noted in a mask."""
+
+    x: FloatTensor
+    """[N, D]"""
+    mask: FloatTensor | None
+    """One where observed, [N, D]; None if nothing is missing in any series."""
+    groups: tuple[SeriesGroup, ...]
+    num_observed: int
+
+    @classmethod
+    def from_table(cls, Y: AnyNDArray) -> ModelData:
+        """Read a table [D, N] in which NaN is a missing observation."""
+        observed = ~np.isnan(Y.T)
+        patterns, pattern_of = np.unique(observed, axis=0, return_inverse=True)
+        groups = tuple(
+            SeriesGroup(
+                np.flatnonzero(pattern_of == i),
+                None if pattern.all() else to_default_float(pattern),
+            )
+            for i, pattern in enumerate(patterns)
+        )
+        x = to_default_float(np.where(observed, Y.T, 0.0))
+        mask = None if observed.all() else to_default_float(observed)
+        return cls(x, mask, groups, int(observed.sum()))
+
+
+def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
+    """X [D, Q] and Y [D, N] as float64; finite, but for NaN in Y, and no series without values."""
+    X, Y = (np.asarray(part, dtype=np.float64) for part in data)
+    if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or 0 in X.shape or 0 in Y.shape:
+        raise ValueError(
+            "data: expected X [D, 1] and Y [D, N] with the same number of rows and at least one "
+            f"row and one series, given shapes {X.shape} and {Y.shape}"
+        )
+    for name, table, bad in (("X", X, ~np.isfinite(X)), ("Y", Y, np.isinf(Y))):
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise ValueError(
+                f"data: expected finite numbers in {name}"
+                f"{' (or NaN for a missing one)' if name == 'Y' else ''}, "
+                f"given {table[row, column]} in row {row}, column {column}"
+            )
+    empty = np.flatnonzero(np.isnan(Y).all(axis=0))
+    if empty.size:
+        raise ValueError(
+            "data: expected at least one observation in every column of Y, "
+            f"given only missing ones in column {empty[0]}"
+        )
+    return X, Y
+
+
+def warn_if_long(num_times: int, longest: float) -> None:
+    """Warn of more time points than an exact model can cope with."""
+    if num_times > longest:
+        warnings.warn(
+            f"expected at most {longest:g} time points, because time grows with their third power "
+            f"and memory with their second, given {num_times}: SparseLKM takes a bound with "
+            "inducing variables instead",
+            stacklevel=3,
+        )
+
+
+def checked_kernels(kernels: Sequence[Kernel], num_inputs: int) -> list[Kernel]:
+    """The kernels as a list: at least one, of one output each, for this many columns of X."""
+    if isinstance(kernels, Kernel) or not len(kernels):
+        raise ValueError(f"kernels: expected a list with at least one kernel, given {kernels!r}")
+    for i, kernel in enumerate(kernels):
+        where = f"kernels[{i}]"
+        if not isinstance(kernel, Kernel) or isinstance(kernel, MultioutputKernel):
+            raise ValueError(f"{where}: expected a GPflow kernel of one output, given {kernel!r}")
+        for part in (kernel, *(sub for sub in kernel.submodules if isinstance(sub, Kernel))):
+            _check_inputs(part, num_inputs, f"{where}, {type(part).__name__}")
+    return list(kernels)
+
+
+def _check_inputs(kernel: Kernel, num_inputs: int, where: str) -> None:
+    dims: Any = kernel.active_dims
+    columns = range(num_inputs)[dims] if isinstance(dims, slice) else dims
+    if not len(columns) or max(columns) >= num_inputs:
+        raise ValueError(
+            f"{where}: expected active_dims among the {num_inputs} column(s) of X, given {dims}"
+        )
+    for name in ("lengthscales", "variance", "period"):
+        shape = tuple(getattr(getattr(kernel, name, None), "shape", ()))
+        if shape not in ((), (1,), (len(columns),)):
+            raise ValueError(
+                f"{where}: expected one value of {name} for each of the {len(columns)} column(s) "
+                f"of X, given shape {shape}"
+            )
+
+
+def checked_prior(prior: str | IBP, alpha: float, num_components: int) -> IBP:
+    """The prior that a name stands for, or the given one if it has this many components."""
+    if isinstance(prior, IBP):
+        if prior.num_components != num_components:
+            raise ValueError(
+                f"prior: expected {num_components} components, one for each kernel, "
+                f"given {prior.num_components}"
+            )
+        return prior
+    priors = {"finite": FiniteIBP, "infinite": InfiniteIBP}
+    if prior not in priors:
+        raise ValueError(f"prior: expected one of {sorted(priors)} or an IBP, given {prior!r}")
+    return priors[prior](alpha, num_components)
+
+
+def checked_posterior(posterior: str | Posterior) -> Posterior:
+    """The posterior that a name stands for, or the given one."""
+    if isinstance(posterior, Posterior):
+        return posterior
+    posteriors = {"enumerated": EnumeratedPosterior, "relaxed": RelaxedPosterior}
+    if posterior not in posteriors:
+        raise ValueError(
+            f"posterior: expected one of {sorted(posteriors)} or a Posterior, given {posterior!r}"
+        )
+    return posteriors[posterior]()
+
+
+def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDArray:
+    """Noise variances [N], all above the least that the model can represent."""
+    noise = np.asarray(noise_variance, dtype=np.float64)
+    if noise.shape not in ((), (num_series,)) or not np.all(noise > MIN_NOISE_VARIANCE):
+        raise ValueError(
+            f"noise_variance: expected a number or {num_series} numbers, one for each series, "
+            f"above {MIN_NOISE_VARIANCE:g}, given {noise_variance!r}"
+        )
+    return np.broadcast_to(noise, num_series).copy()
+
+
+def initial_tau(prior: IBP, num_series: int) -> gpflow.Parameter:
+    """The best tau [K, 2] of the finite prior if every component is as likely as not."""
+    even = [prior.concentration + 0.5 * num_series, 1.0 + 0.5 * num_series]
+    return gpflow.Parameter(np.tile(even, (prior.num_components, 1)), transform=positive())

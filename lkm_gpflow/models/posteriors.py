@@ -1,0 +1,386 @@
+"""Approximate posteriors over Z, the table of which series has which component.
+
+`RelaxedPosterior` is the paper's: independent Bernoulli variables, learnt through continuous
+samples.  `EnumeratedPosterior` keeps one probability for every configuration in {0, 1}^K of a
+series and needs no samples.  Both turn a model's log likelihood into an evidence lower bound, and
+into the weighted configurations that predictions average over.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import NamedTuple, Protocol, TypeAlias
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.config import default_float
+from gpflow.utilities import positive
+
+from ..numerics.types import FloatTensor
+from .ibp import IBP
+
+Seed: TypeAlias = int | tf.Tensor | None
+"""None for fresh draws at every call; an integer or an integer tensor [2] for repeatable ones."""
+
+MAX_ENUMERATED_COMPONENTS = 12
+MIN_WEIGHT = 1e-4
+MIN_RESPONSIBILITY = 1e-8
+REFRESH_CHUNK = 256
+
+
+class AssignmentModel(Protocol):
+    """What a posterior needs to know of its model."""
+
+    prior: IBP
+    tau: gpflow.Parameter
+
+    def log_likelihood(self, Z: FloatTensor) -> FloatTensor:
+        """``log p(x_n | z_n)`` [..., N] of assignments [..., N, K]."""
+
+    def configuration_log_likelihood(self, configurations: FloatTensor) -> FloatTensor:
+        """``log p(x_n | t)`` [N, T] of configurations [T, K]."""
+
+
+class WeightedRows(NamedTuple):
+    """Possible rows of Z with their weights; those of one series sum to one."""
+
+    series: tf.Tensor
+    """Which series the row belongs to, ascending, [P]."""
+    rows: FloatTensor
+    """The configurations, [P, K]."""
+    weights: FloatTensor
+    """[P]"""
+
+
+class Posterior(gpflow.base.Module, abc.ABC):
+    """Base class: q(Z), a configuration object until `build` is called by its model."""
+
+    num_series: int
+    num_components: int
+
+    def build(self, num_series: int, num_components: int) -> None:
+        """Create the variables for N series and K components; the model calls this once.
+
+        Raises
+        ------
+        ValueError
+            If the posterior belongs to a model already.
+        """
+        if hasattr(self, "num_series"):
+            raise ValueError(
+                "this posterior belongs to another model: expected a new object for each LKM, "
+                f"given one built for {self.num_series} series and {self.num_components} components"
+            )
+        self.num_series, self.num_components = num_series, num_components
+
+    @abc.abstractmethod
+    @check_shapes("return: []")
+    def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
+        """Objective to maximise, a scalar."""
+
+    @abc.abstractmethod
+    @check_shapes("return: [N, K]")
+    def probabilities(self, model: AssignmentModel) -> FloatTensor:
+        """``nu``, the marginal probabilities q(z_nk = 1), [N, K]."""
+
+    @abc.abstractmethod
+    @check_shapes("return: [N, K]")
+    def assignment(self, model: AssignmentModel) -> FloatTensor:
+        """The most probable Z, zeros and ones, [N, K]."""
+
+    @abc.abstractmethod
+    def configurations(self, model: AssignmentModel) -> WeightedRows:
+        """Rows of Z with their weights, without those below 1e-4; sums to one per series."""
+
+
+class RelaxedPosterior(Posterior):
+    r"""Independent Bernoulli variables, learnt through a continuous relaxation.
+
+    .. math::
+        q(z_{nk}) = \mathrm{Bernoulli}(\nu_{nk}), \qquad
+        \tilde z_{nk} = \mathrm{sigmoid}((\mathrm{logit}\,\nu_{nk} + \epsilon) / \lambda), \quad
+        \epsilon \sim \mathrm{Logistic}(0, 1)
+
+    The objective replaces z by S samples of z~ in the likelihood term only.  It is not a bound,
+    because the mean of z~ is not nu; `hard_elbo` and `mean_field_elbo` are.  Source: Tong and
+    Choi 2019, section on variational inference; Maddison et al. 2017, *The Concrete Distribution*.
+
+    All logits start at zero, the state of least knowledge: components with different kernels get
+    different gradients, and independent draws set identical ones apart.
+
+    Parameters
+    ----------
+    num_samples
+        S, at least 1.
+    temperature
+        lambda > 0.  ``posterior.temperature.assign`` changes it without retracing; it is never
+        trained.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+
+    # Configuration: hidden from `gpflow.set_trainable`, which would let optimisers train it.
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(
+        {"temperature", *gpflow.base.Module._TF_MODULE_IGNORED_PROPERTIES}
+    )
+
+    def __init__(self, num_samples: int = 10, temperature: float = 0.5) -> None:
+        super().__init__()
+        if num_samples < 1:
+            raise ValueError(f"num_samples: expected at least 1, given {num_samples!r}")
+        if not temperature > 0.0:
+            raise ValueError(f"temperature: expected a positive number, given {temperature!r}")
+        self.num_samples = num_samples
+        self.temperature = gpflow.Parameter(temperature, transform=positive(), trainable=False)
+
+    def build(self, num_series: int, num_components: int) -> None:
+        """Create ``logits`` [N, K]; see `Posterior.build`."""
+        super().build(num_series, num_components)
+        self.logits = gpflow.Parameter(np.zeros((num_series, num_components)))
+
+    @inherit_check_shapes
+    def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
+        """The paper's relaxed objective, with draws that depend on `seed`."""
+        Z = relaxed_bernoulli(self.logits, self.temperature, self.num_samples, seed)
+        return self._bound(model, _mean_over_samples(model.log_likelihood(Z)))
+
+    @check_shapes("return: []")
+    def hard_elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
+        """Unbiased estimate of the mean-field bound, from S binary draws of Z; no gradient."""
+        shape = [self.num_samples, self.num_series, self.num_components]
+        uniform = tf.random.stateless_uniform(shape, stateless_seed(seed), dtype=default_float())
+        Z = tf.cast(uniform < self.probabilities(model), default_float())
+        return self._bound(model, _mean_over_samples(model.log_likelihood(Z)))
+
+    @check_shapes("return: []")
+    def mean_field_elbo(self, model: AssignmentModel) -> FloatTensor:
+        """The exact mean-field bound, by summing over {0, 1}^K.
+
+        Raises
+        ------
+        ValueError
+            If K is above 12.
+        """
+        configurations = all_configurations(self.num_components)
+        weights = independent_weights(self.logits, configurations)
+        log_likelihood = model.configuration_log_likelihood(configurations)
+        return self._bound(model, tf.reduce_sum(weights * log_likelihood))
+
+    def _bound(self, model: AssignmentModel, expected_log_likelihood: FloatTensor) -> FloatTensor:
+        return (
+            expected_log_likelihood
+            + model.prior.expected_log_weights(model.tau)
+            + model.prior.expected_log_assignments(model.tau, self.probabilities(model))
+            + bernoulli_entropy(self.logits)
+            + model.prior.entropy(model.tau)
+        )
+
+    @inherit_check_shapes
+    def probabilities(self, model: AssignmentModel) -> FloatTensor:
+        """``sigmoid(logits)``, [N, K]."""
+        return tf.sigmoid(self.logits)
+
+    @inherit_check_shapes
+    def assignment(self, model: AssignmentModel) -> FloatTensor:
+        """One where nu > 0.5, [N, K]."""
+        return tf.cast(self.probabilities(model) > 0.5, default_float())
+
+    def configurations(self, model: AssignmentModel) -> WeightedRows:
+        """Products of nu; beyond 12 components all but the 12 most uncertain are rounded."""
+        num_free = min(self.num_components, MAX_ENUMERATED_COMPONENTS)
+        _, free = tf.math.top_k(-tf.abs(self.logits), num_free)  # [N, M]
+        patterns = all_configurations(num_free)  # [T, M]
+        weights = independent_weights(tf.gather(self.logits, free, batch_dims=1), patterns)
+        series, pattern, weights = _significant(weights)
+        columns = tf.gather(free, series)  # [P, M]
+        positions = tf.stack(
+            [tf.broadcast_to(tf.range(tf.size(series))[:, None], tf.shape(columns)), columns], -1
+        )
+        rows = tf.tensor_scatter_nd_update(
+            tf.gather(self.assignment(model), series), positions, tf.gather(patterns, pattern)
+        )
+        return WeightedRows(series, rows, weights)
+
+
+class EnumeratedPosterior(Posterior):
+    r"""One probability for every configuration of every series, in closed form.
+
+    .. math::
+        \mathrm{ELBO} = \sum_n \log \sum_{t \in \{0,1\}^K}
+            \exp\Big(\log p(x_n \mid t) + \sum_k t_k a_k + (1 - t_k) b_k\Big)
+            + E_q[\log p(\pi)] + H[q(\pi)]
+
+    with a_k = E_q[log pi_k] and b_k = E_q[log(1 - pi_k)].  It is q(Z) at its optimum, without the
+    independence that the paper assumes, hence at or above the best mean-field bound; and it is
+    deterministic, so that L-BFGS converges on it.
+
+    ``active`` holds the numbers of the configurations in the sum, at first all of them.  `refresh`
+    drops those without responsibility for any series.  What remains is still a lower bound.
+    """
+
+    # Whole numbers, which no optimiser can train: hidden from `gpflow.set_trainable`.
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(
+        {"active", *gpflow.base.Module._TF_MODULE_IGNORED_PROPERTIES}
+    )
+
+    def build(self, num_series: int, num_components: int) -> None:
+        """Create ``active``; see `Posterior.build`.
+
+        Raises
+        ------
+        ValueError
+            If K is above 12, or if the posterior belongs to a model already.
+        """
+        _check_enumerable(num_components)
+        super().build(num_series, num_components)
+        self.active = tf.Variable(tf.range(2**num_components), trainable=False, shape=[None])
+
+    @inherit_check_shapes
+    def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
+        """The bound above; `seed` is without effect."""
+        return (
+            tf.reduce_sum(tf.reduce_logsumexp(self._log_joint(model, self.active), axis=-1))
+            + model.prior.expected_log_weights(model.tau)
+            + model.prior.entropy(model.tau)
+        )
+
+    @check_shapes("return: [N, T]")
+    def responsibilities(self, model: AssignmentModel) -> FloatTensor:
+        """q(z_n = t) of the active configurations, [N, T]."""
+        return tf.nn.softmax(self._log_joint(model, self.active), axis=-1)
+
+    def refresh(self, model: AssignmentModel) -> None:
+        """Look at all configurations again and keep those that matter to some series (1e-8).
+
+        It holds 256 of them in memory at a time, where the bound holds all that are active.
+        """
+        everything = tf.range(2**self.num_components)
+        parts = [
+            self._log_joint(model, everything[start : start + REFRESH_CHUNK])
+            for start in range(0, 2**self.num_components, REFRESH_CHUNK)
+        ]
+        responsibilities = tf.nn.softmax(tf.concat(parts, axis=1), axis=-1)
+        matters = tf.reduce_max(responsibilities, axis=0) >= MIN_RESPONSIBILITY
+        self.active.assign(tf.boolean_mask(everything, matters))
+
+    def _log_joint(self, model: AssignmentModel, numbers: tf.Tensor) -> FloatTensor:
+        """``log p(x_n | t)`` plus the expected log prior of t, [N, T]."""
+        t = configurations_from_numbers(numbers, self.num_components)
+        on = model.prior.expected_log_on(model.tau)
+        off = model.prior.expected_log_off(model.tau)
+        log_prior = tf.linalg.matvec(t, on) + tf.linalg.matvec(1.0 - t, off)
+        return model.configuration_log_likelihood(t) + log_prior
+
+    @inherit_check_shapes
+    def probabilities(self, model: AssignmentModel) -> FloatTensor:
+        """Responsibilities summed over the configurations that have the component, [N, K]."""
+        t = configurations_from_numbers(self.active, self.num_components)
+        # Sums of responsibilities may pass one by a rounding error.
+        return tf.minimum(tf.matmul(self.responsibilities(model), t), 1.0)
+
+    @inherit_check_shapes
+    def assignment(self, model: AssignmentModel) -> FloatTensor:
+        """The jointly most probable configuration of each series, [N, K]."""
+        t = configurations_from_numbers(self.active, self.num_components)
+        return tf.gather(t, tf.argmax(self.responsibilities(model), axis=-1))
+
+    def configurations(self, model: AssignmentModel) -> WeightedRows:
+        """Configurations weighted by their responsibilities."""
+        t = configurations_from_numbers(self.active, self.num_components)
+        series, row, weights = _significant(self.responsibilities(model))
+        return WeightedRows(series, tf.gather(t, row), weights)
+
+
+@check_shapes("numbers: [T]", "return: [T, K]")
+def configurations_from_numbers(numbers: tf.Tensor, num_components: int) -> FloatTensor:
+    """Rows of zeros and ones, [T, K]: component k is bit k of the number."""
+    bits = tf.bitwise.right_shift(numbers[:, None], tf.range(num_components)[None, :])
+    return tf.cast(tf.bitwise.bitwise_and(bits, 1), default_float())
+
+
+@check_shapes("return: [T, K]")
+def all_configurations(num_components: int) -> FloatTensor:
+    """{0, 1}^K as rows, [2^K, K].
+
+    Raises
+    ------
+    ValueError
+        If K is above 12.
+    """
+    _check_enumerable(num_components)
+    return configurations_from_numbers(tf.range(2**num_components), num_components)
+
+
+@check_shapes("logits: [N, K]", "configurations: [T, K]", "return: [N, T]")
+def independent_weights(logits: FloatTensor, configurations: FloatTensor) -> FloatTensor:
+    """Probabilities of configurations under independent Bernoulli variables, [N, T]."""
+    on, off = tf.math.log_sigmoid(logits), tf.math.log_sigmoid(-tf.convert_to_tensor(logits))
+    return tf.exp(
+        tf.matmul(on, configurations, transpose_b=True)
+        + tf.matmul(off, 1.0 - configurations, transpose_b=True)
+    )
+
+
+@check_shapes("logits: [N, K]", "temperature: []", "return: [S, N, K]")
+def relaxed_bernoulli(
+    logits: FloatTensor, temperature: FloatTensor, num_samples: int, seed: Seed = None
+) -> FloatTensor:
+    """Samples in (0, 1) of relaxed Bernoulli variables, differentiable in the logits, [S, N, K].
+
+    A sigmoid of a logistic variable with location logits / temperature and scale 1 / temperature:
+    this order keeps gradients finite at low temperatures, where TFP's ``RelaxedBernoulli`` has NaN.
+    """
+    logits = tf.convert_to_tensor(logits)
+    uniform = tf.random.stateless_uniform(
+        [num_samples, *logits.shape],
+        stateless_seed(seed),
+        minval=np.finfo(np.float64).tiny,
+        dtype=logits.dtype,
+    )
+    logistic = tf.math.log(uniform) - tf.math.log1p(-uniform)
+    return tf.sigmoid((logits + logistic) / temperature)
+
+
+@check_shapes("logits: [N, K]", "return: []")
+def bernoulli_entropy(logits: FloatTensor) -> FloatTensor:
+    """Summed entropy of Bernoulli variables, without cancellation at large logits."""
+    logits = tf.convert_to_tensor(logits)
+    return tf.reduce_sum(
+        tf.sigmoid(logits) * tf.math.softplus(-logits)
+        + tf.sigmoid(-logits) * tf.math.softplus(logits)
+    )
+
+
+@check_shapes("return: [2]")
+def stateless_seed(seed: Seed) -> tf.Tensor:
+    """The pair that TensorFlow's stateless functions want; None gives a fresh one at every call."""
+    if seed is None:
+        return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+    pair = tf.convert_to_tensor(seed)
+    return pair if pair.shape.rank == 1 else tf.stack([pair, tf.zeros_like(pair)])
+
+
+def _mean_over_samples(log_likelihood: FloatTensor) -> FloatTensor:
+    """[S, N] -> scalar: the sum over series, averaged over samples."""
+    return tf.reduce_mean(tf.reduce_sum(log_likelihood, axis=-1))
+
+
+def _significant(weights: FloatTensor) -> tuple[tf.Tensor, tf.Tensor, FloatTensor]:
+    """Row index, column index and weight of entries that are not tiny; rows sum to one."""
+    kept = tf.where(weights >= MIN_WEIGHT, weights, tf.zeros_like(weights))
+    kept /= tf.reduce_sum(kept, axis=-1, keepdims=True)
+    where = tf.cast(tf.where(kept > 0.0), tf.int32)
+    return where[:, 0], where[:, 1], tf.gather_nd(kept, where)
+
+
+def _check_enumerable(num_components: int) -> None:
+    if num_components > MAX_ENUMERATED_COMPONENTS:
+        raise ValueError(
+            f"expected at most {MAX_ENUMERATED_COMPONENTS} components to enumerate all "
+            f"2^K configurations, given {num_components}: use RelaxedPosterior, or fewer components"
+        )

@@ -1,0 +1,318 @@
+"""Log densities of many zero-mean Gaussians at once, with analytic gradients.
+
+Two routes to the same number.  `gaussian_log_density` takes one Cholesky factor per covariance
+matrix and serves any batch of matrices.  `eigen_log_density` takes one eigendecomposition per
+covariance matrix and serves all series that share it, whatever their noise.
+
+Both gradients follow from ``d log N(x | 0, V) / dV = (V^-1 x x' V^-1 - V^-1) / 2``: automatic
+differentiation through the factorisations costs about three times as much, and fails where
+eigenvalues coincide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+from check_shapes import check_shapes
+
+from .types import LOG_2PI, FloatTensor
+
+_TINY = 1e-11
+"""Of the mean variance: 0 of 7,000 periodic kernels failed, 41 without it, some with 1e-12."""
+
+
+@check_shapes(
+    "C: [K, D, D]",
+    "noise_variance: [N]",
+    "Z: [batch..., N, K]",
+    "return: [batch..., N, D, D]",
+)
+def total_covariance(C: FloatTensor, noise_variance: FloatTensor, Z: FloatTensor) -> FloatTensor:
+    """Covariances of series, ``V_n = sum_k z_nk C_k + sigma_n^2 I``, in one matrix product.
+
+    Parameters
+    ----------
+    C
+        Component covariances, [K, D, D].
+    noise_variance
+        sigma_n^2, [N].
+    Z
+        Assignments, [..., N, K].
+
+    Returns
+    -------
+    Tensor [..., N, D, D].
+    """
+    noise = tf.broadcast_to(noise_variance, tf.shape(Z)[:-1])[..., None]
+    matrices = tf.concat([C, tf.eye(tf.shape(C)[-1], batch_shape=[1], dtype=C.dtype)], axis=0)
+    return tf.tensordot(tf.concat([Z, noise], axis=-1), matrices, axes=1)
+
+
+@check_shapes(
+    "covariance: [batch..., D, D]",
+    "mask: [mask_batch..., D]",
+    "return: [result..., D, D]",
+)
+def mask_covariance(covariance: FloatTensor, mask: FloatTensor) -> FloatTensor:
+    """Replace the rows and columns of missing points by those of the identity.
+
+    Parameters
+    ----------
+    covariance
+        Covariance matrices, [..., D, D].
+    mask
+        One where a point was observed, zero where it is missing, [..., D]; its leading
+        dimensions broadcast against those of `covariance`.
+
+    Returns
+    -------
+    Tensor [..., D, D].  With the missing points set to zero, its Gaussian log density is the one
+    of the observed points alone (`gaussian_log_density` counts only these).
+    """
+    both = mask[..., :, None] * mask[..., None, :]
+    return covariance * both + tf.linalg.diag(1.0 - mask)
+
+
+@check_shapes(
+    "covariance: [batch..., D, D]",
+    "x: [x_batch..., D]",
+    "mask: [mask_batch..., D]",
+    "return: [batch...]",
+)
+def gaussian_log_density(
+    covariance: FloatTensor, x: FloatTensor, mask: FloatTensor | None = None
+) -> FloatTensor:
+    r"""Log density of zero-mean Gaussians, ``log N(x | 0, V)``, over the observed points.
+
+    .. math:: -\tfrac12 x^\top V^{-1} x - \tfrac12 \log|V| - \tfrac{D}{2} \log 2\pi
+
+    Parameters
+    ----------
+    covariance
+        V, the full covariance with noise, [..., D, D].
+    x
+        Observations, [..., D]; leading dimensions broadcast against those of V.
+    mask
+        One where observed, zero where missing, [..., D]; None where nothing is missing.
+        Missing entries of `x` may hold any finite number.
+
+    Returns
+    -------
+    Tensor [...]; NaN where V is not positive definite (see `check_positive_definite`).
+    """
+    if mask is None:
+        num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
+        return _log_density(covariance, x) - 0.5 * LOG_2PI * num_observed
+    num_observed = tf.reduce_sum(mask, axis=-1)
+    value = _log_density(mask_covariance(covariance, mask), x * mask)
+    return value - 0.5 * LOG_2PI * num_observed
+
+
+@tf.custom_gradient
+def _log_density(
+    V: FloatTensor, x: FloatTensor
+) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor]]]:
+    """Log density without its 2 pi term; one Cholesky factor serves value and gradient."""
+    L = tf.linalg.cholesky(V)
+    rows = tf.broadcast_to(x, tf.shape(V)[:-1])
+    b = tf.linalg.cholesky_solve(L, rows[..., None])
+    log_determinant = 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)), axis=-1)
+    value = -0.5 * (tf.reduce_sum(rows * b[..., 0], axis=-1) + log_determinant)
+
+    def gradient(upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+        half = 0.5 * upstream[..., None, None]
+        V_inverse = tf.linalg.cholesky_solve(
+            L, tf.eye(tf.shape(V)[-1], batch_shape=tf.shape(V)[:-2], dtype=V.dtype)
+        )
+        dV = tf.matmul(half * b, b, transpose_b=True) - half * V_inverse
+        dx = -upstream[..., None] * b[..., 0]
+        return dV, _sum_to_shape(dx, tf.shape(x))
+
+    return value, gradient
+
+
+def _sum_to_shape(value: FloatTensor, shape: tf.Tensor) -> FloatTensor:
+    """Sum out the dimensions along which a tensor of this shape was broadcast to `value`."""
+    _, axes = tf.raw_ops.BroadcastGradientArgs(s0=tf.shape(value), s1=shape)
+    return tf.reshape(tf.reduce_sum(value, axis=axes), shape)
+
+
+@check_shapes(
+    "covariance: [T, D, D]",
+    "x: [N, D]",
+    "noise_variance: [N]",
+    "mask: [D]",
+    "return: [T, N]",
+)
+def eigen_log_density(
+    covariance: FloatTensor,
+    x: FloatTensor,
+    noise_variance: FloatTensor,
+    mask: FloatTensor | None = None,
+) -> FloatTensor:
+    r"""``log N(x_n | 0, C_t + sigma_n^2 I)`` for all pairs of T covariances and N series.
+
+    With ``C_t = U diag(l) U'`` the log density is
+    :math:`-\tfrac12 \sum_d [(U^\top x_n)_d^2 / (l_d + \sigma_n^2) + \log(l_d + \sigma_n^2)]
+    - \tfrac{D}{2}\log 2\pi`: the cubic work does not depend on N.
+
+    Parameters
+    ----------
+    covariance
+        C, without noise, [T, D, D].
+    x
+        Series, [N, D].
+    noise_variance
+        sigma_n^2, [N].
+    mask
+        One where observed, zero where missing, [D]: shared by these series.
+
+    Returns
+    -------
+    Tensor [T, N].
+    """
+    if mask is None:
+        num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
+        return _eigen_log_density(covariance, x, noise_variance) - 0.5 * LOG_2PI * num_observed
+    num_observed = tf.reduce_sum(mask)
+    observed = covariance * mask[:, None] * mask[None, :]
+    value = _eigen_log_density(observed, x * mask, noise_variance)
+    # A missing point leaves an eigenvalue of zero, hence a log(sigma_n^2) that does not belong.
+    num_missing = tf.cast(tf.size(mask), mask.dtype) - num_observed
+    surplus = 0.5 * num_missing * tf.math.log(noise_variance)
+    return value + surplus - 0.5 * LOG_2PI * num_observed
+
+
+@tf.custom_gradient
+def _eigen_log_density(
+    C: FloatTensor, x: FloatTensor, noise_variance: FloatTensor
+) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor, FloatTensor]]]:
+    """Log density without its 2 pi term, [T, N]; one eigendecomposition for each of T."""
+    basis = eigenbasis(C)
+    solved = _solve(basis, _project(basis, x), noise_variance)
+
+    def gradient(upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor, FloatTensor]:
+        inner, d_noise = _inner_gradients(solved, upstream)
+        dx = -tf.einsum("tde,tne->nd", basis.vectors, upstream[..., None] * solved.b)
+        return rotate_back(basis, inner), dx, d_noise
+
+    return _half_sums(solved), gradient
+
+
+class Eigenbasis(NamedTuple):
+    """Eigenvalues [T, D] and eigenvectors [T, D, D] of T covariances without noise."""
+
+    values: FloatTensor
+    vectors: FloatTensor
+
+
+def eigenbasis(C: FloatTensor) -> Eigenbasis:
+    """Decompose covariances [T, D, D], which are semi-definite."""
+    values, vectors = eigh(C)
+    # Rounding may leave eigenvalues a little below zero.
+    return Eigenbasis(tf.maximum(values, 0.0), vectors)
+
+
+def log_density_in_basis(
+    basis: Eigenbasis, x: FloatTensor, noise_levels: FloatTensor
+) -> FloatTensor:
+    """`eigen_log_density` without a mask, where the decomposition is known, [L, T, N].
+
+    For a caller that goes through many series block by block and keeps nothing of a block:
+    `gradients_in_basis` computes again what it needs.  Each of the L rows of `noise_levels`
+    [L, N] has a noise variance for every series.
+    """
+    constant = 0.5 * LOG_2PI * tf.cast(tf.shape(x)[-1], x.dtype)
+    projected = _project(basis, x)
+    return tf.map_fn(
+        lambda noise_variance: _half_sums(_solve(basis, projected, noise_variance)) - constant,
+        noise_levels,
+    )
+
+
+def gradients_in_basis(
+    basis: Eigenbasis, x: FloatTensor, noise_variance: FloatTensor, upstream: FloatTensor
+) -> tuple[FloatTensor, FloatTensor]:
+    r"""Gradients of the sum of `log_density_in_basis`, weighted by `upstream` [T, N].
+
+    Returns
+    -------
+    With respect to the covariances in their eigenbases, ``U' (dV) U``, [T, D, D], to be added up
+    over blocks of series before `rotate_back`; and with respect to the noise variances, [N].
+    """
+    return _inner_gradients(_solve(basis, _project(basis, x), noise_variance), upstream)
+
+
+def rotate_back(basis: Eigenbasis, inner: FloatTensor) -> FloatTensor:
+    """From matrices in the eigenbases to matrices over time points, ``U A U'``, [T, D, D]."""
+    return tf.matmul(basis.vectors, tf.matmul(inner, basis.vectors, transpose_b=True))
+
+
+class _Solved(NamedTuple):
+    """In the eigenbases, [T, N, D]: ``U' x``, ``l + sigma^2``, and ``b``, their quotient."""
+
+    projected: FloatTensor
+    spectrum: FloatTensor
+    b: FloatTensor
+
+
+def _project(basis: Eigenbasis, x: FloatTensor) -> FloatTensor:
+    return tf.einsum("tde,nd->tne", basis.vectors, x)
+
+
+def _solve(basis: Eigenbasis, projected: FloatTensor, noise_variance: FloatTensor) -> _Solved:
+    spectrum = basis.values[:, None, :] + noise_variance[None, :, None]
+    return _Solved(projected, spectrum, projected / spectrum)
+
+
+def _half_sums(solved: _Solved) -> FloatTensor:
+    terms = solved.projected * solved.b + tf.math.log(solved.spectrum)
+    return -0.5 * tf.reduce_sum(terms, axis=-1)
+
+
+def _inner_gradients(solved: _Solved, upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+    inner = tf.matmul(solved.b, upstream[..., None] * solved.b, transpose_a=True)
+    diagonal = tf.reduce_sum(upstream[..., None] / solved.spectrum, axis=1)
+    inner = 0.5 * (inner - tf.linalg.diag(diagonal))
+    per_point = tf.square(solved.b) - 1.0 / solved.spectrum
+    return inner, 0.5 * tf.einsum("tn,tne->n", upstream, per_point)
+
+
+def eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+    """Eigenvalues and eigenvectors, also where `tf.linalg.eigh` gives up.
+
+    For some kernels whose period is a multiple of the step of the grid, and whose eigenvalues come
+    in exact pairs, it says that it does not converge.  A tiny diagonal of different entries E sets
+    the pairs apart (a uniform one does not); the eigenvalues are those of C again, diag(U' C U).
+    """
+    D = tf.shape(C)[-1]
+    entries = tf.random.stateless_uniform([D], seed=[2, 7], dtype=C.dtype)
+    size = _TINY * tf.reduce_mean(tf.linalg.diag_part(C), axis=-1)
+    E = size[:, None] * entries
+    eigenvalues, U = tf.linalg.eigh(tf.linalg.set_diag(C, tf.linalg.diag_part(C) + E))
+    return eigenvalues - tf.reduce_sum(E[:, :, None] * tf.square(U), axis=-2), U
+
+
+def check_positive_definite(log_density: FloatTensor, what: str) -> None:
+    """Raise if a log density is not finite, naming what it was computed from.
+
+    Parameters
+    ----------
+    log_density
+        Eager result of one of the functions of this module.
+    what
+        Said in the error, for example the kernel's name.
+
+    Raises
+    ------
+    ValueError
+        Where any entry is NaN or infinite.
+    """
+    if not bool(tf.reduce_all(tf.math.is_finite(log_density))):
+        raise ValueError(
+            f"the covariance of {what} is not positive definite: expected finite log densities, "
+            f"got {log_density.numpy()}. Larger noise variances, or smaller component variances "
+            f"or lengthscales, cure this."
+        )

@@ -1,0 +1,249 @@
+"""Independent jobs, here or by an executor; processes and threads that suit the work."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from .budget import OutOfBudget, Spent
+
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+
+_MOST_LOSSES = 3
+"""So often in a row, with no job finished between, workers may be lost."""
+
+_POLL = 0.5
+"""Seconds after which budgets and the connection are looked at again while workers are busy."""
+
+
+class WorkersLost(RuntimeError):
+    """The workers of an executor are gone; the text says what was lost, kept, and what to do."""
+
+
+def run_all(
+    jobs: Mapping[_Key, Callable[[], _Result]],
+    executor: Executor | None,
+    spent: Spent | None = None,
+) -> Iterator[tuple[_Key, _Result]]:
+    """Run jobs and yield their keys and results as they finish.
+
+    A job whose worker died is done again: Dask sees to that itself, `process_pool` takes it a
+    second time, a plain `ProcessPoolExecutor` does not and is an error.
+
+    Parameters
+    ----------
+    jobs
+        What to run, by key; for a pool of processes they must be picklable.
+    executor
+        Where; None: one by one in this process.  What has not begun when the caller stops is
+        cancelled.
+    spent
+        Asked before every job of this process, and twice a second while an executor works.
+
+    Raises
+    ------
+    OutOfBudget
+        If a budget is spent while jobs are left.  Jobs under way in this process are finished,
+        those of an executor are not waited for.
+    WorkersLost
+        If the executor takes no jobs any more, loses its workers again and again, or lost its
+        scheduler.
+    """
+    if executor is None:
+        for key, job in jobs.items():
+            _stop_if(spent)
+            yield key, job()
+        return
+    left = dict(jobs)
+    losses = 0
+    while left:
+        try:
+            for key, result in _attempt(left, executor, spent):
+                del left[key]
+                losses = 0
+                yield key, result
+        except BrokenExecutor as error:
+            losses += 1
+            if losses == _MOST_LOSSES:
+                raise WorkersLost(
+                    f"workers died or went away {losses} times in a row, none finished its job "
+                    f"(are they short of memory?): {_said(error)}"
+                ) from error
+
+
+def _attempt(
+    jobs: Mapping[_Key, Callable[[], _Result]], executor: Executor, spent: Spent | None
+) -> Iterator[tuple[_Key, _Result]]:
+    """Submit all jobs and yield what finishes, until all have or a worker is lost."""
+    futures: dict[Future[_Result], _Key] = {}
+    try:
+        for key, job in list(jobs.items()):
+            futures[_submitted(executor, job)] = key
+        for future in as_finished(futures, executor, spent):
+            yield futures[future], future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def as_finished(
+    futures: Iterable[Future[_Result]], executor: Executor, spent: Spent | None = None
+) -> Iterator[Future[_Result]]:
+    """Yield futures of an executor as they finish, also one whose scheduler may go away.
+
+    Raises
+    ------
+    OutOfBudget, WorkersLost
+        As `run_all`, but futures whose worker died are yielded.
+    """
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, _POLL, FIRST_COMPLETED)
+        # Results first: when a pool breaks, some may have finished before.
+        for future in sorted(done, key=_is_lost):
+            if future.cancelled():
+                raise WorkersLost("the jobs were cancelled: did the scheduler go away?")
+            yield future
+        if waiting:
+            _stop_if(spent)
+            if not done and _is_closed(executor):
+                raise WorkersLost("the connection to the scheduler is closed")
+
+
+def _submitted(executor: Executor, job: Callable[[], _Result]) -> Future[_Result]:
+    try:
+        return executor.submit(job)
+    except Exception as error:
+        raise WorkersLost(f"the executor takes no more jobs: {_said(error)}") from error
+
+
+def _is_lost(future: Future[Any]) -> bool:
+    return future.cancelled() or isinstance(future.exception(), BrokenExecutor)
+
+
+def _is_closed(executor: Executor) -> bool:
+    """Whether a Dask client has given up: what it was given then would be waited for for ever."""
+    client = getattr(executor, "_client", None)
+    return client is not None and getattr(client, "status", "") in ("closing", "closed")
+
+
+def _stop_if(spent: Spent | None) -> None:
+    if spent is not None and (which := spent()):
+        raise OutOfBudget(which)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}{f': {error}' if str(error) else ''}"
+
+
+@contextmanager
+def kept_in(path: str | Path | None, parameter: str) -> Iterator[None]:
+    """Say of lost workers where the results are, and how to go on.
+
+    Parameters
+    ----------
+    path
+        The file that keeps results as they come, if there is one.
+    parameter
+        What the caller's parameter for it is called.
+    """
+    try:
+        yield
+    except WorkersLost as error:
+        way_on = (
+            f"what had finished is kept in {path}: the same call with a working executor, or "
+            "without one, goes on from there"
+            if path is not None
+            else f"nothing is kept, because no {parameter} was given"
+        )
+        raise WorkersLost(f"{error}; {way_on}") from error
+
+
+class _RenewedPool(Executor):
+    """A pool of processes that is replaced by a fresh one when a worker dies."""
+
+    def __init__(self, jobs: int | None) -> None:
+        self._jobs = jobs
+        self._lock = threading.Lock()
+        self._pool = self._fresh()
+
+    def _fresh(self) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._jobs or os.cpu_count(), context, _prepare_worker)
+
+    def submit(
+        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args,
+        **kwargs: _Arguments.kwargs,
+    ) -> Future[_Result]:  # fmt: skip
+        """Submit a job, to a fresh pool if the workers have died."""
+        with self._lock:
+            try:
+                return self._pool.submit(fn, *args, **kwargs)
+            except BrokenExecutor:
+                self._pool.shutdown(wait=False)
+                self._pool = self._fresh()
+                return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers, by default when their jobs are done."""
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def process_pool(jobs: int | None = None) -> Executor:
+    """Return a pool of worker processes that suits TensorFlow.
+
+    Workers are started afresh (a forked TensorFlow hangs) and use one thread each.  Ctrl-C is left
+    to the parent, and they end with it.  If a worker dies, the pool takes new jobs all the same,
+    with new workers.
+
+    Parameters
+    ----------
+    jobs
+        Number of processes; by default the number of processors.
+    """
+    return _RenewedPool(jobs)
+
+
+def single_threaded() -> AbstractContextManager[object]:
+    """Return a context in which NumPy's and SciPy's linear algebra uses one thread.
+
+    Its threads wait in busy loops: matrices of some hundred rows cost several times the processor
+    time with two of them, and many times where all processors are taken.
+    """
+    return threadpool_limits(limits=1, user_api="blas")
+
+
+def _prepare_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threadpool_limits(limits=1)
+    import tensorflow as tf
+
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+
+
+def _end_with_parent() -> None:
+    """End when the parent was killed: a worker would wait for its next job for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

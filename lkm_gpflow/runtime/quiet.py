@@ -1,0 +1,88 @@
+"""TensorFlow is loaded without its start-up messages.
+
+TensorFlow 2.21 writes some of them from C++ before it reads the environment variables that would
+silence it, so they are caught where they come out, at file descriptor 2, and only while TensorFlow
+is being imported and its devices are listed.  What is no such message is handed on, and everything
+is if the import fails.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+
+VERBOSE_VARIABLE = "LKM_GPFLOW_VERBOSE"
+"""Set it to 1 to see what TensorFlow writes."""
+
+_START_UP = re.compile(
+    rb"[IWE]\d{4} \d\d:\d\d:\d\d.*"  # absl: I0000 00:00:1795328149.749554 2245 port.cc:153] ...
+    rb"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] .*"  # TensorFlow before 2.20
+    rb"|WARNING: All log messages before absl::InitializeLog.*"
+    rb"|To enable the following instructions: .*"
+    rb"|Skipping registering GPU devices.*"
+)
+"""Lines below the level "fatal"."""
+
+
+def load_tensorflow_quietly() -> None:
+    """Let the first import of TensorFlow in this process, whoever asks for it, be quiet."""
+    if os.environ.get(VERBOSE_VARIABLE, "") in ("", "0") and "tensorflow" not in sys.modules:
+        sys.meta_path.insert(0, _TensorFlowFinder())
+
+
+class _TensorFlowFinder(MetaPathFinder):
+    """Finds TensorFlow where it is, and has it loaded within `start_up_messages_dropped`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != "tensorflow":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def load_quietly(module: ModuleType) -> None:
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # what it tells of GPUs later on
+            with start_up_messages_dropped():
+                load(module)
+                # The driver is looked for now, not when the first tensor is made; this does not
+                # initialise the devices, which can still be configured.
+                module.config.list_physical_devices()
+
+        spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
+        return spec
+
+
+@contextmanager
+def start_up_messages_dropped() -> Iterator[None]:
+    """Keep TensorFlow's messages off file descriptor 2; hand on everything else at the end."""
+    sys.stderr.flush()
+    try:
+        terminal = os.dup(2)
+    except OSError:  # a process without standard error
+        yield
+        return
+    with tempfile.TemporaryFile() as written:
+        os.dup2(written.fileno(), 2)
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            written.seek(0)
+            for line in written:
+                if failed or not _START_UP.fullmatch(line.rstrip(b"\r\n")):
+                    os.write(2, line)

@@ -1,0 +1,157 @@
+"""Forecasts from several fits: their weights, and the moments of the mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..kernels.base import to_kernel
+from ..learning.fits import Fit
+from ..models.lkm import LKM
+from ..models.posteriors import EnumeratedPosterior
+from ..models.sparse import SparseLKM
+from ..numerics.types import Floats, FloatTensor
+
+_SAME_BIC = 0.5
+"""Two fits of one structure that differ by less in BIC are the same optimum."""
+
+_LITTLE_WEIGHT = 1e-3
+"""Fits that weigh less are not asked for a forecast."""
+
+_PREDICTED = 500
+"""Series that are predicted at a time: memory does not grow with their number."""
+
+_JUDGES = 200
+"""Of more series than this every so-manieth says what components explain."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A fit that counts in a forecast.
+
+    Parameters
+    ----------
+    fit
+        The fit.
+    weight
+        Its weight; those of all members add up to one.
+    spread
+        What its forecast variance is multiplied by (see `stacking`).
+    is_walk
+        Whether it is a walk (see `stacking`) rather than found by the search.
+    exact
+        Whether it was learnt with series that are seen almost exactly (`FitSettings.exact`).
+    """
+
+    fit: Fit
+    weight: float
+    spread: float = 1.0
+    is_walk: bool = False
+    exact: bool = False
+
+
+def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]:
+    r"""Weigh the best fits of a search.
+
+    .. math:: w_m \propto \exp(-\mathrm{BIC}_m / 2 D)
+
+    The exponent 1/2 of BIC would leave one fit: it takes every observation as independent
+    evidence about the structure.  Divided by the number of time points D the weights compare the
+    average log density per time point.
+
+    Parameters
+    ----------
+    fits
+        All fits; of those that found the same optimum one counts.
+    num_times
+        D.
+    most
+        How many fits count at most.
+    """
+    best = different(fits)[:most]
+    exponents = np.array([best[0].bic - fit.bic for fit in best]) / (2.0 * num_times)
+    weights = np.exp(exponents) / np.exp(exponents).sum()
+    return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
+
+
+def counting(members: Sequence[Member]) -> list[Member]:
+    """Return the members without those of next to no weight."""
+    kept = [member for member in members if member.weight > _LITTLE_WEIGHT]
+    total = sum(member.weight for member in kept)
+    return [replace(member, weight=member.weight / total) for member in kept]
+
+
+def different(fits: Sequence[Fit]) -> list[Fit]:
+    """Sort fits by BIC, and keep one of those that found the same optimum."""
+    kept: list[Fit] = []
+    for fit in sorted(fits, key=lambda fit: fit.bic):
+        if not any(_is_same(fit, other) for other in kept):
+            kept.append(fit)
+    return kept
+
+
+def _is_same(fit: Fit, other: Fit) -> bool:
+    names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
+    return names[0] == names[1] and abs(fit.bic - other.bic) < _SAME_BIC
+
+
+def best_first(fit: Fit, observations: Observations, alpha: float) -> Fit:
+    """Return a fit with its components in the order of what they explain, the most first."""
+    places = np.arange(len(fit.Z), dtype=np.int32)
+    places = places[:: -(-len(places) // _JUDGES)]
+    some = observations.of_series(places)
+    mean, _ = to_model(fit.of_series(places), some, alpha).predict_components(some.x[:, None])
+    explained = np.asarray(mean).var(axis=1).sum(axis=1)
+    order = np.argsort(-explained, kind="stable")
+    return replace(
+        fit,
+        kernels=tuple(fit.kernels[k] for k in order),
+        Z=fit.Z[:, order],
+        probabilities=fit.probabilities[:, order],
+        tau=fit.tau[order],
+    )
+
+
+def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
+    """Return the latent kernel model of a fit, on scaled data, with the enumerated posterior.
+
+    Its sparse version if there are more times than `LKM.LONGEST`.
+    """
+    build = SparseLKM if len(observations.x) > LKM.LONGEST else LKM
+    model = build(
+        observations.table,
+        kernels=[to_kernel(kernel) for kernel in fit.kernels],
+        alpha=alpha,
+        posterior=EnumeratedPosterior(),
+        noise_variance=fit.noise_variance,
+    )
+    model.tau.assign(fit.tau)
+    return model
+
+
+def predict_in_parts(
+    fit: Fit, observations: Observations, alpha: float, x: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and variance of new observations at x [M, 1], [M, N] each; some series at a time."""
+    every = np.arange(observations.num_series, dtype=np.int32)
+    parts = [
+        to_model(fit.of_series(p), observations.of_series(p), alpha).predict_y(x)
+        for p in np.split(every, every[_PREDICTED::_PREDICTED])
+    ]
+    means, variances = zip(*parts, strict=True)
+    return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
+
+
+def mixture_moments(
+    members: Sequence[tuple[float, FloatTensor, FloatTensor]],
+) -> tuple[Floats, Floats]:
+    """Mean and variance of a mixture, from the weight, mean and variance of every member."""
+    weights = np.array([weight for weight, _, _ in members])
+    means = np.array([np.asarray(mean) for _, mean, _ in members])
+    variances = np.array([np.asarray(variance) for _, _, variance in members])
+    mean = np.tensordot(weights, means, axes=1)
+    variance = np.tensordot(weights, variances + (means - mean) ** 2, axes=1)
+    return mean, variance

@@ -1,0 +1,176 @@
+"""The ledger: every fit of a search, on disk as it happens.
+
+A journal whose header holds the settings and a fingerprint of the data, with a line for every fit
+and one for every decision.  A search is a deterministic function of its header, so a search that
+was stopped goes on by asking the ledger first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..kernels.grammar import parse
+from ..learning.fits import Fit
+from ..runtime.journal import Journal
+
+_UNDECIDED = "none: the search was stopped before"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One fit of a search.
+
+    Parameters
+    ----------
+    step
+        The structures are numbered in the order in which they are tried.
+    restart
+        Number of the fit within its step.
+    depth
+        Search depth; 0 is the start.
+    expanded
+        The member that was expanded, or "start".
+    parent
+        Step whose kernels were expanded; -1 at the start.
+    structure
+        The members that were tried.
+    fit
+        What was learnt.
+    decision
+        "accepted", or why not.
+    """
+
+    step: int
+    restart: int
+    depth: int
+    expanded: str
+    parent: int
+    structure: tuple[str, ...]
+    fit: Fit
+    decision: str = ""
+
+
+@dataclass
+class Ledger:
+    """The fits of one search, in memory and (if it has a path) on disk.
+
+    Parameters
+    ----------
+    header
+        What the search depends on, in JSON's types.
+    path
+        File to keep; one that is there already must have the same header and is gone on with.
+    """
+
+    header: Mapping[str, Any]
+    path: Path | None = None
+    entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
+    decisions: dict[tuple[int, int], str] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._journal = Journal(self.path, "ledger", self.header)
+        for record in self._journal.records:
+            if "fit" in record:
+                entry = entry_from_json(record["fit"])
+                self.entries[entry.step, entry.restart] = entry
+            elif "note" in record:
+                key, value = record["note"]
+                self.notes[key] = value
+            else:
+                step, restart, decision = record["decision"]
+                self.decisions[step, restart] = decision
+
+    def add(self, entry: Entry) -> None:
+        """Keep a fit."""
+        self.entries[entry.step, entry.restart] = entry
+        record = asdict(entry)
+        record["fit"] = fit_to_json(entry.fit)
+        del record["decision"]
+        self._journal.append({"fit": record})
+
+    def decide(self, step: int, restart: int, decision: str) -> None:
+        """Keep what became of a fit."""
+        if self.decisions.get((step, restart)) != decision:
+            self.decisions[step, restart] = decision
+            self._journal.append({"decision": [step, restart, decision]})
+
+    def note(self, key: str, value: Any) -> None:
+        """Keep something else that was computed once, in JSON's types."""
+        self.notes[key] = value
+        self._journal.append({"note": [key, value]})
+
+    @property
+    def rows(self) -> list[Entry]:
+        """All fits in order, with their decisions."""
+        return [
+            Entry(**{**vars(entry), "decision": self.decisions.get(key, _UNDECIDED)})
+            for key, entry in sorted(self.entries.items())
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a fit: what was tried, what came out, what became of it."""
+        return pd.DataFrame(
+            [
+                {
+                    "step": e.step,
+                    "restart": e.restart,
+                    "depth": e.depth,
+                    "parent": e.parent,
+                    "expanded": e.expanded,
+                    "tried": ", ".join(e.structure),
+                    "found": ", ".join(str(kernel.structure) for kernel in e.fit.kernels),
+                    "bic": e.fit.bic,
+                    "elbo": e.fit.elbo,
+                    "seconds": e.fit.seconds,
+                    "decision": e.decision,
+                }
+                for e in self.rows
+            ]
+        )
+
+
+def entry_from_json(record: Mapping[str, Any]) -> Entry:
+    """Read an entry back."""
+    fields = {
+        **record,
+        "structure": tuple(record["structure"]),
+        "fit": fit_from_json(record["fit"]),
+    }
+    return Entry(**fields)
+
+
+def fit_to_json(fit: Fit) -> dict[str, Any]:
+    """Write a fit in JSON's types; numbers keep all their digits."""
+    values = {
+        key: value.tolist() if isinstance(value, np.ndarray) else value
+        for key, value in vars(fit).items()
+    }
+    return {**values, "kernels": [str(kernel) for kernel in fit.kernels]}
+
+
+def fit_key(fit: Fit) -> str:
+    """Return a checksum of a fit, whatever it took."""
+    content = {key: value for key, value in fit_to_json(fit).items() if key != "seconds"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def fit_from_json(record: Mapping[str, Any]) -> Fit:
+    """Read a fit back."""
+    num_series = len(record["noise_variance"])
+    values: dict[str, Any] = {
+        key: np.array(value, np.float64) if isinstance(value, list) else value
+        for key, value in record.items()
+        if key != "kernels"
+    }
+    for key in ("Z", "probabilities"):
+        values[key] = values[key].reshape(num_series, -1)
+    return Fit(kernels=tuple(parse(text) for text in record["kernels"]), **values)

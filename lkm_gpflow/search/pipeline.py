@@ -1,0 +1,119 @@
+"""Search and averaging within budgets: as far as they come, and in words how far that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+from ..data.observations import Observations
+from ..runtime.budget import Guard, OutOfBudget
+from .averaging import Member
+from .ledger import Entry, Ledger
+from .many_series import extend_best, extended
+from .search import search
+from .settings import SearchSettings, draw
+from .stacking import stack, weigh
+
+_SEARCH_SHARE = 0.75
+"""Of a time budget; the rest is kept for what follows the search, if anything does."""
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a search and what follows it came to.
+
+    Parameters
+    ----------
+    entries
+        Every fit of the search; with a subset, those that were learnt on all series.
+    stacked
+        The members of the average, if one was asked for and a fit was weighed in time.
+    stopped
+        Which budget ended what, in a sentence; empty if nothing was stopped.
+    """
+
+    entries: tuple[Entry, ...]
+    stacked: tuple[Member, ...]
+    stopped: str
+
+
+def search_and_weigh(
+    observations: Observations,
+    settings: SearchSettings,
+    ledger: Ledger,
+    guard: Guard,
+    *,
+    subset: int | None,
+    stacks: bool,
+    executor: Executor | None,
+    progress: bool,
+) -> Learnt:
+    """Search structures, then weigh the best fits, until all is done or a budget is spent.
+
+    Parameters
+    ----------
+    observations, settings, ledger, executor, progress
+        See `search.search`.
+    guard
+        Watches the budgets.
+    subset
+        If not None, the search sees so many of the series, and the best fits are then learnt on
+        all; see `extension`.
+    stacks
+        Whether the fits are weighed by held-out windows; see `stacking.stack`.
+    """
+    stops: list[str] = []
+    some = observations
+    if subset is not None:
+        some = observations.of_series(draw(observations.num_series, subset, settings.seed))
+    share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
+    try:
+        spent = partial(guard.spent, share)
+        search(some, settings, ledger, executor=executor, progress=progress, spent=spent)
+    except OutOfBudget as which:
+        stops.append(f"{which} ended the search after {_reached(ledger)}")
+    entries, stacked = ledger.rows, list[Member]()
+    if subset is not None:
+        try:
+            extend_best(
+                observations, settings.fit, ledger,
+                executor=executor, progress=progress, spent=guard.spent,
+            )  # fmt: skip
+        except OutOfBudget as which:
+            stops.append(f"{which} ended the learning on all series before all fits were learnt")
+        entries = extended(ledger)
+    if stacks:
+        fits = [entry.fit for entry in entries]
+        try:
+            stacked = stack(
+                fits, observations, settings, ledger,
+                executor=executor, progress=progress, spent=guard.spent,
+            )  # fmt: skip
+        except OutOfBudget as which:
+            stacked = weigh(fits, settings, ledger)
+            stops.append(f"{which} ended the averaging {_weighed(stacked)}")
+    return Learnt(tuple(entries), tuple(stacked), _sentence(stops))
+
+
+def _reached(ledger: Ledger) -> str:
+    """Say how far a search has come."""
+    rows = ledger.rows
+    last = rows[-1]
+    count = "the first fit" if len(rows) == 1 else f"{len(rows)} fits"
+    where = f"depth {last.depth}, expanding {last.expanded}" if last.depth else "start"
+    return f"{count} ({where})"
+
+
+def _weighed(members: Sequence[Member]) -> str:
+    """Say what forecasts average over when not all is weighed."""
+    if not members:
+        return "before a fit was weighed by held-out windows: BIC weighs them"
+    return f"when {len(members)} of the fits and walks were weighed"
+
+
+def _sentence(stops: Sequence[str]) -> str:
+    """Return one sentence, or nothing."""
+    text = ", and ".join(stops)
+    return f"{text[0].upper()}{text[1:]}." if text else ""

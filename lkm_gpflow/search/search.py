@@ -1,0 +1,215 @@
+"""Structure search: partial and full set expansion (paper, section 5 and algorithm 1).
+
+A set of product kernels is kept.  *Partial* expansion replaces one member S by expand(S), learns,
+and keeps the new set if its BIC is lower; else it rolls back.  *Full* expansion replaces all
+members at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from ..data.observations import Observations
+from ..kernels.grammar import Product, expand
+from ..learning.fits import Fit, State
+from ..learning.training import fit
+from ..runtime.budget import Spent, never_spent
+from ..runtime.executors import run_all
+from .ledger import Entry, Ledger
+from .settings import SearchSettings
+
+MIN_IMPROVEMENT = 0.1
+"""A BIC that is lower by less is a matter of where the optimiser stopped."""
+
+
+def search(
+    observations: Observations,
+    settings: SearchSettings,
+    ledger: Ledger,
+    *,
+    executor: Executor | None = None,
+    progress: bool = True,
+    spent: Spent = never_spent,
+) -> Fit:
+    """Search structures and return the fit with the lowest BIC.
+
+    Parameters
+    ----------
+    observations
+        Scaled data.
+    settings
+        See `SearchSettings`.
+    ledger
+        Every fit is added to it; fits that it has already are not run again.
+    executor
+        Runs the restarts of a structure; None runs them in this process.  The result is the same.
+    progress
+        Whether to show a progress bar.
+    spent
+        Says when to stop; the first fit is finished in any case.
+
+    Raises
+    ------
+    OutOfBudget
+        If it was stopped so; the fits are in the ledger.
+    """
+
+    def spent_after_first() -> str:
+        return spent() if ledger.entries else ""
+
+    with _progress_bar(settings, progress) as report:
+        return _Search(observations, settings, ledger, executor, report, spent_after_first).run()
+
+
+class _Search:
+    def __init__(
+        self,
+        observations: Observations,
+        settings: SearchSettings,
+        ledger: Ledger,
+        executor: Executor | None,
+        report: _Report,
+        spent: Spent,
+    ) -> None:
+        self._observations = observations
+        self._settings = settings
+        self._ledger = ledger
+        self._executor = executor
+        self._report = report
+        self._spent = spent
+        self._step = 0
+        self._asked: set[tuple[int, Product]] = set()
+
+    def run(self) -> Fit:
+        self._best, _ = self._learn(self._settings.start, None, 0, "start", -1)
+        self._best_step = 0
+        expand_all = self._expand_one if self._settings.strategy == "partial" else self._expand_full
+        for depth in range(1, self._settings.depth + 1):
+            before = self._best_step
+            expand_all(depth)
+            if self._best_step == before:
+                # The same questions would be asked again.
+                break
+        return self._best
+
+    def _expand_one(self, depth: int) -> None:
+        """Partial set expansion: one member after the other, in order of structure."""
+        waiting = sorted((k.structure for k in self._best.kernels), key=lambda k: k.sort_key)
+        self._report.expect(len(waiting))
+        for member in waiting:
+            if (self._best_step, member) in self._asked:
+                # Nothing has changed since this member was expanded the last time.
+                self._report.expect(-1)
+                continue
+            self._asked.add((self._best_step, member))
+            places = [k for k, own in enumerate(self._best.kernels) if own.structure == member]
+            if places:
+                rest = _state(self._best).without(places[0])
+                self._try(expand(self._best.kernels[places[0]], self._settings.bases), rest, depth)
+
+    def _expand_full(self, depth: int) -> None:
+        """Full set expansion: every member at once."""
+        self._report.expect(1)
+        derived: dict[Product, Product] = {}
+        for kernel in self._best.kernels:
+            for product in expand(kernel, self._settings.bases)[1:]:
+                derived.setdefault(product.structure, product)
+        self._try((*self._best.kernels, *derived.values()), None, depth)
+
+    def _try(self, members: Sequence[Product], rest: State | None, depth: int) -> None:
+        """Learn a set; keep it if BIC is lower."""
+        expanded = str(members[0].structure) if rest is not None else "every member"
+        found, step = self._learn(members, rest, depth, expanded, self._best_step)
+        if found.bic < self._best.bic - MIN_IMPROVEMENT:
+            self._best, self._best_step = found, step
+
+    def _learn(
+        self,
+        members: Sequence[Product],
+        rest: State | None,
+        depth: int,
+        expanded: str,
+        parent: int,
+    ) -> tuple[Fit, int]:
+        """Fit one set with all restarts; say in the ledger what became of each."""
+        step, self._step = self._step, self._step + 1
+        kept = () if rest is None else rest.kernels
+        structure = tuple(str(product.structure) for product in (*kept, *members))
+
+        def entry(restart: int, found: Fit) -> Entry:
+            return Entry(step, restart, depth, expanded, parent, structure, found)
+
+        fits = self._run_restarts(step, members, rest, entry)
+        best = int(np.argmin([found.bic for found in fits]))
+        limit = self._best.bic - MIN_IMPROVEMENT if step else np.inf
+        for restart, found in enumerate(fits):
+            if restart != best:
+                decision = f"another restart is better by {found.bic - fits[best].bic:.1f} in BIC"
+            elif found.bic < limit:
+                decision = "accepted"
+            else:
+                decision = f"rolled back: BIC changes by {found.bic - self._best.bic:+.1f}"
+            self._ledger.decide(step, restart, decision)
+        return fits[best], step
+
+    def _run_restarts(
+        self,
+        step: int,
+        members: Sequence[Product],
+        rest: State | None,
+        entry: Callable[[int, Fit], Entry],
+    ) -> list[Fit]:
+        known = self._ledger.entries
+        missing = [r for r in range(self._settings.restarts) if (step, r) not in known]
+
+        def job(restart: int) -> Callable[[], Fit]:
+            seed = (self._settings.seed, step, restart)
+            start, new = rest, tuple(members)
+            if restart > 0 and rest is not None and self._settings.fit.learner == "scan":
+                # A scan hardly depends on its random numbers: others start from nothing, so that
+                # not all end where the parent is.  A relaxed posterior starts at random anyway.
+                start, new = None, tuple(member.structure for member in (*rest.kernels, *members))
+            return partial(
+                fit, self._observations, new, seed=seed, settings=self._settings.fit, start=start
+            )
+
+        for restart, found in run_all({r: job(r) for r in missing}, self._executor, self._spent):
+            self._ledger.add(entry(restart, found))
+            self._report.show(known[step, restart])
+        return [known[step, restart].fit for restart in range(self._settings.restarts)]
+
+
+def _state(fit: Fit) -> State:
+    return State(fit.kernels, fit.Z, fit.noise_variance)
+
+
+class _Report:
+    """The progress bar: which structure, its BIC, the best one, time left."""
+
+    def __init__(self, bar: tqdm, settings: SearchSettings) -> None:
+        self._bar = bar
+        self._restarts = settings.restarts
+        self._best = np.inf
+        self.expect(1)
+
+    def expect(self, num_structures: int) -> None:
+        self._bar.total = (self._bar.total or 0) + num_structures * self._restarts
+        self._bar.refresh()
+
+    def show(self, entry: Entry) -> None:
+        self._best = min(self._best, entry.fit.bic)
+        self._bar.set_description_str(f"expanding {entry.expanded}" if entry.depth else "start")
+        self._bar.set_postfix_str(f"BIC {entry.fit.bic:.1f}, best {self._best:.1f}", refresh=False)
+        self._bar.update()
+
+
+@contextmanager
+def _progress_bar(settings: SearchSettings, progress: bool) -> Iterator[_Report]:
+    with tqdm(disable=not progress, unit="fit", dynamic_ncols=True) as bar:
+        yield _Report(bar, settings)

@@ -1,0 +1,116 @@
+"""What a search depends on beside the data, and which tables are too large for one."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ..kernels.grammar import EXTENDED_BASES, Product, base_kernel, parse
+from ..learning.fits import FitSettings
+from ..numerics.types import LONGEST, Integers
+
+_DRAW = 2_000_000
+"""Sets the seed of the draw apart from those of the search, (seed, step, restart)."""
+
+LONGEST_SEARCH = 1000
+"""One objective with its gradient takes 0.2 processor seconds at 800 times (4 series, 4 kernels)
+and 1.0 at 1,600; a search needs some ten thousand."""
+
+MOST_SEARCHED = 50
+"""A millisecond a series, evaluation and row of Z, until covariances are shared (`sharing`)."""
+
+Strategy = Literal["partial", "full"]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What a search depends on, beside the data.
+
+    Parameters
+    ----------
+    bases
+        Names of the base kernels.
+    depth
+        How often every member may be expanded.
+    restarts
+        Fits of each structure, from different random numbers.
+    strategy
+        "partial" or "full" set expansion.
+    seed
+        Everything random follows from it.
+    fit
+        How one structure is learnt.
+    """
+
+    bases: tuple[str, ...] = EXTENDED_BASES
+    depth: int = 2
+    restarts: int = 3
+    strategy: Strategy = "partial"
+    seed: int = 0
+    fit: FitSettings = field(default_factory=FitSettings)
+
+    def __post_init__(self) -> None:
+        if not self.bases or self.bases == ("WN",):
+            raise ValueError(f"expected base kernels beside WN, got {self.bases}")
+        for name in self.bases:
+            base_kernel(name)
+        if self.depth < 0:
+            raise ValueError(f"expected a depth of 0 or more, got {self.depth}")
+        if self.restarts < 1:
+            raise ValueError(f"expected at least 1 restart, got {self.restarts}")
+        if self.strategy not in ("partial", "full"):
+            raise ValueError(f"expected strategy 'partial' or 'full', got {self.strategy!r}")
+
+    @property
+    def start(self) -> tuple[Product, ...]:
+        """The first set: every base kernel; WN is in the noise of the series already."""
+        return tuple(parse(name) for name in self.bases if name != "WN")
+
+
+def check_size(num_times: int, num_series: int, subset: int | None) -> None:
+    """Refuse tables on which a search would not end; warn of those on which it takes hours.
+
+    Raises
+    ------
+    ValueError
+        If there are more than `LONGEST` times.
+    """
+    instead = (
+        "discover on lkm_gpflow.thin(frame), and learn what was found on all times with "
+        "lkm_gpflow.refit_sparse(found, frame)"
+    )
+    if num_times > LONGEST:
+        raise ValueError(
+            f"expected at most {LONGEST:g} times, because time grows with their third power "
+            f"and memory with their second, got {num_times}: {instead}"
+        )
+    if num_times > LONGEST_SEARCH:
+        warnings.warn(
+            f"a search on more than {LONGEST_SEARCH} times takes hours, got {num_times}: {instead}",
+            stacklevel=3,
+        )
+    if subset is None and num_series > MOST_SEARCHED:
+        warnings.warn(
+            f"a search on more than {MOST_SEARCHED} series may take hours, got {num_series}: with "
+            "a subset, such as 25, it is made on so many, and what was found is learnt on all",
+            stacklevel=3,
+        )
+
+
+def draw(num_series: int, count: int, seed: int) -> Integers:
+    """Draw `count` of the numbers of series, sorted.
+
+    Raises
+    ------
+    ValueError
+        If there are not more series than that.
+    """
+    if isinstance(count, bool) or not 1 <= count < num_series:
+        raise ValueError(
+            f"expected a subset of at least 1 and fewer than all {num_series} series, got {count!r}"
+        )
+    rng = np.random.default_rng((seed, _DRAW))
+    return np.sort(rng.choice(num_series, count, replace=False)).astype(np.int32)

@@ -1,0 +1,452 @@
+"""The command line: what it writes, what it refuses, and how it goes on after it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+import lkm_gpflow as lkm
+from lkm_gpflow import cli
+from lkm_gpflow.cli import output
+from lkm_gpflow.data.csv import read_table
+from lkm_gpflow.search import search
+
+QUICK = ("--restarts", "1", "--depth", "0", "--bases", "SE", "--jobs", "1")
+ODD_NAMES = ("<A&B>", "$x$", "../😀 up")
+
+
+def tiny_frame(*names: str) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2024-01-01", periods=24, freq="D", name="date")
+    wave = np.sin(np.arange(24) / 3)[:, None] * np.arange(1, len(names) + 1)
+    values = wave + 0.1 * rng.standard_normal(wave.shape)
+    return pd.DataFrame(values.round(3), days, list(names))
+
+
+def write_tiny(path: Path, *names: str) -> Path:
+    frame = tiny_frame(*(names or ("a", "b")))
+    frame.iloc[3, 0] = np.nan
+    frame.to_csv(path)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.main, ["discover", *map(str, arguments)])
+
+
+def said(result: Result) -> str:
+    return re.sub(r"\s+", " ", result.output)
+
+
+def refused(result: Result, *pieces: str) -> None:
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    for piece in pieces:
+        assert piece in said(result), result.output
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run; its tests leave it as it is."""
+    folder = tmp_path_factory.mktemp("finished")
+    result = run(
+        write_tiny(folder / "odd.csv", *ODD_NAMES), "--out", folder / "out", "--horizon", 5, *QUICK
+    )
+    assert result.exit_code == 0, result.output
+    return folder / "out"
+
+
+@pytest.fixture
+def stop_at_third_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[signal.Signals], None]:
+    """Let the third fit of a search be stopped by a signal."""
+    real_fit = search.fit
+    calls = []
+
+    def arrange(number: signal.Signals) -> None:
+        def fit(*arguments: object, **options: object) -> object:
+            calls.append(1)
+            if len(calls) == 3:
+                signal.raise_signal(number)
+            return real_fit(*arguments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(search, "fit", fit)
+
+    return arrange
+
+
+# --- what it writes ---
+
+
+def test_the_tables_agree_with_the_saved_model(finished: Path) -> None:
+    found = lkm.load(finished / "model.lkm")
+    forecast = pd.read_csv(finished / "forecast.csv", parse_dates=["time"])
+    assert list(forecast.columns) == ["series", "time", "mean", "sd", "lower", "upper"]
+    expected = found.forecast(5)
+    np.testing.assert_allclose(forecast.iloc[:, 2:], expected, rtol=1e-8)
+    assert list(forecast["time"]) == list(expected.index.get_level_values("time"))
+
+    probabilities = pd.read_csv(finished / "probabilities.csv", index_col="series")
+    assert list(probabilities.index) == list(ODD_NAMES)
+    np.testing.assert_allclose(probabilities, found.probabilities, rtol=1e-8)
+
+    components = pd.read_csv(finished / "components.csv")
+    assert list(components.columns) == ["series", "time", "component", "mean", "sd"]
+    assert len(components) == len(ODD_NAMES) * (24 + 5) * len(found.names)
+    chosen = components.query("series == '$x$' and component == @found.names[0]")
+    np.testing.assert_allclose(
+        chosen["mean"], found.components("$x$", 5)[found.names[0], "mean"], rtol=1e-8
+    )
+
+    kernels = pd.read_csv(finished / "kernels.csv", index_col="component")
+    for name, text in kernels["kernel"].items():
+        assert lkm.parse(text).structure == lkm.parse(str(name)).structure
+
+
+def test_of_many_series_all_are_forecast_and_the_first_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "MOST_SHOWN", 2)
+    table = write_tiny(tmp_path / "many.csv", "a", "b", "c", "d")
+    refused(run(table, "--out", tmp_path / "out", "--subset", 4, *QUICK), "fewer than all 4 series")
+    assert not (tmp_path / "out").exists()
+    result = run(table, "--out", tmp_path / "out", "--subset", 3, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "report, figures and components.csv have the first 2 series" in said(result)
+    series = {
+        name: list(pd.read_csv(tmp_path / "out" / f"{name}.csv")["series"].unique())
+        for name in ("forecast", "probabilities", "components")
+    }
+    assert series == {"forecast": [*"abcd"], "probabilities": [*"abcd"], "components": [*"ab"]}
+    drawn = {path.name for path in (tmp_path / "out" / "figures").glob("components-*")}
+    assert drawn == {"components-01-a.png", "components-02-b.png"}
+    found = lkm.load(tmp_path / "out" / "model.lkm")
+    assert list(found.probabilities.index) == [*"abcd"]
+    assert found.averaging == "tempered"
+    notes = [json.loads(line) for line in (tmp_path / "out" / "ledger.jsonl").open()]
+    assert notes[0]["header"]["subset"] == 3
+
+
+def test_draws_one_picture_for_every_series_whatever_its_name(finished: Path) -> None:
+    names = {path.name for path in (finished / "figures").iterdir()}
+    assert {"forecasts.png", "structure.png", "search.png"} < names
+    assert len([name for name in names if name.startswith("components-")]) == len(ODD_NAMES)
+    assert all(re.fullmatch(r"[\w.-]+\.png", name) for name in names)
+
+
+def test_the_report_names_every_series_and_holds_its_pictures(finished: Path) -> None:
+    html = (finished / "report.html").read_text("utf-8")
+    found = lkm.load(finished / "model.lkm")
+    for name in found.table.names:
+        assert f"<bdi>{escape(name)}</bdi>" in html
+    assert html.count("data:image/png;base64,") >= 5
+    assert "5 steps, 90% intervals" in html
+
+
+def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(write_tiny(tmp_path / "prices.csv").name, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert len(pd.read_csv(tmp_path / "prices-lkm" / "forecast.csv")) == 2 * 2
+    assert "SE" in result.output
+    assert "prices-lkm" in result.output
+
+
+def test_quiet_prints_nothing(tmp_path: Path) -> None:
+    result = run(write_tiny(tmp_path / "t.csv"), "--out", tmp_path / "out", "--quiet", *QUICK)
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_sorts_times_with_a_warning(tmp_path: Path) -> None:
+    tiny_frame("a", "b").iloc[::-1].to_csv(tmp_path / "t.csv")
+    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("Warning: the times are not in order") == 1
+
+
+def test_a_data_set_has_its_units_in_the_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr(
+        output, "_draw", lambda folder, found, horizon, level, units: seen.append(units)
+    )
+    result = run("toy", "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert seen == [lkm.datasets.load("toy").units]
+
+
+# --- what is there already ---
+
+
+def test_a_finished_result_is_kept(finished: Path, tmp_path: Path) -> None:
+    before = (finished / "model.lkm").stat().st_mtime_ns
+    table = write_tiny(tmp_path / "t.csv")
+    refused(run(table, "--out", finished, *QUICK), "finished result", "--force", "--out")
+    assert (finished / "model.lkm").stat().st_mtime_ns == before
+
+
+def test_force_starts_over(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, "--force", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert lkm.load(out / "model.lkm").table.names == ["a", "b"]
+    drawn = sorted(path.name for path in (out / "figures").glob("components-*"))
+    assert drawn == ["components-01-a.png", "components-02-b.png"]
+
+
+def test_force_deletes_nothing_when_the_settings_are_wrong(finished: Path, tmp_path: Path) -> None:
+    table = write_tiny(tmp_path / "t.csv")
+    refused(run(table, "--out", finished, "--force", "--bases", "NO"), "base kernel", "'NO'")
+    tiny_frame("a").iloc[:2].to_csv(table)
+    refused(run(table, "--out", finished, "--force", *QUICK), "at least 3 rows", "got 2")
+    assert (finished / "model.lkm").exists()
+
+
+def test_files_without_a_ledger_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "forecast.csv").write_text("mine", encoding="utf-8")
+    refused(run("toy", "--out", tmp_path, *QUICK), "forecast.csv", "--force")
+    assert (tmp_path / "forecast.csv").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_search_goes_on(
+    number: signal.Signals,
+    tmp_path: Path,
+    stop_at_third_fit: Callable[[signal.Signals], None],
+) -> None:
+    table = write_tiny(tmp_path / "t.csv")
+    quick = ("--restarts", "3", "--depth", "0", "--bases", "SE", "--jobs", "1")
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(table, "--out", whole, *quick).exit_code == 0
+
+    stop_at_third_fit(number)
+    stopped = run(table, "--out", parts, *quick)
+    assert stopped.exit_code == 128 + number
+    assert "2 fits are kept" in said(stopped)
+    assert "the same command goes on" in said(stopped)
+    assert not (parts / "model.lkm").exists()
+
+    refused(run(table, "--out", parts, *quick, "--seed", "1"), "other settings or data", "--force")
+    on = run(table, "--out", parts, *quick)
+    assert on.exit_code == 0, on.output
+    assert "going on from 2 fits" in said(on)
+    assert (parts / "forecast.csv").read_bytes() == (whole / "forecast.csv").read_bytes()
+
+
+def test_handlers_of_signals_are_put_back(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    run("no such thing", "--out", tmp_path)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+# --- bad input ---
+
+ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", ["empty file"]),
+        ("date,a,b\n", ["rows of values", "got none"]),
+        ("date\n2024-01-01\n", ["only one column"]),
+        ("date;a\n2024-01-01;1\n", ["only one column", "';'"]),
+        (ROWS, ["row 1", "header of names"]),
+        ("date,a,a\n" + ROWS, ["row 1", "different names", "['a']"]),
+        ("date,a,\n" + ROWS, ["row 1, column 3", "name of a series"]),
+        ("date,a,b\n" + ROWS + "2024-01-04,1\n", ["row 5", "expected 3 cells", "got 2"]),
+        ("date,a,b\n" + ROWS + "2024-01-04,1,x\n", ["row 5", "'b'", "expected a number", "'x'"]),
+        ("date,a,b\n" + ROWS + "2024-01-04,1_0,2\n", ["row 5", "'a'", "expected a number"]),
+        ("date,a,b\n" + ROWS + "2024-01-04,inf,2\n", ["row 5", "'a'", "finite number", "'inf'"]),
+        ("date,a,b\n" + ROWS + "\nsoon,1,2\n", ["row 6", "'date'", "a date", "'soon'"]),
+        ("week,a,b\n1,1,2\n2,2,1\ntwo,4,5\n", ["row 4", "'week'", "expected a number", "'two'"]),
+        ("date,a,b\n" + ROWS + "2024-01-02,1,2\n", ["row 5", "different times", "row 3"]),
+        ("date,a,b\n2024-01-01,1,2\n", ["at least 3 rows", "got 1"]),
+        ("date,a,b\n" + ROWS.replace("4,5", "4,"), ["'b'", "at least 3 observed", "got 2"]),
+        ("t,a,b\n1,1,2\n2,1,3\n3,1,4\n", ["'a'", "constant"]),
+        ("t,a,b\n1,,2\n2,,3\n3,,4\n", ["'a'", "at least 3 observed", "got 0"]),
+        ('t,a\n1,"2\n', ["row 2", "not CSV"]),
+    ],
+)
+def test_bad_tables_are_refused(text: str, pieces: list[str], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    refused(run(tmp_path / "t.csv", "--out", out, *QUICK), *pieces)
+    assert not out.exists()
+
+
+def test_bad_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("date,a\n2024-01-01,1\nM\xfcnchen,2\n".encode("latin-1"))
+    refused(run(tmp_path / "t.csv", "--out", tmp_path / "out"), "row 3", "UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "pieces"),
+    [
+        (("--horizon", "0"), ["--horizon"]),
+        (("--horizon", "-3"), ["--horizon"]),
+        (("--depth", "-1"), ["--depth"]),
+        (("--restarts", "0"), ["--restarts"]),
+        (("--level", "1"), ["--level"]),
+        (("--jobs", "0"), ["--jobs"]),
+        (("--strategy", "none"), ["partial", "full"]),
+        (("--averaging", "some"), ["stacked", "tempered", "none"]),
+        (("--bases", ""), ["expected base kernels"]),
+        (("--bases", "WN"), ["expected base kernels"]),
+        (("--bases", "SE,ABC"), ["'ABC'", "PER"]),
+    ],
+)
+def test_bad_options_are_refused(
+    options: tuple[str, str], pieces: list[str], tmp_path: Path
+) -> None:
+    refused(run("toy", "--out", tmp_path / "out", *options), *pieces)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_source_that_is_nothing_is_refused(tmp_path: Path) -> None:
+    refused(run(tmp_path / "absent.csv"), "no file", "absent.csv", "gonu")
+    refused(run(tmp_path), "expected a CSV file or a data set", "folder")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    table = write_tiny(tmp_path / "t.csv")
+    for out in (table, table / "below"):
+        refused(run(table, "--out", out, *QUICK), "output folder", str(out))
+
+
+def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ledger.jsonl").write_text("no ledger\n{}\n", encoding="utf-8")
+    refused(run("toy", "--out", tmp_path, *QUICK), "ledger.jsonl", "--force")
+
+
+# --- reading tables ---
+
+
+def test_reads_what_pandas_writes(tmp_path: Path) -> None:
+    frame = tiny_frame("a", "b")
+    frame.iloc[[2, 5], 1] = np.nan
+    frame.to_csv(tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(
+        read_table(tmp_path / "t.csv"), frame, check_freq=False, check_index_type=False
+    )
+
+
+def test_reads_numbers_as_times_a_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
+    text = "\ufeff,a,2020\r\n\r\n0.5,1,\r\n1,NA,2\r\n,,\r\n1.5,3,-1e3\r\n"
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    frame = read_table(tmp_path / "t.csv")
+    assert list(frame.index) == [0.5, 1.0, 1.5]
+    assert list(frame.columns) == ["a", "2020"]
+    np.testing.assert_array_equal(frame, [[1, np.nan], [np.nan, 2], [3, -1000]])
+
+
+# --- the other commands ---
+
+
+def test_help_and_version() -> None:
+    for arguments in (["--help"], ["discover", "--help"], ["data", "--help"]):
+        result = CliRunner().invoke(cli.main, arguments)
+        assert (result.exit_code, result.output[:6]) == (0, "Usage:")
+    assert lkm.__version__ in CliRunner().invoke(cli.main, ["--version"]).output
+
+
+def test_data_lists_and_fetches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LKM_GPFLOW_DATA", str(tmp_path))
+    listed = CliRunner().invoke(cli.main, ["data"])
+    assert listed.exit_code == 0
+    assert str(tmp_path) in listed.output
+    assert all(name in listed.output for name in lkm.datasets.names())
+    assert "to be fetched: gonu_train.mat" in listed.output
+    assert CliRunner().invoke(cli.main, ["data", "demo"]).output == "demo needs no files\n"
+    refused(CliRunner().invoke(cli.main, ["data", "demos"]), "demos", "demo")
+
+
+def test_a_wrong_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LKM_GPFLOW_DATA", str(tmp_path))
+    (tmp_path / "gonu_train.mat").write_bytes(b"something else")
+    result = CliRunner().invoke(cli.main, ["data", "gonu"])
+    assert result.exit_code == 1
+    assert "SHA-256" in said(result)
+
+
+# --- real processes ---
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start the command in a process group of its own; whatever is left at the end is killed."""
+    processes = []
+
+    def start(*arguments: object) -> subprocess.Popen[str]:
+        code = "from lkm_gpflow.cli import main; main()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "discover", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for_fits(ledger: Path, count: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 180
+    while not ledger.exists() or ledger.read_text(encoding="utf-8").count('{"fit"') < count:
+        assert process.poll() is None, "it ended before it could be stopped"
+        assert time.monotonic() < deadline, "no fit in three minutes"
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGINT, 2), (signal.SIGKILL, 1)])
+def test_a_process_that_was_stopped_goes_on(
+    number: signal.Signals,
+    jobs: int,
+    tmp_path: Path,
+    started: Callable[..., subprocess.Popen[str]],
+) -> None:
+    out = tmp_path / "out"
+    quick = ("--restarts", "3", "--depth", "1", "--bases", "SE,PER")
+    settings = (write_tiny(tmp_path / "t.csv"), "--out", out, *quick)
+    process = started(*settings, "--jobs", jobs)
+    wait_for_fits(out / "ledger.jsonl", 1, process)
+    if number is signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does it
+    else:
+        process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    if number is signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number, output
+        assert "goes on from them" in output
+        assert "Traceback" not in output
+
+    on = started(*settings, "--jobs", 1)
+    output, _ = on.communicate(timeout=300)
+    assert on.returncode == 0, output
+    assert re.search(r"going on from [1-9]\d* fits", output)
+    assert (out / "model.lkm").exists()

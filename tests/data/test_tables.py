@@ -1,0 +1,311 @@
+"""Tables in, scaled arrays out; what is wrong with a table is said with its row and column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lkm_gpflow.data.tables import Table, TimeAxis
+
+DAYS = pd.date_range("2020-01-05", periods=8, freq="D")
+
+
+def frame(index: pd.Index | None = None, **columns: object) -> pd.DataFrame:
+    """Two series that are all right, and others."""
+    index = DAYS if index is None else index
+    rng = np.random.default_rng(0)
+    good = {"a": rng.normal(10.0, 2.0, len(index)), "b": rng.normal(-1.0, 0.1, len(index))}
+    return pd.DataFrame({**good, **columns}, index=index)
+
+
+def series(row: int, value: object) -> list[object]:
+    values: list[object] = [float(i) for i in range(8)]
+    values[row] = value
+    return values
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+BAD: dict[str, tuple[str, Callable[[], object]]] = {
+    "not a table": ("expected a pandas DataFrame, got list", lambda: [[1.0, 2.0]]),
+    "a series": ("expected a pandas DataFrame, got Series", lambda: frame()["a"]),
+    "empty": (r"rows and columns, got shape \(0, 0\)", pd.DataFrame),
+    "no rows": (r"rows and columns, got shape \(0, 2\)", lambda: frame().iloc[:0]),
+    "no columns": (r"rows and columns, got shape \(8, 0\)", lambda: frame()[[]]),
+    "one row": (r"at least 3 rows \(time points\), got 1", lambda: frame().iloc[:1]),
+    "two rows": ("at least 3 rows .*, got 2", lambda: frame().iloc[:2]),
+    "constant": (
+        r"series 'c' is constant \(4\): expected a series that varies",
+        lambda: frame(c=np.full(8, 4.0)),
+    ),
+    "constant zero": (r"series 'c' is constant \(0\)", lambda: frame(c=np.zeros(8))),
+    "constant but for rounding": (
+        r"series 'c' is constant \(1e\+09\)",
+        lambda: frame(c=1e9 + 1e-7 * np.arange(8) % 2),
+    ),
+    "constant where seen": (
+        "series 'c' is constant",
+        lambda: frame(c=[np.nan, 2.0, 2.0, 2.0, np.nan, 2.0, 2.0, 2.0]),
+    ),
+    "all missing": (
+        "series 'c': expected at least 3 observed values, got 0",
+        lambda: frame(c=np.full(8, np.nan)),
+    ),
+    "nothing but None": ("series 'c': .* got 0", lambda: frame(c=[None] * 8)),
+    "two observed": (
+        "series 'c': expected at least 3 observed values, got 2",
+        lambda: frame(c=[1.0, 2.0] + [np.nan] * 6),
+    ),
+    "infinite": (
+        r"row 6 \(2020-01-10.*\), column 'c': expected a finite number, got inf",
+        lambda: frame(c=series(5, np.inf)),
+    ),
+    "minus infinite": (
+        r"row 1 \(2020-01-05.*\), column 'c': expected a finite number, got -inf",
+        lambda: frame(c=series(0, -np.inf)),
+    ),
+    "text": (
+        r"row 3 \(2020-01-07.*\), column 'c': expected a number, got 'n\.a\.'",
+        lambda: frame(c=series(2, "n.a.")),
+    ),
+    "text everywhere": (
+        r"row 1 .*, column 'c': expected a number, got 'x'",
+        lambda: frame(c=list("xyzxyzxy")),
+    ),
+    "dates as values": (
+        r"row 1 .*, column 'c': expected a number, got Timestamp",
+        lambda: frame(c=DAYS),
+    ),
+    "durations as values": (
+        r"row 1 .*, column 'c': expected a number, got Timedelta",
+        lambda: frame(c=DAYS - DAYS[0]),
+    ),
+    "complex values": (
+        r"row 1 .*, column 'c': expected a number, got .*j",
+        lambda: frame(c=np.arange(8) + 1j),
+    ),
+    "duplicate dates": (
+        r"row 4: the time 2020-01-06.* a second time \(1 duplicates in all\); expected different",
+        lambda: frame(DAYS[[0, 1, 2, 1, 4, 5, 6, 7]]),
+    ),
+    "duplicate numbers": (
+        r"row 2: the time 0\.5 stands there a second time \(2 duplicates",
+        lambda: frame(pd.Index([0.5, 0.5, 1.0, 2.0, 1.0])),
+    ),
+    "no date": (
+        r"row 3: expected a time, got NaT",
+        lambda: frame(pd.DatetimeIndex([*DAYS[:2], pd.NaT, *DAYS[3:]])),
+    ),
+    "NaN as time": (
+        "row 2: expected a time, got nan",
+        lambda: frame(pd.Index([0.0, np.nan, 2.0, 3.0])),
+    ),
+    "infinite time": (
+        "row 4: expected a time, got inf",
+        lambda: frame(pd.Index([0.0, 1.0, 2.0, np.inf])),
+    ),
+    "names as times": (
+        "expected an index of dates or numbers, got (object|str)",
+        lambda: frame(pd.Index(list("wxyz"))),
+    ),
+    "two levels": (
+        "expected an index of dates or numbers",
+        lambda: frame(pd.MultiIndex.from_product([[1, 2], [3, 4]])),
+    ),
+    "one name twice": (
+        r"expected series of different names, got more than one named \['b'\]",
+        lambda: frame(c=np.arange(8.0)).rename(columns={"c": "b"}),
+    ),
+    "one name as number and text": (
+        r"more than one named \['1'\]",
+        lambda: frame().set_axis([1, "1"], axis=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused(case: str) -> None:
+    message, make = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        Table.of(make())
+
+
+def test_rows_are_counted_as_given() -> None:
+    """In a table that is out of order too."""
+    table = frame(c=series(5, "?")).iloc[::-1]
+    with pytest.raises(ValueError, match=r"row 3 \(2020-01-10"):
+        Table.of(table)
+
+
+def test_rows_out_of_order_are_sorted_with_a_warning() -> None:
+    given = frame()
+    with pytest.warns(UserWarning, match="not in order: the rows are sorted") as caught:
+        table = Table.of(given.iloc[[2, 0, 1, 7, 6, 5, 4, 3]])
+    assert len(caught) == 1
+    np.testing.assert_array_equal(table.frame.index, given.index)
+    np.testing.assert_array_equal(table.frame, given)
+    assert table.axis.frequency == "D"
+
+
+@pytest.mark.filterwarnings("error")
+def test_good_tables_pass_without_a_warning() -> None:
+    given = frame(c=[1, 2, None, "4", 5, 6, 7, 8], d=pd.array([1, None, 3, 4, 5, 6, 7, 8], "Int64"))
+    before = given.copy()
+    table = Table.of(given)
+    assert table.names == ["a", "b", "c", "d"]
+    np.testing.assert_array_equal(table.frame["c"], [1, 2, np.nan, 4, 5, 6, 7, 8])
+    np.testing.assert_array_equal(table.frame["d"], [1, np.nan, 3, 4, 5, 6, 7, 8])
+    assert set(table.frame.dtypes) == {np.dtype(np.float64)}
+    pd.testing.assert_frame_equal(given, before)
+
+
+# --- the time axis -------------------------------------------------------------------------------
+
+AXES: dict[str, tuple[pd.Index, float, str | None, list[object]]] = {
+    "daily": (DAYS, 1.0, "D", ["2020-01-13", "2020-01-14", "2020-01-15"]),
+    "weekly": (
+        pd.date_range("2020-01-05", periods=8, freq="W"),
+        7.0,
+        "W-SUN",
+        ["2020-03-01", "2020-03-08", "2020-03-15"],
+    ),
+    "month starts": (
+        pd.date_range("2019-11-01", periods=14, freq="MS"),
+        31.0,
+        "MS",
+        ["2021-01-01", "2021-02-01", "2021-03-01"],
+    ),
+    "month ends": (
+        pd.date_range("2019-10-31", periods=4, freq="ME"),
+        31.0,
+        "ME",
+        ["2020-02-29", "2020-03-31", "2020-04-30"],
+    ),
+    "business days": (
+        pd.date_range("2020-01-06", periods=10, freq="B"),
+        1.0,
+        "B",
+        ["2020-01-20", "2020-01-21", "2020-01-22"],
+    ),
+    "business days with a holiday": (
+        pd.date_range("2020-01-06", periods=10, freq="B").delete(2),
+        1.0,
+        "B",
+        ["2020-01-20", "2020-01-21", "2020-01-22"],
+    ),
+    "hours": (
+        pd.date_range("2020-01-06", periods=5, freq="h"),
+        1.0 / 24.0,
+        "h",
+        ["2020-01-06 05:00", "2020-01-06 06:00", "2020-01-06 07:00"],
+    ),
+    "irregular": (
+        pd.DatetimeIndex(["2020-01-01", "2020-01-03", "2020-01-04", "2020-01-06", "2020-01-11"]),
+        2.0,
+        None,
+        ["2020-01-13", "2020-01-15", "2020-01-17"],
+    ),
+    "numbers": (pd.Index([0.0, 0.5, 1.0, 1.5]), 0.5, None, [2.0, 2.5, 3.0]),
+    "uneven whole numbers": (pd.Index([10, 12, 14, 20]), 2.0, None, [22.0, 24.0, 26.0]),
+}
+
+
+@pytest.mark.parametrize("case", AXES)
+def test_time_axis(case: str) -> None:
+    index, step, frequency, following = AXES[case]
+    axis = Table.of(frame(index)).axis
+    assert axis.step == pytest.approx(step)
+    assert axis.frequency == frequency
+    after = axis.after(index[-1], 3)
+    expected = pd.Index(following) if axis.origin is None else pd.DatetimeIndex(following)
+    assert list(after) == list(expected)
+    assert axis.after(index[-1], 1)[0] == expected[0]
+    assert axis.unit == ("" if axis.origin is None else "days")
+
+
+@pytest.mark.parametrize(
+    ("index", "first", "frequency", "following"),
+    [
+        (pd.period_range("2019-11", periods=5, freq="M"), "2019-11-01", "MS", "2020-04-01"),
+        (pd.period_range("2015", periods=5, freq="Y"), "2015-01-01", "YS-JAN", "2020-01-01"),
+        (pd.period_range("2019Q1", periods=5, freq="Q"), "2019-01-01", "QS-OCT", "2020-04-01"),
+    ],
+)
+def test_periods_become_their_first_day(
+    index: pd.PeriodIndex, first: str, frequency: str, following: str
+) -> None:
+    table = Table.of(frame(index))
+    assert table.frame.index[0] == pd.Timestamp(first)
+    assert table.axis.frequency == frequency
+    assert table.axis.after(table.frame.index[-1], 1)[0] == pd.Timestamp(following)
+    np.testing.assert_array_equal(table.scaled_times(index), table.observations.x)
+
+
+def test_dates_with_a_time_zone() -> None:
+    """Over a change of the clock: local midnights, 23 hours apart once."""
+    index = pd.date_range("2020-03-26", periods=8, freq="D", tz="Europe/Berlin")
+    table = Table.of(frame(index))
+    after = table.axis.after(index[-1], 2)
+    assert list(after) == list(pd.date_range("2020-04-03", periods=2, tz="Europe/Berlin"))
+    days = table.axis.to_numbers(index)
+    np.testing.assert_allclose(days, [0, 1, 2, 3, *(np.arange(4, 8) - 1 / 24)])
+    assert table.scaled_times(after).min() > 1.0
+
+
+def test_dates_and_numbers_do_not_mix() -> None:
+    dated, numeric = Table.of(frame()), Table.of(frame(pd.Index(range(8))))
+    with pytest.raises(ValueError, match="expected dates as in the training data, got int64 times"):
+        dated.scaled_times(pd.Index([1, 2]))
+    with pytest.raises(ValueError, match="expected numeric times as in the training data, got"):
+        numeric.scaled_times(DAYS)
+    with pytest.raises(ValueError, match="expected numeric times as in the training data, got"):
+        numeric.scaled_times(pd.Index(["a", "b"]))
+    zoned = Table.of(frame(DAYS.tz_localize("UTC")))
+    with pytest.raises(ValueError, match="time zone"):
+        zoned.scaled_times(DAYS)
+    with pytest.raises(ValueError, match="time zone"):
+        dated.scaled_times(DAYS.tz_localize("UTC"))
+
+
+def test_numbers_of_dates_are_days() -> None:
+    axis = TimeAxis.of(DAYS)
+    later = pd.DatetimeIndex(["2020-01-05", "2020-01-06 06:00", "2021-01-05", "2020-01-04"])
+    np.testing.assert_array_equal(axis.to_numbers(later), [0.0, 1.25, 366.0, -1.0])
+
+
+# --- scaling -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [DAYS, pd.Index([3, 4, 5, 9, 10, 11, 12, 23])], ids=str)
+def test_scaling_and_back(index: pd.Index) -> None:
+    given = frame(index, c=[np.nan, 2e6, 3e6, np.nan, 5e6, 2e6, np.nan, 1e6])
+    table = Table.of(given)
+    scaled = table.observations
+    assert scaled.Y.shape == scaled.mask.shape == (3, 8)
+    assert (scaled.x[0], scaled.x[-1]) == (0.0, 1.0)
+    np.testing.assert_array_equal(scaled.mask.T, given.notna())
+    np.testing.assert_array_equal(scaled.Y[scaled.mask == 0.0], 0.0)
+    for y, mask in zip(scaled.Y, scaled.mask, strict=True):
+        assert y[mask == 1.0].mean() == pytest.approx(0.0, abs=1e-9)
+        assert y[mask == 1.0].std() == pytest.approx(1.0)
+    back = np.where(scaled.mask == 1.0, scaled.Y, np.nan).T * table.scale + table.location
+    np.testing.assert_allclose(back, given, rtol=1e-8)  # rounded to nine decimals
+    times = table.start + table.span * scaled.x
+    np.testing.assert_allclose(times, table.axis.to_numbers(index), rtol=1e-14)
+
+
+def test_new_times_are_scaled_alike() -> None:
+    table = Table.of(frame())
+    later = table.scaled_times(table.axis.after(DAYS[-1], 7))
+    np.testing.assert_allclose(later, 1.0 + np.arange(1, 8) / 7.0)
+
+
+def test_other_units_are_the_same_to_the_last_bit() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 3)), columns=list("abc"))
+    one = Table.of(frame).observations
+    other = Table.of(1234.5 * frame - 77.7).observations
+    np.testing.assert_array_equal(other.Y, one.Y)

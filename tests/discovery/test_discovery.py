@@ -1,0 +1,260 @@
+"""The main job: a table in; components, probabilities and a forecast out; saved and loaded."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import numbers, small_table, without_seconds
+
+import lkm_gpflow as lkm
+from lkm_gpflow.search.averaging import Member, average, mixture_moments, to_model
+
+
+@pytest.fixture(scope="module")
+def found() -> lkm.Discovery:
+    return lkm.discover(
+        small_table(), bases=("LIN", "SE", "PER"), depth=1, restarts=2, progress=False
+    )
+
+
+def test_tables_fit_together(found: lkm.Discovery) -> None:
+    names = found.names
+    assert len(set(names)) == len(names) == len(found.kernels)
+    for frame in (found.probabilities, found.structure):
+        assert list(frame.index) == ["a", "b", "c"]
+        assert list(frame.columns) == names
+    assert found.probabilities.to_numpy().min() >= 0.0
+    assert found.probabilities.to_numpy().max() <= 1.0
+    assert set(np.unique(found.structure)) <= {0, 1}
+    assert found.bic == found.ledger["bic"].min()
+
+
+def test_kernels_are_in_the_units_of_the_data(found: lkm.Discovery) -> None:
+    """The wave of the table has a period of 2 pi / 20 of the span of 39 weeks."""
+    periods = [
+        factor.values[0]
+        for kernel in found.kernels
+        for factor in kernel.factors
+        if factor.base.name == "PER"
+    ]
+    assert any(p is not None and p == pytest.approx(39 * 7 * np.pi / 10, rel=0.1) for p in periods)
+
+
+def test_kernels_in_new_units_are_the_same_kernels(found: lkm.Discovery) -> None:
+    days = (found.table.frame.index - found.table.frame.index[0]).days.to_numpy(np.float64)
+    x = found.table.observations.x
+    for scaled, own in zip(found.fit.kernels, found.kernels, strict=True):
+        np.testing.assert_allclose(
+            lkm.kernels.to_kernel(scaled)(x[:, None]),
+            lkm.kernels.to_kernel(own)(days[:, None]),
+            rtol=1e-8,
+            atol=1e-10,
+        )
+
+
+def test_forecast_goes_on_by_weeks(found: lkm.Discovery) -> None:
+    forecast = found.forecast(4)
+    times = forecast.loc["a"].index
+    assert list(times) == list(pd.date_range("2021-10-10", periods=4, freq="W"))
+    assert (forecast["lower"] < forecast["mean"]).all()
+    assert (forecast["mean"] < forecast["upper"]).all()
+    half = (forecast["upper"] - forecast["mean"]) / forecast["sd"]
+    np.testing.assert_allclose(half, 1.6448536, rtol=1e-6)
+    given = found.forecast(times, level=0.5)
+    pd.testing.assert_series_equal(given["mean"], forecast["mean"], check_freq=False)
+
+
+def test_forecast_follows_the_series(found: lkm.Discovery) -> None:
+    longer = small_table(num_times=40)
+    t = np.linspace(0.0, 1.0, 40)[-1] + (1.0 / 39.0) * np.arange(1, 5)
+    expected = 3.0 * t
+    mean = found.forecast(4).loc["c", "mean"].to_numpy()
+    assert np.abs(mean - expected).max() < 3.0 * np.nanstd(longer["c"]) * 0.5
+
+
+def test_forecast_in_units_of_the_series() -> None:
+    """Another unit of a series changes its forecast by that unit and nothing else."""
+    options = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "progress": False}
+    table = small_table()
+    changed = table * [1.0, 1000.0, 1.0] + [0.0, 5.0, 0.0]
+    one = lkm.discover(table, **options).forecast(3)
+    other = lkm.discover(changed, **options).forecast(3)
+    np.testing.assert_allclose(other.loc["b", "mean"], one.loc["b", "mean"] * 1000 + 5, rtol=1e-4)
+    np.testing.assert_allclose(other.loc["b", "sd"], one.loc["b", "sd"] * 1000, rtol=1e-4)
+
+
+def test_components_add_up(found: lkm.Discovery) -> None:
+    parts = found.components("b", horizon=3)
+    assert len(parts) == 43
+    n = 1
+    x = found.table.scaled_times(parts.index)
+    mean, _ = found.model.predict_f(x[:, None])
+    whole = np.asarray(mean)[:, n] * found.table.scale[n]
+    total = parts.xs("mean", axis=1, level="moment").sum(axis=1)
+    np.testing.assert_allclose(total, whole, atol=1e-8)
+    with pytest.raises(ValueError, match="one of the series 'a', 'b' and 'c', got 'd'"):
+        found.components("d")
+
+
+def test_averaging_counts_more_than_one_fit(found: lkm.Discovery) -> None:
+    """A fit that is worse by 8 in BIC, over 40 times, counts exp(-8 / 80) times as much."""
+    worse = replace(found.fit, bic=found.fit.bic + 8.0)
+    best, other = average([worse, found.fit], 40)
+    assert best.fit is found.fit
+    assert best.weight + other.weight == pytest.approx(1.0)
+    assert other.weight / best.weight == pytest.approx(np.exp(-0.1))
+
+
+def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> None:
+    alone = replace(found, averaging="none")
+    best = alone.model.predict_y(
+        found.table.scaled_times(found.forecast(3).loc["a"].index)[:, None]
+    )
+    expected = np.asarray(best[0])[:, 1] * found.table.scale[1] + found.table.location[1]
+    np.testing.assert_allclose(alone.forecast(3).loc["b", "mean"], expected)
+    assert [(m.fit.bic, m.weight) for m in alone.members] == [(found.bic, 1.0)]
+    assert sum(member.weight for member in found.members) == pytest.approx(1.0)
+
+
+def test_a_spread_widens_the_forecast_and_leaves_the_past(found: lkm.Discovery) -> None:
+    plain = replace(found, averaging="stacked", stacked=(Member(found.fit, 1.0),))
+    wide = replace(found, averaging="stacked", stacked=(Member(found.fit, 1.0, spread=4.0),))
+    np.testing.assert_allclose(wide.forecast(3)["sd"], 2.0 * plain.forecast(3)["sd"])
+    np.testing.assert_allclose(wide.forecast(3)["mean"], plain.forecast(3)["mean"])
+    past = found.table.frame.index
+    pd.testing.assert_frame_equal(wide.predict(past), plain.predict(past))
+
+
+def test_one_optimum_counts_once(found: lkm.Discovery) -> None:
+    twice = [found.fit, found.fit]
+    assert len(average(twice, 40)) == 1
+
+
+def test_mixture_moments_by_monte_carlo() -> None:
+    rng = np.random.default_rng(0)
+    weights, means, variances = [0.2, 0.5, 0.3], [-1.0, 0.5, 2.0], [0.1, 1.0, 0.5]
+    which = rng.choice(3, size=400_000, p=weights)
+    draws = rng.normal(np.take(means, which), np.sqrt(np.take(variances, which)))
+    members = [
+        (w, np.array([m]), np.array([v])) for w, m, v in zip(weights, means, variances, strict=True)
+    ]
+    mean, variance = mixture_moments(members)  # type: ignore[arg-type]
+    assert mean[0] == pytest.approx(draws.mean(), abs=0.01)
+    assert variance[0] == pytest.approx(draws.var(), abs=0.02)
+
+
+def test_model_is_the_fit(found: lkm.Discovery) -> None:
+    again = to_model(found.fit, found.table.observations, 1.0)
+    assert float(found.model.elbo()) == pytest.approx(float(again.elbo()))
+    np.testing.assert_allclose(found.model.probabilities(), found.probabilities, atol=1e-6)
+
+
+def test_representations(found: lkm.Discovery) -> None:
+    assert "3 series of 40 times" in repr(found)
+    assert "<table" in found._repr_html_()
+    assert "0x" not in repr(found) + found._repr_html_()
+
+
+@pytest.mark.parametrize("horizon", [0, -2, 1.5, True])
+def test_wrong_horizons(found: lkm.Discovery, horizon: object) -> None:
+    with pytest.raises(ValueError, match="horizon of at least 1 step, got"):
+        found.forecast(horizon)  # type: ignore[arg-type]
+
+
+def test_wrong_level_and_averaging(found: lkm.Discovery) -> None:
+    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
+        found.forecast(2, level=1.5)
+    with pytest.raises(ValueError, match=r"averaging among .*'tempered'.*, got 'all'"):
+        lkm.discover(small_table(), averaging="all")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected dates"):
+        found.forecast(pd.Index([1.0, 2.0]))
+
+
+# --- files ---
+
+
+def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
+    path = tmp_path / "small.lkm"
+    found.save(path)
+    back = lkm.load(path)
+    pd.testing.assert_frame_equal(back.forecast(3), found.forecast(3), check_freq=False)
+    pd.testing.assert_frame_equal(back.probabilities, found.probabilities)
+    assert back.kernels == found.kernels
+    assert back.settings == found.settings
+    assert [(m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in back.stacked] == [
+        (m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in found.stacked
+    ]
+    assert [without_seconds(e) for e in back.entries] == [without_seconds(e) for e in found.entries]
+
+
+def test_nothing_is_overwritten(found: lkm.Discovery, tmp_path: Path) -> None:
+    path = tmp_path / "small.lkm"
+    found.save(path)
+    with pytest.raises(FileExistsError, match="force"):
+        found.save(path)
+    found.save(path, force=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["small.lkm"]
+
+
+def test_other_indices_survive(tmp_path: Path) -> None:
+    table = small_table()
+    options = {"bases": ("SE",), "depth": 0, "restarts": 1, "progress": False}
+    for index in (table.index.tz_localize("Asia/Seoul"), pd.Index(np.arange(40) * 0.5, name="s")):
+        one = lkm.discover(table.set_axis(index), **options)
+        path = tmp_path / "one.lkm"
+        one.save(path, force=True)
+        pd.testing.assert_frame_equal(
+            lkm.load(path).table.frame, one.table.frame, check_freq=False, check_index_type=False
+        )
+
+
+class _Evil:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (print, ("code ran",))
+
+
+def test_damaged_and_foreign_files(
+    found: lkm.Discovery, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = tmp_path / "good.lkm"
+    found.save(good)
+    whole = good.read_bytes()
+    cases = {"half": whole[: len(whole) // 2], "empty": b"", "text": b"date,a\n1,2\n"}
+    cases["pickle"] = pickle.dumps(_Evil())
+    for name, content in cases.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="damaged or another sort of file"):
+            lkm.load(path)
+    with pytest.raises(FileNotFoundError):
+        lkm.load(tmp_path / "absent")
+    assert "code ran" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 99}, "version 2 of the format, got 99"),
+        ({"format": "other"}, "expected the format"),
+        ({"series": ["a"]}, "do not fit together"),
+        ({"entries": [{}]}, "do not fit together"),
+    ],
+)
+def test_changed_contents(
+    found: lkm.Discovery, tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    good, bad = tmp_path / "good.lkm", tmp_path / "bad.lkm"
+    found.save(good)
+    with zipfile.ZipFile(good) as source, zipfile.ZipFile(bad, "w") as target:
+        document = json.loads(source.read("discovery.json"))
+        target.writestr("discovery.json", json.dumps({**document, **change}))
+        target.writestr("data.npz", source.read("data.npz"))
+    with pytest.raises(ValueError, match=message):
+        lkm.load(bad)

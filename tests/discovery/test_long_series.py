@@ -1,0 +1,167 @@
+"""Long series: thinned for the search, learnt on all times; limits that say what to do instead."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import made_by_hand
+
+import lkm_gpflow as lkm
+from lkm_gpflow.explain.comparison import correlations
+from lkm_gpflow.explain.residuals import whitened
+from lkm_gpflow.search.settings import check_size
+
+
+def long_table(num_times: int = 300, seed: int = 0) -> pd.DataFrame:
+    """Three daily series: a and b share a period of 25 days, b and c a line."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(num_times)
+    wave, line = np.sin(2.0 * np.pi * t / 25.0), np.linspace(-2.0, 2.0, num_times)
+    values = np.column_stack([wave, wave + line, line]) + 0.2 * rng.normal(size=(num_times, 3))
+    values[20:40, 1] = np.nan
+    index = pd.date_range("2020-01-01", periods=num_times, freq="D")
+    return pd.DataFrame(values, index=index, columns=["a", "b", "c"])
+
+
+# --- thin ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_times", "count"), [(20_000, 300), (1_000, 100), (301, 300), (10, 3)])
+def test_thinned_rows_lie_at_distances_of_all_sizes(num_times: int, count: int) -> None:
+    frame = pd.DataFrame({"a": np.arange(num_times)})
+    rows = lkm.thin(frame, count)["a"].to_numpy()
+    assert 0.95 * count - 1 <= len(rows) <= count
+    assert (rows[0], rows[-1]) == (0, num_times - 1)
+    distances = np.diff(rows)
+    if num_times == 20_000:
+        assert distances.min() == 1
+        assert np.mean(distances < 8) > 0.2
+        assert np.mean(distances > 100) > 0.15
+    assert lkm.thin(frame, count).equals(lkm.thin(frame, count))
+    assert num_times < 1_000 or not lkm.thin(frame, count).equals(lkm.thin(frame, count, seed=1))
+
+
+def test_what_is_short_is_not_thinned() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0]})
+    assert lkm.thin(frame, 3) is frame
+    with pytest.raises(ValueError, match="expected a count of at least 3 rows, got 2"):
+        lkm.thin(frame, 2)
+
+
+# --- refit_sparse --------------------------------------------------------------------------------
+
+
+def test_components_are_learnt_on_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a thinned table with a wrong period, an idle component, and missing points."""
+    frame = long_table()
+    short = lkm.thin(frame, 60)
+    texts = ["1.0 x PER(period=24.8, lengthscale=1.5)", "1e-4 x LIN(location=100)"]
+    found = made_by_hand(
+        short, [*texts, "0.1 x SE(lengthscale=3)"], [[1, 0, 0], [1, 1, 0], [0, 1, 0]]
+    )
+    refitted = lkm.refit_sparse(found, frame, inducing=120, max_rounds=2)
+    assert [
+        str(kernel.structure) for kernel in refitted.fit.kernels if "SE" not in str(kernel)
+    ] in (
+        ["PER", "LIN"],
+        ["LIN", "PER"],
+    )
+    period = next(k for k in refitted.kernels if str(k.structure) == "PER").factors[0].values[0]
+    assert period == pytest.approx(25.0, abs=0.02)
+    structure = refitted.structure[["PER", "LIN"]]
+    assert structure.to_numpy().tolist() == [[1, 0], [1, 1], [0, 1]]
+    noise = np.sqrt(refitted.fit.noise_variance) * refitted.table.scale
+    np.testing.assert_allclose(noise, 0.2, rtol=0.15)
+    # On 300 times the exact model is at hand: same numbers, and same forecasts by either.
+    exact = refitted.model
+    assert type(exact) is lkm.LKM
+    assert refitted.fit.elbo <= float(exact.elbo())
+    assert refitted.fit.elbo == pytest.approx(float(exact.elbo()), abs=0.1)
+    forecast = refitted.forecast(5)
+    monkeypatch.setattr(lkm.LKM, "LONGEST", 299)
+    by_inducing = lkm.refit_sparse(refitted, frame, inducing=120, max_rounds=1)
+    assert type(by_inducing.model) is lkm.SparseLKM
+    pd.testing.assert_frame_equal(by_inducing.forecast(5), forecast, atol=0.02)
+
+
+def test_it_warns_if_inducing_variables_are_too_few() -> None:
+    frame = long_table()
+    found = made_by_hand(frame, ["1.0 x SE(lengthscale=3)"], [[1], [1], [1]])
+    with pytest.warns(UserWarning, match=r"but 5 inducing variables cost up to \d"):
+        lkm.refit_sparse(found, frame, inducing=5, max_rounds=1)
+
+
+def test_other_columns_are_refused() -> None:
+    frame = long_table()
+    found = made_by_hand(frame, ["1.0 x C"], [[1], [1], [1]])
+    with pytest.raises(
+        ValueError, match=r"expected the columns \['a', 'b', 'c'\], got \['a', 'b'\]"
+    ):
+        lkm.refit_sparse(found, frame[["a", "b"]])
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_a_search_on_too_many_times_is_refused_before_it_begins() -> None:
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=20_000)})
+    with pytest.raises(ValueError, match=r"at most 4000 times.*got 20000.*thin.*refit_sparse"):
+        lkm.discover(frame, progress=False)
+
+
+def test_a_search_on_many_times_warns() -> None:
+    with pytest.warns(UserWarning, match=r"more than 1000 times takes hours, got 1001"):
+        check_size(1001, 2, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_size(1000, 50, None)
+
+
+def test_a_search_on_many_series_warns() -> None:
+    with pytest.warns(UserWarning, match=r"more than 50 series may take hours, got 51: with a"):
+        check_size(100, 51, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_size(100, 51, 25)
+
+
+def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, kernels = (np.arange(12.0)[:, None], np.ones((12, 1))), [lkm.kernels.Constant()]
+    monkeypatch.setattr(lkm.LKM, "LONGEST", 11)
+    with pytest.warns(UserWarning, match="at most 11 time points.*given 12: SparseLKM"):
+        lkm.LKM(data, kernels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lkm.SparseLKM(data, kernels, inducing=1)
+
+
+# --- what is said of long series -----------------------------------------------------------------
+
+
+def test_reports_of_long_series_look_at_some_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = long_table(600)
+    found = made_by_hand(
+        frame, ["1.0 x PER(period=25, lengthscale=1.5)", "1e-6 x LIN(location=300)"],
+        [[1, 0], [1, 1], [0, 1]],
+    )  # fmt: skip
+    (all_times,) = correlations(found, 0, 1).values()
+    monkeypatch.setattr(lkm.LKM, "LONGEST", 599)
+    monkeypatch.setattr("lkm_gpflow.explain.comparison._MOST_DRAWN", 150)
+    monkeypatch.setattr("lkm_gpflow.explain.residuals._LAST", 150)
+    found = replace(found)  # without what it has computed
+    assert type(found.model) is lkm.SparseLKM
+    (some_times,) = correlations(found, 0, 1).values()
+    np.testing.assert_allclose(
+        [some_times.of_means, some_times.lower], [all_times.of_means, all_times.lower], atol=0.02
+    )
+    residuals = whitened(found)
+    assert all(len(part) == 150 for part in residuals)
+    assert residuals[0].index[-1] == frame.index[-1]
+    assert np.std(residuals[0]) == pytest.approx(1.0, abs=0.3)
+    report = found.report(5).text
+    assert "too long to be learnt twice: forecasts were not checked" in report
+    assert "periodic with a period of 3.6 weeks" in report

@@ -1,0 +1,93 @@
+"""Forecasts divided among components: parts add up, and are what linear algebra says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.explain.attribution import (
+    DISAGREEMENT,
+    LEVEL,
+    NOISE,
+    OTHERS,
+    attribute,
+    folded,
+    part_order,
+    shares,
+)
+
+
+@pytest.mark.parametrize("averaging", ["stacked", "tempered", "none"])
+def test_parts_add_up_to_the_forecast(averaging: str, small_found: lkm.Discovery) -> None:
+    from dataclasses import replace
+
+    found = replace(small_found, averaging=averaging)
+    parts, forecast = attribute(found, 7), found.forecast(7)
+    assert parts.index.equals(forecast.index)
+    np.testing.assert_allclose(parts["mean"].sum(axis=1), forecast["mean"], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        parts["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8, atol=1e-12
+    )
+    for moment in ("mean", "variance"):
+        np.testing.assert_allclose(shares(parts, moment).sum(axis=1), 1.0, rtol=1e-8)
+    small = folded(parts)
+    np.testing.assert_allclose(small["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
+    assert (DISAGREEMENT in parts["variance"]) == (averaging != "none")
+
+
+def test_variance_goes_to_components_by_their_covariance_with_the_whole() -> None:
+    t = np.arange(30.0)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": np.sin(t / 4) + 0.1 * t, "b": rng.normal(size=30).cumsum()}, index=t)
+    found = made_by_hand(
+        frame, ["0.7 x SE(lengthscale=5)", "0.002 x LIN(location=10)"], [[1, 1], [1, 1]]
+    )
+    x, new = t / 29.0, np.array([30.0, 33.0]) / 29.0
+    scale = frame.std(ddof=0).to_numpy()
+
+    def covariances(s: np.ndarray, u: np.ndarray) -> list[np.ndarray]:
+        r, l = s[:, None] - u[None, :], 5.0 / 29.0
+        line = 0.002 * 29.0**2 * np.outer(s - 10.0 / 29.0, u - 10.0 / 29.0)
+        return [0.7 * np.exp(-0.5 * (r / l) ** 2), line]
+
+    V = sum(covariances(x, x)) + 0.05 * np.eye(30)
+    cross, prior = covariances(new, x), covariances(new, new)
+    table = attribute(found, pd.Index([30.0, 33.0]))
+    for n, series in enumerate("ab"):
+        y = ((frame[series] - frame[series].mean()) / scale[n]).to_numpy()
+        for k, name in enumerate(["SE", "LIN"]):
+            mean = cross[k] @ np.linalg.solve(V, y)
+            with_whole = np.diag(prior[k]) - np.diag(cross[k] @ np.linalg.solve(V, sum(cross).T))
+            got = table.loc[series]
+            np.testing.assert_allclose(got["mean", name], scale[n] * mean, rtol=1e-6)
+            np.testing.assert_allclose(got["variance", name], scale[n] ** 2 * with_whole, rtol=1e-5)
+        np.testing.assert_allclose(table.loc[series]["variance", NOISE], 0.05 * scale[n] ** 2)
+        np.testing.assert_allclose(table.loc[series]["mean", LEVEL], frame[series].mean())
+
+
+def test_little_parts_are_added_up() -> None:
+    columns = pd.MultiIndex.from_tuples(
+        [(m, p) for m in ("mean", "variance") for p in ("SE", "PER", "RW", NOISE)]
+    ).set_names(["moment", "part"])
+    index = pd.MultiIndex.from_product([["a"], [0, 1]], names=["series", "time"])
+    table = pd.DataFrame([[1.0, 0.01, 0.001, 0.0, 2.0, 0.01, 0.01, 0.001]] * 2, index, columns)
+    parts = folded(table)
+    assert set(parts["variance"].columns) == {"SE", OTHERS, NOISE}
+    np.testing.assert_allclose(parts["mean", OTHERS], 0.011)
+
+
+def test_order_of_parts(small_found: lkm.Discovery) -> None:
+    names = small_found.names
+    order = part_order(small_found, [NOISE, OTHERS, "X9", *reversed(names), DISAGREEMENT, LEVEL])
+    assert order == [LEVEL, *names, "X9", OTHERS, NOISE, DISAGREEMENT]
+
+
+def test_gaps_change_nothing() -> None:
+    frame = small_table()
+    assert frame.isna().to_numpy().any()
+    found = made_by_hand(frame, ["0.5 x SE(lengthscale=40)"], [[1], [1], [1]])
+    parts, forecast = attribute(found, 3), found.forecast(3)
+    np.testing.assert_allclose(parts["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)

@@ -1,0 +1,61 @@
+"""Likeness and correlation of series."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import made_by_hand
+
+from lkm_gpflow.explain.comparison import clustered, correlations, likeness
+from lkm_gpflow.explain.decomposition import Decomposition
+
+
+def parts(variance: list[list[float]]) -> Decomposition:
+    """Only variances matter here."""
+    nothing = np.zeros(0)
+    return Decomposition(nothing, nothing, nothing, np.array(variance))
+
+
+def test_likeness_is_the_variance_of_what_both_have() -> None:
+    # Two components and noise: shares (.6, .3, .1), (.5, 0, .5), (0, .8, .2).
+    got = likeness(parts([[6.0, 3.0, 1.0], [1.0, 0.0, 1.0], [0.0, 4.0, 1.0]]))
+    expected = [[0.9, 0.55, 0.55], [0.55, 0.5, 0.0], [0.55, 0.0, 0.8]]
+    np.testing.assert_allclose(got, expected)
+
+
+def test_like_series_stand_together() -> None:
+    variance = [[1.0, 0.0, 0.1], [0.0, 1.0, 0.1], [1.0, 0.0, 0.2], [0.0, 1.0, 0.2]]
+    order = clustered(likeness(parts(variance)))
+    assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
+    assert clustered(np.eye(2)) == [0, 1]
+
+
+def test_correlation_has_the_sign_of_the_planted_one() -> None:
+    t = np.arange(60.0)
+    rng = np.random.default_rng(0)
+    wave = np.sin(t / 6)
+    frame = pd.DataFrame({"a": wave, "b": -wave, "c": np.cos(t / 6)}, index=t) + 0.05 * rng.normal(
+        size=(60, 3)
+    )
+    found = made_by_hand(frame, ["1 x SE(lengthscale=6)"], [[1], [1], [1]], noise=0.01)
+    against, across = correlations(found, 0, 1)[0], correlations(found, 0, 2)[0]
+    assert against.of_means == pytest.approx(-1.0, abs=0.02)
+    assert against.upper < -0.9
+    assert abs(across.of_means) < 0.2
+    assert across.lower <= across.of_means <= across.upper
+
+
+def test_the_interval_is_wide_where_little_is_known() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)))
+    found = made_by_hand(frame, ["0.05 x SE(lengthscale=10)"], [[1], [1]], noise=1.0)
+    c = correlations(found, 0, 1)[0]
+    assert c.upper - c.lower > 0.5
+
+
+def test_only_shared_components_that_vary_are_correlated() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)))
+    kernels = ["1 x C", "1 x SE(lengthscale=5)"]
+    assert correlations(made_by_hand(frame, kernels, [[1, 1], [1, 0]]), 0, 1) == {}
+    assert correlations(made_by_hand(frame, kernels[1:], [[0], [1]]), 0, 1) == {}

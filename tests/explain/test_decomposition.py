@@ -1,0 +1,46 @@
+"""Components on the history: their means, directions and shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.explain.decomposition import Decomposition
+
+
+def test_components_add_up_to_the_fit_given_z(small_found: lkm.Discovery) -> None:
+    parts = Decomposition.of(small_found)
+    x = small_found.table.observations.x[:, None]
+    whole, _ = small_found.model.predict_f(x, Z=small_found.fit.Z)
+    np.testing.assert_allclose(parts.mean.sum(axis=0), whole, atol=1e-8)
+    absent = small_found.fit.Z.T[:, None, :] == 0.0
+    assert np.all(np.broadcast_to(absent, parts.mean.shape) <= (parts.mean == 0.0))
+
+
+def test_shares_add_up_and_count_the_noise(small_found: lkm.Discovery) -> None:
+    share = Decomposition.of(small_found).share
+    np.testing.assert_allclose(share.sum(axis=1), 1.0)
+    assert np.all(share[:, -1] > 0.0)
+
+
+def test_directions_of_planted_lines() -> None:
+    t = np.linspace(0.0, 1.0, 40)
+    rng = np.random.default_rng(3)
+    noise = 0.1 * rng.normal(size=(40, 3))
+    frame = pd.DataFrame(np.column_stack([t, -t, 0.0 * t]) + noise, columns=list("abc"))
+    found = made_by_hand(frame, ["1e-3 x LIN(location=20)"], [[1], [1], [1]], noise=0.1)
+    # Nothing is known of the direction of noise; a lone line through it may go either way.
+    assert Decomposition.of(found).trend[:2, 0].tolist() == [1.0, -1.0]
+
+
+def test_a_wave_has_no_direction_and_an_absent_component_neither() -> None:
+    found = made_by_hand(
+        small_table(),
+        ["0.2 x SE(lengthscale=15)", "1e-4 x LIN(location=0)"],
+        [[1, 0], [1, 1], [1, 1]],
+    )
+    trend = Decomposition.of(found).trend
+    assert trend[0].tolist() == [0.0, 0.0]
+    assert trend[1, 1] == 1.0

@@ -1,0 +1,183 @@
+"""Words for kernels: every rule on a kernel made by hand, and the paper's own sentences."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from lkm_gpflow.explain.describe import RULES, Facts, describe, say
+from lkm_gpflow.explain.wording import Timeline
+from lkm_gpflow.kernels.grammar import parse
+
+WEEKS = Timeline(pd.Timestamp("2015-01-04"), 0.0, 7.0 * 140, 7.0)
+DAYS = Timeline(pd.Timestamp("2020-01-01"), 0.0, 999.0, 1.0)
+NUMBERS = Timeline(None, 0.0, 100.0, 1.0)
+
+LIN = "1 x LIN(location=400)"
+PER = "1 x PER(period=100,lengthscale=0.5)"
+SE = "1 x SE(lengthscale=70)"
+MAT = "1 x RQ1(lengthscale=70)"
+
+# For every rule (slot, its number): kernel, timeline, trend, and what must then be said.
+CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
+    ("trend", 0): (SE, WEEKS, 1, "a smooth, monotonically increasing function"),
+    ("trend", 1): (SE, WEEKS, -1, "a smooth, monotonically decreasing function"),
+    ("trend", 2): (SE, WEEKS, 0, "a smooth function with"),
+    ("smooth", 0): ("1 x SE(lengthscale=500)", WEEKS, 0, "a very smooth function"),
+    ("smooth", 1): ("1 x SE(lengthscale=4.5)", DAYS, 0, "a rapidly varying but smooth function"),
+    ("smooth", 2): (SE, DAYS, 0, "is a smooth function"),
+    ("varying", 0): (f"{LIN} x PER(period=100,lengthscale=1)", DAYS, 0, "varying amplitude"),
+    ("varying", 1): (PER, DAYS, 0, "with a period of 3.3 months."),
+    ("line", 0): (LIN, WEEKS, 1, "is linearly increasing."),
+    ("line", 1): (LIN, WEEKS, -1, "is linearly decreasing."),
+    ("line", 2): (LIN, WEEKS, 0, "is a linear function."),
+    ("polynomial", 0): (f"{LIN} x LIN(location=0)", WEEKS, 0, "a quadratic function"),
+    ("polynomial", 1): (" x ".join(["1", *["LIN(location=0)"] * 3]), WEEKS, 0, "a cubic function"),
+    ("polynomial", 2): (" x ".join(["1", *["LIN(location=0)"] * 4]), WEEKS, 0, "polynomial func"),
+    ("is", 0): (MAT, WEEKS, 0, "a function with the kernel 1 x RQ1(lengthscale=70)"),
+    ("is", 1): ("1 x WN", WEEKS, 0, "uncorrelated noise"),
+    ("is", 2): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "is approximately periodic with a period"),
+    ("is", 3): (PER, NUMBERS, 0, "is periodic with a period of 100."),
+    ("is", 4): ("1 x SE(lengthscale=18.9)", WEEKS, 0, "with a typical lengthscale of 2.7 weeks"),
+    ("is", 5): ("0.0007 x RW(start=-7)", WEEKS, 0, "step of 0.07 standard deviations per week"),
+    ("is", 6): ("0.0007 x IOU(lengthscale=2,start=-7)", WEEKS, 0, "is a random walk with next to no"),
+    ("is", 7): ("0.0007 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "its direction for about 2 weeks"),
+    ("is", 8): (LIN, WEEKS, 0, "is a linear function"),
+    ("is", 9): (f"{LIN} x LIN(location=0)", WEEKS, 1, "a quadratic, monotonically increasing"),
+    ("is", 10): ("1 x C", WEEKS, 0, "is constant"),
+    ("modulation", 0): (
+        f"{PER} x PER(period=30,lengthscale=1)", NUMBERS, 0, "periodic function with a period of 30"
+    ),
+    ("amplitude", 0): (LIN, WEEKS, 0, "This component is a linear function. Beyond"),
+    ("amplitude", 1): (
+        f"{LIN} x LIN(location=1) x SE(lengthscale=50)", WEEKS, 0, "like a quadratic function of time"
+    ),
+    ("amplitude", 2): ("1 x LIN(location=0) x SE(lengthscale=50)", WEEKS, 0, "increases linearly."),
+    ("amplitude", 3): ("1 x LIN(location=980) x SE(lengthscale=50)", WEEKS, 0, "function decreases"),
+    ("amplitude", 4): (
+        "1 x LIN(location=840) x SE(lengthscale=50)", WEEKS, 0, "linearly away from Apr 2017."
+    ),
+    ("amplitude", 5): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "square root of the time"),
+    ("amplitude", 6): (
+        "1 x IOU(lengthscale=20,start=-7) x SE(lengthscale=50)", WEEKS, 0, "walk with momentum."
+    ),
+    ("what", 0): ("1 x LIN(location=0) x WN", WEEKS, 0, "The standard deviation of the noise incr"),
+    ("what", 1): (f"{LIN} x SE(lengthscale=50)", WEEKS, 0, "The amplitude of the function"),
+    ("shape", 0): (SE, WEEKS, 0, "a typical lengthscale of 2.3 months. Beyond"),
+    ("shape", 1): ("1 x PER(period=100,lengthscale=2)", DAYS, 0, "period resembles a sinusoid."),
+    ("shape", 2): ("1 x PER(period=20,lengthscale=0.2)", DAYS, 0, "of 15 hours, which is below"),
+    ("shape", 3): (PER, DAYS, 0, "within each period has a typical lengthscale of 1.1 weeks."),
+    ("change", 0): (PER, DAYS, 0, "lengthscale of 1.1 weeks. Beyond"),
+    ("change", 1): (f"{PER} x SE(lengthscale=2000)", DAYS, 0, "its shape hardly changes"),
+    ("change", 2): (f"{PER} x SE(lengthscale=50)", DAYS, 0, "within less than a period"),
+    ("change", 3): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "from period to period, with a typical"),
+    ("unseen", 0): ("1 x PER(period=1100,lengthscale=1)", DAYS, 0, "no repetition has been seen"),
+    ("unseen", 1): ("1 x PER(period=10,lengthscale=3)", WEEKS, 0, "two steps of the data (1 week"),
+    ("unseen", 2): ("1 x SE(lengthscale=3)", WEEKS, 0, "below the step of the data (1 week)"),
+    ("beyond", 0): (MAT, WEEKS, 0, "lengthscale=70)."),
+    ("beyond", 1): ("1 x WN", WEEKS, 0, "it cannot be foreseen."),
+    ("beyond", 2): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "the average after about 1.6 years."),
+    ("beyond", 3): (f"{LIN} x PER(period=100,lengthscale=1)", DAYS, 0, "amplitude changing as before"),
+    ("beyond", 4): (PER, DAYS, 0, "Beyond the data it goes on repeating."),
+    ("beyond", 5): (SE, WEEKS, 0, "it fades to the average after about 4.6 months."),
+    ("beyond", 6): ("1 x RW(start=-7)", WEEKS, 0, "stays where it was last, ever less surely"),
+    ("beyond", 7): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "last direction for about 2 weeks"),
+    ("beyond", 8): (LIN, WEEKS, 0, "goes straight on."),
+    ("beyond", 9): (f"{LIN} x LIN(location=0)", WEEKS, 0, "goes on along its curve."),
+    ("beyond", 10): ("1 x C", WEEKS, 0, "it stays as it is."),
+    ("cycle", 0): ("1 x PER(period=12,lengthscale=1)", NUMBERS, 0, "a cycle of 12"),
+    ("cycle", 1): ("1 x PER(period=511,lengthscale=1)", WEEKS, 0, "a 1.4-year cycle"),
+    ("short", 0): (MAT, WEEKS, 0, "a pattern of the kernel RQ1"),
+    ("short", 1): ("1 x WN", WEEKS, 0, "uncorrelated noise"),
+    ("short", 2): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "an approximate 3.3-month cycle"),
+    ("short", 3): ("1 x PER(period=7,lengthscale=1)", DAYS, 0, "a 1-week cycle"),
+    ("short", 4): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
+    ("short", 5): ("1 x RW(start=-7)", WEEKS, 0, "a random walk"),
+    ("short", 6): ("1 x IOU(lengthscale=1,start=-7)", WEEKS, 0, "a random walk with next to no mom"),
+    ("short", 7): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "a random walk with momentum"),
+    ("short", 8): (LIN, WEEKS, 0, "a straight line"),
+    ("short", 9): (f"{LIN} x LIN(location=0)", WEEKS, 0, "a quadratic curve"),
+    ("short", 10): ("1 x C", WEEKS, 0, "a constant level"),
+}  # fmt: skip
+
+EVERY_RULE = [(slot, i) for slot, rules in RULES.items() for i in range(len(rules))]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def foreign_kernel() -> None:
+    """Make a base kernel known that no rule speaks of."""
+    from lkm_gpflow.kernels.grammar import BaseKernel, Kind, register_base
+
+    register_base(BaseKernel("RQ1", (("lengthscale", Kind.DURATION),)))
+
+
+@pytest.mark.parametrize(("slot", "i"), EVERY_RULE)
+def test_every_rule_applies_to_its_kernel_and_says_its_words(slot: str, i: int) -> None:
+    kernel, timeline, trend, expected = CASES[slot, i]
+    facts = Facts(parse(kernel), timeline, trend)
+    first = next(j for j, rule in enumerate(RULES[slot]) if rule.applies(facts))
+    assert first == i
+    said = describe(parse(kernel), timeline, trend)
+    assert expected in (said.short if slot in ("short", "cycle") else said.text)
+
+
+def test_no_case_is_of_a_rule_that_is_gone() -> None:
+    assert set(CASES) == set(EVERY_RULE)
+
+
+def test_the_papers_sentences_about_gonu() -> None:
+    shared = parse("0.5 x LIN(location=840) x PER(period=511,lengthscale=0.06)")
+    said = " ".join(describe(shared, WEEKS).sentences)
+    assert said.startswith(
+        "This component is periodic with a period of 1.4 years but with varying amplitude. "
+        "The amplitude of the function increases linearly away from Apr 2017. "
+        "The shape of this function within each period has a typical lengthscale of 4.9 days"
+    )
+    # What the paper does not say: the data come once a week.
+    assert "below the step of the data (1 week)" in said
+    smooth = describe(parse("0.3 x SE(lengthscale=18.9)"), WEEKS)
+    assert smooth.sentences == (
+        "This component is a smooth function with a typical lengthscale of 2.7 weeks.",
+    )
+    line = describe(parse("1 x LIN(location=0)"), WEEKS)
+    assert line.sentences == ("This component is a linear function.",)
+
+
+def test_every_kernel_of_the_grammar_is_described() -> None:
+    from lkm_gpflow.kernels.grammar import EXTENDED_BASES, expand, with_values
+
+    seen = {parse(name) for name in EXTENDED_BASES}
+    for _ in range(2):
+        seen |= {each.structure for member in seen for each in expand(member, EXTENDED_BASES)}
+    assert len(seen) > 30
+    for structure in seen:
+        count = sum(len(factor.values) for factor in structure.factors)
+        said = describe(with_values(structure, 0.5, [30.0] * count), DAYS)
+        assert said.short
+        assert said.text.startswith("This component is ")
+        assert "{" not in said.text + said.short
+        assert "nan" not in said.text + said.short
+        assert "  " not in said.text
+
+
+def test_words_in_another_language_need_no_code() -> None:
+    from lkm_gpflow.explain.describe import Rule
+
+    german = {**RULES, "short": (Rule("eine Gerade", lambda f: f.is_polynomial), Rule("etwas"))}
+    assert describe(parse(LIN), WEEKS, rules=german).short == "eine Gerade"
+    assert say("short", Facts(parse(SE), WEEKS), german) == "etwas"
+
+
+def test_numbers_must_be_there() -> None:
+    with pytest.raises(ValueError, match="expected a kernel with all its numbers, got SE"):
+        describe(parse("SE"), WEEKS)
+
+
+def test_sinusoid_means_nine_tenths_of_the_variance_in_the_first_harmonic() -> None:
+    import mpmath
+
+    def first_harmonic(lengthscale: float) -> float:
+        x = 1.0 / lengthscale**2
+        return float(2 * mpmath.besseli(1, x) / (mpmath.exp(x) - mpmath.besseli(0, x)))
+
+    assert first_harmonic(1.5) == pytest.approx(0.9, abs=0.01)

@@ -1,0 +1,77 @@
+"""Stability: what the ledger says of each component, and leaving series out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.explain.stability import leave_one_out, likeness_of_kernels, stability
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.search.ledger import Entry
+
+
+def with_more_fits(found: lkm.Discovery, *kernels: tuple[str, ...]) -> lkm.Discovery:
+    """Add fits of other restarts, worse in BIC, that found these kernels."""
+    (first,) = found.entries
+    span = found.table.span
+    entries = [first]
+    for restart, found_there in enumerate(kernels, start=1):
+        products = tuple(parse(kernel).change_units(1.0 / span) for kernel in found_there)
+        fit = replace(first.fit, kernels=products, bic=float(restart))
+        entries.append(Entry(0, restart, 0, "start", -1, first.structure, fit))
+    return replace(found, entries=tuple(entries))
+
+
+def test_components_are_looked_up_in_the_other_fits() -> None:
+    found = made_by_hand(
+        small_table(), ["1 x SE(lengthscale=20)", "1 x PER(period=85,lengthscale=1)"], [[1, 1]] * 3
+    )
+    found = with_more_fits(
+        found,
+        ("2 x SE(lengthscale=21)", "1 x PER(period=85,lengthscale=1)"),
+        ("1 x SE(lengthscale=250)", "1 x PER(period=85.1,lengthscale=1.01)"),
+        ("1 x SE(lengthscale=19)",),
+    )
+    by_name = dict(zip(found.names, stability(found), strict=True))
+    se, per = by_name["SE"], by_name["PER"]
+    assert (se.tried, se.found) == (3, 2)
+    assert (per.tried, per.found) == (3, 2)
+    ((name, lower, upper),) = se.ranges
+    assert name == "SE lengthscale"
+    assert 19.0 <= lower <= 21.0 < upper <= 250.0
+    assert [each[0] for each in per.ranges] == ["PER period"]
+
+
+def test_nothing_is_known_from_one_fit() -> None:
+    (only,) = stability(made_by_hand(small_table(), ["1 x SE(lengthscale=20)"], [[1]] * 3))
+    assert only.tried == 0
+    assert np.isnan(only.share)
+
+
+def test_likeness_of_kernels_is_a_cosine_without_variance() -> None:
+    x = np.linspace(0.0, 1.0, 30)
+    one, faint, other = (
+        parse(f"{v} x SE(lengthscale={l})") for v, l in ((1, 0.1), (0.01, 0.1), (1, 0.4))
+    )
+    r = x[:, None] - x[None, :]
+    C, B = (np.exp(-0.5 * (r / l) ** 2) for l in (0.1, 0.4))
+    expected = np.sum(C * B) / np.sqrt(np.sum(C * C) * np.sum(B * B))
+    np.testing.assert_allclose(likeness_of_kernels(one, [faint, other], x), [1.0, expected])
+
+
+@pytest.mark.slow
+def test_planted_components_survive_without_a_series(small_found: lkm.Discovery) -> None:
+    results = leave_one_out(small_found, progress=False)
+    owners = small_found.fit.Z.sum(axis=0)
+    assert [each.left_out for each in results] == owners.tolist()
+    assert sum(each.survived for each in results) >= 0.5 * owners.sum()
+
+
+def test_one_series_cannot_be_left_out() -> None:
+    found = made_by_hand(small_table()[["a"]], ["1 x SE(lengthscale=20)"], [[1]])
+    with pytest.raises(ValueError, match="at least 2 series to leave one out, got 1"):
+        leave_one_out(found)

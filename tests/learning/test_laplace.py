@@ -1,0 +1,86 @@
+"""The Laplace approximation against second differences of GPflow's own likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gpflow
+import numpy as np
+import pandas as pd
+import pytest
+
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.learning.initialization import Ranges
+from lkm_gpflow.learning.laplace import laplace
+from lkm_gpflow.learning.layout import Layout
+from lkm_gpflow.learning.training import fit
+
+SETTINGS = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
+
+
+def wave(seed: int = 0) -> pd.DataFrame:
+    t = np.linspace(0.0, 1.0, 50)
+    noise = np.random.default_rng(seed).normal(size=50)
+    return pd.DataFrame({"a": np.sin(9.0 * t) + 0.3 * noise})
+
+
+def test_covariance_is_the_inverse_curvature_of_gpflows_likelihood() -> None:
+    observations = Table.of(wave()).observations
+    found = fit(observations, [parse("SE")], seed=0, settings=SETTINGS)
+    posterior = laplace(found, observations, SETTINGS)
+    layout = Layout(found.kernels, 1)
+    ranges = Ranges.of(layout, float(observations.x[1]))
+    X, Y = observations.table
+
+    def log_joint(flat: np.ndarray) -> float:
+        variance, lengthscale, noise = np.exp(flat)
+        kernel = gpflow.kernels.SquaredExponential(variance, lengthscale)
+        model = gpflow.models.GPR((X, Y), kernel, noise_variance=noise)
+        return float(model.log_marginal_likelihood()) + ranges.log_prior(flat)[0]
+
+    h, P = 1e-3, len(posterior.mean)
+    hessian = np.empty((P, P))
+    for i in range(P):
+        for j in range(P):
+            a, b = h * np.eye(P)[i], h * np.eye(P)[j]
+            up, down = log_joint(posterior.mean + a + b), log_joint(posterior.mean - a - b)
+            mixed = log_joint(posterior.mean + a - b) + log_joint(posterior.mean - a + b)
+            hessian[i, j] = (up + down - mixed) / (4.0 * h * h)
+    np.testing.assert_allclose(posterior.covariance, np.linalg.inv(-hessian), rtol=0.02)
+
+
+def test_draws_have_the_posteriors_moments() -> None:
+    observations = Table.of(wave(1)).observations
+    found = fit(observations, [parse("SE")], seed=0, settings=SETTINGS)
+    posterior = laplace(found, observations, SETTINGS)
+    rng = np.random.default_rng(0)
+    draws = np.array([np.log(posterior.draw(rng)[0][0].factors[0].values[0]) for _ in range(2000)])
+    assert draws.mean() == pytest.approx(posterior.mean[1], abs=4 * posterior.sd[1] / 2000**0.5)
+    assert draws.std() == pytest.approx(posterior.sd[1], rel=0.06)
+
+
+def test_what_is_not_learnt_or_at_a_bound_is_certain() -> None:
+    walk = pd.DataFrame({"a": np.random.default_rng(0).normal(size=90).cumsum()})
+    observations = Table.of(walk).observations
+    found = fit(observations, [parse("RW")], seed=0, settings=SETTINGS)
+    assert [str(kernel.structure) for kernel in found.kernels] == ["RW"]
+    posterior = laplace(found, observations, SETTINGS)
+    assert posterior.sd[1] == 0.0  # the start
+    stuck = replace(found, noise_variance=np.array([1e-5]))
+    assert laplace(stuck, observations, SETTINGS).sd[2] == 0.0
+
+
+def test_an_open_direction_is_as_wide_as_its_prior() -> None:
+    """A component of next to no variance says nothing of its lengthscale."""
+    observations = Table.of(wave(3)).observations
+    found = fit(observations, [parse("SE")], seed=0, settings=SETTINGS)
+    faint = replace(
+        found,
+        kernels=(*found.kernels, parse("0.0001 x SE(lengthscale=0.2)")),
+        Z=np.ones((1, 2)), probabilities=np.ones((1, 2)), tau=np.ones((2, 2)),
+    )  # fmt: skip
+    posterior = laplace(faint, observations, SETTINGS)
+    assert posterior.sd[3] == pytest.approx(1.5, rel=0.1)
+    assert posterior.sd[2] < 0.5

@@ -1,0 +1,311 @@
+"""LKM as a GPflow model: GPflow's utilities, any kernels, subclassing, BIC, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from check_shapes.exceptions import CheckShapesError
+from gpflow import kernels as gk
+from gpflow.utilities import deepcopy, multiple_assign, parameter_dict, print_summary, read_values
+
+from lkm_gpflow.models.ibp import FiniteIBP, InfiniteIBP
+from lkm_gpflow.models.lkm import LKM
+from lkm_gpflow.models.posteriors import RelaxedPosterior
+
+X = np.linspace(0.0, 5.0, 12)[:, None]
+Y = np.hstack([np.sin(X), np.sin(X) + 0.3 * X - 0.5, np.cos(4.0 * X)])
+Y[2:4, 1] = np.nan
+XNEW = np.linspace(4.0, 7.0, 5)[:, None]
+
+
+def make(posterior: Any = "enumerated", **options: Any) -> LKM:
+    components = [
+        gk.SquaredExponential(),
+        gk.Linear(0.2) + gk.White(0.01),
+        gk.Periodic(gk.SquaredExponential()),
+    ]
+    return LKM((X, Y), components, posterior=posterior, **{"noise_variance": 0.1, **options})
+
+
+# --- GPflow's utilities --------------------------------------------------------------------------
+
+
+def test_parameters_are_found_at_readable_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(parameter_dict(make("relaxed"))) == {
+        ".kernels[0].variance",
+        ".kernels[0].lengthscales",
+        ".kernels[1].kernels[0].variance",
+        ".kernels[1].kernels[1].variance",
+        ".kernels[2].base_kernel.variance",
+        ".kernels[2].base_kernel.lengthscales",
+        ".kernels[2].period",
+        ".noise_variance",
+        ".posterior.logits",
+        ".tau",
+    }
+    print_summary(make("relaxed"))
+    assert "LKM.noise_variance" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])
+def test_deepcopy_and_multiple_assign(posterior: str) -> None:
+    model = make(posterior)
+    twin = deepcopy(model)
+    twin.kernels[0].lengthscales.assign(3.0)
+    twin.noise_variance.assign([0.2, 0.3, 0.4])
+    assert model.kernels[0].lengthscales.numpy() == 1.0
+    assert twin.elbo(seed=0) != model.elbo(seed=0)
+    multiple_assign(model, read_values(twin))
+    np.testing.assert_allclose(twin.elbo(seed=0), model.elbo(seed=0), rtol=1e-12)
+    np.testing.assert_allclose(twin.predict_f(XNEW)[1], model.predict_f(XNEW)[1], rtol=1e-10)
+
+
+def test_set_trainable_and_scipy() -> None:
+    model = make()
+    gpflow.set_trainable(model.kernels[2], False)
+    frozen, before = model.kernels[2].period.numpy(), model.elbo()
+    result = gpflow.optimizers.Scipy().minimize(
+        model.training_loss_closure(), model.trainable_variables, options={"maxiter": 30}
+    )
+    assert model.kernels[2].period.numpy() == frozen
+    assert model.elbo() > before + 1.0
+    np.testing.assert_allclose(result.fun, -model.elbo(), rtol=1e-10)
+
+
+def test_priors_enter_the_training_loss() -> None:
+    model = make()
+    plain = model.training_loss()
+    density = tfp.distributions.LogNormal(
+        tf.constant(0.0, tf.float64), tf.constant(1.0, tf.float64)
+    )
+    model.kernels[0].lengthscales.prior = density
+    np.testing.assert_allclose(plain - model.training_loss(), density.log_prob(1.0), rtol=1e-10)
+    np.testing.assert_allclose(model.log_posterior_density(), -model.training_loss())
+    np.testing.assert_allclose(model.maximum_log_likelihood_objective(), -plain)
+
+
+def test_monitor_follows_training() -> None:
+    model, seen = make(), []
+    task = gpflow.monitor.ExecuteCallback(lambda: seen.append(float(model.elbo())))
+    monitor = gpflow.monitor.Monitor(gpflow.monitor.MonitorTaskGroup([task], period=1))
+    gpflow.optimizers.Scipy().minimize(
+        model.training_loss,
+        model.trainable_variables,
+        options={"maxiter": 4},
+        step_callback=monitor,
+    )
+    assert len(seen) >= 4
+    assert seen[-1] > seen[0]
+
+
+def test_adam_trains_the_relaxed_model() -> None:
+    model = make(RelaxedPosterior(num_samples=4))
+    optimizer = gpflow.keras.tf_keras.optimizers.Adam(0.05)
+    closure, before = model.training_loss_closure(), model.elbo(seed=0)
+    for _ in range(60):
+        optimizer.minimize(closure, model.trainable_variables)
+    assert model.elbo(seed=0) > before + 1.0
+
+
+# --- building ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gk.White(0.5),
+        gk.Constant(),
+        gk.Matern12(active_dims=[0]),
+        gk.RationalQuadratic() * gk.Linear(),
+        gk.Cosine(),
+        gk.Polynomial(degree=2),
+        gk.ArcCosine(),
+        gk.ChangePoints([gk.Matern32(), gk.SquaredExponential()], locations=[2.5], steepness=5.0),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
+@pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])
+def test_any_gpflow_kernel_works(kernel: gk.Kernel, posterior: str) -> None:
+    model = LKM((X, Y), [kernel, gk.SquaredExponential()], posterior=posterior)
+    with tf.GradientTape() as tape:
+        loss = model.training_loss()
+    gradients = tape.gradient(loss, kernel.trainable_variables)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+    mean, variance = model.predict_f(XNEW)
+    assert np.isfinite(mean).all()
+    assert np.all(variance.numpy() >= 0.0)
+
+
+def test_prior_objects_and_names() -> None:
+    assert make(alpha=2.0).prior == FiniteIBP(2.0, 3)
+    assert make(alpha=2.0, prior="infinite").prior == InfiniteIBP(2.0, 3)
+    taylor = InfiniteIBP(0.7, 3, bound="taylor")
+    assert make(prior=taylor).prior is taylor
+
+
+def test_noise_is_one_number_or_one_a_series() -> None:
+    np.testing.assert_allclose(make(noise_variance=0.2).noise_variance, [0.2] * 3)
+    np.testing.assert_allclose(make(noise_variance=[0.1, 0.2, 0.3]).noise_variance, [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])
+def test_update_tau_is_a_maximum(posterior: str) -> None:
+    model = make(posterior)
+    for _ in range(60):  # with the enumerated posterior Z moves too
+        model.update_tau()
+    with tf.GradientTape() as tape:
+        bound = model.elbo(seed=0)
+    np.testing.assert_allclose(tape.gradient(bound, model.tau.unconstrained_variable), 0, atol=1e-6)
+    with pytest.raises(NotImplementedError, match="optimise tau by gradient"):
+        make(prior="infinite").update_tau()
+
+
+def test_a_subclass_overrides_one_method() -> None:
+    class Scaled(LKM):
+        def component_covariances(self, X: Any, X2: Any = None) -> tf.Tensor:
+            return 4.0 * super().component_covariances(X, X2)
+
+    components = [gk.SquaredExponential(), gk.Linear()]
+    scaled = Scaled((X, Y), components, posterior="enumerated")
+    direct = LKM((X, Y), [gk.Constant(4.0) * k for k in components], posterior="enumerated")
+    np.testing.assert_allclose(scaled.elbo(), direct.elbo(), rtol=1e-10)
+    np.testing.assert_allclose(scaled.predict_y(XNEW), direct.predict_y(XNEW), rtol=1e-8)
+    np.testing.assert_allclose(
+        scaled.predict_components(XNEW), direct.predict_components(XNEW), rtol=1e-8
+    )
+
+
+# --- results -------------------------------------------------------------------------------------
+
+
+def test_bic_counts_what_is_used_and_trained() -> None:
+    model, observed = make(), np.log(34.0)
+    Z = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    fit = -2.0 * tf.reduce_sum(model.log_likelihood(Z))
+    np.testing.assert_allclose(model.bic(Z), fit + (2 + 2 + 3) * observed)
+    gpflow.set_trainable(model.kernels[0].variance, False)
+    np.testing.assert_allclose(model.bic(Z), fit + (1 + 2 + 3) * observed)
+    np.testing.assert_allclose(model.bic(), model.bic(model.assignment()))
+    model.kernels[1].kernels[0].variance.assign(1e25)  # rounding drowns the noise
+    with pytest.raises(ValueError, match="covariance of the series is not positive definite"):
+        model.bic(Z)
+
+
+def test_a_shared_kernel_parameter_counts_once() -> None:
+    one, two = gk.SquaredExponential(), gk.SquaredExponential()
+    two.lengthscales = one.lengthscales
+    model = LKM((X, Y), [one, two])
+    Z = np.ones((3, 2))
+    count = (model.bic(Z) + 2.0 * tf.reduce_sum(model.log_likelihood(Z))) / np.log(34.0)
+    np.testing.assert_allclose(count, 3 + 3)
+
+
+@pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])
+def test_predictions_also_inside_tf_function(posterior: str) -> None:
+    model = make(posterior)
+    for predict in (model.predict_f, model.predict_components):
+        for eager, graph in zip(predict(XNEW), tf.function(predict)(XNEW), strict=True):
+            np.testing.assert_allclose(eager, graph, atol=1e-10)
+
+
+def test_predictions_do_not_depend_on_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("relaxed")
+    assert len(model.posterior.configurations(model).series) == 24
+    whole = model.predict_f(XNEW, full_cov=True)
+    monkeypatch.setattr("lkm_gpflow.models.lkm.PREDICTION_CHUNK", 5)
+    for one, other in zip(whole, model.predict_f(XNEW, full_cov=True), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_unsupported_covariances_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="full_output_cov"):
+        make().predict_f(XNEW, full_output_cov=True)
+    with pytest.raises(NotImplementedError, match="full_cov"):
+        make().predict_y(XNEW, full_cov=True)
+
+
+def test_shapes_are_checked() -> None:
+    with pytest.raises(CheckShapesError):
+        make().predict_f(XNEW[:, 0])
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def with_value(table: np.ndarray, row: int, column: int, value: float) -> np.ndarray:
+    changed = table.copy()
+    changed[row, column] = value
+    return changed
+
+
+BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
+    "X flat": (
+        r"expected X \[D, 1\] and Y \[D, N\].*given shapes \(12,\) and \(12, 3\)",
+        lambda: LKM((X[:, 0], Y), [gk.Linear()]),
+    ),
+    "rows": (r"\(11, 1\) and \(12, 3\)", lambda: LKM((X[1:], Y), [gk.Linear()])),
+    "empty": (r"\(0, 1\) and \(0, 3\)", lambda: LKM((X[:0], Y[:0]), [gk.Linear()])),
+    "no series": (r"\(12, 1\) and \(12, 0\)", lambda: LKM((X, Y[:, :0]), [gk.Linear()])),
+    "NaN in X": (
+        "finite numbers in X, given nan in row 4, column 0",
+        lambda: LKM((with_value(X, 4, 0, np.nan), Y), [gk.Linear()]),
+    ),
+    "infinite": (
+        r"finite numbers in Y \(or NaN for a missing one\), given -inf in row 7, column 2",
+        lambda: LKM((X, with_value(Y, 7, 2, -np.inf)), [gk.Linear()]),
+    ),
+    "all missing": (
+        "at least one observation in every column of Y.* column 1",
+        lambda: LKM((X, np.where([True, False, True], Y, np.nan)), [gk.Linear()]),
+    ),
+    "no kernels": (r"at least one kernel, given \[\]", lambda: LKM((X, Y), [])),
+    "one kernel": ("expected a list", lambda: LKM((X, Y), gk.Linear())),
+    "not a kernel": (
+        r"kernels\[1\]: expected a GPflow kernel of one output, given 'SE'",
+        lambda: LKM((X, Y), [gk.Linear(), "SE"]),
+    ),
+    "several outputs": (
+        r"kernels\[0\]: expected a GPflow kernel of one output",
+        lambda: LKM((X, Y), [gk.SharedIndependent(gk.Linear(), 2)]),
+    ),
+    "active_dims": (
+        r"kernels\[0\], Linear: expected active_dims among the 1 column\(s\) of X, given \[1\]",
+        lambda: LKM((X, Y), [gk.Linear(active_dims=[1]) + gk.White()]),
+    ),
+    "active slice": (
+        "expected active_dims",
+        lambda: LKM((X, Y), [gk.Linear(active_dims=slice(1, 2))]),
+    ),
+    "lengthscales": (
+        r"one value of lengthscales for each of the 1 column\(s\) of X, given shape \(2,\)",
+        lambda: LKM((X, Y), [gk.SquaredExponential(lengthscales=[1.0, 2.0])]),
+    ),
+    "alpha": ("alpha: expected a positive", lambda: make(alpha=0.0)),
+    "posterior": (
+        r"expected one of \['enumerated', 'relaxed'\] or a Posterior, given 'exact'",
+        lambda: make("exact"),
+    ),
+    "prior": (r"expected one of \['finite', 'infinite'\]", lambda: make(prior="flat")),
+    "prior size": (
+        "expected 3 components, one for each kernel, given 5",
+        lambda: make(prior=FiniteIBP(1.0, 5)),
+    ),
+    "noise": ("noise_variance: .*above 1e-06, given 0.0", lambda: make(noise_variance=0.0)),
+    "noise size": (
+        r"a number or 3 numbers.*given \[1.0, 2.0\]",
+        lambda: make(noise_variance=[1.0, 2.0]),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused(case: str) -> None:
+    message, build = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        build()

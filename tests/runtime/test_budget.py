@@ -1,0 +1,205 @@
+"""Budgets: how they are read, where they end a search, what is kept, and that it goes on."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import small_table, without_seconds
+
+import lkm_gpflow as lkm
+from lkm_gpflow.discovery import discover as discovering
+from lkm_gpflow.learning.fits import Fit
+from lkm_gpflow.runtime.budget import Guard, num_bytes, resident_memory, seconds
+from lkm_gpflow.search import search, stacking
+
+
+def table() -> pd.DataFrame:
+    return small_table(num_times=20)[["a", "c"]]
+
+
+pytestmark = pytest.mark.usefixtures("quick_fits")
+OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("90s", 90), ("10m", 600), ("1h30m", 5400), ("1.5 H", 5400), ("1d 1s", 86401), (2.5, 2.5)],
+)
+def test_times(text: str | float, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("500MB", 5e8), ("4 gb", 4e9), ("2.5GiB", 2.5 * 2**30), (1e9, 1e9)]
+)
+def test_sizes(text: str | float, value: float) -> None:
+    assert num_bytes(text) == value
+
+
+@pytest.mark.parametrize(
+    "wrong", ["600", "10 minutes", "m", "", "-1s", "1h-2m", "0s", "nan", 0, -3.0, True, np.inf]
+)
+def test_wrong_budgets_are_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match=r"a time budget above zero.*such as 90s, 10m.*, got"):
+        seconds(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"a memory budget above zero.*such as 500MB.*, got"):
+        num_bytes(wrong)  # type: ignore[arg-type]
+
+
+def test_a_guard_watches_its_clock_and_its_memory() -> None:
+    now, used = [0.0], [1e9]
+    guard = Guard("10m", "2GB", clock=lambda: now[0], memory=lambda: used[0])
+    now[0] = 449.0
+    assert guard.spent(0.75) == guard.spent() == ""
+    now[0] = 451.0
+    assert (guard.spent(0.75), guard.spent()) == ("the time budget of 10m", "")
+    used[0] = 2e9
+    assert guard.spent() == "the memory budget of 2GB"
+    used[0] = 1e9  # what is freed is not to be taken again
+    assert guard.spent() == "the memory budget of 2GB"
+    with pytest.raises(ValueError, match=r"memory budget above the 1GB that .*, got 500MB"):
+        Guard(None, "500MB", memory=lambda: 1e9)
+
+
+def test_memory_is_that_of_this_process() -> None:
+    before = resident_memory()
+    held = np.ones(20_000_000)
+    assert 150e6 < resident_memory() - before < 250e6
+    del held
+
+
+# --- a search ---
+
+
+class Watched:
+    """A clock that moves by one for every fit, walk and weighed candidate; counts them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._learn, self._score = search.fit, stacking._scores
+        monkeypatch.setattr(search, "fit", self._fit)
+        monkeypatch.setattr(stacking, "fit", self._fit)
+        monkeypatch.setattr(stacking, "_scores", self._scores)
+        own = partial(Guard, clock=lambda: float(self.count), memory=lambda: self.count + 1.0)
+        monkeypatch.setattr(discovering, "Guard", own)
+
+    def _fit(self, *arguments: object, **options: object) -> Fit:
+        self.count += 1
+        return self._learn(*arguments, **options)  # type: ignore[arg-type]
+
+    def _scores(self, *arguments: object) -> list[tuple[float, float]]:
+        self.count += 1
+        return self._score(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(quick_fits: None) -> lkm.Discovery:
+    """The discovery that nothing stopped."""
+    return lkm.discover(table(), **OPTIONS)
+
+
+def assert_same(one: lkm.Discovery, other: lkm.Discovery) -> None:
+    """Bit for bit, but for the seconds that fits took."""
+    assert [without_seconds(e) for e in one.entries] == [without_seconds(e) for e in other.entries]
+    pd.testing.assert_frame_equal(one.forecast(4), other.forecast(4), check_exact=True)
+
+
+def test_a_search_ends_in_time_and_goes_on_later(
+    whole: lkm.Discovery, watched: Watched, tmp_path: Path
+) -> None:
+    """Four fits or windows a call, each going on from the last: the same as without a stop."""
+    ledger, done = tmp_path / "ledger.jsonl", 0
+    sentences = []
+    for _ in range(20):
+        found = lkm.discover(table(), ledger=ledger, time_budget=4, **OPTIONS)
+        assert watched.count <= 4, "a fit was begun after the budget was spent"
+        assert len(found.entries) >= done
+        done, watched.count = len(found.entries), 0
+        assert found.forecast(3).notna().all(axis=None)
+        if not found.stopped:
+            break
+        sentences.append(found.stopped)
+        undecided = found.ledger["decision"].str.startswith("none: the search was stopped")
+        assert undecided.sum() <= OPTIONS["restarts"]
+        assert found.bic == found.ledger["bic"].min()
+    assert sentences[0].startswith("The time budget of 4s ended the search after 3 fits (depth 1, ")
+    assert sentences[0].endswith("the averaging before a fit was weighed by held-out windows: BIC "
+                                 "weighs them.")  # fmt: skip
+    assert sentences[-1].startswith("The time budget of 4s ended the averaging when")
+    assert_same(found, whole)
+
+
+def test_the_first_fit_is_finished_whatever_the_budget(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn = search.fit
+
+    def slow(*arguments: object, **options: object) -> Fit:
+        watched.count += 1000
+        return learn(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(search, "fit", slow)
+    found = lkm.discover(table(), time_budget="2s", **OPTIONS)
+    assert len(found.entries) == 1
+    assert found.stopped == (
+        "The time budget of 2s ended the search after the first fit (start), and the time budget "
+        "of 2s ended the averaging before a fit was weighed by held-out windows: BIC weighs them."
+    )
+    assert [member.weight for member in found.members] == [1.0]
+
+
+def test_memory_ends_a_search_too(watched: Watched, whole: lkm.Discovery) -> None:
+    found = lkm.discover(table(), memory_budget=4.0, **OPTIONS)
+    assert found.stopped.startswith("The memory budget of 4e-06MB ended the search after 3 fits")
+    expected = [without_seconds(entry)[7:] for entry in whole.entries[:3]]
+    assert [without_seconds(entry)[7:] for entry in found.entries] == expected
+
+
+def test_averaging_goes_as_far_as_it_comes(
+    watched: Watched, whole: lkm.Discovery, tmp_path: Path
+) -> None:
+    """The best fit is weighed first, then walks: weights follow from those alone."""
+    ledger = tmp_path / "ledger.jsonl"
+    num_walks = sum(member.is_walk for member in whole.members)
+    lkm.discover(table(), ledger=ledger, **{**OPTIONS, "averaging": "none"})
+    watched.count = 0
+    found = lkm.discover(table(), ledger=ledger, time_budget=num_walks + 2, **OPTIONS)
+    assert found.stopped == (
+        f"The time budget of {num_walks + 2}s ended the averaging when 2 of the fits and walks "
+        "were weighed."
+    )
+    best = next(member for member in found.members if not member.is_walk)
+    walk = next(member for member in found.members if member.is_walk)
+    assert best.fit.bic == whole.bic
+    # Their priors are those of one fit and one walk now.
+    before = {member.fit.bic: member.weight for member in whole.members}
+    num_fits = len(whole.members) - num_walks
+    factor = num_fits / num_walks
+    ratio = before[best.fit.bic] / before[walk.fit.bic] * factor
+    assert best.weight / walk.weight == pytest.approx(ratio)
+    assert best.weight + walk.weight == pytest.approx(1.0)
+
+
+def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Path) -> None:
+    found = lkm.discover(table(), time_budget=4, **OPTIONS)
+    found.save(tmp_path / "one.lkm")
+    assert lkm.load(tmp_path / "one.lkm").stopped == found.stopped
+    assert found.stopped in repr(found)
+    assert found.stopped in found._repr_html_()
+    assert ("stopped", found.stopped) in found.report(progress=False).about
+
+
+def test_wrong_budgets_of_discover() -> None:
+    with pytest.raises(ValueError, match="a time budget above zero"):
+        lkm.discover(table(), time_budget="10 minutes")
+    with pytest.raises(ValueError, match=r"memory budget above the .* that this process"):
+        lkm.discover(table(), memory_budget="1MB")

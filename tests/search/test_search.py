@@ -1,0 +1,191 @@
+"""The search: what it tries and keeps, that it can be stopped, and that it is deterministic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small import numbers, small_table, without_seconds
+
+import lkm_gpflow.search.search
+from lkm_gpflow import process_pool
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.kernels import grammar as expressions
+from lkm_gpflow.learning.fits import Fit, FitSettings, LearnerName, State
+from lkm_gpflow.search.ledger import Entry, Ledger
+from lkm_gpflow.search.search import search
+from lkm_gpflow.search.settings import SearchSettings
+
+QUICK = SearchSettings(
+    bases=("LIN", "SE"),
+    depth=1,
+    restarts=2,
+    fit=FitSettings(num_candidates=8, num_starts=1, num_reseeds=1),
+)
+
+
+@pytest.fixture(scope="module")
+def observations() -> Observations:
+    return Table.of(small_table()).observations
+
+
+@pytest.fixture(scope="module")
+def done(observations: Observations) -> Ledger:
+    ledger = Ledger({})
+    search(observations, QUICK, ledger, progress=False)
+    return ledger
+
+
+def test_result_is_the_best_accepted_fit(observations: Observations, done: Ledger) -> None:
+    found = search(observations, QUICK, done, progress=False)
+    accepted = [entry.fit for entry in done.rows if entry.decision == "accepted"]
+    assert found is accepted[-1]
+    assert [f.bic for f in accepted] == sorted((f.bic for f in accepted), reverse=True)
+
+
+def test_every_fit_has_a_decision_and_a_known_parent(done: Ledger) -> None:
+    steps = {entry.step for entry in done.rows}
+    for entry in done.rows:
+        assert entry.decision
+        assert entry.parent in steps | {-1}
+    assert {entry.expanded for entry in done.rows if entry.depth == 0} == {"start"}
+
+
+def test_partial_expansion_tries_what_the_grammar_derives(done: Ledger) -> None:
+    first = next(e for e in done.rows if e.step == 0 and e.decision == "accepted")
+    entry = next(e for e in done.rows if e.step == 1)
+    members = {str(kernel.structure): kernel for kernel in first.fit.kernels}
+    derived = [str(p.structure) for p in expressions.expand(members[entry.expanded], QUICK.bases)]
+    rest = [str(kernel.structure) for kernel in first.fit.kernels]
+    rest.remove(entry.expanded)
+    assert sorted(entry.structure) == sorted(rest + derived)
+
+
+def test_no_question_is_asked_twice(observations: Observations) -> None:
+    """A member is not expanded again while everything is as it was."""
+    ledger = Ledger({})
+    search(observations, replace(QUICK, depth=3, restarts=1), ledger, progress=False)
+    asked = [(e.parent, e.expanded) for e in ledger.rows]
+    repeated = len(asked) - len(set(asked))
+    # Members of the same structure are one question each.
+    first = next(e for e in ledger.rows if e.decision == "accepted")
+    names = [str(kernel.structure) for kernel in first.fit.kernels]
+    assert repeated <= len(names) - len(set(names))
+
+
+def test_full_expansion_tries_all_members_at_once(observations: Observations) -> None:
+    ledger = Ledger({})
+    settings = SearchSettings(
+        bases=QUICK.bases, depth=1, restarts=1, strategy="full", fit=QUICK.fit
+    )
+    search(observations, settings, ledger, progress=False)
+    assert [(e.step, e.expanded) for e in ledger.rows] == [(0, "start"), (1, "every member")]
+
+
+@pytest.mark.parametrize("learner", ["scan", "relaxed"])
+def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
+    observations: Observations, done: Ledger, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = []
+
+    def learn(*args: Any, start: State | None, **options: Any) -> Fit:
+        starts.append(start)
+        return done.entries[0, 0].fit
+
+    monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
+    settings = replace(QUICK, restarts=3, fit=replace(QUICK.fit, learner=learner))
+    search(observations, settings, Ledger({}), progress=False)
+    assert starts[:3] == [None, None, None]
+    assert len(starts) > 3
+    for restart in (1, 2):
+        again = starts[3 + restart :: 3]
+        assert all((start is None) == (learner == "scan") for start in again)
+    assert all(start is not None for start in starts[3::3])
+
+
+def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:
+    for jobs in (1, 2):
+        ledger = Ledger({})
+        with process_pool(jobs) as pool:
+            search(observations, QUICK, ledger, executor=pool, progress=False)
+        assert [without_seconds(e) for e in ledger.rows] == [without_seconds(e) for e in done.rows]
+
+
+def test_a_stopped_search_goes_on(
+    observations: Observations, done: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped by Ctrl-C after every number of fits, with half a line written: same result."""
+    learn, header = lkm_gpflow.search.search.fit, {"of": "this test"}
+    for stop_after in range(1, len(done.rows), 2):
+        path = tmp_path / f"{stop_after}.jsonl"
+        left = iter(range(stop_after))
+
+        def interrupted(*args: Any, left: Iterator[int] = left, **options: Any) -> Fit:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return learn(*args, **options)
+
+        monkeypatch.setattr(lkm_gpflow.search.search, "fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            search(observations, QUICK, Ledger(header, path), progress=False)
+        with path.open("a") as file:
+            file.write('{"fit": {"step": 9')
+        monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
+        again = Ledger(header, path)
+        assert len(again.entries) == stop_after
+        search(observations, QUICK, again, progress=False)
+        assert [without_seconds(e) for e in again.rows] == [without_seconds(e) for e in done.rows]
+
+
+def test_ledger_round_trip(done: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger({"seed": 1}, path)
+    for entry in done.rows:
+        ledger.add(entry)
+        ledger.decide(entry.step, entry.restart, entry.decision)
+    back = Ledger({"seed": 1}, path).rows
+    assert [without_seconds(e) for e in back] == [without_seconds(e) for e in done.rows]
+    for line in path.read_text().splitlines():
+        json.loads(line)
+
+
+def test_ledger_of_another_search_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    Ledger({"seed": 1, "data": "x"}, path)
+    with pytest.raises(ValueError, match=r"other settings or data, it differs in seed"):
+        Ledger({"seed": 2, "data": "x"}, path)
+    path.write_text("date,a,b\n1,2,3\n")
+    with pytest.raises(ValueError, match="expected a ledger"):
+        Ledger({"seed": 1, "data": "x"}, path)
+
+
+def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
+    frame = done.to_frame()
+    assert len(frame) == len(done.rows)
+    assert np.isfinite(frame["bic"]).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"bases": ()}, "expected base kernels"),
+        ({"bases": ("SE", "XYZ")}, "'XYZ'"),
+        ({"depth": -1}, "depth of 0 or more, got -1"),
+        ({"restarts": 0}, "at least 1 restart, got 0"),
+        ({"strategy": "greedy"}, "'partial' or 'full', got 'greedy'"),
+    ],
+)
+def test_wrong_settings(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SearchSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_entries_keep_their_numbers(done: Ledger) -> None:
+    entry: Entry = done.rows[0]
+    assert numbers(entry.fit) == numbers(done.entries[0, 0].fit)
