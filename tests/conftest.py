@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import lkm_gpflow as lkm  # before TensorFlow, which then starts without a word
+
+# isort: split
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,6 @@ import matplotlib.pyplot as plt
 import pytest
 from small import learn_in_a_hurry, small_table
 
-import lkm_gpflow as lkm
 from lkm_gpflow.datasets import registry
 
 matplotlib.use("Agg")

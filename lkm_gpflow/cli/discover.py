@@ -201,7 +201,7 @@ def discover_command(
                     executor=executor,
                     time_budget=time_budget,
                     memory_budget=memory_budget,
-                    progress=not quiet and sys.stderr.isatty(),
+                    progress=not quiet,
                 )
             steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
             files = output.write(folder, found, steps, level, units)

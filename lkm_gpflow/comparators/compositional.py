@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 
 from ..kernels.grammar import Factor, Product
 from ..learning.initialization import Proposer
+from ..models.criterion import bic
 from ..numerics.types import Floats
 from .grammar import Sum, Term
 from .tree_covariance import Grid, TreeCovariance, covariance
@@ -184,7 +185,7 @@ class Learner:
             tree.unpack(found.x[:count]),
             found.x[count:],
             -float(found.fun),
-            2.0 * float(found.fun) + len(found.x) * math.log(self._likelihood.num_observed),
+            bic(-float(found.fun), len(found.x), self._likelihood.num_observed),
         )
 
     def complete(self, kernel: Sum) -> Sum:

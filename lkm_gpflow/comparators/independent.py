@@ -22,6 +22,7 @@ from ..data.tables import Table
 from ..kernels.base import ComponentKernel, to_kernel
 from ..kernels.grammar import parse
 from ..learning.initialization import Proposer, add_priors, typical_step
+from ..models.criterion import bic
 from ..numerics.types import Floats
 from .lbfgs import Learner
 from .protocol import register
@@ -136,9 +137,7 @@ def _fit_each(
 
 def _bic(model: gpflow.models.GPR) -> float:
     num_parameters = sum(int(tf.size(variable)) for variable in model.trainable_variables)
-    num_observed = int(tf.shape(model.data[1])[0])
-    log_likelihood = float(model.log_marginal_likelihood())
-    return -2.0 * log_likelihood + num_parameters * np.log(num_observed)
+    return bic(float(model.log_marginal_likelihood()), num_parameters, len(model.data[1]))
 
 
 def _forecast(table: Table, models: Sequence[gpflow.models.GPR]) -> ScaledForecast:

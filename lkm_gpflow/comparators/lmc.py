@@ -25,6 +25,7 @@ from ..data.tables import Table
 from ..kernels.base import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
 from ..learning.initialization import VARIANCE, Proposer, add_priors, typical_step
+from ..models.criterion import bic
 from ..numerics.linalg import gaussian_log_density
 from ..numerics.types import Floats, FloatTensor
 from .lbfgs import Learner
@@ -102,10 +103,9 @@ class CoregionalisedGPR(StackedGPR):
         )
 
     def bic(self) -> float:
-        """-2 log p(y) + p log(number of observed values); smaller is better."""
+        """BIC, with every free number of terms and noise."""
         num_free = sum(term.num_free for term in self.terms) + len(self._Y)
-        log_likelihood = float(self.log_marginal_likelihood())
-        return -2.0 * log_likelihood + num_free * float(np.log(len(self.data[0])))
+        return bic(float(self.log_marginal_likelihood()), num_free, len(self.data[0]))
 
 
 def correlation_root(observations: Observations) -> Floats:

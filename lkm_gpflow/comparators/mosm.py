@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..data.observations import Observations
 from ..data.tables import Table
+from ..models.criterion import bic
 from ..numerics.types import Floats, FloatTensor, Integers
 from .lbfgs import Learner
 from .protocol import register
@@ -247,9 +248,9 @@ class MultiOutputGPR(StackedGPR):
         return self._distinct.covariance(self.kernel)
 
     def bic(self) -> float:
-        """-2 log p(y) and log M for every free number of kernel and noise: smaller is better."""
+        """BIC, with every free number of kernel and noise."""
         free = self.kernel.num_free + self.likelihood.variance.variance.shape[0]
-        return float(free * np.log(self.data[0].shape[0]) - 2.0 * self.log_marginal_likelihood())
+        return bic(float(self.log_marginal_likelihood()), free, len(self.data[0]))
 
 
 @dataclass(frozen=True)

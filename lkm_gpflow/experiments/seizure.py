@@ -13,6 +13,7 @@ import pandas as pd
 
 from .. import datasets
 from ..data.tables import Table
+from ..discovery.result import Discovery
 from ..kernels.grammar import Product, parse
 from ..learning.fits import Fit, FitSettings
 from ..learning.training import fit
@@ -20,7 +21,8 @@ from ..numerics.types import Floats
 from ..runtime.executors import run_all
 from ..runtime.journal import Journal
 from ..search.averaging import to_model
-from ..search.ledger import fit_from_json, fit_to_json
+from ..search.ledger import Entry, fit_from_json, fit_to_json
+from ..search.settings import SearchSettings
 
 STRUCTURE = ("SE", "SE", "PER", "PER", "PER x SE", "PER x SE")
 """The paper's six kernels (section 6.2)."""
@@ -85,6 +87,18 @@ class SeizureResult:
         return pd.DataFrame(
             self.fits[restart].Z.astype(int), index=self.table.frame.columns, columns=names
         )
+
+    def discovery(self, restart: int = 0) -> Discovery:
+        """A fit as a discovery, for pictures; its components stay in their order."""
+        fit = self.fits[restart]
+        structure = tuple(str(kernel.structure) for kernel in fit.kernels)
+        settings = SearchSettings(
+            depth=0, restarts=len(self.fits), fit=FitSettings(alpha=self.alpha, prune=False)
+        )
+        entry = Entry(0, restart, 0, "start", -1, structure, fit, "accepted")
+        found = Discovery(self.table, settings, "none", (entry,))
+        found.__dict__["fit"] = fit
+        return found
 
     def decompose(self, restart: int = 0) -> tuple[Floats, Floats]:
         """Posterior means of the series [N, D] and of their components [K, N, D], z-scored."""

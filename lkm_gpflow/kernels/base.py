@@ -1,6 +1,6 @@
 """GPflow kernels for the base kernels and their products.
 
-A base kernel is a subclass of `UnitKernel`: unit variance, one `expressions.BaseKernel` that
+A base kernel is a subclass of `UnitKernel`: unit variance, one `grammar.BaseKernel` that
 describes it, and one static method `covariance`.  That method is all the mathematics; it
 broadcasts over leading dimensions of the hyperparameters, so that the search can evaluate many
 kernels of one kind in a single call.  `ComponentKernel` multiplies base kernels and has the one
@@ -20,7 +20,7 @@ from gpflow.base import Parameter
 from gpflow.utilities import positive
 
 from ..numerics.types import FloatTensor
-from . import grammar as expressions
+from . import grammar
 from .grammar import Factor, Kind, Product
 
 TWO_PI = 2.0 * math.pi
@@ -40,7 +40,7 @@ class UnitKernel(gpflow.kernels.Kernel):
         The input column the kernel looks at (GPflow's argument).
     """
 
-    base: ClassVar[expressions.BaseKernel]
+    base: ClassVar[grammar.BaseKernel]
 
     def __init__(self, *, active_dims: Sequence[int] = (0,), **values: float) -> None:
         super().__init__(active_dims=active_dims, name=type(self).__name__)
@@ -98,10 +98,60 @@ KERNELS: dict[str, type[UnitKernel]] = {}
 
 
 def register(kernel: type[UnitKernel]) -> type[UnitKernel]:
-    """Make a base kernel known to expressions and to the search (usable as a decorator)."""
-    expressions.register_base(kernel.base)
-    KERNELS[kernel.base.name] = kernel
+    """Make a base kernel known to expressions and to the search (usable as a decorator).
+
+    A class that is defined again, as by a notebook's cell that was edited, replaces the old one.
+
+    Raises
+    ------
+    ValueError
+        If the class has no `base` or no `covariance`, if covariances have a wrong shape, or if
+        another class has registered another base kernel of this name.
+    """
+    base = _checked_base(kernel)
+    _check_covariance(kernel)
+    before = KERNELS.get(base.name)
+    is_again = before is not None and _where_defined(before) == _where_defined(kernel)
+    grammar.register_base(base, replace=is_again)
+    KERNELS[base.name] = kernel
     return kernel
+
+
+def _where_defined(kernel: type[UnitKernel]) -> tuple[str, str]:
+    return kernel.__module__, kernel.__qualname__
+
+
+def _checked_base(kernel: type[UnitKernel]) -> grammar.BaseKernel:
+    if not (isinstance(kernel, type) and issubclass(kernel, UnitKernel)):
+        raise ValueError(f"expected a subclass of UnitKernel to register, got {kernel!r}")
+    base = getattr(kernel, "base", None)
+    if not isinstance(base, grammar.BaseKernel):
+        raise ValueError(f"{kernel.__name__}: expected base = BaseKernel(...), got {base!r}")
+    return base
+
+
+def _check_covariance(kernel: type[UnitKernel]) -> None:
+    """Refuse a kernel whose covariances are not there or have a wrong shape."""
+    name = kernel.__name__
+    if kernel.covariance is UnitKernel.covariance:
+        raise ValueError(f"{name}: expected a static method covariance(x, x2, *parameters)")
+    expected = [3, 4, 5]
+    with tf.Graph().as_default():  # shapes only: nothing is computed, no device is initialised
+        x, x2 = tf.zeros([4, 1], tf.float64), tf.zeros([1, 5], tf.float64)
+        values = [tf.ones([3, 1, 1], tf.float64) for _ in kernel.base.parameters]
+        given = kernel.covariance(x, x2, *values)
+        fits = isinstance(given, tf.Tensor) and given.dtype == tf.float64
+        try:
+            fits = fits and tf.broadcast_static_shape(given.shape, tf.TensorShape(expected)) == (
+                tf.TensorShape(expected)
+            )
+        except ValueError:
+            fits = False
+    if not fits:
+        raise ValueError(
+            f"{name}.covariance: expected a float64 tensor [..., D, D2], for x [4, 1], x2 [1, 5] "
+            f"and hyperparameters [3, 1, 1] one that broadcasts to {expected}, got {given}"
+        )
 
 
 @register
@@ -111,7 +161,7 @@ class WhiteNoise(UnitKernel):
     Unlike GPflow's `White` it is also one between two inputs that hold the same time.
     """
 
-    base = expressions.WN
+    base = grammar.WN
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
@@ -123,7 +173,7 @@ class WhiteNoise(UnitKernel):
 class Constant(UnitKernel):
     """Constant functions, k = 1."""
 
-    base = expressions.C
+    base = grammar.C
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
@@ -135,7 +185,7 @@ class Constant(UnitKernel):
 class Linear(UnitKernel):
     """Linear functions that vanish at a location l, k = (x - l)(x' - l) (paper, appendix A)."""
 
-    base = expressions.LIN
+    base = grammar.LIN
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
@@ -148,45 +198,13 @@ class Linear(UnitKernel):
 class SquaredExponential(UnitKernel):
     r"""Smooth functions, :math:`k = \exp(-(x - x')^2 / 2 l^2)` (paper, appendix A)."""
 
-    base = expressions.SE
+    base = grammar.SE
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
         """See `UnitKernel.covariance`."""
         (lengthscale,) = parameters
         return tf.exp(-0.5 * tf.square((x - x2) / lengthscale))
-
-
-@register
-class ZeroMeanPeriodic(UnitKernel):
-    r"""Periodic functions with their mean removed (paper, appendix A; Lloyd et al. 2014).
-
-    .. math:: k = \frac{\exp(\cos(2\pi r/p)/l^2) - I_0(1/l^2)}{\exp(1/l^2) - I_0(1/l^2)},
-       \qquad r = x - x'
-
-    tends to a cosine for large l.  Evaluated in a form that loses no digits for any l.
-    """
-
-    base = expressions.PER
-
-    @staticmethod
-    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
-        """See `UnitKernel.covariance`."""
-        period, lengthscale = parameters
-        rest = _remainder(x - x2, period)
-        sine_squared = tf.square(tf.sin(math.pi * rest / period))
-        precision = 1.0 / tf.square(lengthscale)
-        is_small = precision < 0.5
-        # Both branches see arguments of their own range, or gradients of the other become NaN.
-        small = tf.where(is_small, precision, 0.25 * tf.ones_like(precision))
-        large = tf.where(is_small, tf.ones_like(precision), precision)
-        small_mean = _bessel_i0_minus_1(small)
-        small_value = (tf.math.expm1(small * (1.0 - 2.0 * sine_squared)) - small_mean) / (
-            tf.math.expm1(small) - small_mean
-        )
-        large_mean = tf.math.special.bessel_i0e(large)
-        large_value = (tf.exp(-2.0 * large * sine_squared) - large_mean) / (1.0 - large_mean)
-        return tf.where(is_small, small_value, large_value)
 
 
 def _remainder(r: FloatTensor, period: FloatTensor) -> FloatTensor:
@@ -211,6 +229,38 @@ def _bessel_i0_minus_1(x: FloatTensor) -> FloatTensor:
 
 
 @register
+class ZeroMeanPeriodic(UnitKernel):
+    r"""Periodic functions with their mean removed (paper, appendix A; Lloyd et al. 2014).
+
+    .. math:: k = \frac{\exp(\cos(2\pi r/p)/l^2) - I_0(1/l^2)}{\exp(1/l^2) - I_0(1/l^2)},
+       \qquad r = x - x'
+
+    tends to a cosine for large l.  Evaluated in a form that loses no digits for any l.
+    """
+
+    base = grammar.PER
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        period, lengthscale = parameters
+        rest = _remainder(x - x2, period)
+        sine_squared = tf.square(tf.sin(math.pi * rest / period))
+        precision = 1.0 / tf.square(lengthscale)
+        is_small = precision < 0.5
+        # Both branches see arguments of their own range, or gradients of the other become NaN.
+        small = tf.where(is_small, precision, 0.25 * tf.ones_like(precision))
+        large = tf.where(is_small, tf.ones_like(precision), precision)
+        small_mean = _bessel_i0_minus_1(small)
+        small_value = (tf.math.expm1(small * (1.0 - 2.0 * sine_squared)) - small_mean) / (
+            tf.math.expm1(small) - small_mean
+        )
+        large_mean = tf.math.special.bessel_i0e(large)
+        large_value = (tf.exp(-2.0 * large * sine_squared) - large_mean) / (1.0 - large_mean)
+        return tf.where(is_small, small_value, large_value)
+
+
+@register
 class RandomWalk(UnitKernel):
     """The random walk (Wiener process), k = min(x - x0, x' - x0) for times after x0.
 
@@ -218,7 +268,7 @@ class RandomWalk(UnitKernel):
     The variance is per unit of time.
     """
 
-    base = expressions.RW
+    base = grammar.RW
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
@@ -243,7 +293,7 @@ class IntegratedOrnsteinUhlenbeck(UnitKernel):
     data".
     """
 
-    base = expressions.IOU
+    base = grammar.IOU
 
     @staticmethod
     def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:

@@ -87,8 +87,15 @@ EXTENDED_BASES = (*PAPER_BASES, "RW", "IOU")
 _REGISTRY: dict[str, BaseKernel] = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU)}
 
 
-def register_base(base: BaseKernel) -> None:
+def register_base(base: BaseKernel, *, replace: bool = False) -> None:
     """Make a base kernel known to the grammar; `lkm_gpflow.kernels.register` calls this.
+
+    Parameters
+    ----------
+    base
+        Its name and hyperparameters.
+    replace
+        Whether another base kernel of this name may be there, and goes.
 
     Raises
     ------
@@ -97,8 +104,12 @@ def register_base(base: BaseKernel) -> None:
     """
     if not re.fullmatch(r"[A-Z][A-Z0-9]*", base.name) or base.name == "X":
         raise ValueError(f"expected a base kernel name of capitals and digits, got {base.name!r}")
-    if _REGISTRY.setdefault(base.name, base) != base:
-        raise ValueError(f"there is another base kernel named {base.name}")
+    if not replace and _REGISTRY.get(base.name, base) != base:
+        raise ValueError(
+            f"there is another base kernel named {base.name}, with other hyperparameters: choose "
+            "another name"
+        )
+    _REGISTRY[base.name] = base
 
 
 class UnknownBaseError(ValueError):

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from ..data.observations import Observations
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
+from ..models.criterion import bic
 from ..models.ibp import FiniteIBP
 from ..models.lkm import LKM
 from ..models.posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
@@ -215,11 +216,11 @@ class Learner:
     # --- scores ---
 
     def bic(self, state: State) -> float:
-        """``-2 log p(X | Z) + p log(number of observed values)`` of the components in use."""
+        """BIC with the variances and shapes of the components in use, and a noise a series."""
         used = state.used()
         count = sum(kernel.num_parameters for kernel in used.kernels) + len(state.noise_variance)
         log_likelihood = float(self._log_likelihoods(state).sum())
-        return -2.0 * log_likelihood + count * np.log(self.observations.num_observed)
+        return bic(log_likelihood, count, self.observations.num_observed)
 
     def _log_likelihoods(self, state: State) -> Floats:
         """``log p(x_n | z_n)``, [N]."""

@@ -22,6 +22,7 @@ from ..numerics.linalg import (
 )
 from ..numerics.types import LOG_2PI, LONGEST, FloatTensor
 from . import model_data
+from .criterion import bic
 from .ibp import IBP
 from .posteriors import Posterior, Seed, WeightedRows
 from .predictions import ConditionalMoments, average_over_rows
@@ -244,8 +245,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
         parameters = {id(p): p for kernel in used for p in kernel.trainable_parameters}
         count = self.num_series + sum(int(tf.size(p)) for p in parameters.values())
-        num_observed = self.observations.num_observed
-        return -2.0 * tf.reduce_sum(log_likelihood) + count * np.log(num_observed)
+        return bic(tf.reduce_sum(log_likelihood), count, self.observations.num_observed)
 
     # --- prediction -----------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from .expansion import plot_expansion
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .kernels import plot_kernel
 from .ledger import plot_ledger
-from .montage import plot_montage
 from .plates import Plate, Variable, plot_plates
 from .published import plot_beside_published
 from .structure import (
@@ -45,7 +44,6 @@ __all__ = [
     "plot_ledger",
     "plot_likeness",
     "plot_methods",
-    "plot_montage",
     "plot_plates",
     "plot_probabilities_over_time",
     "plot_probability_snapshots",

@@ -369,3 +369,73 @@ def test_another_kernel_of_the_same_name_is_refused() -> None:
     with pytest.raises(ValueError, match="there is another base kernel named MA12"):
         register(Other)
     assert kernels.KERNELS["MA12"] is Matern12
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_cell_that_was_edited_replaces_its_kernel() -> None:
+    """Also with other hyperparameters, because it is the same class, defined again."""
+
+    def cell(base: BaseKernel, factor: float) -> type[UnitKernel]:
+        class Mine(UnitKernel):
+            @staticmethod
+            def covariance(x: FloatTensor, x2: FloatTensor, *values: FloatTensor) -> FloatTensor:
+                return factor * tf.exp(-tf.abs(x - x2) / values[0])
+
+        Mine.base = base
+        return register(Mine)
+
+    x = np.linspace(0.0, 1.0, 4)
+    cell(BaseKernel("MINE", (("lengthscale", Kind.DURATION),)), 1.0)
+    before = components([parse("1 x MINE(lengthscale=0.5)")], x).numpy()
+    again = cell(BaseKernel("MINE", (("memory", Kind.MEMORY), ("shape", Kind.RATIO))), 2.0)
+    after = components([parse("1 x MINE(memory=0.5, shape=1)")], x).numpy()
+    np.testing.assert_allclose(after, 2.0 * before)
+    assert kernels.KERNELS["MINE"] is again
+
+
+BASE = BaseKernel("ODD", (("lengthscale", Kind.DURATION),))
+
+
+class NoCovariance(UnitKernel):
+    base = BASE
+
+
+class NoBase(UnitKernel):
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        return tf.ones_like(x - x2)
+
+
+class OnTheDiagonal(UnitKernel):
+    base = BASE
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        return tf.reduce_sum(tf.abs(x - x2) / parameters[0], axis=-1)
+
+
+class Single(UnitKernel):
+    base = BASE
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        return tf.cast(tf.abs(x - x2), tf.float32)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("kernel", "complaint"),
+    [
+        (NoCovariance, "NoCovariance: expected a static method covariance"),
+        (NoBase, r"NoBase: expected base = BaseKernel\(\.\.\.\), got None"),
+        (OnTheDiagonal, r"OnTheDiagonal.covariance: .*broadcasts to \[3, 4, 5\], got .*3, 4"),
+        (Single, "expected a float64 tensor"),
+        (gpflow.kernels.SquaredExponential, "expected a subclass of UnitKernel"),
+    ],
+)
+def test_what_is_no_base_kernel_is_refused(kernel: type[UnitKernel], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        register(kernel)
+    assert "ODD" not in KERNELS
+    with pytest.raises(ValueError, match="got 'ODD'"):
+        parse("ODD")

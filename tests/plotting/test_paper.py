@@ -68,20 +68,3 @@ def test_snapshots_are_components_by_series() -> None:
     assert panels[1].get_title() == "step 5"
     with pytest.raises(ValueError, match=r"\[T, N, K\]"):
         plotting.plot_probability_snapshots(history[0], [0])
-
-
-def test_decompositions_leave_out_what_is_absent() -> None:
-    t = np.linspace(0.0, 1.0, 20)
-    parts = np.random.default_rng(0).normal(size=(2, 3, 20))
-    parts[1, 0] = 0.0
-    panels = plotting.plot_montage(
-        t, parts.sum(axis=0), parts, series=["a", "b", "c"], components=["SE", "PER"], unit="s"
-    )
-    assert [len(ax.lines) for ax in panels] == [6, 3, 2]
-    np.testing.assert_allclose(panels[2].lines[0].get_ydata(), parts[1, 1] - 4.0)
-    assert panels[0].get_xlabel() == "time (s)"
-    panels = plotting.plot_montage(5.0 * t, parts[0], np.stack([parts[0], 0.0 * parts[0]]))
-    assert not panels[2].lines
-    assert panels[2].get_xlim() == panels[0].get_xlim()
-    with pytest.raises(ValueError, match="expected observed"):
-        plotting.plot_montage(t, parts[0, :2], parts)

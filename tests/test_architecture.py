@@ -1,0 +1,112 @@
+"""The rooms of the package: their contract, their docstrings, and the drawing of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lkm_gpflow as lkm
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "lkm_gpflow"
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+LAYERS = CONTRACTS["contracts"][0]["layers"]
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+
+
+def test_nothing_stands_loose() -> None:
+    assert [path.name for path in PACKAGE.glob("*.py")] == ["__init__.py"]
+
+
+def test_every_room_has_its_layer() -> None:
+    assert sorted(LAYERS) == ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_says_what_it_is_for_and_what_it_may_import(room: str) -> None:
+    says = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text("utf-8")))
+    assert says is not None
+    assert re.search(r"^May import: .*\.$", says, re.MULTILINE)
+
+
+def test_tests_mirror_the_rooms() -> None:
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert folders - {"benchmarks"} == set(ROOMS)
+
+
+def test_the_drawing_shows_the_contract() -> None:
+    """The rooms stand in the drawing in the order of the layers, the lowest first."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    drawing = re.search(r"```mermaid\n(.*?)```", text, re.DOTALL)
+    assert drawing is not None
+    assert re.findall(r"^ *(\w+)\[", drawing[1], re.MULTILINE) == LAYERS[::-1]
+    for start, end in re.findall(r"(\w+) -->(?:\|[^|]*\|)? (\w+)", drawing[1]):
+        assert {start, end} <= {*LAYERS, "table"}, (start, end)
+
+
+def test_extension_points_are_where_the_page_says() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`(lkm_gpflow/[\w/.]+)`", text)
+    assert len(named) >= 7
+    for path in named:
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported"),
+    [
+        ("numerics/linalg.py", "lkm_gpflow.kernels.grammar"),
+        ("learning/training.py", "lkm_gpflow.search.search"),
+        ("explain/wording.py", "lkm_gpflow.plotting.style"),
+    ],
+)
+def test_an_upward_import_breaks_the_contract(importer: str, imported: str, tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    assert _lint(tmp_path).returncode == 0
+    file = tmp_path / PACKAGE.name / importer
+    file.write_text(file.read_text("utf-8") + f"\nimport {imported}\n", "utf-8")
+    broken = _lint(tmp_path)
+    assert broken.returncode == 1
+    module = f"lkm_gpflow.{importer.removesuffix('.py').replace('/', '.')}"
+    assert f"{module} -> {imported}" in broken.stdout
+
+
+def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the copy of the package in a folder, not the installed one."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(folder)!r}); "
+        "from importlinter.cli import lint_imports_command; "
+        "lint_imports_command(['--no-cache'])"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_public_names_are_listed_and_nothing_else() -> None:
+    assert set(dir(lkm)) == {*lkm.__all__, "__version__"}
+    for name in lkm.__all__:
+        assert getattr(lkm, name) is not None
+    assert lkm.expressions.parse is lkm.parse
+
+
+def test_the_package_is_entered_without_heavy_imports() -> None:
+    code = (
+        "import sys, lkm_gpflow, lkm_gpflow.cli.discover, lkm_gpflow.cli.status, "
+        "lkm_gpflow.cli.data, lkm_gpflow.cli.reproduce; "
+        "print([name for name in ('tensorflow', 'gpflow', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
