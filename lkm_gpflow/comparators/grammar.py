@@ -4,7 +4,7 @@ Pure Python.  A `Sum` is a whole kernel, and a factor of one of its terms may be
 
     Sum = Term + ... + Term,    Term = variance x factor x ... x factor,    factor = base or Sum.
 
-As in `expressions`, every number may be absent (None): ``SE x (C + LIN)`` is a structure.
+As in `kernels.grammar`, every number may be absent (None): ``SE x (C + LIN)`` is a structure.
 Duvenaud, Lloyd, Grosse, Tenenbaum and Ghahramani 2013; Lloyd et al. 2014.
 """
 
@@ -31,9 +31,9 @@ class ForbiddenProduct(ValueError):
 class Term:
     """A product with one variance, in canonical form.
 
-    The constructor puts it there: base kernels as in `expressions.Product` (sorted; SE x SE = SE;
-    C x k = k; WN times a stationary kernel = WN), and sums of one term dissolved.  A product of
-    RW with a kernel that is not stationary raises a `ForbiddenProduct`.
+    The constructor puts it there: base kernels as in `kernels.grammar.Product` (sorted;
+    SE x SE = SE; C x k = k; WN times a stationary kernel = WN), and sums of one term dissolved.
+    A product of RW with a kernel that is not stationary raises a `ForbiddenProduct`.
     """
 
     factors: tuple[Node, ...]

@@ -55,7 +55,7 @@ def _periodic(
     """``k = (exp(a c) - I0(a)) / (exp(a) - I0(a))``, a = 1 / l^2, c = cos(2 pi r / p).
 
     Of both sides one is taken for small a, and both are divided by exp(a) for large ones, as in
-    `kernels.ZeroMeanPeriodic`.
+    `kernels.base.ZeroMeanPeriodic`.
     """
     angle = 2.0 * np.pi * (x - x2) / period
     c, a = np.cos(angle), lengthscale**-2.0
@@ -88,7 +88,7 @@ _BASES: dict[str, Callable[..., tuple[Floats, _Gradients]]] = {
     "PER": _periodic,
     "RW": _random_walk,
 }
-"""The kernels of `kernels` once more, without TensorFlow and with their gradients."""
+"""The kernels of `kernels.base` once more, without TensorFlow and with their gradients."""
 
 KNOWN_BASES = tuple(_BASES)
 """Base kernels that can be learnt here."""

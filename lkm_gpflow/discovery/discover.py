@@ -67,7 +67,8 @@ def discover(
         BIC; "none": the best alone (the paper).  By default "stacked", with a subset "tempered".
     subset
         For thousands of series: search on so many, drawn at random, then learn the best fits again
-        on all; beyond 1,000 series, on 1,000, and the best of these on all (see `extension`).
+        on all; beyond 1,000 series, on 1,000, and the best of these on all (see
+        `search.many_series`).
         Approximate is which structures are tried; bound, probabilities and BIC of the result are
         exact, of all series.
     seed

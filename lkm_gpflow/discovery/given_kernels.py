@@ -47,9 +47,9 @@ def learn(
     subset
         For thousands of series: find the components on so many of them, drawn at random, then
         learn hyperparameters, noise and probabilities on all from there; beyond 1,000 series only
-        the restart that is best on 1,000 (see `extension`).  The bound that is climbed is exact;
-        that no other optimum is higher is as uncertain as ever.  Memory and time of a round grow
-        in proportion to the number of series.
+        the restart that is best on 1,000 (see `search.many_series`).  The bound that is climbed is
+        exact; that no other optimum is higher is as uncertain as ever.  Memory and time of a round
+        grow in proportion to the number of series.
     restarts
         Fits from different random numbers; the one of lowest BIC is the result.
     alpha

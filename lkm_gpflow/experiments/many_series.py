@@ -1,7 +1,7 @@
 """All 11,500 pieces of EEG: what the five activities share, and how sure that is.
 
 A fit of so many series is kept as its kernels and one noise variance a series; probabilities are
-inferred again from these in seconds (`extension.evaluate`).
+inferred again from these in seconds (`search.many_series.evaluate`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ tries hundreds of structures, so here a structure is *data*: index arrays say wh
 belong to which base kernel, and which base kernels multiply to which component (`Layout`).  The
 traced functions serve every structure, every number of series and every grid.
 
-All arrays at the door are NumPy, inputs are scaled (see `frames`).
+All arrays at the door are NumPy, inputs are scaled (see `data.tables`).
 """
 
 from __future__ import annotations

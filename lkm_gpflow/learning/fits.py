@@ -36,7 +36,7 @@ class FitSettings:
         Rounds over all components in step 3.
     learner
         What finds Z first: "scan" is step 1; "relaxed" replaces it by the paper's relaxed
-        posterior, learnt by `relaxation.anneal` from random starting values.
+        posterior, learnt by `models.relaxation.anneal` from random starting values.
     prune
         Whether components that do not pay in BIC are dropped.
     exact

@@ -60,7 +60,7 @@ def search_and_weigh(
         Watches the budgets.
     subset
         If not None, the search sees so many of the series, and the best fits are then learnt on
-        all; see `extension`.
+        all; see `many_series`.
     stacks
         Whether the fits are weighed by held-out windows; see `stacking.stack`.
     """
