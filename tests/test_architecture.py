@@ -46,13 +46,16 @@ def test_tests_mirror_the_rooms() -> None:
 
 
 def test_the_drawing_shows_the_contract() -> None:
-    """The rooms stand in the drawing in the order of the layers, the lowest first."""
+    """Rooms stand in the order of the layers, and calls point downwards."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     drawing = re.search(r"```mermaid\n(.*?)```", text, re.DOTALL)
     assert drawing is not None
-    assert re.findall(r"^ *(\w+)\[", drawing[1], re.MULTILINE) == LAYERS[::-1]
-    for start, end in re.findall(r"(\w+) -->(?:\|[^|]*\|)? (\w+)", drawing[1]):
-        assert {start, end} <= {*LAYERS, "table"}, (start, end)
+    assert re.findall(r"^ *(\w+)\[", drawing[1], re.MULTILINE) == LAYERS
+    stack = " ".join(line for line in drawing[1].splitlines() if "~~~" in line)
+    assert list(dict.fromkeys(re.findall(r"\w+", stack))) == LAYERS
+    calls = re.findall(r"^ *(\w+) ==>\|\d [^|]*\| (\w+)", drawing[1], re.MULTILINE)
+    assert len(calls) == 8
+    assert all(LAYERS.index(caller) < LAYERS.index(called) for caller, called in calls)
 
 
 def test_extension_points_are_where_the_page_says() -> None:
