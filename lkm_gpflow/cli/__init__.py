@@ -10,10 +10,11 @@ import importlib
 import click
 
 _COMMANDS = {
-    "data": "List the data sets, or fetch those that are named.",
+    "data": "List the data sets, or fetch those that are named and say where they are.",
     "discover": "Discover the components of the series in SOURCE and forecast them.",
-    "reproduce": "Run the notebooks of the paper's experiments, as far as they are not done.",
-    "status": "Say which of the paper's experiments are done, failed and missing.",
+    "reproduce": "Run the notebooks of the paper's experiments.",
+    "status": "Say which of the paper's experiments are done, failed and missing, and the minutes "
+    "left.",
 }
 """What the list of commands says of each, so that it need not import them."""
 

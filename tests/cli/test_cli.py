@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -450,3 +451,15 @@ def test_a_process_that_was_stopped_goes_on(
     assert on.returncode == 0, output
     assert re.search(r"going on from [1-9]\d* fits", output)
     assert (out / "model.lkm").exists()
+
+
+def test_the_list_of_commands_says_what_they_say() -> None:
+    """It does so without importing them."""
+    context = click.Context(cli.main)
+    assert isinstance(cli.main, click.Group)
+    listed = said(CliRunner().invoke(cli.main, ["--help"]))
+    for name in cli.main.list_commands(context):
+        command = cli.main.get_command(context, name)
+        assert command is not None
+        first = re.sub(r"\s+", " ", command.help or "").split(". ")[0]
+        assert f"{name} {first}." in listed
