@@ -461,5 +461,5 @@ def test_the_list_of_commands_says_what_they_say() -> None:
     for name in cli.main.list_commands(context):
         command = cli.main.get_command(context, name)
         assert command is not None
-        first = re.sub(r"\s+", " ", command.help or "").split(". ")[0]
+        first = re.sub(r"\s+", " ", command.help or "").split(". ")[0].rstrip(".")
         assert f"{name} {first}." in listed
