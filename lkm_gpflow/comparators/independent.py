@@ -137,7 +137,8 @@ def _fit_each(
 
 def _bic(model: gpflow.models.GPR) -> float:
     num_parameters = sum(int(tf.size(variable)) for variable in model.trainable_variables)
-    return bic(float(model.log_marginal_likelihood()), num_parameters, len(model.data[1]))
+    num_observed = int(tf.shape(model.data[1])[0])
+    return bic(float(model.log_marginal_likelihood()), num_parameters, num_observed)
 
 
 def _forecast(table: Table, models: Sequence[gpflow.models.GPR]) -> ScaledForecast:
