@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool
-from ..search.settings import SearchSettings, Strategy, draw
+from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
 
@@ -173,6 +174,9 @@ def discover_command(
         frame = Table.of(frame).frame
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
         Guard(time_budget, memory_budget)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # discover warns, too
+            check_size(*frame.shape, subset)
         if subset is not None:
             draw(frame.shape[1], subset, seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))

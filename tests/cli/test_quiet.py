@@ -126,11 +126,14 @@ def test_a_process_without_standard_error(tmp_path: Path) -> None:
 def test_errors_about_arguments_and_files_need_no_tensorflow(tmp_path: Path) -> None:
     small_table().to_csv(tmp_path / "small.csv")
     (tmp_path / "bad.csv").write_text("time,a\n1,x\n2,3\n")
+    long = np.column_stack([np.arange(4001), np.sin(np.arange(4001))])
+    np.savetxt(tmp_path / "long.csv", long, delimiter=",", header="time,a", comments="")
     np.savetxt(tmp_path / "short.csv", np.ones((2, 2)), delimiter=",")
     for arguments, complaint in (
         (["absent.csv"], "no file"),
         (["bad.csv"], "x"),
         (["short.csv"], "expected"),
+        (["long.csv"], "expected at most 4000 times"),
         (["small.csv", "--bases", "FOO"], "FOO"),
         (["small.csv", "--subset", "9"], "subset"),
         (["small.csv", "--time-budget", "soon"], "soon"),
