@@ -262,7 +262,7 @@ class Learner:
         candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
         noise = _NOISE_FACTORS[:, None] * state.noise_variance
         covariances = components(state.kernels, self.observations.x)
-        base = tf.tensordot(tf.constant(state.Z), covariances, axes=1)
+        base = np.tensordot(state.Z, covariances, axes=1)
         log_densities = np.nan_to_num(scan(base, candidates, noise, self.observations), nan=-np.inf)
         best_noise = log_densities.max(axis=1)
         gains = np.maximum(best_noise - self._log_likelihoods(state), 0.0)
