@@ -218,9 +218,9 @@ def pair_log_densities(
         bases = shared.decompose(tf.constant(covariances))
         return np.asarray(shared.log_densities(bases, tf.constant(noise_levels)))
     found = np.empty((len(noise_levels), len(series)))
-    seen, flat = seen_by_series(observations), covariances.reshape(len(covariances), -1)
-    rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
     D = len(observations.x)
+    seen, flat = seen_by_series(observations), covariances.reshape(len(covariances), D * D)
+    rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
     for configuration, places in by_configuration(configurations):
         V = (configuration @ flat).reshape(D, D)
         for p in places:
