@@ -74,8 +74,7 @@ def test_an_interrupted_search_leaves_the_last_result(
     monkeypatch.setattr(searching, "fit", interrupted)
     found, path = list[lkm.Discovery](), tmp_path / "ledger.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        for better in lkm.discover_steps(small_table(), ledger=path, **OPTIONS):
-            found.append(better)
+        found += lkm.discover_steps(small_table(), ledger=path, **OPTIONS)
     assert found[-1].bic == min(entry.fit.bic for entry in steps[-1].entries[:2])
     monkeypatch.setattr(searching, "fit", learn)
     assert lkm.discover(small_table(), ledger=path, **OPTIONS).bic == steps[-1].bic
