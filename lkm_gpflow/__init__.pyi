@@ -9,6 +9,7 @@ from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
 from .discovery.discover import discover as discover
+from .discovery.discover import discover_steps as discover_steps
 from .discovery.given_kernels import learn as learn
 from .discovery.long_series import refit_sparse as refit_sparse
 from .discovery.long_series import thin as thin

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..learning.fits import FitSettings, LearnerName
 from ..runtime.budget import Guard
 from ..runtime.executors import kept_in
 from ..search.ledger import Ledger
-from ..search.pipeline import search_and_weigh
+from ..search.pipeline import Learnt, learn_in_steps
 from ..search.settings import SearchSettings, Strategy, check_size
 from .result import Averaging, Discovery
 
@@ -101,7 +102,92 @@ def discover(
     UserWarning
         If it has more than 1,000 times, or more than 50 series and no subset is asked for.
     """
-    guard = Guard(time_budget, memory_budget)
+    steps = _steps(
+        frame, bases, depth, restarts, strategy, alpha, priors, learner, averaging, subset, seed,
+        ledger, executor, Guard(time_budget, memory_budget), progress,
+    )  # fmt: skip
+    (found,) = deque(steps, maxlen=1)
+    return found
+
+
+def discover_steps(
+    frame: pd.DataFrame,
+    *,
+    bases: Sequence[str] = EXTENDED_BASES,
+    depth: int = 2,
+    restarts: int = 3,
+    strategy: Strategy = "partial",
+    alpha: float = 1.0,
+    priors: bool = True,
+    learner: LearnerName = "scan",
+    averaging: Averaging | None = None,
+    subset: int | None = None,
+    seed: int = 0,
+    ledger: str | Path | None = None,
+    executor: Executor | None = None,
+    time_budget: float | str | None = None,
+    memory_budget: float | str | None = None,
+    progress: bool = True,
+) -> Iterator[Discovery]:
+    """Discover as `discover` does, and yield a result each time a better one is found.
+
+    The first comes when the first fit is done, long before the search ends: it has components,
+    probabilities and a forecast.  The last is what `discover` returns.  Whoever has waited long
+    enough leaves the loop, or presses Ctrl-C, and keeps the last result; with a `ledger` the same
+    call goes on from there later, and the first result is what the ledger has.
+
+    >>> for found in lkm.discover_steps(frame, ledger="prices.jsonl"):    # doctest: +SKIP
+    ...     print(found.bic, found.kernels)
+
+    Parameters
+    ----------
+    frame, bases, depth, restarts, strategy, alpha, priors, learner, averaging, subset, seed, ledger
+        As of `discover`.  Forecasts average over the fits so far, weighted by BIC, until held-out
+        windows weigh them at the end.  With a subset only the last result is yielded.
+    executor, time_budget, memory_budget, progress
+        As of `discover`; a time budget begins with the call.
+
+    Yields
+    ------
+    Discovery
+        Each of a lower BIC than the one before, then the whole.
+
+    Raises
+    ------
+    ValueError
+        As `discover`, at once.
+    OSError, WorkersLost
+        As `discover`.
+
+    Warns
+    -----
+    UserWarning
+        As `discover`.
+    """
+    return _steps(
+        frame, bases, depth, restarts, strategy, alpha, priors, learner, averaging, subset, seed,
+        ledger, executor, Guard(time_budget, memory_budget), progress,
+    )  # fmt: skip
+
+
+def _steps(
+    frame: pd.DataFrame,
+    bases: Sequence[str],
+    depth: int,
+    restarts: int,
+    strategy: Strategy,
+    alpha: float,
+    priors: bool,
+    learner: LearnerName,
+    averaging: Averaging | None,
+    subset: int | None,
+    seed: int,
+    ledger: str | Path | None,
+    executor: Executor | None,
+    guard: Guard,
+    progress: bool,
+) -> Iterator[Discovery]:
+    """Check what was given, then return what learns."""
     if learner not in ("scan", "relaxed"):
         raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
     averaging = averaging or ("stacked" if subset is None else "tempered")
@@ -118,9 +204,22 @@ def discover(
     if subset is not None:
         header["subset"] = subset
     kept = Ledger(header, None if ledger is None else Path(ledger))
+    learnt = learn_in_steps(
+        observations, settings, kept, guard,
+        subset=subset, stacks=averaging == "stacked", executor=executor, progress=progress,
+    )  # fmt: skip
+    return _discoveries(table, settings, averaging, learnt, ledger)
+
+
+def _discoveries(
+    table: Table,
+    settings: SearchSettings,
+    averaging: Averaging,
+    steps: Iterator[Learnt],
+    ledger: str | Path | None,
+) -> Iterator[Discovery]:
     with kept_in(ledger, "ledger"):
-        learnt = search_and_weigh(
-            observations, settings, kept, guard,
-            subset=subset, stacks=averaging == "stacked", executor=executor, progress=progress,
-        )  # fmt: skip
-    return Discovery(table, settings, averaging, learnt.entries, learnt.stacked, learnt.stopped)
+        for learnt in steps:
+            yield Discovery(
+                table, settings, averaging, learnt.entries, learnt.stacked, learnt.stopped
+            )

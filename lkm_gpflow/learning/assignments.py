@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from ..models.ibp import FiniteIBP
 from ..numerics.types import Floats, Integers
+from .prior import RowPrior
 
 
 @dataclass(frozen=True)
@@ -101,17 +100,13 @@ class RowPosterior:
     elbo: float
 
     @classmethod
-    def infer(
-        cls, prior: FiniteIBP, pairs: Pairs, log_densities: Floats, Z: Floats
-    ) -> RowPosterior:
+    def infer(cls, prior: RowPrior, pairs: Pairs, log_densities: Floats, Z: Floats) -> RowPosterior:
         """Coordinate ascent between q(Z) and the closed form of tau, started at Z."""
         nu, elbo = Z, -np.inf
         for _ in range(100):
-            tau = np.asarray(prior.best_tau(tf.constant(nu)))
-            log_joint = log_densities + log_prior_weights(prior, tau, pairs)
-            weights = tf.constant(tau)
-            constant = prior.expected_log_weights(weights) + prior.entropy(weights)
-            before, elbo = elbo, float(constant) + _sum_of_evidence(pairs, log_joint)
+            tau = prior.best_tau(nu)
+            log_joint = log_densities + log_prior_weights(tau, pairs)
+            before, elbo = elbo, prior.weights_term(tau) + _sum_of_evidence(pairs, log_joint)
             posterior = cls(pairs, log_joint, tau, elbo)
             nu = posterior.marginals
             if elbo < before + 1e-9 * (1.0 + abs(elbo)):
@@ -141,10 +136,9 @@ class RowPosterior:
         return Pairs(self.pairs.series[keep], self.pairs.configurations[keep])
 
 
-def log_prior_weights(prior: FiniteIBP, tau: Floats, pairs: Pairs) -> Floats:
-    """``sum_k t_k E log pi_k + (1 - t_k) E log(1 - pi_k)``, [P]."""
-    on = np.asarray(prior.expected_log_on(tf.constant(tau)))
-    off = np.asarray(prior.expected_log_off(tf.constant(tau)))
+def log_prior_weights(tau: Floats, pairs: Pairs) -> Floats:
+    """``sum_k t_k E log pi_k + (1 - t_k) E log(1 - pi_k)`` under Beta(tau), [P]."""
+    on, off = RowPrior.expected_logs(tau)
     return pairs.configurations @ on + (1.0 - pairs.configurations) @ off
 
 
@@ -152,14 +146,19 @@ def _sum_of_evidence(pairs: Pairs, log_joint: Floats) -> float:
     return float(sum(logsumexp(pairs.by_series(log_joint, -np.inf), axis=1)))
 
 
-def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> Floats:
+def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> Integers:
     """Most probable row of each series in turn, given the others, with pi integrated out.
 
     Under the finite prior ``P(z_nk = 1 | rest) = (m_k + alpha / K) / (N + alpha / K)`` with m_k
     the other series that have component k.
+
+    Returns
+    -------
+    The places of these rows among the pairs, [N].
     """
     Z = Z.copy()
     share = alpha / Z.shape[1]
+    chosen = np.empty(len(Z), np.int32)
     ends = [*pairs.starts[1:], len(pairs.series)]
     for n, (start, end) in enumerate(zip(pairs.starts, ends, strict=True)):
         own = slice(start, end)
@@ -167,5 +166,6 @@ def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> F
         others = Z.sum(axis=0) - Z[n]
         # The common denominator does not matter.
         log_prior = rows @ np.log(others + share) + (1.0 - rows) @ np.log(len(Z) - others)
-        Z[n] = rows[np.argmax(log_densities[own] + log_prior)]
-    return Z
+        chosen[n] = start + np.argmax(log_densities[own] + log_prior)
+        Z[n] = pairs.configurations[chosen[n]]
+    return chosen

@@ -1,44 +1,48 @@
-"""Log densities of any structure through functions that are traced once.
+"""Log densities of any structure, and their gradients: all that learning calls again and again.
 
-TensorFlow needs up to a second to trace a model, and keeps some of the memory for ever.  A search
-tries hundreds of structures, so here a structure is *data*: index arrays say which hyperparameters
-belong to which base kernel, and which base kernels multiply to which component (`Layout`).  The
-traced functions serve every structure, every number of series and every grid.
+A search tries hundreds of structures, so here a structure is *data* (`Layout`), and nothing is
+compiled for one.  Matrices are some hundred rows large: each goes through LAPACK in place
+(`cholesky`), stationary kernels are evaluated once for every lag (`lags`, `covariances`), missing
+points are left out (`gaps`).  Many series that share covariances are decomposed together instead
+(`sharing`).
 
 All arrays at the door are NumPy, inputs are scaled (see `data.tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
+from scipy.linalg.blas import daxpy
+from scipy.special import logsumexp
 
 from ..data.observations import Observations
-from ..kernels.base import KERNELS, UnitKernel
 from ..kernels.grammar import Product
-from ..numerics.linalg import gaussian_log_density
-from ..numerics.types import Floats, FloatTensor, Integers
+from ..numerics import cholesky
+from ..numerics.lags import LagGrid, lag_grid, matrix
+from ..numerics.types import Floats, Integers
+from .covariances import Component, Structure, at
+from .gaps import by_configuration, seen_by_series
 from .layout import Layout
 from .sharing import SharedPairs
 
-_LAG_DIGITS = 13
-"""Lags (in spans) that agree to so many decimals are one."""
-
-_CHUNK_BYTES = 2**26
-"""Covariance matrices that one call holds at a time."""
+_NO_WEIGHT = 1e-14
+"""Configurations of a smaller responsibility have no part in the gradient."""
 
 
-def components(products: Sequence[Product], x: Floats) -> FloatTensor:
+def components(products: Sequence[Product], x: Floats) -> Floats:
     """Covariances [K, D, D] of complete products on the times x [D]."""
-    layout = Layout(products, num_series=0)
-    flat = layout.pack(np.empty(0))
-    return _traced(layout.kinds).components(
-        flat, layout.is_log, layout.factors, len(products), *_grid(x)
-    )
+    C = np.empty((len(products), len(x), len(x)))
+    for k, component in enumerate(at(products, lag_grid(x))):
+        C[k] = component.matrix()
+    return C
+
+
+def variances(products: Sequence[Product], x: Floats) -> Floats:
+    """Diagonals [K, D] of `components`."""
+    return np.array([component.diagonal() for component in at(products, lag_grid(x))])
 
 
 class Objective:
@@ -46,8 +50,7 @@ class Objective:
 
     .. math:: \sum_n \log \sum_{p: n_p = n} \exp[ \log p(x_n | z = t_p) + w_p ]
 
-    Everything but the hyperparameters is handed to TensorFlow once.  Where many pairs share a
-    covariance they are decomposed together, see `sharing`.
+    Where many pairs share a covariance they are decomposed together, see `sharing`.
 
     Parameters
     ----------
@@ -56,9 +59,9 @@ class Objective:
     observations
         The data.
     series, configurations, log_weights
-        Pairs of a series n_p and a configuration t_p, [P] and [P, K], and w_p, [P]: the log prior
-        probability of the configuration.  One pair a series with w = 0 is the log likelihood of
-        a given Z.
+        Pairs of a series n_p and a configuration t_p, [P], sorted by series, and [P, K], and w_p,
+        [P]: the log prior probability of the configuration.  One pair a series with w = 0 is the
+        log likelihood of a given Z.
     """
 
     def __init__(
@@ -69,38 +72,133 @@ class Objective:
         configurations: Floats,
         log_weights: Floats,
     ) -> None:
-        traced = _traced(layout.kinds)
-        shape = tf.nest.map_structure(
-            tf.convert_to_tensor,
-            (layout.is_log, layout.factors, len(layout.products), *_grid(observations.x)),
+        self._layout, self._observations = layout, observations
+        self._series, self._configurations = series, configurations
+        self._log_weights = log_weights
+        self._grid = lag_grid(observations.x)
+        self._structure = Structure(layout, self._grid)
+        self._is_moving = np.array(
+            [any(not f.base.stationary for f in p.factors) for p in layout.products], bool
         )
-        shared = SharedPairs(observations, series, configurations)
-        if shared.are_many:
-            self._function: Callable[..., Any] = partial(
-                traced.shared_value_and_gradient, shared=shared, num_series=layout.num_series
-            )
-            data: tuple[Any, ...] = (series, log_weights)
-        else:
-            self._function = (
-                traced.objective if observations.is_complete else traced.masked_objective
-            ).get_concrete_function()
-            data = (observations.Y, observations.mask, series, configurations, log_weights)
-        self._arguments = (*shape, *tf.nest.map_structure(tf.convert_to_tensor, data))
+        self._by_pair = np.ascontiguousarray(configurations[:, self._is_moving])
+        self._by_lag = np.ascontiguousarray(configurations[:, ~self._is_moving])
+        self._shared = SharedPairs(observations, series, configurations)
+        if not self._shared.are_many:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Set memory aside: a covariance for each configuration of a series at a time."""
+        observations, D = self._observations, len(self._observations.x)
+        seen = seen_by_series(observations)
+        pairs = [np.flatnonzero(self._series == n) for n in range(observations.num_series)]
+        self._plan = [
+            (n, own, seen[n], np.ascontiguousarray(seen[n].rows(observations.Y[n])))
+            for n, own in enumerate(pairs)
+            if own.size
+        ]
+        # Those of the same pattern use the same memory, one series after the other.
+        most: dict[int, int] = {}
+        for _, own, points, _ in self._plan:
+            most[id(points)] = max(most.get(id(points), 1), len(own))
+        self._memory = {
+            id(points): [points.covariance]
+            + [matrix(len(points.covariance)) for _ in range(most[id(points)] - 1)]
+            for _, _, points, _ in self._plan
+        }
+        self._whole, self._scattered = np.empty((D, D)), matrix(D)
 
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient at a flat vector; NaN where a covariance is not positive definite."""
-        value, gradient = self._function(tf.convert_to_tensor(flat), *self._arguments)
-        return float(value), gradient.numpy()
+        found = self._structure.at(flat)
+        noise_variance = np.exp(flat[self._layout.size - self._layout.num_series :])
+        if self._shared.are_many:
+            return self._by_eigenbases(found, noise_variance)
+        return self._by_cholesky(found, noise_variance)
+
+    def _by_cholesky(
+        self, found: Sequence[Component], noise_variance: Floats
+    ) -> tuple[float, Floats]:
+        """One factor for every pair; all of a series are held until their weights are known."""
+        D = len(self._observations.x)
+        by_lag = self._by_lag @ _stacked([c.by_lag for c in found if c.moving is None], self._grid)
+        moving = np.array([c.matrix().ravel() for c in found if c.moving is not None])
+        total, d_noise = 0.0, np.zeros(self._layout.num_series)
+        d_by_lag = np.zeros((self._by_lag.shape[1], len(self._grid.lags)))
+        d_by_pair = [matrix(D) for _ in moving]
+        for n, own, seen, y in self._plan:
+            memory = self._memory[id(seen)]
+            log_joint, solved = np.empty(len(own)), []
+            for i, p in enumerate(own):
+                V = self._whole
+                if len(moving):
+                    np.dot(self._by_pair[p], moving, out=V.reshape(-1))
+                if self._by_lag.shape[1] or not len(moving):
+                    self._grid.spread_into(by_lag[p], V, add=len(moving) > 0)
+                seen.select(V, noise_variance[n], memory[i])
+                log_density, b = cholesky.factorise(memory[i], y)
+                log_joint[i] = log_density + self._log_weights[p]
+                solved.append(b)
+            evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
+            total += evidence
+            if not np.isfinite(total):
+                return np.nan, np.full(self._layout.size, np.nan)
+            for i, (p, r) in enumerate(zip(own, np.exp(log_joint - evidence), strict=True)):
+                if r < _NO_WEIGHT:
+                    continue
+                G = cholesky.gradient(memory[i], solved[i])
+                d_noise[n] -= r * float(np.trace(G))
+                G = seen.whole(G, self._scattered)
+                for t, own_sum in zip(self._by_pair[p], d_by_pair, strict=True):
+                    if t:
+                        _add(own_sum, -r * t, G)
+                if self._by_lag[p].any():
+                    d_by_lag -= np.multiply.outer(r * self._by_lag[p], self._grid.collect(G))
+        return total, self._gradient(found, d_by_lag, d_by_pair, noise_variance * d_noise)
+
+    def _by_eigenbases(
+        self, found: Sequence[Component], noise_variance: Floats
+    ) -> tuple[float, Floats]:
+        """One eigendecomposition for every configuration, see `sharing`."""
+        bases = self._shared.decompose(tf.constant(np.array([c.matrix() for c in found])))
+        noise = tf.constant(noise_variance)
+        log_densities = self._shared.log_densities(bases, noise[None])[0].numpy()
+        log_joint = log_densities + self._log_weights
+        evidence = _segment_logsumexp(log_joint, self._series, len(noise_variance))
+        responsibilities = np.exp(log_joint - evidence[self._series])
+        d_components, d_noise = self._shared.gradients(bases, noise, tf.constant(responsibilities))
+        lower = [_doubled_lower(d) for d in d_components.numpy()]
+        d_by_lag = [self._grid.collect(d) for d in self._of(lower, moving=False)]
+        d_by_pair = list(self._of(lower, moving=True))
+        own = noise_variance * d_noise.numpy()
+        return float(evidence.sum()), self._gradient(found, d_by_lag, d_by_pair, own)
+
+    def _of(self, values: Sequence[Floats], *, moving: bool) -> list[Floats]:
+        return [v for v, is_own in zip(values, self._is_moving == moving, strict=True) if is_own]
+
+    def _gradient(
+        self,
+        found: Sequence[Component],
+        d_by_lag: Sequence[Floats] | Floats,
+        d_by_pair: Sequence[Floats],
+        d_noise: Floats,
+    ) -> Floats:
+        """From gradients by covariances and log noise variances to that by the flat vector."""
+        by_lag, by_pair = iter(d_by_lag), iter(d_by_pair)
+        gradient = self._structure.gather(
+            [one.pull_back(next(by_lag if one.moving is None else by_pair)) for one in found]
+        )
+        gradient[len(gradient) - len(d_noise) :] = d_noise
+        return gradient
 
 
 def pair_log_densities(
-    covariances: FloatTensor,
+    covariances: Floats,
     noise_levels: Floats,
     observations: Observations,
     series: Integers,
     configurations: Floats,
 ) -> Floats:
-    """``log p(x_n | z = t)`` for pairs of series [P] and configurations [P, K], in chunks.
+    """``log p(x_n | z = t)`` for pairs of series [P] and configurations [P, K].
 
     Parameters
     ----------
@@ -113,28 +211,28 @@ def pair_log_densities(
 
     Returns
     -------
-    Array [L, P].
+    Array [L, P]; NaN where a covariance is not positive definite.
     """
     shared = SharedPairs(observations, series, configurations)
     if shared.are_many:
-        bases = shared.decompose(covariances)
-        return np.asarray(shared.log_densities(bases, tf.convert_to_tensor(noise_levels)))
-    at_once = max(1, _CHUNK_BYTES // (8 * len(observations.x) ** 2))
-    chunks = [
-        [
-            _pair_log_densities(
-                covariances, noise_variance, observations.Y, observations.mask,
-                series[first : first + at_once], configurations[first : first + at_once],
-            )
-            for noise_variance in noise_levels
-        ]
-        for first in range(0, len(series), at_once)
-    ]  # fmt: skip
-    return np.concatenate([np.asarray(chunk) for chunk in chunks], axis=1)
+        bases = shared.decompose(tf.constant(covariances))
+        return np.asarray(shared.log_densities(bases, tf.constant(noise_levels)))
+    found = np.empty((len(noise_levels), len(series)))
+    D = len(observations.x)
+    seen, flat = seen_by_series(observations), covariances.reshape(len(covariances), D * D)
+    rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
+    for configuration, places in by_configuration(configurations):
+        V = (configuration @ flat).reshape(D, D)
+        for p in places:
+            n, points = series[p], seen[series[p]]
+            for level, noise_variance in enumerate(noise_levels[:, n]):
+                points.select(V, noise_variance, points.covariance)
+                found[level, p] = cholesky.log_density(points.covariance, rows[n])
+    return found
 
 
 def scan(
-    base: FloatTensor,
+    base: Floats,
     candidates: Sequence[Product],
     noise_variance: Floats,
     observations: Observations,
@@ -154,208 +252,41 @@ def scan(
 
     Returns
     -------
-    Array [M, L, N].
+    Array [M, L, N]; NaN where a covariance is not positive definite.
     """
-    C = components(candidates, observations.x)
-    if observations.is_complete:
-        return np.asarray(_scan_complete(base, C, noise_variance, observations.Y))
-    return np.asarray(_scan_masked(base, C, noise_variance, observations.Y, observations.mask))
+    found = np.empty((len(candidates), *noise_variance.shape))
+    seen = seen_by_series(observations)
+    rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
+    V = np.empty_like(base[0])
+    for m, component in enumerate(at(candidates, lag_grid(observations.x))):
+        C = component.matrix()
+        for n, points in enumerate(seen):
+            np.add(base[n], C, out=V)
+            for level, variance in enumerate(noise_variance[:, n]):
+                points.select(V, variance, points.covariance)
+                found[m, level, n] = cholesky.log_density(points.covariance, rows[n])
+    return found
 
 
-def _grid(x: Floats) -> tuple[Floats, Floats, Integers]:
-    """Return the times [D], their different lags [R], and which lag each pair has, [D * D].
-
-    Stationary kernels are evaluated once for every lag: on a regular grid there are D of them.
-    """
-    return _grid_of(x.tobytes())
+def _stacked(by_lag: Sequence[Floats], grid: LagGrid) -> Floats:
+    return np.array(by_lag).reshape(len(by_lag), len(grid.lags))
 
 
-@lru_cache(maxsize=16)
-def _grid_of(times: bytes) -> tuple[Floats, Floats, Integers]:
-    x = np.frombuffer(times)
-    distances = np.abs(x[:, None] - x[None, :]).ravel()
-    _, first, lag_of_pair = np.unique(
-        distances.round(_LAG_DIGITS), return_index=True, return_inverse=True
-    )
-    return x, distances[first], lag_of_pair.astype(np.int32)
+def _add(total: Floats, weight: float, G: Floats) -> None:
+    """Add a weighted matrix to a sum; both in Fortran's order."""
+    daxpy(G.T.reshape(-1), total.T.reshape(-1), a=weight)
 
 
-# --- what is traced ---------------------------------------------------------------------------
-
-_F = tf.float64
-
-
-def _vector(dtype: tf.DType = _F) -> tf.TensorSpec:
-    return tf.TensorSpec([None], dtype)
-
-
-def _matrix(dtype: tf.DType = _F) -> tf.TensorSpec:
-    return tf.TensorSpec([None, None], dtype)
+def _doubled_lower(G: Floats) -> Floats:
+    """From a symmetric gradient to what `Component.pull_back` is given."""
+    lower = matrix(len(G))
+    lower[...] = 2.0 * np.tril(G)
+    np.einsum("ii->i", lower)[...] *= 0.5
+    return lower
 
 
-_CUBE = tf.TensorSpec([None, None, None], _F)
-
-
-def _graph(function: Callable[..., Any], signature: Sequence[Any]) -> Any:
-    """Return the function to be traced once; plain tensor code needs no autograph."""
-    return tf.function(function, input_signature=signature, autograph=False)
-
-
-def _traced(kinds: tuple[str, ...]) -> _Traced:
-    """Return the traced functions for these registered base kernels."""
-    # By class, not by name: a notebook's cell that defines a kernel may run again, changed.
-    return _traced_for(tuple(KERNELS[name] for name in kinds))
-
-
-@lru_cache(maxsize=8)
-def _traced_for(kernels: tuple[type[UnitKernel], ...]) -> _Traced:
-    return _Traced(kernels)
-
-
-class _Traced:
-    """The functions that need to know the base kernels; one object for each registry."""
-
-    def __init__(self, kernels: tuple[type[UnitKernel], ...]) -> None:
-        self._kernels = kernels
-        layout = [
-            _vector(), _vector(tf.bool),
-            tuple(
-                (tf.TensorSpec([None, len(k.base.parameters)], tf.int32), _vector(tf.int32))
-                for k in self._kernels
-            ),
-            tf.TensorSpec([], tf.int32),
-        ]  # fmt: skip
-        data = [_matrix(), _matrix(), _vector(tf.int32), _matrix(), _vector()]
-        grid = [_vector(), _vector(), _vector(tf.int32)]
-        self.components = _graph(self._components, [*layout, *grid])
-        self.pull_back = _graph(self._pull_back, [*layout, *grid, _CUBE])
-        self.objective = _graph(self._complete, [*layout, *grid, *data])
-        self.masked_objective = _graph(self._masked, [*layout, *grid, *data])
-
-    def _components(self, flat, is_log, factors, num_components, x, lags, lag_of_pair):  # type: ignore[no-untyped-def]
-        """Covariances of all components, [K, D, D]."""
-        values = tf.where(is_log, tf.exp(tf.where(is_log, flat, 0.0)), flat)
-        D = tf.shape(x)[0]
-        origin = tf.zeros([1, 1], _F)
-        by_lag = self._products(
-            True, values, factors, num_components, lags[:, None], origin, [tf.shape(lags)[0], 1]
-        )
-        moving = self._products(
-            False, values, factors, num_components, x[:, None], x[None, :], [D, D]
-        )
-        by_lag = values[:num_components, None] * by_lag[:, :, 0]
-        return tf.reshape(_spread(by_lag, lag_of_pair), [-1, D, D]) * moving
-
-    def _products(self, stationary, values, factors, num_components, x, x2, shape):  # type: ignore[no-untyped-def]
-        """Products of the stationary or of the other factors of each component, [K, *shape]."""
-        matrices, owners = [tf.ones([0, *shape], _F)], [tf.zeros([0], tf.int32)]
-        for kernel, (places, owner) in zip(self._kernels, factors, strict=True):
-            if kernel.base.stationary is not stationary:
-                continue
-            parameters = [
-                tf.gather(values, places[:, i])[:, None, None]
-                for i in range(len(kernel.base.parameters))
-            ]
-            covariance = kernel.covariance(x, x2, *parameters)
-            matrices.append(tf.broadcast_to(covariance, [tf.shape(owner)[0], *shape]))
-            owners.append(owner)
-        return tf.math.unsorted_segment_prod(
-            tf.concat(matrices, 0), tf.concat(owners, 0), num_components
-        )
-
-    def _pull_back(self, flat, *args):  # type: ignore[no-untyped-def]
-        """From a gradient with respect to the components to one with respect to `flat`."""
-        *where, upstream = args
-        with tf.GradientTape() as tape:
-            tape.watch(flat)
-            C = self._components(flat, *where)
-        return tape.gradient(C, flat, upstream)
-
-    def shared_value_and_gradient(  # type: ignore[no-untyped-def]
-        self, flat, *args, shared, num_series
-    ):
-        """As `objective`, from eigendecompositions; not traced, because blocks differ in number."""
-        *where, series, log_weights = args
-        noise_variance = tf.exp(flat[tf.size(flat) - num_series :])
-        bases = shared.decompose(self.components(flat, *where))
-        log_joint = shared.log_densities(bases, noise_variance[None])[0] + log_weights
-        evidence = _segment_logsumexp(log_joint, series, num_series)
-        responsibilities = tf.exp(log_joint - tf.gather(evidence, series))
-        d_components, d_noise = shared.gradients(bases, noise_variance, responsibilities)
-        gradient = self.pull_back(flat, *where, d_components)
-        own = tf.pad(noise_variance * d_noise, [[tf.size(flat) - num_series, 0]])
-        return tf.reduce_sum(evidence), gradient + own
-
-    def _complete(self, *args):  # type: ignore[no-untyped-def]
-        return self._value_and_gradient(*args, complete=True)
-
-    def _masked(self, *args):  # type: ignore[no-untyped-def]
-        return self._value_and_gradient(*args, complete=False)
-
-    def _value_and_gradient(  # type: ignore[no-untyped-def]
-        self, flat, is_log, factors, num_components, x, lags, lag_of_pair, Y, mask, series,
-        configurations, log_weights, *, complete,
-    ):  # fmt: skip
-        num_series = tf.shape(Y)[0]
-        with tf.GradientTape() as tape:
-            tape.watch(flat)
-            C = self._components(flat, is_log, factors, num_components, x, lags, lag_of_pair)
-            noise_variance = tf.exp(flat[tf.shape(flat)[0] - num_series :])
-            V = _pair_covariances(C, noise_variance, series, configurations)
-            pair_mask = None if complete else tf.gather(mask, series)
-            log_density = gaussian_log_density(V, tf.gather(Y, series), pair_mask) + log_weights
-            value = tf.reduce_sum(_segment_logsumexp(log_density, series, num_series))
-        return value, tape.gradient(value, flat)
-
-
-@tf.custom_gradient
-def _spread(by_lag, lag_of_pair):  # type: ignore[no-untyped-def]
-    """From values by lag [K, R] to values by pair of times [K, D * D]."""
-
-    def gradient(upstream: FloatTensor) -> tuple[FloatTensor, None]:
-        summed = tf.math.unsorted_segment_sum(
-            tf.transpose(upstream), lag_of_pair, tf.shape(by_lag)[1]
-        )
-        return tf.transpose(summed), None
-
-    return tf.gather(by_lag, lag_of_pair, axis=1), gradient
-
-
-def _pair_covariances(
-    C: FloatTensor, noise_variance: FloatTensor, series: tf.Tensor, configurations: FloatTensor
-) -> FloatTensor:
-    """``sum_k t_pk C_k + sigma_n^2 I`` for all pairs, [P, D, D]."""
-    D = tf.shape(C)[1]
-    flat = tf.matmul(configurations, tf.reshape(C, [tf.shape(C)[0], D * D]))
-    V = tf.reshape(flat, [-1, D, D])
-    diagonal = tf.linalg.diag_part(V) + tf.gather(noise_variance, series)[:, None]
-    return tf.linalg.set_diag(V, diagonal)
-
-
-def _segment_logsumexp(values: FloatTensor, segments: tf.Tensor, count: tf.Tensor) -> FloatTensor:
-    """Log of the sum of exponentials within each segment, [count]."""
-    largest = tf.stop_gradient(tf.math.unsorted_segment_max(values, segments, count))
-    shifted = tf.exp(values - tf.gather(largest, segments))
-    return largest + tf.math.log(tf.math.unsorted_segment_sum(shifted, segments, count))
-
-
-def _pairs(C, noise_variance, Y, mask, series, configurations):  # type: ignore[no-untyped-def]
-    V = _pair_covariances(C, noise_variance, series, configurations)
-    return gaussian_log_density(V, tf.gather(Y, series), tf.gather(mask, series))
-
-
-def _scan(base, candidates, noise_variance, Y, mask=None):  # type: ignore[no-untyped-def]
-    def one(candidate: FloatTensor) -> FloatTensor:
-        C = base + candidate
-        diagonal = tf.linalg.diag_part(C) + noise_variance[:, :, None]
-        levels = tf.broadcast_to(C, tf.concat([tf.shape(noise_variance)[:1], tf.shape(C)], 0))
-        return gaussian_log_density(tf.linalg.set_diag(levels, diagonal), Y, mask)
-
-    return tf.map_fn(one, candidates)
-
-
-_pair_log_densities = _graph(
-    _pairs, [_CUBE, _vector(), _matrix(), _matrix(), _vector(tf.int32), _matrix()]
-)
-_scan_complete = _graph(_scan, [_CUBE, _CUBE, _matrix(), _matrix()])
-_scan_masked = _graph(_scan, [_CUBE, _CUBE, _matrix(), _matrix(), _matrix()])
+def _segment_logsumexp(values: Floats, segments: Integers, count: int) -> Floats:
+    """Log of the sum of exponentials within each segment, [count]; segments are sorted."""
+    starts = np.searchsorted(segments, np.arange(count))
+    largest = np.maximum.reduceat(values, starts)
+    return largest + np.log(np.add.reduceat(np.exp(values - largest[segments]), starts))

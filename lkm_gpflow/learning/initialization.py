@@ -19,7 +19,7 @@ from ..data.observations import Observations
 from ..kernels.base import ComponentKernel
 from ..kernels.grammar import Kind, Product
 from ..numerics.types import Floats
-from .engine import components
+from .engine import variances
 from .layout import Layout
 
 
@@ -146,12 +146,12 @@ class Proposer:
         if product.is_complete:
             return [product]
         shapes = [self._shape(product, rng) for _ in range(count)]
-        diagonal = tf.linalg.diag_part(components(shapes, self.x)).numpy()
+        diagonal = variances(shapes, self.x)
         wanted = np.exp(rng.uniform(np.log(0.03), np.log(3.0), size=count))
-        variances = wanted / np.maximum(diagonal.mean(axis=1), 1e-9)
+        own = wanted / np.maximum(diagonal.mean(axis=1), 1e-9)
         return [
             replace(shape, variance=float(variance))
-            for shape, variance in zip(shapes, variances, strict=True)
+            for shape, variance in zip(shapes, own, strict=True)
         ]
 
     def _shape(self, product: Product, rng: np.random.Generator) -> Product:

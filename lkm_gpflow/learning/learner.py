@@ -6,16 +6,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
-import tensorflow as tf
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
 from ..models.criterion import bic
-from ..models.ibp import FiniteIBP
 from ..models.lkm import LKM
 from ..models.posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
 from ..models.relaxation import anneal
@@ -25,6 +24,7 @@ from .engine import Objective, components, pair_log_densities, scan
 from .fits import MOST_ROUNDS, Fit, FitSettings, State
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .layout import Layout
+from .prior import RowPrior
 from .target import MANY, Target
 
 _ENUMERATE_IN_MOVES = 4
@@ -47,6 +47,13 @@ _NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 """A new component may explain what passed for noise: each candidate is tried with less of it."""
 
 
+_REMEMBERED = 32
+"""States whose log likelihoods a learner remembers: scores and BIC ask for them again."""
+
+_StateKey: TypeAlias = tuple[tuple[Product, ...], bytes, bytes]
+"""Kernels, Z and noise variances of a state."""
+
+
 class Learner:
     """The steps of `fit`, each from a state to a better one."""
 
@@ -57,6 +64,7 @@ class Learner:
         self.settings = settings
         self.rng = rng
         self._step = typical_step(observations.x)
+        self._known: dict[_StateKey, Floats] = {}
 
     @cached_property
     def _proposer(self) -> Proposer:
@@ -223,8 +231,16 @@ class Learner:
         return bic(log_likelihood, count, self.observations.num_observed)
 
     def _log_likelihoods(self, state: State) -> Floats:
-        """``log p(x_n | z_n)``, [N]."""
-        return self._log_densities(state, Pairs.of_rows(state.Z))
+        """``log p(x_n | z_n)``, [N]; those of the last states are remembered."""
+        key = (state.kernels, state.Z.tobytes(), state.noise_variance.tobytes())
+        if key not in self._known:
+            self._remember(key, self._log_densities(state, Pairs.of_rows(state.Z)))
+        return self._known[key]
+
+    def _remember(self, key: _StateKey, log_likelihoods: Floats) -> None:
+        if len(self._known) >= _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[key] = log_likelihoods
 
     def _log_densities(self, state: State, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
@@ -241,15 +257,14 @@ class Learner:
     def posterior(self, state: State) -> RowPosterior:
         """The posterior over Z given the hyperparameters."""
         pairs = Pairs.around(state.Z, _ENUMERATE_AT_THE_END)
-        prior = FiniteIBP(self.settings.alpha, len(state.kernels))
+        prior = RowPrior(self.settings.alpha, len(state.kernels))
         return RowPosterior.infer(prior, pairs, self._log_densities(state, pairs), state.Z)
 
     def _log_prior(self, state: State) -> float:
         """Of Z with pi integrated out, and of the hyperparameters."""
         if not state.kernels:
             return 0.0
-        prior = FiniteIBP(self.settings.alpha, len(state.kernels))
-        value = float(prior.log_prob(tf.constant(state.Z)))
+        value = RowPrior(self.settings.alpha, len(state.kernels)).log_prob(state.Z)
         if self.settings.priors:
             layout = Layout(state.kernels, len(state.noise_variance))
             flat = layout.pack(state.noise_variance)
@@ -263,7 +278,7 @@ class Learner:
         candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
         noise = _NOISE_FACTORS[:, None] * state.noise_variance
         covariances = components(state.kernels, self.observations.x)
-        base = tf.tensordot(tf.constant(state.Z), covariances, axes=1)
+        base = np.tensordot(state.Z, covariances, axes=1)
         log_densities = np.nan_to_num(scan(base, candidates, noise, self.observations), nan=-np.inf)
         best_noise = log_densities.max(axis=1)
         gains = np.maximum(best_noise - self._log_likelihoods(state), 0.0)
@@ -318,8 +333,7 @@ class Learner:
             pairs, log_weights = Pairs.of_rows(state.Z), np.zeros(num_series)
         else:
             pairs = posterior.active(1e-4)
-            prior = FiniteIBP(self.settings.alpha, len(state.kernels))
-            log_weights = log_prior_weights(prior, posterior.tau, pairs)
+            log_weights = log_prior_weights(posterior.tau, pairs)
         layout = Layout(state.kernels, num_series)
         ranges = Ranges.of(layout, self._step, exact=self.settings.exact)
         objective = Objective(
@@ -333,8 +347,10 @@ class Learner:
         if state.kernels:
             pairs = Pairs.around(state.Z, _ENUMERATE_IN_MOVES)
             log_densities = self._log_densities(state, pairs)
-            Z = best_rows(state.Z, self.settings.alpha, pairs, log_densities)
-            state = replace(state, Z=Z).used()
+            rows = best_rows(state.Z, self.settings.alpha, pairs, log_densities)
+            state = replace(state, Z=pairs.configurations[rows]).used()
+            key = (state.kernels, state.Z.tobytes(), state.noise_variance.tobytes())
+            self._remember(key, log_densities[rows])
         score = float(self._log_likelihoods(state).sum()) + self._log_prior(state)
         return replace(state, score=score)
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product
+from ..runtime.executors import single_threaded
 from .fits import Fit, FitSettings, State
 from .learner import Learner
 
@@ -52,8 +53,19 @@ def fit(
     start
         A state to grow from; by default an empty one.
     """
+    with single_threaded():
+        return _fit(observations, structure, seed, settings or FitSettings(), start)
+
+
+def _fit(
+    observations: Observations,
+    structure: Sequence[Product],
+    seed: int | Sequence[int],
+    settings: FitSettings,
+    start: State | None,
+) -> Fit:
     began = time.perf_counter()
-    learner = Learner(observations, settings or FitSettings(), np.random.default_rng(seed))
+    learner = Learner(observations, settings, np.random.default_rng(seed))
     begin = learner.grow if learner.settings.learner == "scan" else learner.relax
     if start is None:
         empty = State.empty(observations.num_series)

@@ -16,6 +16,7 @@ FloatTensor: TypeAlias = "tf.Tensor"
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
+Booleans = NDArray[np.bool_]
 
 LOG_2PI = math.log(2.0 * math.pi)
 

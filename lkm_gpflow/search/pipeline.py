@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+
+import numpy as np
 
 from ..data.observations import Observations
 from ..runtime.budget import Guard, OutOfBudget
 from .averaging import Member
 from .ledger import Entry, Ledger
 from .many_series import extend_best, extended
-from .search import search
+from .search import search_steps
 from .settings import SearchSettings, draw
 from .stacking import stack, weigh
 
@@ -39,7 +41,7 @@ class Learnt:
     stopped: str
 
 
-def search_and_weigh(
+def learn_in_steps(
     observations: Observations,
     settings: SearchSettings,
     ledger: Ledger,
@@ -49,8 +51,11 @@ def search_and_weigh(
     stacks: bool,
     executor: Executor | None,
     progress: bool,
-) -> Learnt:
+) -> Iterator[Learnt]:
     """Search structures, then weigh the best fits, until all is done or a budget is spent.
+
+    Yields what the ledger has already, then what there is after every fit that is better than all
+    before it (both without a subset), and at the end what all came to.
 
     Parameters
     ----------
@@ -71,7 +76,15 @@ def search_and_weigh(
     share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
     try:
         spent = partial(guard.spent, share)
-        search(some, settings, ledger, executor=executor, progress=progress, spent=spent)
+        best = min((entry.fit.bic for entry in ledger.rows), default=np.inf)
+        if subset is None and ledger.entries:
+            yield Learnt(tuple(ledger.rows), (), "")
+        for entry in search_steps(
+            some, settings, ledger, executor=executor, progress=progress, spent=spent
+        ):
+            if subset is None and entry.fit.bic < best:
+                best = entry.fit.bic
+                yield Learnt(tuple(ledger.rows), (), "")
     except OutOfBudget as which:
         stops.append(f"{which} ended the search after {_reached(ledger)}")
     entries, stacked = ledger.rows, list[Member]()
@@ -94,7 +107,7 @@ def search_and_weigh(
         except OutOfBudget as which:
             stacked = weigh(fits, settings, ledger)
             stops.append(f"{which} ended the averaging {_weighed(stacked)}")
-    return Learnt(tuple(entries), tuple(stacked), _sentence(stops))
+    yield Learnt(tuple(entries), tuple(stacked), _sentence(stops))
 
 
 def _reached(ledger: Ledger) -> str:

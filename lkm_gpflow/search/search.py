@@ -7,7 +7,7 @@ members at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
@@ -23,6 +23,9 @@ from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all
 from .ledger import Entry, Ledger
 from .settings import SearchSettings
+
+ACCEPTED = "accepted"
+"""The decision on the best fit of a step that is better than all before it."""
 
 MIN_IMPROVEMENT = 0.1
 """A BIC that is lower by less is a matter of where the optimiser stopped."""
@@ -59,12 +62,32 @@ def search(
     OutOfBudget
         If it was stopped so; the fits are in the ledger.
     """
+    for _ in search_steps(
+        observations, settings, ledger, executor=executor, progress=progress, spent=spent
+    ):
+        pass
+    accepted = [entry for entry in ledger.rows if entry.decision == ACCEPTED]
+    return accepted[-1].fit
+
+
+def search_steps(
+    observations: Observations,
+    settings: SearchSettings,
+    ledger: Ledger,
+    *,
+    executor: Executor | None = None,
+    progress: bool = True,
+    spent: Spent = never_spent,
+) -> Iterator[Entry]:
+    """As `search`, yielding every new fit as soon as it is in the ledger."""
 
     def spent_after_first() -> str:
         return spent() if ledger.entries else ""
 
     with _progress_bar(settings, progress) as report:
-        return _Search(observations, settings, ledger, executor, report, spent_after_first).run()
+        yield from _Search(
+            observations, settings, ledger, executor, report, spent_after_first
+        ).run()
 
 
 class _Search:
@@ -86,19 +109,19 @@ class _Search:
         self._step = 0
         self._asked: set[tuple[int, Product]] = set()
 
-    def run(self) -> Fit:
-        self._best, _ = self._learn(self._settings.start, None, 0, "start", -1)
-        self._best_step = 0
+    def run(self) -> Iterator[Entry]:
+        self._best, self._best_step = yield from self._learn(
+            self._settings.start, None, 0, "start", -1
+        )
         expand_all = self._expand_one if self._settings.strategy == "partial" else self._expand_full
         for depth in range(1, self._settings.depth + 1):
             before = self._best_step
-            expand_all(depth)
+            yield from expand_all(depth)
             if self._best_step == before:
                 # The same questions would be asked again.
                 break
-        return self._best
 
-    def _expand_one(self, depth: int) -> None:
+    def _expand_one(self, depth: int) -> Iterator[Entry]:
         """Partial set expansion: one member after the other, in order of structure."""
         waiting = sorted((k.structure for k in self._best.kernels), key=lambda k: k.sort_key)
         self._report.expect(len(waiting))
@@ -111,21 +134,22 @@ class _Search:
             places = [k for k, own in enumerate(self._best.kernels) if own.structure == member]
             if places:
                 rest = _state(self._best).without(places[0])
-                self._try(expand(self._best.kernels[places[0]], self._settings.bases), rest, depth)
+                members = expand(self._best.kernels[places[0]], self._settings.bases)
+                yield from self._try(members, rest, depth)
 
-    def _expand_full(self, depth: int) -> None:
+    def _expand_full(self, depth: int) -> Iterator[Entry]:
         """Full set expansion: every member at once."""
         self._report.expect(1)
         derived: dict[Product, Product] = {}
         for kernel in self._best.kernels:
             for product in expand(kernel, self._settings.bases)[1:]:
                 derived.setdefault(product.structure, product)
-        self._try((*self._best.kernels, *derived.values()), None, depth)
+        yield from self._try((*self._best.kernels, *derived.values()), None, depth)
 
-    def _try(self, members: Sequence[Product], rest: State | None, depth: int) -> None:
+    def _try(self, members: Sequence[Product], rest: State | None, depth: int) -> Iterator[Entry]:
         """Learn a set; keep it if BIC is lower."""
         expanded = str(members[0].structure) if rest is not None else "every member"
-        found, step = self._learn(members, rest, depth, expanded, self._best_step)
+        found, step = yield from self._learn(members, rest, depth, expanded, self._best_step)
         if found.bic < self._best.bic - MIN_IMPROVEMENT:
             self._best, self._best_step = found, step
 
@@ -136,7 +160,7 @@ class _Search:
         depth: int,
         expanded: str,
         parent: int,
-    ) -> tuple[Fit, int]:
+    ) -> Generator[Entry, None, tuple[Fit, int]]:
         """Fit one set with all restarts; say in the ledger what became of each."""
         step, self._step = self._step, self._step + 1
         kept = () if rest is None else rest.kernels
@@ -145,14 +169,14 @@ class _Search:
         def entry(restart: int, found: Fit) -> Entry:
             return Entry(step, restart, depth, expanded, parent, structure, found)
 
-        fits = self._run_restarts(step, members, rest, entry)
+        fits = yield from self._run_restarts(step, members, rest, entry)
         best = int(np.argmin([found.bic for found in fits]))
         limit = self._best.bic - MIN_IMPROVEMENT if step else np.inf
         for restart, found in enumerate(fits):
             if restart != best:
                 decision = f"another restart is better by {found.bic - fits[best].bic:.1f} in BIC"
             elif found.bic < limit:
-                decision = "accepted"
+                decision = ACCEPTED
             else:
                 decision = f"rolled back: BIC changes by {found.bic - self._best.bic:+.1f}"
             self._ledger.decide(step, restart, decision)
@@ -164,7 +188,7 @@ class _Search:
         members: Sequence[Product],
         rest: State | None,
         entry: Callable[[int, Fit], Entry],
-    ) -> list[Fit]:
+    ) -> Generator[Entry, None, list[Fit]]:
         known = self._ledger.entries
         missing = [r for r in range(self._settings.restarts) if (step, r) not in known]
 
@@ -182,6 +206,7 @@ class _Search:
         for restart, found in run_all({r: job(r) for r in missing}, self._executor, self._spent):
             self._ledger.add(entry(restart, found))
             self._report.show(known[step, restart])
+            yield known[step, restart]
         return [known[step, restart].fit for restart in range(self._settings.restarts)]
 
 

@@ -90,13 +90,13 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
     if num_times > LONGEST_SEARCH:
         warnings.warn(
             f"a search on more than {LONGEST_SEARCH} times takes hours, got {num_times}: {instead}",
-            stacklevel=3,
+            stacklevel=4,
         )
     if subset is None and num_series > MOST_SEARCHED:
         warnings.warn(
             f"a search on more than {MOST_SEARCHED} series may take hours, got {num_series}: with "
             "a subset, such as 25, it is made on so many, and what was found is learnt on all",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

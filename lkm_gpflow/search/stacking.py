@@ -15,20 +15,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
 from tqdm.auto import tqdm
 
 from ..data.observations import Observations
 from ..data.tables import MIN_OBSERVED
-from ..kernels.base import to_kernel
 from ..kernels.grammar import parse
+from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings, State
 from ..learning.learner import Learner
 from ..learning.training import fit
-from ..models.lkm import LKM
 from ..numerics.types import Floats
 from ..runtime.budget import Spent, never_spent
-from ..runtime.executors import run_all
+from ..runtime.executors import run_all, single_threaded
 from .averaging import Member, different
 from .ledger import Ledger, fit_from_json, fit_key, fit_to_json
 from .settings import SearchSettings
@@ -53,6 +54,9 @@ OLD_WINDOWS = 10.0
 
 _MAX_ITERATIONS = 30
 """Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
+
+_LEAST_NOISE = 1.1e-6
+"""Noise variance of a forecast, in that of the series; models take no less either."""
 
 _CONSTANT = 1e-6
 """A series of a smaller standard deviation cannot be scaled by it."""
@@ -245,7 +249,8 @@ def _scores(
     fit: Fit, observations: Observations, settings: FitSettings
 ) -> list[tuple[float, float]]:
     every = windows(len(observations.x))
-    return [held_out_score(fit, observations, window, settings) for window in every]
+    with single_threaded():
+        return [held_out_score(fit, observations, window, settings) for window in every]
 
 
 @dataclass(frozen=True)
@@ -331,15 +336,22 @@ def held_out_forecast(
 
 
 def _predict(state: State, past: Observations, x: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of new observations at times x, [N, M]."""
-    if not state.kernels:
-        shape = (len(state.noise_variance), len(x))
-        return np.zeros(shape), np.broadcast_to(state.noise_variance[:, None], shape)
-    model = LKM(
-        past.table,
-        kernels=[to_kernel(kernel) for kernel in state.kernels],
-        posterior="enumerated",
-        noise_variance=np.maximum(state.noise_variance, 1.1e-6),
-    )
-    mean, variance = model.predict_y(x[:, None], Z=state.Z)
-    return np.asarray(mean).T, np.asarray(variance).T
+    r"""Mean and variance of new observations at times x, [N, M].
+
+    .. math:: C_* V^{-1} y, \qquad \mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2
+    """
+    D, noise_variance = len(past.x), np.maximum(state.noise_variance, _LEAST_NOISE)
+    C = components(state.kernels, np.concatenate([past.x, x]))
+    moments = []
+    for y, mask, z, noise in zip(past.Y, past.mask, state.Z, noise_variance, strict=True):
+        seen = np.flatnonzero(mask)
+        total = np.tensordot(z, C, axes=1)
+        L, failed = dpotrf(total[np.ix_(seen, seen)] + noise * np.eye(len(seen)), lower=1)
+        if failed:
+            raise ValueError("the covariance of a series is not positive definite")
+        white = solve_triangular(L, np.column_stack([total[seen, D:], y[seen]]), lower=True)
+        K, own = white[:, :-1], white[:, -1]
+        variance = total.diagonal()[D:] - np.square(K).sum(axis=0) + noise
+        moments.append((own @ K, variance))
+    mean, variance = zip(*moments, strict=True)
+    return np.array(mean), np.array(variance)

@@ -15,8 +15,7 @@ from scipy.stats import multivariate_normal
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.base import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.learning import engine
-from lkm_gpflow.learning.engine import Objective, components, pair_log_densities, scan
+from lkm_gpflow.learning.engine import Objective, components, pair_log_densities, scan, variances
 from lkm_gpflow.learning.layout import Layout
 from lkm_gpflow.models.lkm import LKM
 
@@ -31,6 +30,17 @@ PRODUCTS = [
 ]
 NOISE = np.array([0.05, 0.2, 0.7])
 TIMES = np.sort(np.random.default_rng(3).uniform(size=9))
+
+
+@pytest.fixture(params=["irregular", "regular", "with holes"], autouse=True)
+def times(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tests on each kind of grid; weekdays, say, have more lags than a regular one."""
+    own = {
+        "irregular": TIMES,
+        "regular": np.linspace(0.0, 1.0, 9),
+        "with holes": np.array([0.0, 1.0, 2.0, 4.0, 5.0, 6.0, 9.0, 10.0, 11.0]) / 11.0,
+    }
+    monkeypatch.setitem(globals(), "TIMES", own[request.param])
 
 
 def observations(*, gaps: bool) -> Observations:
@@ -79,13 +89,13 @@ def test_components_are_the_kernels() -> None:
     np.testing.assert_allclose(found, numpy_components(PRODUCTS), rtol=1e-12, atol=1e-14)
 
 
-def test_one_trace_serves_all_structures() -> None:
-    components(PRODUCTS, TIMES)
-    traced = engine._traced(Layout(PRODUCTS, 0).kinds)
-    count = traced.components.experimental_get_tracing_count()
-    for products, x in ((PRODUCTS[:1], TIMES), (PRODUCTS[2:], TIMES[:4]), (PRODUCTS[::-1], TIMES)):
-        assert components(products, x).shape == (len(products), len(x), len(x))
-    assert traced.components.experimental_get_tracing_count() == count == 1
+def test_variances_are_diagonals() -> None:
+    expected = np.array([np.diag(C) for C in numpy_components(PRODUCTS)])
+    np.testing.assert_allclose(variances(PRODUCTS, TIMES), expected, rtol=1e-12)
+
+
+def test_no_components() -> None:
+    assert components([], TIMES).shape == (0, 9, 9)
 
 
 def test_layout_round_trip() -> None:
@@ -186,35 +196,14 @@ def test_an_indefinite_covariance_is_nan() -> None:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("at_once", [1, 5, 12, 1000])
-def test_pairs_in_chunks(gaps: bool, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_by_brute_force(gaps: bool) -> None:
     data = observations(gaps=gaps)
     series, configurations, _ = pairs()
-    sizes = []
-    inner = engine._pair_log_densities
-
-    def spy(C: tf.Tensor, noise: Array, Y: Array, mask: Array, n: Array, t: Array) -> tf.Tensor:
-        sizes.append(len(n))
-        return inner(C, noise, Y, mask, n, t)
-
-    monkeypatch.setattr(engine, "_pair_log_densities", spy)
-    monkeypatch.setattr(engine, "_CHUNK_BYTES", 8 * 9 * 9 * at_once)
-    C = components(PRODUCTS, TIMES)
     levels = np.array([NOISE, 0.3 * NOISE])
+    C = components(PRODUCTS, TIMES)
     found = pair_log_densities(C, levels, data, series, configurations)
     for densities, noise in zip(found, levels, strict=True):
         np.testing.assert_allclose(densities, brute_force(data, PRODUCTS, noise), rtol=1e-10)
-    assert max(sizes) <= at_once
-    assert sum(sizes) == 2 * 12
-
-
-def test_one_pair_is_always_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_CHUNK_BYTES", 1)
-    series, configurations, _ = pairs()
-    data = observations(gaps=True)
-    C = components(PRODUCTS, TIMES)
-    (found,) = pair_log_densities(C, NOISE[None], data, series, configurations)
-    np.testing.assert_allclose(found, brute_force(data, PRODUCTS, NOISE), rtol=1e-10)
 
 
 @pytest.mark.parametrize("gaps", [False, True])

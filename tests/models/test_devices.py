@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from small import small_table
 from tensorflow.python.framework import kernels as registered
 
 import lkm_gpflow as lkm
-from lkm_gpflow.data.tables import Table
-from lkm_gpflow.learning import engine
+from lkm_gpflow.learning import sharing
 
 PACKAGE = Path(lkm.__file__).parent
 
@@ -96,18 +94,12 @@ def test_an_operation_of_the_host_alone_is_noticed() -> None:
 
 
 @needs_gpu_build
-def test_what_a_search_runs_has_gpu_implementations() -> None:
-    for frame in (small_table(), small_table().interpolate()):
-        observations = Table.of(frame).observations
-        traced = engine._traced(tuple(lkm.kernels.KERNELS))
-        whole = traced.objective if observations.is_complete else traced.masked_objective
-        for function in (
-            whole, traced.components, engine._pair_log_densities, engine._scan_complete,
-            engine._scan_masked,
-        ):  # fmt: skip
-            graph = function.get_concrete_function().graph
-            assert len(nodes(graph)) > 30
-            assert without_gpu(graph) == set()
+def test_what_learning_many_series_runs_has_gpu_implementations() -> None:
+    """Few series are learnt by LAPACK; what many share is decomposed by TensorFlow."""
+    for function in (sharing._block_log_densities, sharing._block_gradients):
+        graph = function.get_concrete_function().graph
+        assert len(nodes(graph)) > 20
+        assert without_gpu(graph) == set()
 
 
 @needs_gpu_build

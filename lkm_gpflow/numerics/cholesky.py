@@ -1,0 +1,67 @@
+"""Gaussian log densities and their gradients by LAPACK, in place, one matrix at a time.
+
+For matrices of some hundred rows the calls of LAPACK are all the work there is; a batch would only
+leave the processor's cache.  `linalg` has the same for TensorFlow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.blas import dsyr, dtrsv
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+
+from .types import LOG_2PI, Floats
+
+
+def log_density(V: Floats, y: Floats) -> float:
+    """``log N(y | 0, V)``; V is overwritten.
+
+    Parameters
+    ----------
+    V
+        Covariance, [D, D] in Fortran's order; only its lower triangle is read.
+    y
+        Observations, [D].
+
+    Returns
+    -------
+    The log density; NaN where V is not positive definite.
+    """
+    L, failed = dpotrf(V, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return np.nan
+    white = dtrsv(L, y, lower=1)
+    log_determinant = 2.0 * float(np.log(L.diagonal()).sum())
+    return -0.5 * (float(white @ white) + log_determinant + len(y) * LOG_2PI)
+
+
+def factorise(V: Floats, y: Floats) -> tuple[float, Floats]:
+    """As `log_density`, and what the gradient needs: V holds L then, its upper triangle zero.
+
+    Returns
+    -------
+    The log density (NaN where V is not positive definite), and ``b = V^-1 y``, [D].
+    """
+    L, failed = dpotrf(V, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        return np.nan, y
+    b, _ = dpotrs(L, y, lower=1)
+    log_determinant = 2.0 * float(np.log(L.diagonal()).sum())
+    return -0.5 * (float(y @ b) + log_determinant + len(y) * LOG_2PI), b
+
+
+def gradient(L: Floats, b: Floats) -> Floats:
+    r"""From `factorise`, by what a change of V changes minus the log density; in the place of L.
+
+    .. math:: -d \log N(y \mid 0, V) = \sum_{ij} G_{ij}\, dV_{ij},
+       \qquad G = \tfrac12 (V^{-1} - b b^\top)
+
+    Returns
+    -------
+    2 G, [D, D], its lower triangle with half the diagonal: the sum of its products with dV is that
+    of G with dV.
+    """
+    G, _ = dpotri(L, lower=1, overwrite_c=1)
+    G = dsyr(-1.0, b, lower=1, a=G, overwrite_a=1)
+    np.einsum("ii->i", G)[...] *= 0.5
+    return G
