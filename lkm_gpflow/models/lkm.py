@@ -131,14 +131,19 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         return self.elbo(seed)
 
     @check_shapes("return: []")
+    def training_loss(self, seed: Seed = None) -> FloatTensor:
+        """Minus `elbo` and minus the log density of the priors on parameters."""
+        return self._training_loss(seed=seed)
+
+    @check_shapes("return: []")
     def elbo(self, seed: Seed = None) -> FloatTensor:
         """Evidence lower bound (for a relaxed posterior, its relaxation).
 
         Parameters
         ----------
         seed
-            None for fresh draws at every call, an integer or an integer tensor [2] for repeatable
-            ones.  Keep it fixed within one L-BFGS run.
+            None for the draws that a relaxed posterior keeps (``posterior.resample()`` changes
+            them); an integer or an integer tensor [2] for others.
         """
         return self.posterior.elbo(self, seed)
 
