@@ -13,6 +13,7 @@ from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.kernels import Kernel
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
+from ..kernels.bank import stacked_covariances
 from ..numerics.linalg import (
     check_positive_definite,
     eigen_log_density,
@@ -165,7 +166,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     )
     def component_covariances(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
         """Covariance matrices of all components between X and X2 (or X), [K, D, D2]."""
-        return tf.stack([kernel(X, X2) for kernel in self.kernels])
+        return stacked_covariances(self.kernels, X, X2)
 
     @check_shapes("Z: [batch..., N, K]", "return: [batch..., N]")
     def log_likelihood(self, Z: TensorType) -> FloatTensor:
