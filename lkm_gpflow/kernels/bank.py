@@ -132,7 +132,9 @@ class KernelBank(gpflow.base.Module):
             if component is not None:
                 own = tf.equal(places // self.num_factors, component)
                 places = tf.boolean_mask(places, own)
-            covariance = kernel.covariance(x, x2, *_hyperparameters(kernel.base.parameters, values, places))
+            covariance = kernel.covariance(
+                x, x2, *_hyperparameters(kernel.base.parameters, values, places)
+            )
             matrices.append(tf.broadcast_to(covariance, [tf.size(places), *shape]))
             owners.append(places // self.num_factors)
         owner, count = tf.concat(owners, 0), self.num_components

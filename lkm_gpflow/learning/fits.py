@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -72,6 +72,28 @@ class FitSettings:
     annealing: Annealing = PUBLISHED_ANNEALING
     num_samples: int = 5
     model: str = PLAIN_MODEL
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings in JSON's types, those of version 0.1 as that version wrote them.
+
+        Its "relaxed" is what is "relaxed+scan" now; today's "relaxed" comes with an ``annealing``.
+        """
+        values = asdict(self)
+        if self.learner == "relaxed":
+            return values
+        for key in ("prior", "annealing", "num_samples", "model"):
+            del values[key]
+        return {**values, "learner": "relaxed" if self.learner == "relaxed+scan" else self.learner}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> FitSettings:
+        """Read what `to_json` wrote, now or in version 0.1."""
+        if "annealing" not in values:
+            is_mixed = values.get("learner") == "relaxed"
+            return cls(**{**values, "learner": "relaxed+scan"} if is_mixed else values)
+        annealing = dict(values["annealing"])
+        annealing["settling_rates"] = tuple(annealing["settling_rates"])
+        return cls(**{**values, "annealing": Annealing(**annealing)})
 
 
 @dataclass(frozen=True)
@@ -156,7 +178,6 @@ class Fit:
             probabilities=self.probabilities[places],
             noise_variance=self.noise_variance[places],
         )
-
 
     def of_components(self, order: Integers) -> Fit:
         """Return the fit with some of its components, in this order; its scores stay."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -30,6 +31,9 @@ class Annealing:
         Then learning goes on at the last temperature, in at most so many blocks of `block_steps`.
     block_steps
         Steps of a block.
+    settling_rates
+        Learning rates in these blocks, of the logits of nu and of all else: a nu on its way to
+        zero or one has a long way on the scale of logits, and draws at which it errs are rare.
     tolerance
         Learning stops when the mean objective of a block is not this much, in nats, above that of
         the block before.
@@ -37,10 +41,12 @@ class Annealing:
 
     num_steps: int = 200
     learning_rate: float = 0.05
+    logits_rate: float | None = None
     first_temperature: float = 1.0
     last_temperature: float = 0.1
     most_blocks: int = 0
     block_steps: int = 50
+    settling_rates: tuple[float, float] = (0.25, 0.02)
     tolerance: float = 0.5
 
     def __post_init__(self) -> None:
@@ -79,9 +85,12 @@ class Annealer:
         if model.prior.has_best_tau:
             closed_form = {variable.ref() for variable in model.tau.trainable_variables}
             variables = [v for v in variables if v.ref() not in closed_form]
-        self._variables = variables
-        self._optimizer = tf_keras.optimizers.Adam()
-        self._optimizer.build(variables)
+        logits = {variable.ref() for variable in self.posterior.trainable_variables}
+        self._variables = sorted(variables, key=lambda v: v.ref() not in logits)
+        self._num_logits = sum(v.ref() in logits for v in variables)
+        self._optimizers = [tf_keras.optimizers.Adam() for _ in self._groups(self._variables)]
+        for optimizer, group in zip(self._optimizers, self._groups(self._variables), strict=True):
+            optimizer.build(group)
         self._step = tf.function(self._climb, autograph=False)
         self._evaluate = tf.function(model.elbo, autograph=False)
 
@@ -92,9 +101,12 @@ class Annealer:
         callback: Callable[[int, LKM], None] | None = None,
     ) -> Floats:
         """Climb once, as `anneal` does; return the objective before every step."""
-        for variable in self._optimizer.variables:
-            variable.assign(tf.zeros_like(variable))
-        self._optimizer.learning_rate = annealing.learning_rate
+        for optimizer in self._optimizers:
+            for variable in optimizer.variables:
+                variable.assign(tf.zeros_like(variable))
+        rates = (annealing.logits_rate or annealing.learning_rate, annealing.learning_rate)
+        for optimizer, rate in zip(self._optimizers, rates, strict=True):
+            optimizer.learning_rate = rate
         objective: list[float] = []
 
         def take_steps(temperatures: Floats) -> float:
@@ -110,6 +122,8 @@ class Annealer:
             annealing.first_temperature, annealing.last_temperature, annealing.num_steps
         )
         take_steps(temperatures)
+        for optimizer, rate in zip(self._optimizers, annealing.settling_rates, strict=True):
+            optimizer.learning_rate = rate
         block = np.full(annealing.block_steps, annealing.last_temperature)
         reached = -np.inf
         for _ in range(annealing.most_blocks):
@@ -121,6 +135,10 @@ class Annealer:
     def objective(self, count: int) -> float:
         """The objective where the model is now, averaged over so many sets of draws."""
         return float(np.mean([self._evaluate(tf.constant([i, 1])) for i in range(count)]))
+
+    def _groups(self, values: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Entries that belong to the logits, and all others."""
+        return values[: self._num_logits], values[self._num_logits :]
 
     def _climb(self, draw: tf.Tensor) -> tf.Tensor:
         """One step, with fresh draws and tau by its closed form after it; the objective before."""
@@ -135,7 +153,10 @@ class Annealer:
         # A covariance that is not positive definite has no gradient: stay, with other draws next.
         is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
         gradients = [tf.where(is_finite, g, tf.zeros_like(g)) for g in gradients]
-        self._optimizer.apply_gradients(zip(gradients, self._variables, strict=True))
+        for optimizer, own, group in zip(
+            self._optimizers, self._groups(gradients), self._groups(self._variables), strict=True
+        ):
+            optimizer.apply_gradients(zip(own, group, strict=True))
         if self.model.prior.has_best_tau:
             self.model.update_tau()
         return -loss
