@@ -77,7 +77,7 @@ def discover(
         `component_covariances` or `elbo`.  It is built with the arguments of `LKM`.
     annealing
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
-        falls from 1 to 0.1, then blocks of 50 until one gains less than half a nat.
+        falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by

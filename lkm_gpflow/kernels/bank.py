@@ -8,6 +8,7 @@ their hyperparameters.  `load` puts other products there, and whatever was trace
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -91,8 +92,9 @@ class KernelBank(gpflow.base.Module):
                 for p, ((_, kind), value) in enumerate(
                     zip(factor.base.parameters, factor.values, strict=True)
                 ):
+                    assert value is not None
                     values[k, m, p] = np.log(value) if kind.positive else value
-        self.log_variances.assign(np.log([product.variance for product in products]))
+        self.log_variances.assign(np.log([product.variance or 1.0 for product in products]))
         self.values.assign(values)
         for variable, own in zip(self._places, places, strict=True):
             variable.assign(np.array(own, np.int32))
@@ -109,10 +111,10 @@ class KernelBank(gpflow.base.Module):
             Of `values`: means and standard deviations, [K, M, P, 2]; an infinite one is no prior.
         """
         for parameter, moments in ((self.log_variances, variance), (self.values, values)):
+            prior: Any = parameter.prior
             mean, sd = np.moveaxis(np.asarray(moments, np.float64), -1, 0)
-            parameter.prior.loc.assign(np.broadcast_to(mean, parameter.shape))
-            sd = np.broadcast_to(np.minimum(sd, _NO_PRIOR), parameter.shape)
-            parameter.prior.scale.assign(sd)
+            prior.loc.assign(np.broadcast_to(mean, parameter.shape))
+            prior.scale.assign(np.broadcast_to(np.minimum(sd, _NO_PRIOR), parameter.shape))
 
     @check_shapes("X: [D, Q]", "X2: [D2, Q]")
     def covariances(
@@ -132,9 +134,8 @@ class KernelBank(gpflow.base.Module):
             if component is not None:
                 own = tf.equal(places // self.num_factors, component)
                 places = tf.boolean_mask(places, own)
-            covariance = kernel.covariance(
-                x, x2, *_hyperparameters(kernel.base.parameters, values, places)
-            )
+            learnt = _hyperparameters(kernel.base.parameters, values, places)
+            covariance = kernel.covariance(x, x2, *learnt)
             matrices.append(tf.broadcast_to(covariance, [tf.size(places), *shape]))
             owners.append(places // self.num_factors)
         owner, count = tf.concat(owners, 0), self.num_components

@@ -1,9 +1,9 @@
 """The paper's learning of one structure: section 4.2, and nothing else.
 
 The relaxed evidence lower bound is maximised over nu, tau, the hyperparameters and the noise
-variances by Adam, with fresh draws of Z at every step, while the temperature falls (`Annealing` says
-how, and when learning stops).  nu above one half is a one in Z, and BIC is that of this Z.  A search
-learns every structure from several starts; the one of the largest bound counts.
+variances by Adam, with fresh draws of Z at every step, while the temperature falls (`Annealing`
+says how, and when learning stops).  nu above one half is a one in Z, and BIC is that of this Z.  A
+search learns every structure from several starts; the one of the largest bound counts.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _MODELS_KEPT = 24
 _EVALUATIONS = 20
 """Sets of S draws over which the bound of a finished start is averaged, the same for all starts."""
 
-_FRESH_NOISE = 0.1
+_FRESH_NOISE = 0.5
 """Noise variance that series begin with; they have unit variance."""
 
 _LEAST_NOISE = 2e-6
 
 _KEPT_LOGIT = 2.0
-"""Where nu begins for a component of the parent: at 0.88 or 0.12, as its Z has it."""
+"""A component of the parent begins with nu of 0.88 or 0.12, as its Z has it."""
 
 _FEWEST_FACTORS = 3
 """Places for factors in every component, more if a product has more."""
@@ -59,6 +59,7 @@ def learn_relaxed(
     seed: int | Sequence[int],
     settings: FitSettings,
     start: State | None = None,
+    kept_logit: float = _KEPT_LOGIT,
 ) -> Fit:
     r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
 
@@ -79,6 +80,8 @@ def learn_relaxed(
         ``annealing``, ``num_samples``, ``alpha``, ``prior``, ``priors`` and ``model`` count.
     start
         What the parent had beside the member that is expanded: learning begins there.
+    kept_logit
+        Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
 
     Returns
     -------
@@ -97,7 +100,9 @@ def learn_relaxed(
     proposer = Proposer.of(observations)
     drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
     bench = _bench_for(observations, settings, (*state.kernels, *drawn))
-    bench.begin((*state.kernels, *drawn), state, settings)
+    logits = np.zeros((observations.num_series, len(state.kernels) + len(drawn)))
+    logits[:, : len(state.kernels)] = kept_logit * (2.0 * state.Z - 1.0)
+    bench.begin((*state.kernels, *drawn), logits, state.noise_variance, settings)
     history = bench.annealer.run(settings.annealing, seed=int(rng.integers(2**31 - 1)))
     return bench.describe(observations, settings, history, began)
 
@@ -147,14 +152,18 @@ class _Bench:
         self._own = self._own_parameters()
         self._step = typical_step(observations.x)
 
-    def begin(self, products: Sequence[Product], state: State, settings: FitSettings) -> None:
-        """Assign all variables; components of the state come first."""
+    def begin(
+        self,
+        products: Sequence[Product],
+        logits: Floats,
+        noise_variance: Floats,
+        settings: FitSettings,
+    ) -> None:
+        """Assign all variables."""
         self.bank.load(products)
         self.bank.load_priors(*self._priors(products, settings.priors))
-        logits = np.zeros((len(state.Z), len(products)))
-        logits[:, : state.Z.shape[1]] = _KEPT_LOGIT * (2.0 * state.Z - 1.0)
         self.posterior.logits.assign(logits)
-        self.model.noise_variance.assign(np.maximum(state.noise_variance, _LEAST_NOISE))
+        self.model.noise_variance.assign(np.maximum(noise_variance, _LEAST_NOISE))
         self.model.tau.assign(self._tau)
         gpflow.utilities.multiple_assign(self.model, self._own)
 
@@ -208,7 +217,7 @@ class _Bench:
     def _priors(
         self, products: Sequence[Product], priors: bool
     ) -> tuple[tuple[float, float], Floats]:
-        """Moments of the weak priors of `initialization`, as `KernelBank.load_priors` wants them."""
+        """Moments of the weak priors of `initialization`; see `KernelBank.load_priors`."""
         moments = np.full((*self.bank.values.shape, 2), [0.0, np.inf])
         if not priors:
             return (0.0, np.inf), moments
@@ -229,8 +238,8 @@ def _bench_for(
     """Return the bench of this size; those not used for longest are forgotten."""
     most = max(_FEWEST_FACTORS, *(len(product.factors) for product in products))
     key = (
-        find(settings.model), tuple(KERNELS.values()), observations.fingerprint, len(products), most,
-        settings.alpha, settings.prior, settings.num_samples,
+        find(settings.model), tuple(KERNELS.values()), observations.fingerprint,
+        len(products), most, settings.alpha, settings.prior, settings.num_samples,
     )  # fmt: skip
     if key not in _BENCHES:
         _BENCHES[key] = _Bench(observations, settings, len(products), most)

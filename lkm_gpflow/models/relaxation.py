@@ -25,6 +25,8 @@ class Annealing:
         Steps of Adam while the temperature falls.
     learning_rate
         Of Adam.
+    logits_rate
+        That of the logits of nu; None for the same.
     first_temperature, last_temperature
         lambda falls geometrically from the one to the other.
     most_blocks

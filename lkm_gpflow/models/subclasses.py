@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 
 from .lkm import LKM
@@ -24,10 +25,8 @@ def find(name: str) -> type[LKM]:
     """
     module, _, _ = name.partition(":")
     if module not in ("__main__", ""):
-        try:
+        with contextlib.suppress(ImportError):  # it may have been defined without being a file
             importlib.import_module(module)
-        except ImportError:
-            pass  # it may have been defined without being a file
     known = [model for model in _with_subclasses(LKM) if name_of(model) == name]
     if not known:
         raise ValueError(
