@@ -14,10 +14,11 @@ from .store import Record, Store
 DATASETS = ("stocks", "houses", "currencies", "gonu")
 
 PUBLISHED_METHODS = ("lkm-paper", "spike-slab", "gprn", "lmc", "mosm", "abcd", "r-abcd")
-"""The seven of the paper's table; "lkm-paper" is the paper's own."""
+"""The seven of the paper's table; "lkm-paper" is the paper's own, with its learner and no other."""
 
 METHODS = (
     "lkm",
+    "lkm-single",
     *PUBLISHED_METHODS,
     "gp",
     "gp-sm",
