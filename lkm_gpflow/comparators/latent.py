@@ -1,4 +1,4 @@
-"""The latent kernel model behind the protocol of the comparators: ours, the paper's, and between."""
+"""The latent kernel model behind the protocol of the comparators: ours, and the paper's."""
 
 from __future__ import annotations
 
