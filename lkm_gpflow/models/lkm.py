@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
@@ -232,7 +233,8 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
         .. math:: -2 \sum_n \log p(x_n \mid z_n) + p \log(\text{number of observed values})
 
-        p counts the trainable parameters of kernels that at least one series uses, and N noises.
+        p counts the trainable parameters of kernels that at least one series uses, N noises, and
+        what a subclass has beside them.
 
         Parameters
         ----------
@@ -248,10 +250,19 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         log_likelihood = self.log_likelihood(Z)
         check_positive_definite(log_likelihood, "the series")
         used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
-        parameters = {id(p): p for kernel in used for p in kernel.trainable_parameters}
+        own = [p for p in self.trainable_parameters if not self._is_counted_otherwise(p)]
+        learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
+        parameters = {id(p): p for p in learnt}
         count = self.num_series + sum(int(tf.size(p)) for p in parameters.values())
         num_observed = self.observations.num_observed
         return -2.0 * tf.reduce_sum(log_likelihood) + count * np.log(num_observed)
+
+    def _is_counted_otherwise(self, parameter: gpflow.Parameter) -> bool:
+        """Whether a parameter is a kernel's, a noise, variational, or places inducing variables."""
+        inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
+        owners = (*self.kernels, self.posterior, *inducing)
+        known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
+        return any(parameter is other for other in known)
 
     # --- prediction -----------------------------------------------------------------------------
 

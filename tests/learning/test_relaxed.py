@@ -164,6 +164,10 @@ def test_a_subclass_is_learnt_with_its_own_parameters(observations: Observations
     model = relaxed_model(fits[0], fits[0].relaxed, observations, 1.0)
     assert type(model) is Tilted
     assert float(model.bend.numpy()) == bend
+    # The parameter of its own counts in BIC.
+    count = 1 + 3 + sum(kernel.num_parameters for kernel in fits[0].kernels)
+    expected = -2.0 * fits[0].log_likelihood + count * np.log(observations.num_observed)
+    assert fits[0].bic == pytest.approx(expected)
     straight = lkm.LKM.log_likelihood
     model.bend.assign(0.0)
     assert not np.allclose(straight(model, fits[0].Z).numpy().sum(), fits[0].log_likelihood)
