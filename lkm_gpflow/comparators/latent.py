@@ -1,4 +1,4 @@
-"""The latent kernel model behind the protocol of the comparators: our defaults, and the paper's."""
+"""The latent kernel model behind the protocol of the comparators: ours, and the paper's."""
 
 from __future__ import annotations
 
@@ -76,15 +76,37 @@ class LatentKernelModel:
 @register("lkm-paper")
 @dataclass(frozen=True)
 class PaperLatentKernelModel(LatentKernelModel):
-    """The latent kernel model as published (Tong and Choi 2019).
+    """The latent kernel model as published (Tong and Choi 2019, section 4 and algorithm 1).
 
-    The paper's base kernels, the relaxed posterior, no priors on hyperparameters, and the forecast
-    of the best fit alone.  Which optimum the relaxed posterior ends in depends on its random
-    numbers: with three restarts, searches of one table with five seeds ended 21 apart in BIC.
+    The paper's base kernels, the relaxed bound climbed by Adam from several starts of which the
+    largest bound wins, nu thresholded, BIC, no priors on hyperparameters, and the forecast of the
+    best fit alone; no step of ours.
+
+    The paper gives neither starts nor schedule.  Six starts were decided on the training parts
+    alone (``paper_experiments/results/relaxed_starts.csv``): of eight starts of the base kernels,
+    2 to 4 come within ten nats of the best on each of the four data sets, the others end up to 170
+    below it; schedule and stopping rule (`fits.PUBLISHED_ANNEALING`) on planted tables.
     """
 
     bases: tuple[str, ...] = PAPER_BASES
     restarts: int = 6
     priors: bool = False
     learner: LearnerName = "relaxed"
+    averaging: Averaging = "none"
+
+
+@register("lkm-single")
+@dataclass(frozen=True)
+class SingleLatentKernelModel(LatentKernelModel):
+    """The paper's base kernels and its single best fit, found by our learner.
+
+    The relaxed posterior finds Z first; row moves, scans, exchanges of factors and the enumerated
+    posterior finish.  Which optimum it ends in depends on its random numbers: with three restarts,
+    searches of one table with five seeds ended 21 apart in BIC.
+    """
+
+    bases: tuple[str, ...] = PAPER_BASES
+    restarts: int = 6
+    priors: bool = False
+    learner: LearnerName = "relaxed+scan"
     averaging: Averaging = "none"

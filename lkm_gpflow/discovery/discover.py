@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +13,10 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES
-from ..learning.fits import FitSettings, LearnerName
+from ..learning.fits import FitSettings, LearnerName, PriorName
+from ..models.lkm import LKM
+from ..models.relaxation import Annealing
+from ..models.subclasses import name_of
 from ..runtime.budget import Guard
 from ..runtime.executors import kept_in
 from ..search.ledger import Ledger
@@ -32,6 +35,9 @@ def discover(
     alpha: float = 1.0,
     priors: bool = True,
     learner: LearnerName = "scan",
+    prior: PriorName = "finite",
+    model: type[LKM] = LKM,
+    annealing: Annealing | None = None,
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -60,12 +66,24 @@ def discover(
     priors
         Weak priors on the hyperparameters.
     learner
-        "scan" (components enter one by one, see `training`) or "relaxed" (the paper's relaxed
-        posterior finds Z first; slower).
+        "scan": components enter one by one, and the rows of Z are enumerated (see `training`).
+        "relaxed": the paper's section 4 and algorithm 1, nothing else (see `relaxed`); `restarts`
+        are its starts, of which the largest bound wins.  "relaxed+scan": as "scan", but the relaxed
+        posterior finds Z first; slower.
+    prior
+        Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
+        need log p(Z) in closed form, which the infinite prior does not have.
+    model
+        `LKM`; with the learner "relaxed" also a subclass, for example one that overrides
+        `component_covariances` or `elbo`.  It is built with the arguments of `LKM`.
+    annealing
+        How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
+        falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
-        BIC; "none": the best alone (the paper).  By default "stacked", with a subset "tempered".
+        BIC; "none": the best alone (the paper).  By default "stacked", with a subset "tempered",
+        with the learner "relaxed" "none".
     subset
         For thousands of series: search on so many, drawn at random, then learn the best fits again
         on all; beyond 1,000 series, on 1,000, and the best of these on all (see
@@ -102,10 +120,27 @@ def discover(
     UserWarning
         If it has more than 1,000 times, or more than 50 series and no subset is asked for.
     """
-    steps = _steps(
-        frame, bases, depth, restarts, strategy, alpha, priors, learner, averaging, subset, seed,
-        ledger, executor, Guard(time_budget, memory_budget), progress,
-    )  # fmt: skip
+    steps = discover_steps(
+        frame,
+        bases=bases,
+        depth=depth,
+        restarts=restarts,
+        strategy=strategy,
+        alpha=alpha,
+        priors=priors,
+        learner=learner,
+        prior=prior,
+        model=model,
+        annealing=annealing,
+        averaging=averaging,
+        subset=subset,
+        seed=seed,
+        ledger=ledger,
+        executor=executor,
+        time_budget=time_budget,
+        memory_budget=memory_budget,
+        progress=progress,
+    )
     (found,) = deque(steps, maxlen=1)
     return found
 
@@ -120,6 +155,9 @@ def discover_steps(
     alpha: float = 1.0,
     priors: bool = True,
     learner: LearnerName = "scan",
+    prior: PriorName = "finite",
+    model: type[LKM] = LKM,
+    annealing: Annealing | None = None,
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -141,7 +179,9 @@ def discover_steps(
 
     Parameters
     ----------
-    frame, bases, depth, restarts, strategy, alpha, priors, learner, averaging, subset, seed, ledger
+    frame, bases, depth, restarts, strategy, alpha, priors, learner, prior, model, annealing
+        As of `discover`.
+    averaging, subset, seed, ledger
         As of `discover`.  Forecasts average over the fits so far, weighted by BIC, until held-out
         windows weigh them at the end.  With a subset only the last result is yielded.
     executor, time_budget, memory_budget, progress
@@ -164,43 +204,36 @@ def discover_steps(
     UserWarning
         As `discover`.
     """
-    return _steps(
-        frame, bases, depth, restarts, strategy, alpha, priors, learner, averaging, subset, seed,
-        ledger, executor, Guard(time_budget, memory_budget), progress,
-    )  # fmt: skip
-
-
-def _steps(
-    frame: pd.DataFrame,
-    bases: Sequence[str],
-    depth: int,
-    restarts: int,
-    strategy: Strategy,
-    alpha: float,
-    priors: bool,
-    learner: LearnerName,
-    averaging: Averaging | None,
-    subset: int | None,
-    seed: int,
-    ledger: str | Path | None,
-    executor: Executor | None,
-    guard: Guard,
-    progress: bool,
-) -> Iterator[Discovery]:
-    """Check what was given, then return what learns."""
-    if learner not in ("scan", "relaxed"):
-        raise ValueError(f"expected learner 'scan' or 'relaxed', got {learner!r}")
+    guard = Guard(time_budget, memory_budget)
+    if learner not in get_args(LearnerName):
+        raise ValueError(f"expected learner among {get_args(LearnerName)}, got {learner!r}")
+    if learner == "relaxed":
+        averaging = averaging or "none"
+        if averaging == "stacked" or subset is not None:
+            raise ValueError(
+                "expected averaging 'none' or 'tempered' and no subset with the learner 'relaxed', "
+                f"got {averaging!r} and {subset!r}"
+            )
+    elif prior != "finite" or model is not LKM or annealing is not None:
+        raise ValueError(
+            "expected the finite prior, LKM itself and no annealing without the learner 'relaxed', "
+            f"got {prior!r}, {model.__name__} and {annealing!r}"
+        )
     averaging = averaging or ("stacked" if subset is None else "tempered")
     if averaging not in get_args(Averaging):
         raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
     if subset is not None and averaging == "stacked":
         raise ValueError("expected averaging 'tempered' or 'none' with a subset, got 'stacked'")
-    fit_settings = FitSettings(alpha=alpha, priors=priors, learner=learner)
+    fit_settings = FitSettings(
+        alpha=alpha, priors=priors, learner=learner, prior=prior, model=name_of(model)
+    )
+    if annealing is not None:
+        fit_settings = replace(fit_settings, annealing=annealing)
     settings = SearchSettings(tuple(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
     check_size(*table.frame.shape, subset)
     observations = table.observations
-    header: dict[str, Any] = {"settings": asdict(settings), "data": observations.fingerprint}
+    header: dict[str, Any] = {"settings": settings.to_json(), "data": observations.fingerprint}
     if subset is not None:
         header["subset"] = subset
     kept = Ledger(header, None if ledger is None else Path(ledger))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -92,7 +91,7 @@ def learn(
     observations = some = table.observations
     names = tuple(str(member) for member in members)
     header = {
-        "settings": asdict(settings),
+        "settings": settings.to_json(),
         "structure": list(names),
         "data": observations.fingerprint,
         "subset": subset,

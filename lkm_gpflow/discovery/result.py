@@ -78,7 +78,11 @@ class Discovery:
     @cached_property
     def fit(self) -> Fit:
         """The best fit, in scaled units; components that explain more come first."""
-        best = min((entry.fit for entry in self.entries), key=lambda fit: fit.bic)
+        entries = self.entries
+        if self.settings.fit.learner == "relaxed":
+            # Of the starts of a structure the bound has chosen one.
+            entries = tuple(e for e in entries if e.decision == "accepted") or entries
+        best = min((entry.fit for entry in entries), key=lambda fit: fit.bic)
         return best_first(best, self.table.observations, self.settings.fit.alpha)
 
     @cached_property

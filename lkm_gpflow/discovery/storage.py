@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..kernels.grammar import UnknownBaseError
-from ..learning.fits import FitSettings
 from ..search.averaging import Member
 from ..search.ledger import entry_from_json, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
@@ -38,7 +36,7 @@ def save(discovery: Discovery, path: str | Path, *, force: bool = False) -> None
     else:
         numbers = times.to_numpy(np.float64)
     document = {
-        "settings": asdict(discovery.settings),
+        "settings": discovery.settings.to_json(),
         "averaging": discovery.averaging,
         "stopped": discovery.stopped,
         "series": discovery.table.names,
@@ -85,12 +83,9 @@ def _from_archive(contents: archive.Archive) -> Discovery:
             times = times.tz_localize("UTC").tz_convert(about["timezone"])
     else:
         times = pd.Index(index, name=about["name"])
-    settings = dict(document["settings"])
-    settings["bases"] = tuple(settings["bases"])
-    settings["fit"] = FitSettings(**settings["fit"])
     return Discovery(
         table=Table.of(pd.DataFrame(values, index=times, columns=document["series"])),
-        settings=SearchSettings(**settings),
+        settings=SearchSettings.from_json(document["settings"]),
         averaging=document["averaging"],
         entries=tuple(entry_from_json(record) for record in document["entries"]),
         stacked=tuple(

@@ -7,7 +7,6 @@ inferred again from these in seconds (`search.many_series.evaluate`).
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pandas as pd
 from ..data.tables import Table
 from ..discovery.result import Discovery
 from ..kernels.grammar import parse
-from ..learning.fits import Fit, FitSettings
+from ..learning.fits import Fit
 from ..numerics.types import Floats
 from ..search.ledger import Entry, fit_from_json
 from ..search.many_series import ENOUGH_TO_CHOOSE, evaluate
@@ -48,7 +47,7 @@ def keep(found: Discovery, path: Path, command: str, ledger: Path) -> None:
         "format": _FORMAT,
         "command": command,
         "data": found.table.observations.fingerprint,
-        "settings": asdict(found.settings),
+        "settings": found.settings.to_json(),
         "kernels": [str(kernel) for kernel in fit.kernels],
         "noise_variance": [float(format(s, _DIGITS)) for s in fit.noise_variance],
         "shares": [round(float(share), 4) for share in fit.probabilities.mean(axis=0)],
@@ -106,10 +105,7 @@ def recall(path: Path, frame: pd.DataFrame) -> tuple[Discovery, dict[str, Any]]:
     observations = table.observations
     if observations.fingerprint != document["data"]:
         raise ValueError(f"{path}: expected the table that it was learnt from, got another one")
-    known = dict(document["settings"])
-    settings = SearchSettings(
-        **{**known, "bases": tuple(known["bases"]), "fit": FitSettings(**known["fit"])}
-    )
+    settings = SearchSettings.from_json(document["settings"])
     kernels = [parse(text) for text in document["kernels"]]
     fit = evaluate(kernels, np.array(document["noise_variance"]), observations, settings.fit)
     structure = tuple(str(kernel.structure) for kernel in kernels)

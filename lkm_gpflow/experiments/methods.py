@@ -19,6 +19,7 @@ SMOKE_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "gp-sm": {"num_components": (1,), "restarts": 2},
     "lkm": {"depth": 0, "restarts": 1},
     "lkm-paper": {"depth": 0, "restarts": 1, "bases": ("SE",)},
+    "lkm-single": {"depth": 0, "restarts": 1, "bases": ("SE",)},
 }
 """Settings with which methods that search end in seconds; their scores mean nothing."""
 

@@ -140,7 +140,11 @@ def learn_seizure(
     table = Table.of(data.frame)
     observations = table.observations
     # Without the number of restarts: more of them go on from the same file.
-    fixed = {**asdict(settings), "structure": list(settings.structure)}
+    fixed = {
+        **asdict(settings),
+        "structure": list(settings.structure),
+        "fit": settings.fit.to_json(),
+    }
     del fixed["restarts"]
     header = {"settings": fixed, "data": observations.fingerprint}
     kept = Journal(None if journal is None else Path(journal), "seizure", header)

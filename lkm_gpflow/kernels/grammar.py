@@ -11,9 +11,10 @@ its terms are separate members of the set that the search keeps (Tong and Choi 2
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -289,17 +290,21 @@ def _parse_factor(part: str, text: str) -> Factor:
 
 
 def expand(member: Product, bases: Sequence[str]) -> tuple[Product, ...]:
-    """All members that the grammar derives from one (paper, section 5 and appendix A).
+    """All members that the grammar derives from one (paper, section 5 and appendices A and C).
 
-    S itself, with its numbers; then S x B, S with one factor replaced by B, and B, for every base
-    kernel B.  Factors that are kept keep their numbers; new ones have none, so that SE derives a
-    second SE.  WN alone is left out, because every series has its own noise already.
+    The rules replace a subexpression T of the member by T + B, T x B or B, for every base kernel B;
+    subexpressions of a product are the products of some of its factors, R being the others.  Terms
+    of a sum are members of their own, so T + B gives the member itself and R x B; T x B gives the
+    member times B, whatever T is; B gives R x B.  Together: S itself, with its numbers; S x B; and
+    R x B for every choice of factors to keep, none of them included.
+
+    Factors that are kept keep their numbers; new ones have none, so that SE derives a second SE.
+    WN alone is left out, because every series has its own noise already.
     """
     derived: dict[Product, Product] = {}
     for name in bases:
         fresh = _fresh(name)
-        rest_of = [member.factors[:i] + member.factors[i + 1 :] for i in range(len(member.factors))]
-        for factors in [member.factors, *rest_of, ()]:
+        for factors in _kept(member.factors):
             if not _allowed((*factors, fresh)):
                 continue
             product = Product((*factors, fresh))
@@ -307,6 +312,13 @@ def expand(member: Product, bases: Sequence[str]) -> tuple[Product, ...]:
                 derived.setdefault(product.structure, product)
     derived.pop(Product((_fresh("WN"),)), None)
     return (member, *derived.values())
+
+
+def _kept(factors: tuple[Factor, ...]) -> Iterator[tuple[Factor, ...]]:
+    """All choices of factors to keep: first all of them, at last none."""
+    for count in range(len(factors) + 1):
+        for dropped in itertools.combinations(range(len(factors)), count):
+            yield tuple(factor for i, factor in enumerate(factors) if i not in dropped)
 
 
 def _fresh(name: str) -> Factor:

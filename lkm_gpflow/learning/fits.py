@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from ..kernels.grammar import Product
+from ..models.relaxation import Annealing
 from ..numerics.types import Floats, Integers
 
-LearnerName = Literal["scan", "relaxed"]
+LearnerName = Literal["scan", "relaxed", "relaxed+scan"]
+PriorName = Literal["finite", "infinite"]
+
+PLAIN_MODEL = "lkm_gpflow.models.lkm:LKM"
+"""Name of the model class that is learnt if no other is asked for."""
+
+PUBLISHED_ANNEALING = Annealing(
+    num_steps=300,
+    learning_rate=0.05,
+    logits_rate=0.15,
+    first_temperature=1.0,
+    last_temperature=0.3,
+    most_blocks=10,
+    settling_rates=(0.15, 0.02),
+)
+"""How the paper's learner climbs; the paper does not say.
+
+Tried on planted tables (6 series, SE and PER, 120 times): with logits at the rate of all else nu
+stops on its way to zero or one, and starts that found the same differ by ten nats and more; so they
+do by a nat or two with a last temperature of 0.1.  With these values they differ by a few tenths.
+"""
 
 MOST_ROUNDS = 6
 """Of learning hyperparameters and the posterior over Z in turn, at the end of a fit."""
@@ -35,13 +56,21 @@ class FitSettings:
     num_reseeds
         Rounds over all components in step 3.
     learner
-        What finds Z first: "scan" is step 1; "relaxed" replaces it by the paper's relaxed
-        posterior, learnt by `models.relaxation.anneal` from random starting values.
+        "relaxed": the paper's, see `relaxed`.  "scan": that of `training`.  "relaxed+scan": the
+        same with step 1 replaced by `models.relaxation.anneal`, from random starting values.
     prune
         Whether components that do not pay in BIC are dropped.
     exact
         Whether the series are thought to be seen almost without noise (a prior; see
         `initialization`).
+    prior
+        Over Z: "finite", or (learner "relaxed") "infinite".
+    annealing
+        How the learner "relaxed" climbs.
+    num_samples
+        S, draws of Z in every step of the learner "relaxed".
+    model
+        Name of the model class that the learner "relaxed" learns; see `models.subclasses`.
     """
 
     alpha: float = 1.0
@@ -52,6 +81,60 @@ class FitSettings:
     learner: LearnerName = "scan"
     prune: bool = True
     exact: bool = False
+    prior: PriorName = "finite"
+    annealing: Annealing = PUBLISHED_ANNEALING
+    num_samples: int = 5
+    model: str = PLAIN_MODEL
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings in JSON's types, those of version 0.1 as that version wrote them.
+
+        Its "relaxed" is what is "relaxed+scan" now; today's "relaxed" comes with an ``annealing``.
+        """
+        values = asdict(self)
+        if self.learner == "relaxed":
+            return values
+        for key in ("prior", "annealing", "num_samples", "model"):
+            del values[key]
+        return {**values, "learner": "relaxed" if self.learner == "relaxed+scan" else self.learner}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> FitSettings:
+        """Read what `to_json` wrote, now or in version 0.1."""
+        if "annealing" not in values:
+            is_mixed = values.get("learner") == "relaxed"
+            return cls(**{**values, "learner": "relaxed+scan"} if is_mixed else values)
+        annealing = dict(values["annealing"])
+        annealing["settling_rates"] = tuple(annealing["settling_rates"])
+        return cls(**{**values, "annealing": Annealing(**annealing)})
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """The relaxed posterior of a fit, and the model that it is of.
+
+    Parameters
+    ----------
+    logits
+        Of nu, [N, K].
+    temperature
+        At which learning ended.
+    num_samples
+        S.
+    prior
+        Over Z.
+    model
+        Name of the model class.
+    parameters
+        What a subclass of `LKM` has learnt beside what `LKM` has, by path.
+    """
+
+    logits: Floats
+    temperature: float
+    num_samples: int
+    prior: PriorName = "finite"
+    model: str = PLAIN_MODEL
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,12 +158,15 @@ class Fit:
     bic
         Of Z; smaller is better.
     elbo
-        The enumerated evidence lower bound, larger is better.
+        The enumerated evidence lower bound, larger is better; of the learner "relaxed" the relaxed
+        one.
     seconds
         How long the fit took.
     history
         The bound after every round of the last step, in which kernels, noise and posterior are
-        learnt together.
+        learnt together; of the learner "relaxed", the mean of every block of steps.
+    relaxed
+        The posterior that the learner "relaxed" has learnt; None if rows were enumerated.
     """
 
     kernels: tuple[Product, ...]
@@ -93,14 +179,29 @@ class Fit:
     elbo: float
     seconds: float
     history: Floats = field(default_factory=lambda: np.empty(0))
+    relaxed: Relaxed | None = None
 
     def of_series(self, places: Integers) -> Fit:
         """Return the fit's part about some series; its scores stay those of all."""
+        relaxed = self.relaxed
         return replace(
             self,
+            relaxed=relaxed and replace(relaxed, logits=relaxed.logits[places]),
             Z=self.Z[places],
             probabilities=self.probabilities[places],
             noise_variance=self.noise_variance[places],
+        )
+
+    def of_components(self, order: Integers) -> Fit:
+        """Return the fit with some of its components, in this order; its scores stay."""
+        relaxed = self.relaxed
+        return replace(
+            self,
+            kernels=tuple(self.kernels[k] for k in order),
+            Z=self.Z[:, order],
+            probabilities=self.probabilities[:, order],
+            tau=self.tau[order],
+            relaxed=relaxed and replace(relaxed, logits=relaxed.logits[:, order]),
         )
 
 
@@ -114,9 +215,9 @@ class State:
     score: float = -np.inf
 
     @classmethod
-    def empty(cls, num_series: int) -> State:
+    def empty(cls, num_series: int, noise_variance: float = 1.0) -> State:
         """Return the state in which every series is noise."""
-        return cls((), np.zeros((num_series, 0)), np.ones(num_series))
+        return cls((), np.zeros((num_series, 0)), np.full(num_series, noise_variance))
 
     def without(self, k: int) -> State:
         """Return the state with component k taken out."""

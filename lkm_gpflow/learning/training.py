@@ -8,9 +8,9 @@ Local optima are the main enemy, so no step relies on a gradient from a random s
 2. *Refine*: L-BFGS on all hyperparameters, and the best row z_n of every series given these, in
    turn until nothing changes.
 3. *Reseed*: every component in turn is taken out and scanned again, as if it were new, and the
-   better of the two is kept.  This is what leaves local optima.  The relaxed posterior finds all
-   components at once, and may give a factor to the wrong one of two: they exchange factors while
-   that scores better.
+   better of the two is kept.  This is what leaves local optima.  Where the relaxed posterior began
+   ("relaxed+scan") it finds all components at once, and may give a factor to the wrong one of two:
+   they exchange factors while that scores better.
 4. *Prune* (in a search): components that do not pay for their parameters in BIC are dropped.
 5. *Finish*: the posterior over Z, enumerated per series, with the closed form of tau, and
    L-BFGS on the evidence lower bound over it.
@@ -28,6 +28,7 @@ from ..kernels.grammar import Product
 from ..runtime.executors import single_threaded
 from .fits import Fit, FitSettings, State
 from .learner import Learner
+from .relaxed import learn_relaxed
 
 
 def fit(
@@ -38,7 +39,7 @@ def fit(
     settings: FitSettings | None = None,
     start: State | None = None,
 ) -> Fit:
-    """Learn one structure.
+    """Learn one structure; with the learner "relaxed", see `relaxed.learn_relaxed`.
 
     Parameters
     ----------
@@ -53,8 +54,11 @@ def fit(
     start
         A state to grow from; by default an empty one.
     """
+    settings = settings or FitSettings()
+    if settings.learner == "relaxed":
+        return learn_relaxed(observations, structure, seed=seed, settings=settings, start=start)
     with single_threaded():
-        return _fit(observations, structure, seed, settings or FitSettings(), start)
+        return _fit(observations, structure, seed, settings, start)
 
 
 def _fit(
@@ -79,7 +83,7 @@ def _fit(
     if len(state.kernels) > num_known:
         # Otherwise nothing new has entered: what is there was reseeded when it was learnt.
         state = learner.reseed(state, structure)
-        if learner.settings.learner == "relaxed":
+        if learner.settings.learner == "relaxed+scan":
             state = learner.exchange(state)
     if learner.settings.prune:
         state = learner.prune(state)

@@ -95,6 +95,11 @@ class IBP(ABC):
     def expected_log_off(self, tau: TensorType) -> tf.Tensor:
         r"""Expected log probability of its absence, :math:`b_k = E_q[\log(1 - \pi_k)]`, [K]."""
 
+    @property
+    def has_best_tau(self) -> bool:
+        """Whether `best_tau` has a closed form; otherwise tau is learnt by gradient."""
+        return True
+
     @abstractmethod
     @check_shapes(
         "nu: [N, K]",
@@ -369,6 +374,11 @@ class InfiniteIBP(IBP):
         i = tf.range(self.taylor_terms, dtype=tau.dtype)[:, None]  # [R, 1]
         log_moments = -tf.cumsum(tf.math.log1p(tau[:, 1] / (tau[:, 0] + i)), axis=0)  # [R, K]
         return -tf.reduce_sum(tf.exp(tf.cumsum(log_moments, axis=1)) / (i + 1.0), axis=0)
+
+    @property
+    def has_best_tau(self) -> bool:
+        """False: the sticks are coupled."""
+        return False
 
     @inherit_check_shapes
     def best_tau(self, nu: TensorType) -> tf.Tensor:

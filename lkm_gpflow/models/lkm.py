@@ -10,9 +10,11 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
+from ..kernels.bank import stacked_covariances
 from ..numerics.linalg import (
     check_positive_definite,
     eigen_log_density,
@@ -132,14 +134,19 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         return self.elbo(seed)
 
     @check_shapes("return: []")
+    def training_loss(self, seed: Seed = None) -> FloatTensor:
+        """Minus `elbo` and minus the log density of the priors on parameters."""
+        return self._training_loss(seed=seed)
+
+    @check_shapes("return: []")
     def elbo(self, seed: Seed = None) -> FloatTensor:
         """Evidence lower bound (for a relaxed posterior, its relaxation).
 
         Parameters
         ----------
         seed
-            None for fresh draws at every call, an integer or an integer tensor [2] for repeatable
-            ones.  Keep it fixed within one L-BFGS run.
+            None for the draws that a relaxed posterior keeps (``posterior.resample()`` changes
+            them); an integer or an integer tensor [2] for others.
         """
         return self.posterior.elbo(self, seed)
 
@@ -161,7 +168,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     )
     def component_covariances(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
         """Covariance matrices of all components between X and X2 (or X), [K, D, D2]."""
-        return tf.stack([kernel(X, X2) for kernel in self.kernels])
+        return stacked_covariances(self.kernels, X, X2)
 
     @check_shapes("Z: [batch..., N, K]", "return: [batch..., N]")
     def log_likelihood(self, Z: TensorType) -> FloatTensor:
@@ -227,7 +234,8 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
         .. math:: -2 \sum_n \log p(x_n \mid z_n) + p \log(\text{number of observed values})
 
-        p counts the trainable parameters of kernels that at least one series uses, and N noises.
+        p counts the trainable parameters of kernels that at least one series uses, N noises, and
+        what a subclass has beside them.
 
         Parameters
         ----------
@@ -243,9 +251,18 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         log_likelihood = self.log_likelihood(Z)
         check_positive_definite(log_likelihood, "the series")
         used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
-        parameters = {id(p): p for kernel in used for p in kernel.trainable_parameters}
+        own = [p for p in self.trainable_parameters if not self._is_counted_otherwise(p)]
+        learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
+        parameters = {id(p): p for p in learnt}
         count = self.num_series + sum(int(tf.size(p)) for p in parameters.values())
         return bic(tf.reduce_sum(log_likelihood), count, self.observations.num_observed)
+
+    def _is_counted_otherwise(self, parameter: gpflow.Parameter) -> bool:
+        """Whether a parameter is a kernel's, a noise, variational, or places inducing variables."""
+        inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
+        owners = (*self.kernels, self.posterior, *inducing)
+        known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
+        return any(parameter is other for other in known)
 
     # --- prediction -----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import gpflow
 import numpy as np
 import tensorflow as tf
+import tensorflow_probability as tfp
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.config import default_float
 from gpflow.utilities import positive
@@ -22,7 +23,7 @@ from ..numerics.types import FloatTensor
 from .ibp import IBP
 
 Seed: TypeAlias = int | tf.Tensor | None
-"""None for fresh draws at every call; an integer or an integer tensor [2] for repeatable ones."""
+"""None for the draws that the posterior keeps; an integer or an integer tensor [2] for others."""
 
 MAX_ENUMERATED_COMPONENTS = 12
 MIN_WEIGHT = 1e-4
@@ -95,13 +96,30 @@ class Posterior(gpflow.base.Module, abc.ABC):
         """Rows of Z with their weights, without those below 1e-4; sums to one per series."""
 
 
+class RelaxedBernoulli(tfp.distributions.RelaxedBernoulli):
+    r"""TFP's `RelaxedBernoulli`, with samples whose gradients are finite.
+
+    .. math::
+        \tilde z = \mathrm{sigmoid}(y), \qquad
+        y \sim \mathrm{Logistic}(\mathrm{logit}\,\nu / \lambda,\; 1 / \lambda)
+
+    TFP draws from this law too, but its sigmoid takes the exponential of large y on the way, which
+    has no gradient: at logits of 30 it gives NaN from a temperature of about 0.05 down.
+    `tf.sigmoid` of TFP's `Logistic` does not.  Everything else is inherited.
+    """
+
+    def _sample_n(self, n: tf.Tensor, seed: tf.Tensor | None = None) -> FloatTensor:
+        scale = tf.math.reciprocal(tf.convert_to_tensor(self.temperature))
+        y = tfp.distributions.Logistic(self.logits_parameter() * scale, scale)
+        return tf.sigmoid(y.sample(n, seed=seed))
+
+
 class RelaxedPosterior(Posterior):
     r"""Independent Bernoulli variables, learnt through a continuous relaxation.
 
     .. math::
         q(z_{nk}) = \mathrm{Bernoulli}(\nu_{nk}), \qquad
-        \tilde z_{nk} = \mathrm{sigmoid}((\mathrm{logit}\,\nu_{nk} + \epsilon) / \lambda), \quad
-        \epsilon \sim \mathrm{Logistic}(0, 1)
+        \tilde z_{nk} \sim \mathrm{RelaxedBernoulli}(\lambda, \mathrm{logit}\,\nu_{nk})
 
     The objective replaces z by S samples of z~ in the likelihood term only.  It is not a bound,
     because the mean of z~ is not nu; `hard_elbo` and `mean_field_elbo` are.  Source: Tong and
@@ -110,6 +128,14 @@ class RelaxedPosterior(Posterior):
     All logits start at zero, the state of least knowledge: components with different kernels get
     different gradients, and independent draws set identical ones apart.
 
+    The posterior keeps its random numbers, so that the objective is a function of the parameters
+    alone, as L-BFGS wants it.  A stochastic optimiser asks for others before every step:
+
+    >>> @tf.function
+    ... def step():
+    ...     model.posterior.resample()
+    ...     optimizer.minimize(model.training_loss, model.trainable_variables)
+
     Parameters
     ----------
     num_samples
@@ -117,6 +143,8 @@ class RelaxedPosterior(Posterior):
     temperature
         lambda > 0.  ``posterior.temperature.assign`` changes it without retracing; it is never
         trained.
+    seed
+        Of the draws that it keeps.
 
     Raises
     ------
@@ -126,10 +154,10 @@ class RelaxedPosterior(Posterior):
 
     # Configuration: hidden from `gpflow.set_trainable`, which would let optimisers train it.
     _TF_MODULE_IGNORED_PROPERTIES = frozenset(
-        {"temperature", *gpflow.base.Module._TF_MODULE_IGNORED_PROPERTIES}
+        {"temperature", "seed", *gpflow.base.Module._TF_MODULE_IGNORED_PROPERTIES}
     )
 
-    def __init__(self, num_samples: int = 10, temperature: float = 0.5) -> None:
+    def __init__(self, num_samples: int = 10, temperature: float = 0.5, seed: int = 0) -> None:
         super().__init__()
         if num_samples < 1:
             raise ValueError(f"num_samples: expected at least 1, given {num_samples!r}")
@@ -137,24 +165,35 @@ class RelaxedPosterior(Posterior):
             raise ValueError(f"temperature: expected a positive number, given {temperature!r}")
         self.num_samples = num_samples
         self.temperature = gpflow.Parameter(temperature, transform=positive(), trainable=False)
+        self.seed = tf.Variable([seed, 0], dtype=tf.int32, trainable=False)
 
     def build(self, num_series: int, num_components: int) -> None:
         """Create ``logits`` [N, K]; see `Posterior.build`."""
         super().build(num_series, num_components)
         self.logits = gpflow.Parameter(np.zeros((num_series, num_components)))
 
+    def distribution(self, model: AssignmentModel) -> tfp.distributions.RelaxedBernoulli:
+        """TFP's distribution of the relaxed Z, batch [N, K], differentiable in the logits."""
+        return RelaxedBernoulli(self.temperature, logits=tf.convert_to_tensor(self.logits))
+
+    def resample(self, seed: int | None = None) -> None:
+        """Keep other draws: the next ones, or those of a seed; also within a `tf.function`."""
+        if seed is None:
+            self.seed.assign_add([0, 1])
+        else:
+            self.seed.assign([seed, 0])
+
     @inherit_check_shapes
     def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
-        """The paper's relaxed objective, with draws that depend on `seed`."""
-        Z = relaxed_bernoulli(self.logits, self.temperature, self.num_samples, seed)
+        """The paper's relaxed objective, with the draws that are kept or those of `seed`."""
+        Z = self.distribution(model).sample(self.num_samples, seed=self._draws(seed))
         return self._bound(model, _mean_over_samples(model.log_likelihood(Z)))
 
     @check_shapes("return: []")
     def hard_elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
         """Unbiased estimate of the mean-field bound, from S binary draws of Z; no gradient."""
-        shape = [self.num_samples, self.num_series, self.num_components]
-        uniform = tf.random.stateless_uniform(shape, stateless_seed(seed), dtype=default_float())
-        Z = tf.cast(uniform < self.probabilities(model), default_float())
+        q = tfp.distributions.Bernoulli(logits=tf.convert_to_tensor(self.logits))
+        Z = tf.cast(q.sample(self.num_samples, seed=self._draws(seed)), default_float())
         return self._bound(model, _mean_over_samples(model.log_likelihood(Z)))
 
     @check_shapes("return: []")
@@ -170,6 +209,13 @@ class RelaxedPosterior(Posterior):
         weights = independent_weights(self.logits, configurations)
         log_likelihood = model.configuration_log_likelihood(configurations)
         return self._bound(model, tf.reduce_sum(weights * log_likelihood))
+
+    def _draws(self, seed: Seed) -> tf.Tensor:
+        """The pair of integers that TFP's samplers want."""
+        if seed is None:
+            return tf.convert_to_tensor(self.seed)
+        pair = tf.convert_to_tensor(seed)
+        return pair if pair.shape.rank == 1 else tf.stack([pair, tf.zeros_like(pair)])
 
     def _bound(self, model: AssignmentModel, expected_log_likelihood: FloatTensor) -> FloatTensor:
         return (
@@ -326,26 +372,6 @@ def independent_weights(logits: FloatTensor, configurations: FloatTensor) -> Flo
     )
 
 
-@check_shapes("logits: [N, K]", "temperature: []", "return: [S, N, K]")
-def relaxed_bernoulli(
-    logits: FloatTensor, temperature: FloatTensor, num_samples: int, seed: Seed = None
-) -> FloatTensor:
-    """Samples in (0, 1) of relaxed Bernoulli variables, differentiable in the logits, [S, N, K].
-
-    A sigmoid of a logistic variable with location logits / temperature and scale 1 / temperature:
-    this order keeps gradients finite at low temperatures, where TFP's ``RelaxedBernoulli`` has NaN.
-    """
-    logits = tf.convert_to_tensor(logits)
-    uniform = tf.random.stateless_uniform(
-        [num_samples, *logits.shape],
-        stateless_seed(seed),
-        minval=np.finfo(np.float64).tiny,
-        dtype=logits.dtype,
-    )
-    logistic = tf.math.log(uniform) - tf.math.log1p(-uniform)
-    return tf.sigmoid((logits + logistic) / temperature)
-
-
 @check_shapes("logits: [N, K]", "return: []")
 def bernoulli_entropy(logits: FloatTensor) -> FloatTensor:
     """Summed entropy of Bernoulli variables, without cancellation at large logits."""
@@ -354,15 +380,6 @@ def bernoulli_entropy(logits: FloatTensor) -> FloatTensor:
         tf.sigmoid(logits) * tf.math.softplus(-logits)
         + tf.sigmoid(-logits) * tf.math.softplus(logits)
     )
-
-
-@check_shapes("return: [2]")
-def stateless_seed(seed: Seed) -> tf.Tensor:
-    """The pair that TensorFlow's stateless functions want; None gives a fresh one at every call."""
-    if seed is None:
-        return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-    pair = tf.convert_to_tensor(seed)
-    return pair if pair.shape.rank == 1 else tf.stack([pair, tf.zeros_like(pair)])
 
 
 def _mean_over_samples(log_likelihood: FloatTensor) -> FloatTensor:

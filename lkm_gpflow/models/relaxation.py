@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
+from ..numerics.types import Floats
 from .lkm import LKM
 from .posteriors import RelaxedPosterior
 
@@ -20,24 +22,146 @@ class Annealing:
     Parameters
     ----------
     num_steps
-        Steps of Adam.
+        Steps of Adam while the temperature falls.
     learning_rate
         Of Adam.
+    logits_rate
+        That of the logits of nu; None for the same.
     first_temperature, last_temperature
         lambda falls geometrically from the one to the other.
+    most_blocks
+        Then learning goes on at the last temperature, in at most so many blocks of `block_steps`.
+    block_steps
+        Steps of a block.
+    settling_rates
+        Learning rates in these blocks, of the logits of nu and of all else: a nu on its way to
+        zero or one has a long way on the scale of logits, and draws at which it errs are rare.
+    tolerance
+        Learning stops when the mean objective of a block is not this much, in nats, above that of
+        the block before.
     """
 
     num_steps: int = 200
     learning_rate: float = 0.05
+    logits_rate: float | None = None
     first_temperature: float = 1.0
     last_temperature: float = 0.1
+    most_blocks: int = 0
+    block_steps: int = 50
+    settling_rates: tuple[float, float] = (0.25, 0.02)
+    tolerance: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.num_steps < 1:
-            raise ValueError(f"expected at least 1 step, got {self.num_steps}")
+        for name in ("num_steps", "block_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"expected at least 1 in {name}, got {getattr(self, name)}")
+        if self.most_blocks < 0:
+            raise ValueError(f"expected 0 or more most_blocks, got {self.most_blocks}")
         for name in ("learning_rate", "first_temperature", "last_temperature"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"expected a positive {name}, got {getattr(self, name)}")
+
+
+class Annealer:
+    """Climbs the relaxed objective of a model, from wherever the model's variables are.
+
+    The step is traced once.  Whoever assigns other numbers, or loads other products into a
+    `KernelBank`, climbs again with the same trace.
+
+    Parameters
+    ----------
+    model
+        With a `RelaxedPosterior`.
+
+    Raises
+    ------
+    ValueError
+        If the posterior is not relaxed.
+    """
+
+    def __init__(self, model: LKM) -> None:
+        if not isinstance(model.posterior, RelaxedPosterior):
+            raise ValueError(f"expected a RelaxedPosterior, got {type(model.posterior).__name__}")
+        self.model, self.posterior = model, model.posterior
+        variables = model.trainable_variables
+        if model.prior.has_best_tau:
+            closed_form = {variable.ref() for variable in model.tau.trainable_variables}
+            variables = [v for v in variables if v.ref() not in closed_form]
+        logits = {variable.ref() for variable in self.posterior.trainable_variables}
+        self._variables = sorted(variables, key=lambda v: v.ref() not in logits)
+        self._num_logits = sum(v.ref() in logits for v in variables)
+        self._optimizers = [tf_keras.optimizers.Adam() for _ in self._groups(self._variables)]
+        for optimizer, group in zip(self._optimizers, self._groups(self._variables), strict=True):
+            optimizer.build(group)
+        self._step = tf.function(self._climb, autograph=False)
+        self._evaluate = tf.function(model.elbo, autograph=False)
+
+    def run(
+        self,
+        annealing: Annealing,
+        seed: int = 0,
+        callback: Callable[[int, LKM], None] | None = None,
+    ) -> Floats:
+        """Climb once, as `anneal` does; return the objective before every step."""
+        for optimizer in self._optimizers:
+            for variable in optimizer.variables:
+                variable.assign(tf.zeros_like(variable))
+        rates = (annealing.logits_rate or annealing.learning_rate, annealing.learning_rate)
+        for optimizer, rate in zip(self._optimizers, rates, strict=True):
+            optimizer.learning_rate = rate
+        objective: list[float] = []
+
+        def take_steps(temperatures: Floats) -> float:
+            first = len(objective)
+            for number, temperature in enumerate(temperatures, start=first):
+                self.posterior.temperature.assign(temperature)
+                objective.append(float(self._step(tf.constant([seed, number]))))
+                if callback is not None:
+                    callback(number, self.model)
+            return float(np.nanmean(objective[first:]))
+
+        temperatures = np.geomspace(
+            annealing.first_temperature, annealing.last_temperature, annealing.num_steps
+        )
+        take_steps(temperatures)
+        for optimizer, rate in zip(self._optimizers, annealing.settling_rates, strict=True):
+            optimizer.learning_rate = rate
+        block = np.full(annealing.block_steps, annealing.last_temperature)
+        reached = -np.inf
+        for _ in range(annealing.most_blocks):
+            before, reached = reached, take_steps(block)
+            if not reached > before + annealing.tolerance:
+                break
+        return np.array(objective)
+
+    def objective(self, count: int) -> float:
+        """The objective where the model is now, averaged over so many sets of draws."""
+        return float(np.mean([self._evaluate(tf.constant([i, 1])) for i in range(count)]))
+
+    def _groups(self, values: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Entries that belong to the logits, and all others."""
+        return values[: self._num_logits], values[self._num_logits :]
+
+    def _climb(self, draw: tf.Tensor) -> tf.Tensor:
+        """One step, with fresh draws and tau by its closed form after it; the objective before."""
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self._variables)
+            loss = self.model.training_loss(draw)
+        gradients = tape.gradient(loss, self._variables)
+        gradients = [
+            tf.zeros_like(v) if g is None else g
+            for g, v in zip(gradients, self._variables, strict=True)
+        ]
+        # A covariance that is not positive definite has no gradient: stay, with other draws next.
+        is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
+        gradients = [tf.where(is_finite, g, tf.zeros_like(g)) for g in gradients]
+        for optimizer, own, group in zip(
+            self._optimizers, self._groups(gradients), self._groups(self._variables), strict=True
+        ):
+            optimizer.apply_gradients(zip(own, group, strict=True))
+        if self.model.prior.has_best_tau:
+            self.model.update_tau()
+        return -loss
 
 
 def anneal(
@@ -49,12 +173,13 @@ def anneal(
 ) -> None:
     """Train all trainable parameters of a model with a relaxed posterior, in place.
 
-    Fresh draws of Z at every step, tau by its closed form after it.
+    Fresh draws of Z at every step; tau by its closed form after it with the finite prior, by
+    gradient with the infinite one.
 
     Parameters
     ----------
     model
-        With a `RelaxedPosterior` and the finite prior.
+        With a `RelaxedPosterior`.
     annealing
         See `Annealing`.
     seed
@@ -67,31 +192,4 @@ def anneal(
     ValueError
         If the posterior is not relaxed.
     """
-    annealing = annealing or Annealing()
-    posterior = model.posterior
-    if not isinstance(posterior, RelaxedPosterior):
-        raise ValueError(f"expected a RelaxedPosterior, got {type(posterior).__name__}")
-    closed_form = {variable.ref() for variable in model.tau.trainable_variables}
-    variables = [v for v in model.trainable_variables if v.ref() not in closed_form]
-    optimizer = tf_keras.optimizers.Adam(annealing.learning_rate)
-
-    @tf.function
-    def step(draw: tf.Tensor) -> None:
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            loss = -(model.elbo(draw) + model.log_prior_density())
-        gradients = tape.gradient(loss, variables)
-        # A covariance that is not positive definite has no gradient: stay, with other draws next.
-        is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
-        gradients = [tf.where(is_finite, g, tf.zeros_like(g)) for g in gradients]
-        optimizer.apply_gradients(zip(gradients, variables, strict=True))
-
-    temperatures = np.geomspace(
-        annealing.first_temperature, annealing.last_temperature, annealing.num_steps
-    )
-    for number, temperature in enumerate(temperatures):
-        posterior.temperature.assign(temperature)
-        step(tf.constant([seed, number]))
-        model.update_tau()
-        if callback is not None:
-            callback(number, model)
+    Annealer(model).run(annealing or Annealing(), seed, callback)

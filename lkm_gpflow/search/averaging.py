@@ -10,6 +10,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..kernels.base import to_kernel
 from ..learning.fits import Fit
+from ..learning.relaxed import relaxed_model
 from ..models.lkm import LKM
 from ..models.posteriors import EnumeratedPosterior
 from ..models.sparse import SparseLKM
@@ -106,20 +107,21 @@ def best_first(fit: Fit, observations: Observations, alpha: float) -> Fit:
     mean, _ = to_model(fit.of_series(places), some, alpha).predict_components(some.x[:, None])
     explained = np.asarray(mean).var(axis=1).sum(axis=1)
     order = np.argsort(-explained, kind="stable")
-    return replace(
-        fit,
-        kernels=tuple(fit.kernels[k] for k in order),
-        Z=fit.Z[:, order],
-        probabilities=fit.probabilities[:, order],
-        tau=fit.tau[order],
-    )
+    return fit.of_components(order)
 
 
 def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
-    """Return the latent kernel model of a fit, on scaled data, with the enumerated posterior.
+    """Return the latent kernel model of a fit, on scaled data, with the posterior that was learnt.
 
     Its sparse version if there are more times than `LKM.LONGEST`.
+
+    Raises
+    ------
+    ValueError
+        If it is a fit of a subclass of `LKM` that is not defined.
     """
+    if fit.relaxed is not None:
+        return relaxed_model(fit, fit.relaxed, observations, alpha)
     build = SparseLKM if len(observations.x) > LKM.LONGEST else LKM
     model = build(
         observations.table,

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..kernels.grammar import parse
-from ..learning.fits import Fit
+from ..learning.fits import Fit, Relaxed
 from ..runtime.journal import Journal
 
 _UNDECIDED = "none: the search was stopped before"
@@ -154,7 +154,11 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
         key: value.tolist() if isinstance(value, np.ndarray) else value
         for key, value in vars(fit).items()
     }
-    return {**values, "kernels": [str(kernel) for kernel in fit.kernels]}
+    values["kernels"] = [str(kernel) for kernel in fit.kernels]
+    relaxed = values.pop("relaxed")
+    if relaxed is not None:
+        values["relaxed"] = {**vars(relaxed), "logits": relaxed.logits.tolist()}
+    return values
 
 
 def fit_key(fit: Fit) -> str:
@@ -169,8 +173,11 @@ def fit_from_json(record: Mapping[str, Any]) -> Fit:
     values: dict[str, Any] = {
         key: np.array(value, np.float64) if isinstance(value, list) else value
         for key, value in record.items()
-        if key != "kernels"
+        if key not in ("kernels", "relaxed")
     }
     for key in ("Z", "probabilities"):
         values[key] = values[key].reshape(num_series, -1)
+    if "relaxed" in record:
+        logits = np.array(record["relaxed"]["logits"], np.float64).reshape(num_series, -1)
+        values["relaxed"] = Relaxed(**{**record["relaxed"], "logits": logits})
     return Fit(kernels=tuple(parse(text) for text in record["kernels"]), **values)

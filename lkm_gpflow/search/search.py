@@ -170,11 +170,15 @@ class _Search:
             return Entry(step, restart, depth, expanded, parent, structure, found)
 
         fits = yield from self._run_restarts(step, members, rest, entry)
-        best = int(np.argmin([found.bic for found in fits]))
+        # The paper's learner compares starts by what they climbed.
+        by_bound = self._settings.fit.learner == "relaxed"
+        costs = [-found.elbo if by_bound else found.bic for found in fits]
+        best = int(np.argmin(costs))
         limit = self._best.bic - MIN_IMPROVEMENT if step else np.inf
         for restart, found in enumerate(fits):
             if restart != best:
-                decision = f"another restart is better by {found.bic - fits[best].bic:.1f} in BIC"
+                by = f"{costs[restart] - costs[best]:.1f} in {'its bound' if by_bound else 'BIC'}"
+                decision = f"another restart is better by {by}"
             elif found.bic < limit:
                 decision = ACCEPTED
             else:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,6 +64,16 @@ class SearchSettings:
             raise ValueError(f"expected at least 1 restart, got {self.restarts}")
         if self.strategy not in ("partial", "full"):
             raise ValueError(f"expected strategy 'partial' or 'full', got {self.strategy!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings in JSON's types."""
+        return {**asdict(self), "fit": self.fit.to_json()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SearchSettings:
+        """Read what `to_json` wrote."""
+        fit = FitSettings.from_json(values["fit"])
+        return cls(**{**values, "bases": tuple(values["bases"]), "fit": fit})
 
     @property
     def start(self) -> tuple[Product, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from collections.abc import Iterator
+from itertools import combinations, permutations
+from itertools import product as product_of
 
 import numpy as np
 import pytest
@@ -270,9 +272,8 @@ def test_expansion_by_brute_force(member: Product, bases: tuple[str, ...]) -> No
     names = list(names_of(member))
     expected = set()
     for base in bases:
-        lists = [[*names, base], [base]]
-        lists += [[*names[:i], base, *names[i + 1 :]] for i in range(len(names))]
-        expected |= {canonical_names(one) for one in lists}
+        kept = [subset for n in range(len(names) + 1) for subset in combinations(names, n)]
+        expected |= {canonical_names([*subset, base]) for subset in kept}
     first, *others = expand(member, bases)
     assert first is member
     # Whether the member's own structure is derived anew depends on its numbers.
@@ -280,6 +281,42 @@ def test_expansion_by_brute_force(member: Product, bases: tuple[str, ...]) -> No
     assert {names_of(one) for one in others} - own == expected - own - {None, ("WN",)}
     assert len({one.structure for one in others}) == len(others)
     assert all(one.variance is None for one in others)
+
+
+# The paper's rules on expressions, apart from `expand`: a product is a tuple of names, a sum a list
+# of products.
+
+
+def rewrites(product: tuple[str, ...], base: str) -> Iterator[list[tuple[str, ...]]]:
+    """What becomes of a product if a subexpression T of it becomes T + B, T x B or B."""
+    for mask in range(1, 2 ** len(product)):
+        inside = tuple(name for i, name in enumerate(product) if mask >> i & 1)
+        outside = tuple(name for i, name in enumerate(product) if not mask >> i & 1)
+        for replaced in ([inside, (base,)], [(*inside, base)], [(base,)]):
+            yield [(*outside, *term) for term in replaced]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_expansion_is_what_the_papers_rules_give(count: int) -> None:
+    """For every product of so many different base kernels of the paper, and of repeated ones."""
+    products = {parse(" x ".join(names)) for names in product_of(PAPER_BASES, repeat=count)}
+    assert len(products) > 5
+    for member in products:
+        terms = {
+            canonical_names(list(term))
+            for base in PAPER_BASES
+            for rewritten in rewrites(names_of(member), base)
+            for term in rewritten
+        }
+        found = {names_of(one) for one in expand(member, PAPER_BASES)}
+        assert found | {("WN",)} == terms | {("WN",), names_of(member)}
+
+
+def test_three_factors_may_leave_one() -> None:
+    """LIN x PER, of LIN x SE x PER, by replacing SE x PER: one factor at a time cannot do it."""
+    found = {str(one) for one in expand(parse("LIN x PER x SE"), ("PER",))}
+    one_at_a_time = {"LIN x PER x PER x SE", "PER x PER x SE", "LIN x PER x PER", "PER"}
+    assert found == {"LIN x PER x SE", *one_at_a_time, "LIN x PER", "PER x PER", "PER x SE"}
 
 
 def test_expansion_keeps_the_numbers_of_kept_factors() -> None:

@@ -144,8 +144,8 @@ def test_two_realisations_share_one_kernel_in_nine_of_ten() -> None:
     assert sum(shared) >= 9, shared
 
 
-def test_relaxed_learner_finds_the_structure_too(observations: Observations) -> None:
-    settings = FitSettings(learner="relaxed", num_starts=1)
+def test_mixed_learner_finds_the_structure_too(observations: Observations) -> None:
+    settings = FitSettings(learner="relaxed+scan", num_starts=1)
     found = fit(observations, BASES, seed=1, settings=settings)
     rhythms = [k for k, kernel in enumerate(found.kernels) if "PER" in str(kernel)]
     assert found.Z[:, rhythms].any(axis=1).tolist() == [True, True, False]
@@ -161,7 +161,7 @@ def test_factors_given_to_the_wrong_component_are_exchanged() -> None:
     V = sum(to_kernel(kernel)(x[:, None]).numpy() for kernel in planted) + 0.01 * np.eye(150)
     values = np.random.default_rng(0).multivariate_normal(np.zeros(150), V, size=3)
     observations = Table.of(pd.DataFrame(values.T, index=x)).observations
-    learner = Learner(observations, FitSettings(learner="relaxed"), np.random.default_rng(0))
+    learner = Learner(observations, FitSettings(learner="relaxed+scan"), np.random.default_rng(0))
     wrong = tuple(
         parse(k) for k in ("1 x LIN(location=0) x SE(lengthscale=0.02)", "1 x SE(lengthscale=0.3)")
     )
@@ -173,7 +173,7 @@ def test_factors_given_to_the_wrong_component_are_exchanged() -> None:
     assert learner.exchange(found) is found
 
 
-@pytest.mark.parametrize("learner", ["scan", "relaxed"])
+@pytest.mark.parametrize("learner", ["scan", "relaxed+scan"])
 def test_only_what_was_found_at_once_is_exchanged(
     observations: Observations, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +182,7 @@ def test_only_what_was_found_at_once_is_exchanged(
     monkeypatch.setattr(Learner, "exchange", lambda _, state: exchanged.append(state) or state)
     settings = FitSettings(learner=learner, num_candidates=8, num_starts=1, num_reseeds=1)
     fit(observations, BASES[:2], seed=0, settings=settings)
-    assert len(exchanged) == (learner == "relaxed")
+    assert len(exchanged) == (learner == "relaxed+scan")
 
 
 def test_exchanges_keep_every_structure_and_every_number() -> None:

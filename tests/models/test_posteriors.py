@@ -10,8 +10,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.kernels import Linear, SquaredExponential
-from scipy.stats import bernoulli, ks_2samp
+from scipy.stats import bernoulli, ks_2samp, logistic
 
+from lkm_gpflow.models.ibp import FiniteIBP
 from lkm_gpflow.models.lkm import LKM
 from lkm_gpflow.models.posteriors import (
     EnumeratedPosterior,
@@ -20,7 +21,6 @@ from lkm_gpflow.models.posteriors import (
     all_configurations,
     bernoulli_entropy,
     independent_weights,
-    relaxed_bernoulli,
 )
 
 X = np.linspace(0.0, 5.0, 10)[:, None]
@@ -35,34 +35,108 @@ def model_with(posterior: Posterior, num_components: int = 3) -> LKM:
 # --- samples -------------------------------------------------------------------------------------
 
 
+def posterior_with(logits: object, temperature: float, num_samples: int) -> RelaxedPosterior:
+    posterior = RelaxedPosterior(num_samples, temperature)
+    posterior.build(*np.shape(logits))
+    posterior.logits.assign(logits)
+    return posterior
+
+
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
 @pytest.mark.parametrize("logit", [-2.0, 0.0, 1.0])
-def test_samples_are_distributed_as_tfps(temperature: float, logit: float) -> None:
-    ours = relaxed_bernoulli(np.array([[logit]]), temperature, 5000, seed=1)
+def test_the_distribution_is_tfps(temperature: float, logit: float) -> None:
+    """The same law as TFP's class: its own samples, and its density."""
+    posterior = posterior_with([[logit]], temperature, 10)
+    ours = posterior.distribution(model_with(RelaxedPosterior()))
     theirs = tfp.distributions.RelaxedBernoulli(
-        temperature, logits=tf.constant(logit, tf.float64)
-    ).sample(5000, seed=tf.constant([2, 3]))
-    assert ks_2samp(ours.numpy().ravel(), theirs.numpy()).pvalue > 0.01
+        temperature, logits=tf.constant([[logit]], tf.float64)
+    )
+    assert isinstance(ours, tfp.distributions.RelaxedBernoulli)
+    assert ours.batch_shape == (1, 1)
+    drawn = ours.sample(5000, seed=[1, 2]).numpy().ravel()
+    assert ks_2samp(drawn, theirs.sample(5000, seed=[2, 3]).numpy().ravel()).pvalue > 0.01
+    z = np.linspace(0.01, 0.99, 50)[:, None, None]
+    np.testing.assert_allclose(ours.log_prob(z), theirs.log_prob(z), rtol=1e-12)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.1, 0.01, 1e-3])
+def test_the_density_is_that_of_a_sigmoid_of_a_logistic() -> None:
+    """By the rule for a change of variables, with SciPy's logistic distribution."""
+    logit, temperature = 0.7, 0.4
+    posterior = posterior_with([[logit]], temperature, 1)
+    z = np.linspace(0.05, 0.95, 19)
+    y = np.log(z / (1.0 - z))
+    expected = logistic.logpdf(y, logit / temperature, 1.0 / temperature) - np.log(z * (1.0 - z))
+    found = posterior.distribution(model_with(RelaxedPosterior())).log_prob(z[:, None, None])
+    np.testing.assert_allclose(found[:, 0, 0], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 0.1, 0.05, 1e-3])
 def test_gradients_are_finite_at_low_temperatures(temperature: float) -> None:
-    logits = tf.constant([[-30.0, -1.0, 0.0, 2.0, 30.0]], tf.float64)
+    posterior = posterior_with([[-30.0, -1.0, 0.0, 2.0, 30.0]], temperature, 1000)
+    variables = [posterior.logits.unconstrained_variable]
+    variables += posterior.temperature.trainable_variables
     with tf.GradientTape() as tape:
-        tape.watch(logits)
-        Z = relaxed_bernoulli(logits, temperature, 1000, seed=0)
+        Z = posterior.distribution(model_with(RelaxedPosterior())).sample(1000, seed=[0, 0])
     assert np.isfinite(Z).all()
-    assert np.isfinite(tape.gradient(Z, logits)).all()
+    for gradient in tape.gradient(Z, variables):
+        assert np.isfinite(gradient).all()
 
 
-def test_draws_depend_on_the_seed_alone() -> None:
+def test_draws_are_kept_until_others_are_asked_for() -> None:
     model = model_with(RelaxedPosterior())
     compiled = tf.function(model.elbo)
-    assert model.elbo() != model.elbo()
-    assert compiled() != compiled(), "fresh draws inside tf.function too"
+    kept = model.elbo()
+    assert model.elbo() == kept
+    np.testing.assert_allclose(compiled(), kept, rtol=1e-12)
+    model.posterior.resample()
+    assert model.elbo() != kept
+    np.testing.assert_allclose(compiled(), model.elbo(), rtol=1e-12)
+    model.posterior.resample(seed=0)
+    assert model.elbo() == kept
+    other = model_with(RelaxedPosterior(seed=5))
+    assert other.elbo() == other.elbo(seed=5) == model.elbo(seed=5) != kept
+
+
+def test_draws_change_at_every_step_of_a_compiled_loop() -> None:
+    model = model_with(RelaxedPosterior())
+
+    @tf.function
+    def step() -> tf.Tensor:
+        model.posterior.resample()
+        return model.elbo()
+
+    values = [float(step()) for _ in range(4)]
+    assert len(set(values)) == 4
+    model.posterior.resample(seed=0)
+    assert [float(step()) for _ in range(4)] == values
+
+
+def test_seeds_say_which_draws() -> None:
+    model = model_with(RelaxedPosterior())
     assert model.elbo(seed=3) == model.elbo(seed=3) != model.elbo(seed=4)
     assert model.elbo(seed=3) == model.elbo(seed=tf.constant([3, 0]))
+    assert model.training_loss(seed=3) == -model.elbo(seed=3)
+    compiled = tf.function(model.elbo)
     np.testing.assert_allclose(compiled(seed=tf.constant([3, 0])), model.elbo(seed=3), rtol=1e-12)
+
+
+def test_binary_draws_have_the_probabilities() -> None:
+    """`hard_elbo` averages the likelihood over draws of Z whose mean is nu."""
+
+    class Counting:
+        """Stands for a model, and remembers which Z it was asked about."""
+
+        prior, tau = FiniteIBP(1.0, 2), np.ones((2, 2))
+
+        def log_likelihood(self, Z: tf.Tensor) -> tf.Tensor:
+            self.Z = Z.numpy()
+            return tf.reduce_sum(Z, axis=-1)
+
+    logits = np.array([[-2.0, 0.5], [1.0, 3.0]])
+    model = Counting()
+    posterior_with(logits, 0.5, 20_000).hard_elbo(model)
+    assert set(np.unique(model.Z)) == {0.0, 1.0}
+    np.testing.assert_allclose(model.Z.mean(axis=0), 1.0 / (1.0 + np.exp(-logits)), atol=0.02)
 
 
 def test_temperature_changes_without_retracing() -> None:

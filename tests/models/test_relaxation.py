@@ -45,7 +45,7 @@ def test_same_seed_same_path() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="at least 1 step, got 0"):
+    with pytest.raises(ValueError, match="at least 1 in num_steps, got 0"):
         Annealing(num_steps=0)
     with pytest.raises(ValueError, match="positive last_temperature"):
         Annealing(last_temperature=0.0)

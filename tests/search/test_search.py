@@ -88,7 +88,7 @@ def test_full_expansion_tries_all_members_at_once(observations: Observations) ->
     assert [(e.step, e.expanded) for e in ledger.rows] == [(0, "start"), (1, "every member")]
 
 
-@pytest.mark.parametrize("learner", ["scan", "relaxed"])
+@pytest.mark.parametrize("learner", ["scan", "relaxed+scan", "relaxed"])
 def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     observations: Observations, done: Ledger, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,205 @@
+"""Component kernels whose structure is data: one traced function serves many structures.
+
+TensorFlow traces a function anew for every model, and a search learns hundreds of structures.  A
+`KernelBank` holds K components in variables: which base kernels multiply to which component, and
+their hyperparameters.  `load` puts other products there, and whatever was traced goes on with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from ..numerics.types import Floats, FloatTensor
+from .base import KERNELS
+from .grammar import Kind, Product, with_values
+
+_NO_PRIOR = 1e6
+"""Standard deviation of a prior that says nothing."""
+
+
+class KernelBank(gpflow.base.Module):
+    r"""K component kernels, products of at most M base kernels each, with one variance each.
+
+    .. math:: k_k(x, x') = \sigma_k^2 \prod_{m \le M_k} B_{km}(x, x'; \theta_{km})
+
+    Parameters
+    ----------
+    num_components
+        K.
+    num_factors
+        M.
+
+    Attributes
+    ----------
+    kernels
+        The components as GPflow kernels, for a model.
+    log_variances
+        Parameter [K].
+    values
+        Hyperparameters of factors, logarithms of the positive ones, a parameter [K, M, P] with P
+        those of the base kernel that has most.
+    """
+
+    # Whole numbers, which no optimiser can train: hidden from `gpflow.set_trainable`.
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(
+        {"kernels", "_places", *gpflow.base.Module._TF_MODULE_IGNORED_PROPERTIES}
+    )
+
+    def __init__(self, num_components: int, num_factors: int) -> None:
+        super().__init__()
+        self.num_components, self.num_factors = num_components, num_factors
+        # By class: what is registered later, or again, is the matter of other banks.
+        self._bases = tuple(KERNELS.values())
+        most = max(len(kernel.base.parameters) for kernel in self._bases)
+        self.log_variances = _parameter([num_components])
+        self.values = _parameter([num_components, num_factors, most])
+        self._places = [
+            tf.Variable(np.empty(0, np.int32), trainable=False, shape=[None]) for _ in self._bases
+        ]
+        self._products: tuple[Product, ...] = ()
+        self.kernels: tuple[Kernel, ...] = tuple(_Slot(self, k) for k in range(num_components))
+
+    def load(self, products: Sequence[Product]) -> None:
+        """Put K complete products in.
+
+        Raises
+        ------
+        ValueError
+            If there are not K of them, one has more than M factors, or a number is absent.
+        """
+        if len(products) != self.num_components:
+            raise ValueError(f"expected {self.num_components} products, got {len(products)}")
+        values = np.zeros(self.values.shape)
+        places: list[list[int]] = [[] for _ in self._bases]
+        names = [kernel.base.name for kernel in self._bases]
+        for k, product in enumerate(products):
+            if not product.is_complete or len(product.factors) > self.num_factors:
+                raise ValueError(
+                    f"expected products with all their numbers and at most {self.num_factors} "
+                    f"factors, got {product}"
+                )
+            for m, factor in enumerate(product.factors):
+                places[names.index(factor.base.name)].append(k * self.num_factors + m)
+                for p, ((_, kind), value) in enumerate(
+                    zip(factor.base.parameters, factor.values, strict=True)
+                ):
+                    assert value is not None
+                    values[k, m, p] = np.log(value) if kind.positive else value
+        self.log_variances.assign(np.log([product.variance or 1.0 for product in products]))
+        self.values.assign(values)
+        for variable, own in zip(self._places, places, strict=True):
+            variable.assign(np.array(own, np.int32))
+        self._products = tuple(products)
+
+    def load_priors(self, variance: tuple[float, float], values: Floats) -> None:
+        """Give hyperparameters normal priors on the scale on which they are kept.
+
+        Parameters
+        ----------
+        variance
+            Mean and standard deviation of log variances.
+        values
+            Of `values`: means and standard deviations, [K, M, P, 2]; an infinite one is no prior.
+        """
+        for parameter, moments in ((self.log_variances, variance), (self.values, values)):
+            prior: Any = parameter.prior
+            mean, sd = np.moveaxis(np.asarray(moments, np.float64), -1, 0)
+            prior.loc.assign(np.broadcast_to(mean, parameter.shape))
+            prior.scale.assign(np.broadcast_to(np.minimum(sd, _NO_PRIOR), parameter.shape))
+
+    @check_shapes("X: [D, Q]", "X2: [D2, Q]")
+    def covariances(
+        self, X: TensorType, X2: TensorType | None = None, component: int | None = None
+    ) -> FloatTensor:
+        """Covariances of all components between X and X2 (or X), [K, D, D2], or of one, [1, D, D2].
+
+        Only the first column of the inputs counts.
+        """
+        x, x2 = X[:, :1], tf.transpose((X if X2 is None else X2)[:, :1])
+        shape = [tf.shape(x)[0], tf.shape(x2)[1]]
+        values = tf.reshape(self.values, [-1, self.values.shape[-1]])
+        variances = tf.exp(self.log_variances)
+        matrices, owners = [], []
+        for kernel, variable in zip(self._bases, self._places, strict=True):
+            places = tf.convert_to_tensor(variable)
+            if component is not None:
+                own = tf.equal(places // self.num_factors, component)
+                places = tf.boolean_mask(places, own)
+            learnt = _hyperparameters(kernel.base.parameters, values, places)
+            covariance = kernel.covariance(x, x2, *learnt)
+            matrices.append(tf.broadcast_to(covariance, [tf.size(places), *shape]))
+            owners.append(places // self.num_factors)
+        owner, count = tf.concat(owners, 0), self.num_components
+        if component is not None:
+            owner, count, variances = owner - component, 1, variances[component : component + 1]
+        products = tf.math.unsorted_segment_prod(tf.concat(matrices, 0), owner, count)
+        return variances[:, None, None] * products
+
+    def to_expressions(self) -> tuple[Product, ...]:
+        """Return the products with the numbers that they have now."""
+        values, variances = self.values.numpy(), np.exp(self.log_variances.numpy())
+        found = []
+        for k, product in enumerate(self._products):
+            numbers = [
+                float(np.exp(values[k, m, p]) if kind.positive else values[k, m, p])
+                for m, factor in enumerate(product.factors)
+                for p, (_, kind) in enumerate(factor.base.parameters)
+            ]
+            found.append(with_values(product, float(variances[k]), numbers))
+        return tuple(found)
+
+
+class _Slot(Kernel):
+    """One component of a bank."""
+
+    def __init__(self, bank: KernelBank, component: int) -> None:
+        super().__init__(active_dims=slice(None))
+        self.bank, self.component = bank, component
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
+        return self.bank.covariances(X, X2, self.component)[0]
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> FloatTensor:
+        one = lambda x: self.bank.covariances(x[None], None, self.component)[0, 0, 0]  # noqa: E731
+        return tf.map_fn(one, X)
+
+
+@check_shapes("X: [D, Q]", "X2: [D2, Q]")
+def stacked_covariances(
+    kernels: Sequence[Kernel], X: TensorType, X2: TensorType | None = None
+) -> FloatTensor:
+    """Covariances of kernels between X and X2 (or X), [K, D, D2]; those of a bank all at once."""
+    first = kernels[0]
+    if isinstance(first, _Slot) and tuple(kernels) == first.bank.kernels:
+        return first.bank.covariances(X, X2)
+    return tf.stack([kernel(X, X2) for kernel in kernels])
+
+
+def _parameter(shape: Sequence[int]) -> gpflow.Parameter:
+    moments = (tf.Variable(np.full(shape, v), trainable=False) for v in (0.0, _NO_PRIOR))
+    return gpflow.Parameter(np.zeros(shape), prior=tfp.distributions.Normal(*moments))
+
+
+def _hyperparameters(
+    parameters: Sequence[tuple[str, Kind]], values: FloatTensor, places: tf.Tensor
+) -> list[FloatTensor]:
+    """Those of all factors of one kind, [F, 1, 1] each; what is not learnt has no gradient."""
+    own = tf.gather(values, places)[:, None, None, :]
+    learnt = []
+    for p, (_, kind) in enumerate(parameters):
+        value = own[..., p]
+        if kind is Kind.ORIGIN:
+            value = tf.stop_gradient(value)
+        learnt.append(tf.exp(value) if kind.positive else value)
+    return learnt

@@ -1,0 +1,249 @@
+"""The paper's learning of one structure: section 4.2, and nothing else.
+
+The relaxed evidence lower bound is maximised over nu, tau, the hyperparameters and the noise
+variances by Adam, with fresh draws of Z at every step, while the temperature falls (`Annealing`
+says how, and when learning stops).  nu above one half is a one in Z, and BIC is that of this Z.  A
+search learns every structure from several starts; the one of the largest bound counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import gpflow
+import numpy as np
+
+from ..data.observations import Observations
+from ..kernels.bank import KernelBank
+from ..kernels.base import KERNELS, to_kernel
+from ..kernels.grammar import Product, parse
+from ..models.lkm import LKM
+from ..models.posteriors import RelaxedPosterior
+from ..models.relaxation import Annealer
+from ..models.subclasses import find
+from ..numerics.types import Floats
+from .fits import Fit, FitSettings, Relaxed, State
+from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
+
+_MODELS_KEPT = 24
+"""Models, each with its traced step: one for each number of components that a search comes to."""
+
+_EVALUATIONS = 20
+"""Sets of S draws over which the bound of a finished start is averaged, the same for all starts."""
+
+_FRESH_NOISE = 0.5
+"""Noise variance that series begin with; they have unit variance."""
+
+_LEAST_NOISE = 2e-6
+
+_KEPT_LOGIT = 2.0
+"""A component of the parent begins with nu of 0.88 or 0.12, as its Z has it."""
+
+_FEWEST_FACTORS = 3
+"""Places for factors in every component, more if a product has more."""
+
+_ANY = parse("1 x C")
+
+_LKMS_OWN = (".kernels", ".noise_variance", ".tau", ".posterior")
+"""Parameters of every `LKM`; others are those of a subclass."""
+
+
+def learn_relaxed(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    seed: int | Sequence[int],
+    settings: FitSettings,
+    start: State | None = None,
+    kept_logit: float = _KEPT_LOGIT,
+) -> Fit:
+    r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
+
+    .. math:: \mathcal{L} = E_q[\log p(Z \mid \pi)] + E_q[\log p(\pi)] + H[q]
+       + \frac1S \sum_s \sum_n \log p(x_n \mid \tilde z_n^{(s)}), \qquad
+       \tilde z_{nk}^{(s)} \sim \mathrm{RelaxedBernoulli}(\lambda, \mathrm{logit}\,\nu_{nk})
+
+    Parameters
+    ----------
+    observations
+        Scaled data.
+    structure
+        Members; numbers that they have are where learning begins, absent ones are drawn from the
+        data's own scales.
+    seed
+        Everything random follows from it.
+    settings
+        ``annealing``, ``num_samples``, ``alpha``, ``prior``, ``priors`` and ``model`` count.
+    start
+        What the parent had beside the member that is expanded: learning begins there.
+    kept_logit
+        Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
+
+    Returns
+    -------
+    Fit
+        With the posterior that was learnt.  Components that no series has are left out; ``elbo`` is
+        that of the whole structure, averaged over draws, at the last temperature.
+
+    Raises
+    ------
+    ValueError
+        If a covariance is not positive definite at the end.
+    """
+    began = time.perf_counter()
+    rng = np.random.default_rng(seed)
+    state = start or State.empty(observations.num_series, _FRESH_NOISE)
+    proposer = Proposer.of(observations)
+    drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
+    bench = _bench_for(observations, settings, (*state.kernels, *drawn))
+    logits = np.zeros((observations.num_series, len(state.kernels) + len(drawn)))
+    logits[:, : len(state.kernels)] = kept_logit * (2.0 * state.Z - 1.0)
+    bench.begin((*state.kernels, *drawn), logits, state.noise_variance, settings)
+    history = bench.annealer.run(settings.annealing, seed=int(rng.integers(2**31 - 1)))
+    return bench.describe(observations, settings, history, began)
+
+
+def relaxed_model(fit: Fit, relaxed: Relaxed, observations: Observations, alpha: float) -> LKM:
+    """Return the model that was learnt, on these observations.
+
+    Raises
+    ------
+    ValueError
+        If its class is not defined.
+    """
+    posterior = RelaxedPosterior(relaxed.num_samples, relaxed.temperature)
+    model = find(relaxed.model)(
+        observations.table,
+        kernels=[to_kernel(kernel) for kernel in fit.kernels],
+        alpha=alpha,
+        posterior=posterior,
+        noise_variance=fit.noise_variance,
+        prior=relaxed.prior,
+    )
+    posterior.logits.assign(relaxed.logits)
+    model.tau.assign(fit.tau)
+    gpflow.utilities.multiple_assign(model, relaxed.parameters)
+    return model
+
+
+class _Bench:
+    """A model whose components are a bank, for all structures of one size, and what climbs it."""
+
+    def __init__(
+        self, observations: Observations, settings: FitSettings, num_components: int, most: int
+    ) -> None:
+        self.bank = KernelBank(num_components, most)
+        self.bank.load([_ANY] * num_components)
+        self.posterior = RelaxedPosterior(settings.num_samples)
+        self.model = find(settings.model)(
+            observations.table,
+            kernels=self.bank.kernels,
+            alpha=settings.alpha,
+            posterior=self.posterior,
+            noise_variance=_FRESH_NOISE,
+            prior=settings.prior,
+        )
+        self.annealer = Annealer(self.model)
+        self._tau = self.model.tau.numpy()
+        self._own = self._own_parameters()
+        self._step = typical_step(observations.x)
+
+    def begin(
+        self,
+        products: Sequence[Product],
+        logits: Floats,
+        noise_variance: Floats,
+        settings: FitSettings,
+    ) -> None:
+        """Assign all variables."""
+        self.bank.load(products)
+        self.bank.load_priors(*self._priors(products, settings.priors))
+        self.posterior.logits.assign(logits)
+        self.model.noise_variance.assign(np.maximum(noise_variance, _LEAST_NOISE))
+        self.model.tau.assign(self._tau)
+        gpflow.utilities.multiple_assign(self.model, self._own)
+
+    def describe(
+        self, observations: Observations, settings: FitSettings, history: Floats, began: float
+    ) -> Fit:
+        """Return what the variables say as a fit."""
+        logits = self.posterior.logits.numpy()
+        relaxed = Relaxed(
+            logits=logits,
+            temperature=float(self.posterior.temperature.numpy()),
+            num_samples=settings.num_samples,
+            prior=settings.prior,
+            model=settings.model,
+            parameters=self._own_parameters(),
+        )
+        whole = Fit(
+            kernels=self.bank.to_expressions(),
+            Z=(logits > 0.0).astype(np.float64),
+            probabilities=self.model.probabilities().numpy(),
+            tau=self.model.tau.numpy(),
+            noise_variance=self.model.noise_variance.numpy(),
+            log_likelihood=np.nan,
+            bic=np.nan,
+            elbo=self.annealer.objective(_EVALUATIONS),
+            seconds=np.nan,
+            history=history,
+            relaxed=relaxed,
+        )
+        used = np.flatnonzero(whole.Z.any(axis=0))
+        if not used.size:  # a model needs a component
+            used = np.argmax(logits.sum(axis=0), keepdims=True)
+        fit = whole.of_components(used.astype(np.int32))
+        assert fit.relaxed is not None
+        model = relaxed_model(fit, fit.relaxed, observations, settings.alpha)
+        return replace(
+            fit,
+            log_likelihood=float(np.sum(model.log_likelihood(fit.Z))),
+            bic=float(model.bic(fit.Z)),
+            seconds=time.perf_counter() - began,
+        )
+
+    def _own_parameters(self) -> dict[str, Any]:
+        """Parameters that a subclass adds, by path."""
+        return {
+            path: parameter.numpy().tolist()
+            for path, parameter in gpflow.utilities.parameter_dict(self.model).items()
+            if not path.startswith(_LKMS_OWN)
+        }
+
+    def _priors(
+        self, products: Sequence[Product], priors: bool
+    ) -> tuple[tuple[float, float], Floats]:
+        """Moments of the weak priors of `initialization`; see `KernelBank.load_priors`."""
+        moments = np.full((*self.bank.values.shape, 2), [0.0, np.inf])
+        if not priors:
+            return (0.0, np.inf), moments
+        for k, product in enumerate(products):
+            for m, factor in enumerate(product.factors):
+                for p, (_, kind) in enumerate(factor.base.parameters):
+                    range_ = hyperparameter_range(kind, self._step)
+                    moments[k, m, p] = range_.mean, range_.sd
+        return (VARIANCE.mean, VARIANCE.sd), moments
+
+
+_BENCHES: OrderedDict[tuple[object, ...], _Bench] = OrderedDict()
+
+
+def _bench_for(
+    observations: Observations, settings: FitSettings, products: Sequence[Product]
+) -> _Bench:
+    """Return the bench of this size; those not used for longest are forgotten."""
+    most = max(_FEWEST_FACTORS, *(len(product.factors) for product in products))
+    key = (
+        find(settings.model), tuple(KERNELS.values()), observations.fingerprint,
+        len(products), most, settings.alpha, settings.prior, settings.num_samples,
+    )  # fmt: skip
+    if key not in _BENCHES:
+        _BENCHES[key] = _Bench(observations, settings, len(products), most)
+        while len(_BENCHES) > _MODELS_KEPT:
+            _BENCHES.popitem(last=False)
+    _BENCHES.move_to_end(key)
+    return _BENCHES[key]

@@ -1,0 +1,211 @@
+"""`discover(learner="relaxed")`: the paper's method and nothing else, its files, its subclasses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from small import numbers, small_table, without_seconds
+
+import lkm_gpflow as lkm
+from lkm_gpflow.discovery import archive
+from lkm_gpflow.discovery.result import Discovery
+from lkm_gpflow.kernels.grammar import expand
+from lkm_gpflow.learning import assignments, engine, learner
+from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.models.posteriors import EnumeratedPosterior
+from lkm_gpflow.search.settings import SearchSettings
+
+SHORT = lkm.Annealing(num_steps=60, logits_rate=0.15, last_temperature=0.3, most_blocks=1)
+OPTIONS: dict[str, Any] = {
+    "learner": "relaxed", "bases": ("LIN", "SE", "PER"), "depth": 1, "restarts": 2,
+    "annealing": SHORT, "progress": False,
+}  # fmt: skip
+
+
+class BentLKM(lkm.LKM):
+    """Components live on a clock that a parameter bends: x + bend x^2."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.bend = gpflow.Parameter(0.2)
+
+    def component_covariances(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
+        def clock(x: tf.Tensor) -> tf.Tensor:
+            return x + self.bend * tf.square(x)
+
+        return super().component_covariances(clock(X), None if X2 is None else clock(X2))
+
+
+class DearLKM(lkm.LKM):
+    """Its objective takes a hundred nats for every component that a series is likely to have."""
+
+    def elbo(self, seed: Any = None) -> tf.Tensor:
+        return super().elbo(seed) - 100.0 * tf.reduce_sum(self.probabilities())
+
+
+@pytest.fixture(scope="module")
+def found() -> Discovery:
+    return lkm.discover(small_table(), **OPTIONS)
+
+
+def test_no_code_of_the_other_learner_runs(
+    found: Discovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*args: Any, **options: Any) -> None:
+        raise AssertionError("the paper's method has no such step")
+
+    monkeypatch.setattr(learner.Learner, "__init__", forbidden)
+    for module, names in (
+        (engine, ("scan", "pair_log_densities", "Objective")),
+        (learner, ("scan", "pair_log_densities", "Objective", "best_rows", "minimize", "anneal")),
+        (assignments, ("best_rows",)),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, forbidden)
+    monkeypatch.setattr(assignments.RowPosterior, "infer", forbidden)
+    monkeypatch.setattr(assignments.Pairs, "around", forbidden)
+    monkeypatch.setattr(EnumeratedPosterior, "build", forbidden)
+    again = lkm.discover(small_table(), **OPTIONS)
+    assert [without_seconds(e) for e in again.entries] == [
+        without_seconds(e) for e in found.entries
+    ]
+    assert np.isfinite(again.forecast(3)).all(axis=None)
+
+
+def test_the_posterior_is_the_one_that_was_learnt(found: Discovery) -> None:
+    assert isinstance(found.model.posterior, lkm.RelaxedPosterior)
+    np.testing.assert_allclose(found.probabilities, found.model.probabilities(), rtol=1e-12)
+    np.testing.assert_array_equal(found.structure, found.probabilities > 0.5)
+    assert found.averaging == "none"
+
+
+def test_the_search_is_algorithm_1(found: Discovery) -> None:
+    """Of the starts the bound chooses one; it is kept if its BIC is lower, else all rolls back."""
+    steps: dict[int, list[Any]] = {}
+    for entry in found.entries:
+        steps.setdefault(entry.step, []).append(entry)
+    best = None
+    for step, entries in steps.items():
+        chosen = max(entries, key=lambda e: e.fit.elbo)
+        others = [e for e in entries if e is not chosen]
+        assert all("another restart is better by" in e.decision for e in others)
+        if best is None or chosen.fit.bic < best.fit.bic - 0.1:
+            assert chosen.decision == "accepted"
+            best = chosen
+        else:
+            assert "rolled back" in chosen.decision
+        if step:
+            parent = next(e for e in steps[chosen.parent] if e.decision == "accepted")
+            member = next(k for k in parent.fit.kernels if str(k.structure) == chosen.expanded)
+            rest = [str(k.structure) for k in parent.fit.kernels if k is not member]
+            derived = [str(k.structure) for k in expand(member, OPTIONS["bases"])]
+            assert sorted(chosen.structure) == sorted(rest + derived)
+    assert len(steps) > 2
+    assert found.bic == best.fit.bic
+
+
+def test_files_bring_the_posterior_back(found: Discovery, tmp_path: Path) -> None:
+    found.save(tmp_path / "found.lkm")
+    again = lkm.load(tmp_path / "found.lkm")
+    assert again.settings == found.settings
+    assert isinstance(again.model.posterior, lkm.RelaxedPosterior)
+    assert float(again.model.elbo(seed=0)) == float(found.model.elbo(seed=0))
+    np.testing.assert_array_equal(again.probabilities, found.probabilities)
+    assert again.forecast(4).equals(found.forecast(4))
+
+
+def test_a_ledger_is_gone_on_with(found: Discovery, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    first = lkm.discover(small_table(), ledger=path, **OPTIONS)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[: len(lines) // 2]) + "\n")
+    again = lkm.discover(small_table(), ledger=path, **OPTIONS)
+    assert numbers(again.fit) == numbers(first.fit) == numbers(found.fit)
+    other = {**OPTIONS, "annealing": replace(SHORT, num_steps=61)}
+    with pytest.raises(ValueError, match="of other settings or data, it differs in settings"):
+        lkm.discover(small_table(), ledger=path, **other)
+
+
+def test_a_subclass_is_searched_with_reported_and_saved(tmp_path: Path) -> None:
+    bent = lkm.discover(small_table(), model=BentLKM, **{**OPTIONS, "depth": 0})
+    assert type(bent.model) is BentLKM
+    learnt = float(bent.model.bend.numpy())
+    assert learnt != 0.2
+    assert "share" in str(bent.report())
+    bent.save(tmp_path / "bent.lkm")
+    again = lkm.load(tmp_path / "bent.lkm")
+    assert type(again.model) is BentLKM
+    assert float(again.model.bend.numpy()) == learnt
+    assert again.forecast(3).equals(bent.forecast(3))
+    assert not again.forecast(3).equals(
+        lkm.discover(small_table(), **{**OPTIONS, "depth": 0}).forecast(3)
+    )
+
+
+def test_an_overridden_bound_is_what_is_climbed(found: Discovery) -> None:
+    dear = lkm.discover(small_table(), model=DearLKM, **{**OPTIONS, "depth": 0})
+    first = next(e for e in found.entries if e.step == 0 and e.decision == "accepted")
+    assert dear.structure.to_numpy().sum() < first.fit.Z.sum()
+
+
+def test_the_infinite_prior_is_reached() -> None:
+    sticks = lkm.discover(small_table(), prior="infinite", **{**OPTIONS, "depth": 0})
+    assert isinstance(sticks.model.prior, lkm.ibp.InfiniteIBP)
+    assert isinstance(sticks.model.posterior, lkm.RelaxedPosterior)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": "published"}, "expected learner among"),
+        ({"learner": "relaxed", "averaging": "stacked"}, "averaging 'none' or 'tempered'"),
+        ({"learner": "relaxed", "subset": 2}, "no subset with the learner 'relaxed'"),
+        ({"prior": "infinite"}, "expected the finite prior"),
+        ({"model": BentLKM, "learner": "relaxed+scan"}, "expected the finite prior, LKM itself"),
+        ({"annealing": SHORT}, "no annealing without the learner 'relaxed'"),
+    ],
+)
+def test_what_does_not_go_together(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        lkm.discover(small_table(), **options)
+
+
+# --- files of version 0.1 ------------------------------------------------------------------------
+
+OLD = {
+    "alpha": 1.0, "priors": False, "num_candidates": 32, "num_starts": 2, "num_reseeds": 2,
+    "learner": "relaxed", "prune": True, "exact": False,
+}  # fmt: skip
+
+
+def test_settings_of_version_0_1_mean_the_mixture() -> None:
+    settings = FitSettings.from_json(OLD)
+    assert settings == FitSettings(priors=False, learner="relaxed+scan")
+    assert json.dumps(settings.to_json()) == json.dumps(OLD), "its ledgers are gone on with"
+    scan = {**OLD, "learner": "scan"}
+    assert FitSettings.from_json(scan).learner == "scan"
+    assert json.dumps(FitSettings(priors=False).to_json()) == json.dumps(scan)
+    for learner_name in ("scan", "relaxed", "relaxed+scan"):
+        own = SearchSettings(fit=FitSettings(learner=learner_name))
+        assert SearchSettings.from_json(json.loads(json.dumps(own.to_json()))) == own
+
+
+def test_a_discovery_of_version_0_1_is_read(found: Discovery, tmp_path: Path) -> None:
+    """As that version wrote it: no posterior beside the fit, "relaxed" for the mixture."""
+    found.save(tmp_path / "new.lkm")
+    document, times, values = archive.read(tmp_path / "new.lkm")
+    document["settings"]["fit"] = OLD
+    for entry in document["entries"]:
+        del entry["fit"]["relaxed"]
+    archive.write(tmp_path / "old.lkm", archive.Archive(document, times, values))
+    old = lkm.load(tmp_path / "old.lkm")
+    assert old.settings.fit.learner == "relaxed+scan"
+    assert isinstance(old.model.posterior, EnumeratedPosterior)
+    assert np.isfinite(old.forecast(2)).all(axis=None)
