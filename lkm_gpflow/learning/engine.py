@@ -129,7 +129,7 @@ class Objective:
             memory = self._memory[id(seen)]
             log_joint, solved = np.empty(len(own)), []
             for i, p in enumerate(own):
-                V = self._whole
+                V = seen.target(memory[i], self._whole)
                 if len(moving):
                     np.dot(self._by_pair[p], moving, out=V.reshape(-1))
                 if self._by_lag.shape[1] or not len(moving):
@@ -257,12 +257,12 @@ def scan(
     found = np.empty((len(candidates), *noise_variance.shape))
     seen = seen_by_series(observations)
     rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
-    V = np.empty_like(base[0])
+    whole = np.empty_like(base[0])
     for m, component in enumerate(at(candidates, lag_grid(observations.x))):
         C = component.matrix()
         for n, points in enumerate(seen):
-            np.add(base[n], C, out=V)
             for level, variance in enumerate(noise_variance[:, n]):
+                V = np.add(base[n], C, out=points.target(points.covariance, whole))
                 points.select(V, variance, points.covariance)
                 found[m, level, n] = cholesky.log_density(points.covariance, rows[n])
     return found

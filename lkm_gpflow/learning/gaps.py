@@ -33,13 +33,21 @@ class Seen:
         """Return the observed entries of a series, [d]."""
         return y if self._is_all else y[self._places]
 
+    def target(self, out: Floats, whole: Floats) -> Floats:
+        """Where to write a symmetric matrix [D, D] that goes to `out`: there, or to `whole`."""
+        return out.T if self._is_all else whole
+
     def select(self, V: Floats, noise_variance: float, out: Floats) -> None:
-        """Write a symmetric matrix [D, D] to `out`, without missing rows, with noise."""
-        if self._is_all:
+        """Write a symmetric matrix [D, D] to `out`, without missing rows, with noise.
+
+        What was written to `target` is there already.
+        """
+        flat = out.T.reshape(-1)
+        if not self._is_all:
+            V.ravel().take(self._pairs, out=flat, mode="clip")
+        elif not np.may_share_memory(V, out):
             np.copyto(out.T, V)
-        else:
-            V.ravel().take(self._pairs, out=out.T.reshape(-1), mode="clip")
-        np.einsum("ii->i", out)[...] += noise_variance
+        flat[:: len(out) + 1] += noise_variance
 
     def whole(self, G: Floats, out: Floats) -> Floats:
         """From a lower triangle [d, d] to one of all points, in `out` [D, D], zero elsewhere."""

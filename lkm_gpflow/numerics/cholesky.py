@@ -63,5 +63,5 @@ def gradient(L: Floats, b: Floats) -> Floats:
     """
     G, _ = dpotri(L, lower=1, overwrite_c=1)
     G = dsyr(-1.0, b, lower=1, a=G, overwrite_a=1)
-    np.einsum("ii->i", G)[...] *= 0.5
+    G.T.reshape(-1)[:: len(G) + 1] *= 0.5
     return G

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from .types import Floats, Integers
 
@@ -79,7 +78,7 @@ class LagGrid:
             copy[...] = lower
             lower = copy
         # Every column a place further down: what is below the diagonal of the next is zero.
-        return np.ones(D) @ as_strided(lower, (D, D), (8 * (D + 1), 8))
+        return np.ones(D) @ np.ndarray((D, D), np.float64, lower.base, 0, (8 * (D + 1), 8))
 
     def walk(self, start: float) -> Floats:
         """``max(min(x, x') - start, 0)``, [D, D], not to be written to."""
@@ -93,7 +92,7 @@ class LagGrid:
         """Return the symmetric Toeplitz matrix as a view."""
         D = len(by_lag)
         both_ways = np.concatenate([by_lag[:0:-1], by_lag])
-        return as_strided(both_ways[D - 1 :], (D, D), (-8, 8), writeable=False)
+        return np.ndarray((D, D), np.float64, both_ways, 8 * (D - 1), (-8, 8))
 
 
 def matrix(D: int) -> Floats:
