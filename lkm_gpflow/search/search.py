@@ -182,7 +182,8 @@ class _Search:
             elif found.bic < limit:
                 decision = ACCEPTED
             else:
-                decision = f"rolled back: BIC changes by {found.bic - self._best.bic:+.1f}"
+                change = round(found.bic - self._best.bic, 1) + 0.0  # no minus before a zero
+                decision = f"rolled back: BIC changes by {change:+.1f}"
             self._ledger.decide(step, restart, decision)
         return fits[best], step
 
