@@ -21,6 +21,7 @@ from .kernels.grammar import EXTENDED_BASES as EXTENDED_BASES
 from .kernels.grammar import PAPER_BASES as PAPER_BASES
 from .kernels.grammar import Product as Product
 from .kernels.grammar import parse as parse
+from .models.annealing import Annealing as Annealing
 from .models.lkm import LKM as LKM
 from .models.minibatch import MinibatchLKM as MinibatchLKM
 from .models.minibatch_learning import MinibatchSettings as MinibatchSettings
@@ -28,7 +29,6 @@ from .models.minibatch_learning import elbo_in_batches as elbo_in_batches
 from .models.minibatch_learning import learn_by_minibatches as learn_by_minibatches
 from .models.posteriors import EnumeratedPosterior as EnumeratedPosterior
 from .models.posteriors import RelaxedPosterior as RelaxedPosterior
-from .models.relaxation import Annealing as Annealing
 from .models.relaxation import anneal as anneal
 from .models.sparse import SparseLKM as SparseLKM
 from .runtime.executors import WorkersLost as WorkersLost

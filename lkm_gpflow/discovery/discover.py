@@ -14,8 +14,8 @@ import pandas as pd
 from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES
 from ..learning.fits import FitSettings, LearnerName, PriorName
+from ..models.annealing import Annealing
 from ..models.lkm import LKM
-from ..models.relaxation import Annealing
 from ..models.subclasses import name_of
 from ..runtime.budget import Guard
 from ..runtime.executors import kept_in

@@ -9,6 +9,8 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..kernels.grammar import UnknownBaseError
+from ..models import subclasses
+from ..models.subclasses import UnknownModelError
 from ..search.averaging import Member
 from ..search.ledger import entry_from_json, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
@@ -62,12 +64,12 @@ def load(path: str | Path) -> Discovery:
         If there is no such file.
     ValueError
         If the file is damaged, or not a discovery, or of another version; or if it has a base
-        kernel that is not registered.
+        kernel that is not registered, or a model class that is not imported.
     """
     contents = archive.read(Path(path))
     try:
         return _from_archive(contents)
-    except UnknownBaseError as error:
+    except (UnknownBaseError, UnknownModelError) as error:
         raise ValueError(f"{path}: {error}") from error
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise ValueError(f"{path}: the contents do not fit together ({error!r})") from error
@@ -83,9 +85,11 @@ def _from_archive(contents: archive.Archive) -> Discovery:
             times = times.tz_localize("UTC").tz_convert(about["timezone"])
     else:
         times = pd.Index(index, name=about["name"])
+    settings = SearchSettings.from_json(document["settings"])
+    subclasses.find(settings.fit.model, imports=False)  # a file does not say what is imported
     return Discovery(
         table=Table.of(pd.DataFrame(values, index=times, columns=document["series"])),
-        settings=SearchSettings.from_json(document["settings"]),
+        settings=settings,
         averaging=document["averaging"],
         entries=tuple(entry_from_json(record) for record in document["entries"]),
         stacked=tuple(

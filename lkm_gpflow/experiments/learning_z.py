@@ -13,9 +13,10 @@ from ..data.tables import Table
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
 from ..learning.initialization import Proposer
+from ..models.annealing import Annealing
 from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior
-from ..models.relaxation import Annealing, anneal
+from ..models.relaxation import anneal
 from ..numerics.types import Floats
 
 STRUCTURE = ("SE", "SE", "PER", "PER", "LIN")

@@ -16,9 +16,10 @@ from .. import datasets
 from ..data.tables import Table
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
+from ..models.annealing import Annealing
 from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior
-from ..models.relaxation import Annealing, anneal
+from ..models.relaxation import anneal
 from ..numerics.types import Floats
 
 PosteriorName = Literal["relaxed", "enumerated"]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..kernels.grammar import Product
-from ..models.relaxation import Annealing
+from ..models.annealing import Annealing
 from ..numerics.types import Floats, Integers
 
 LearnerName = Literal["scan", "relaxed", "relaxed+scan"]

@@ -8,32 +8,47 @@ import importlib
 from .lkm import LKM
 
 
+class UnknownModelError(ValueError):
+    """There is no subclass of `LKM` of a name; the text says what to do."""
+
+
 def name_of(model: type[LKM]) -> str:
     """Return the name by which `find` finds a class: ``module:qualified name``."""
     return f"{model.__module__}:{model.__qualname__}"
 
 
-def find(name: str) -> type[LKM]:
+def find(name: str, *, imports: bool = True) -> type[LKM]:
     """Return the class of this name, the one that was defined last if there are several.
 
-    Its module is imported if need be; a class of a notebook is there once its cell has been run.
+    Parameters
+    ----------
+    name
+        As `name_of` gives it.
+    imports
+        Whether its module may be imported, as worker processes need it; not for names that a file
+        brings.  A class of a notebook is there once its cell has been run.
 
     Raises
     ------
-    ValueError
+    UnknownModelError
         If there is none.
     """
+    known = _named(name)
     module, _, _ = name.partition(":")
-    if module not in ("__main__", ""):
+    if not known and imports and module not in ("__main__", ""):
         with contextlib.suppress(ImportError):  # it may have been defined without being a file
             importlib.import_module(module)
-    known = [model for model in _with_subclasses(LKM) if name_of(model) == name]
+        known = _named(name)
     if not known:
-        raise ValueError(
+        raise UnknownModelError(
             f"expected a subclass of LKM named {name!r}, but there is none: define it, or import "
             "its module, first"
         )
     return known[-1]
+
+
+def _named(name: str) -> list[type[LKM]]:
+    return [model for model in _with_subclasses(LKM) if name_of(model) == name]
 
 
 def _with_subclasses(model: type[LKM]) -> list[type[LKM]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,14 @@ def test_a_discovery_of_version_0_1_is_read(found: Discovery, tmp_path: Path) ->
     assert old.settings.fit.learner == "relaxed+scan"
     assert isinstance(old.model.posterior, EnumeratedPosterior)
     assert np.isfinite(old.forecast(2)).all(axis=None)
+
+
+def test_a_file_does_not_say_what_is_imported(found: Discovery, tmp_path: Path) -> None:
+    path = tmp_path / "foreign.lkm"
+    found.save(path)
+    contents = archive.read(path)
+    contents.document["settings"]["fit"]["model"] = "antigravity:LKM"
+    archive.write(path, contents)
+    with pytest.raises(ValueError, match=r"foreign.lkm: .*'antigravity:LKM'.*import its module"):
+        lkm.load(path)
+    assert "antigravity" not in sys.modules

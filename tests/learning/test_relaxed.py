@@ -23,7 +23,7 @@ from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.learning.initialization import Ranges, typical_step
 from lkm_gpflow.learning.layout import Layout
 from lkm_gpflow.learning.relaxed import learn_relaxed, relaxed_model
-from lkm_gpflow.models.relaxation import Annealing
+from lkm_gpflow.models.annealing import Annealing
 from lkm_gpflow.models.subclasses import find, name_of
 
 SHORT = Annealing(num_steps=40, most_blocks=2, block_steps=10)

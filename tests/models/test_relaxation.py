@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.models.relaxation import Annealing, anneal
+from lkm_gpflow.models.annealing import Annealing
+from lkm_gpflow.models.relaxation import anneal
 
 
 def rhythm_or_line() -> lkm.LKM:
