@@ -16,6 +16,7 @@ import pytest
 from small import learn_in_a_hurry, small_table
 
 from lkm_gpflow.datasets import registry
+from lkm_gpflow.runtime.executors import single_threaded
 
 matplotlib.use("Agg")
 
@@ -33,6 +34,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Let several processes of tests not wait for each other's BLAS threads."""
+    with single_threaded():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
