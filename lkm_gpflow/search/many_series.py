@@ -22,7 +22,7 @@ from ..learning.fits import MOST_ROUNDS, Fit, FitSettings, State
 from ..learning.learner import Learner
 from ..numerics.types import Floats
 from ..runtime.budget import OutOfBudget, Spent, never_spent
-from ..runtime.executors import run_all
+from ..runtime.executors import run_all, single_threaded
 from .averaging import different
 from .ledger import Entry, Ledger, fit_from_json, fit_to_json
 from .settings import draw
@@ -58,7 +58,8 @@ def extend(
     """
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))
-    return learner.finish(learner.adopt(fit.kernels), began, rounds)
+    with single_threaded():
+        return learner.finish(learner.adopt(fit.kernels), began, rounds)
 
 
 def evaluate(
@@ -75,8 +76,9 @@ def evaluate(
     learner = Learner(observations, settings, np.random.default_rng(0))
     Z = np.zeros((observations.num_series, len(kernels)))
     state = State(tuple(kernels), Z, noise_variance)
-    posterior = learner.posterior(state)
-    return learner.describe(state, posterior, np.array([posterior.elbo]), began)
+    with single_threaded():
+        posterior = learner.posterior(state)
+        return learner.describe(state, posterior, np.array([posterior.elbo]), began)
 
 
 def extend_best(
