@@ -327,7 +327,8 @@ def held_out_forecast(
         noise_variance=fit.noise_variance[told] / np.square(scale),
     )
     learner = Learner(past, settings, np.random.default_rng(0))
-    state = learner.refine(state, rounds, _MAX_ITERATIONS)
+    with single_threaded():
+        state = learner.refine(state, rounds, _MAX_ITERATIONS)
     scaled_mean, scaled_variance = _predict(state, past, (observations.x[rows] - begin) / span)
     # In the units of the whole table, so that windows compare.
     mean[told] = scaled_mean * scale[:, None] + location[:, None]
