@@ -386,9 +386,9 @@ def test_a_cell_that_was_edited_replaces_its_kernel() -> None:
 
     x = np.linspace(0.0, 1.0, 4)
     cell(BaseKernel("MINE", (("lengthscale", Kind.DURATION),)), 1.0)
-    before = components([parse("1 x MINE(lengthscale=0.5)")], x).numpy()
+    before = components([parse("1 x MINE(lengthscale=0.5)")], x)
     again = cell(BaseKernel("MINE", (("memory", Kind.MEMORY), ("shape", Kind.RATIO))), 2.0)
-    after = components([parse("1 x MINE(memory=0.5, shape=1)")], x).numpy()
+    after = components([parse("1 x MINE(memory=0.5, shape=1)")], x)
     np.testing.assert_allclose(after, 2.0 * before)
     assert kernels.KERNELS["MINE"] is again
 
