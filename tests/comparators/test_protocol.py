@@ -50,8 +50,9 @@ class TestEveryComparator:
         other = (
             comparator(name, **QUICK.get(name, {})).fit(100.0 * table + 7.0, seed=0).forecast(times)
         )
-        np.testing.assert_allclose(other["mean"], 100.0 * one["mean"] + 7.0, rtol=1e-6)
-        np.testing.assert_allclose(other["sd"], 100.0 * one["sd"], rtol=1e-6)
+        # Scaled tables differ in their last digits, and so does where an optimiser stops.
+        np.testing.assert_allclose(other["mean"], 100.0 * one["mean"] + 7.0, rtol=1e-5)
+        np.testing.assert_allclose(other["sd"], 100.0 * one["sd"], rtol=1e-5)
 
     def test_bad_tables_are_refused(self, name: str) -> None:
         constant = small_table().assign(a=1.0)
