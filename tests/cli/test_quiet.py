@@ -54,11 +54,13 @@ def test_a_discovery_writes_its_progress_bar_and_nothing_else(tmp_path: Path) ->
 def test_a_notebook_that_imports_the_package_is_quiet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Without ipywidgets, too, of which tqdm would warn."""
     for name in ("TF_CPP_MIN_LOG_LEVEL", VERBOSE_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     notebook = new_notebook(
         cells=[
-            new_code_cell("import lkm_gpflow as lkm\nlkm.LKM"),
+            new_code_cell("import sys\n_ = sys.modules.update(ipywidgets=None)"),
+            new_code_cell("import lkm_gpflow as lkm\nlkm.discover\nlkm.LKM"),
             new_code_cell("import tensorflow as tf\n_ = tf.constant(1.0) + 1.0"),
         ],
         metadata={
