@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from tqdm.auto import tqdm
 
 from ..data.tables import Table
 from ..kernels.grammar import Product, parse
 from ..learning.fits import FitSettings
 from ..learning.training import fit
 from ..runtime.executors import kept_in, run_all
-from ..runtime.progress import tqdm
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import decided, extend_best, extended
 from ..search.settings import SearchSettings, draw

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
+from tqdm.auto import tqdm
 
 from ..comparators import Comparator, comparator
 from ..data.tables import MIN_OBSERVED, Table
 from ..numerics.types import Floats
 from ..runtime.executors import kept_in, run_all
 from ..runtime.journal import Journal
-from ..runtime.progress import tqdm
 from . import metrics
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from ..data.observations import Observations
 from ..discovery.result import Discovery
@@ -17,7 +18,6 @@ from ..learning.fits import Fit
 from ..learning.training import fit
 from ..numerics.types import Floats
 from ..runtime.executors import run_all
-from ..runtime.progress import tqdm
 
 ALIKE = 0.95
 """Two components are the same if their covariances on the grid correlate this much."""

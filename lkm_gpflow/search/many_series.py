@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product
@@ -22,7 +23,6 @@ from ..learning.learner import Learner
 from ..numerics.types import Floats
 from ..runtime.budget import OutOfBudget, Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
-from ..runtime.progress import tqdm
 from .averaging import different
 from .ledger import Entry, Ledger, fit_from_json, fit_to_json
 from .settings import draw

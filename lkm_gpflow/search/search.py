@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product, expand
@@ -20,7 +21,6 @@ from ..learning.fits import Fit, State
 from ..learning.training import fit
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all
-from ..runtime.progress import tqdm
 from .ledger import Entry, Ledger
 from .settings import SearchSettings
 

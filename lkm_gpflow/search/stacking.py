@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
+from tqdm.auto import tqdm
 
 from ..data.observations import Observations
 from ..data.tables import MIN_OBSERVED
@@ -29,7 +30,6 @@ from ..learning.training import fit
 from ..numerics.types import Floats
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
-from ..runtime.progress import tqdm
 from .averaging import Member, different
 from .ledger import Ledger, fit_from_json, fit_key, fit_to_json
 from .settings import SearchSettings
