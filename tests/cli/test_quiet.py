@@ -151,3 +151,11 @@ def test_errors_about_arguments_and_files_need_no_tensorflow(tmp_path: Path) -> 
         assert done.returncode == 2, (arguments, done.stderr)
         assert done.stdout == "False\n", arguments
         assert complaint in done.stderr, (arguments, done.stderr)
+
+
+def test_docstrings_of_gpflow_stay_as_written() -> None:
+    """Each that check_shapes adds shapes to is parsed, at every start."""
+    code = "import gpflow; print(gpflow.models.GPR.predict_f.__doc__)"
+    shapes = "has shape [*batch*"
+    assert shapes in python(code).stdout
+    assert shapes not in python(f"import lkm_gpflow; {code}").stdout
