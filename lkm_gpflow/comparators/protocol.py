@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import pandas as pd
 
 from ..numerics.types import Floats
+from ..runtime.text import did_you_mean
 
 
 class Fitted(Protocol):
@@ -66,7 +67,10 @@ def comparator(name: str, **settings: Any) -> Comparator:
         Arguments of its constructor; the others keep their defaults.
     """
     if name not in _REGISTRY:
-        raise ValueError(f"expected a comparator among {', '.join(_REGISTRY)}, got {name!r}")
+        raise ValueError(
+            f"expected a comparator among {', '.join(_REGISTRY)}, got {name!r}"
+            f"{did_you_mean(name, _REGISTRY)}"
+        )
     return _REGISTRY[name](**settings)
 
 

@@ -18,7 +18,7 @@ from ..kernels.grammar import Product
 from ..learning.fits import Fit
 from ..models.lkm import LKM
 from ..numerics.types import Floats
-from ..runtime.text import listed
+from ..runtime.text import did_you_mean, listed
 from ..search.averaging import (
     Member,
     average,
@@ -239,6 +239,9 @@ class Discovery:
 
         Kernels and their names, noise and probabilities stay those learnt on all.
         """
+        if isinstance(series, str) or not series:
+            known = listed([repr(column) for column in self.table.frame.columns], _MOST_NAMED)
+            raise ValueError(f"expected a list of some of the series {known}, got {series!r}")
         places = np.array(self.places(*series), np.int32)
         selected = replace(
             self,
@@ -256,7 +259,8 @@ class Discovery:
         for name in series:
             if name not in columns:
                 known = listed([repr(column) for column in columns], _MOST_NAMED)
-                raise ValueError(f"expected one of the series {known}, got {name!r}")
+                hint = did_you_mean(str(name), map(str, columns))
+                raise ValueError(f"expected one of the series {known}, got {name!r}{hint}")
             if series.count(name) > 1:
                 raise ValueError(f"expected different series, got {name!r} twice")
         return tuple(columns.index(name) for name in series)

@@ -19,11 +19,14 @@ import pandas as pd
 from scipy.stats import t as student
 
 from ..comparators import Comparator, comparator
-from ..data.tables import MIN_OBSERVED, Table
+from ..data.checks import MIN_OBSERVED
+from ..data.foreign import Tabular
+from ..data.tables import Table
 from ..numerics.types import Floats
-from ..runtime.executors import kept_in, run_all
+from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal
 from ..runtime.progress import tqdm
+from ..runtime.text import whole_number
 from . import metrics
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -173,7 +176,7 @@ class Backtest:
 
 
 def backtest(
-    frame: pd.DataFrame,
+    frame: Tabular,
     method: str | Comparator,
     horizon: int,
     folds: int = 8,
@@ -221,6 +224,7 @@ def backtest(
     WorkersLost
         If the executor loses its workers for good; the text says how to go on.
     """
+    check_executor(executor)
     table = Table.of(frame)
     origins = _origins(len(table.frame), horizon, folds, first)
     chosen = comparator(method) if isinstance(method, str) else method
@@ -247,10 +251,14 @@ def backtest(
 
 def _origins(num_times: int, horizon: int, folds: int, first: int | None) -> tuple[int, ...]:
     """How many rows come before each forecast."""
-    first = num_times // 2 if first is None else first
+    horizon, folds = whole_number(horizon, "a horizon", 1), whole_number(folds, "folds", 1)
+    if horizon > (most := num_times - MIN_OBSERVED):
+        raise ValueError(
+            f"expected a horizon of 1 to {most} steps, because the table has {num_times} rows and "
+            f"at least {MIN_OBSERVED} of them come before an origin, got {horizon}"
+        )
     last = num_times - horizon
-    if horizon < 1:
-        raise ValueError(f"expected a horizon of at least 1 step, got {horizon}")
+    first = min(num_times // 2, last) if first is None else whole_number(first, "first", 1)
     if not MIN_OBSERVED <= first <= last:
         raise ValueError(
             f"expected {MIN_OBSERVED} to {last} rows before the first origin (the table has "

@@ -38,6 +38,26 @@ class WorkersLost(RuntimeError):
     """The workers of an executor are gone; the text says what was lost, kept, and what to do."""
 
 
+def check_executor(executor: object) -> None:
+    """Refuse what is no executor.
+
+    Raises
+    ------
+    ValueError
+        If it is neither None nor a `concurrent.futures.Executor`.
+    """
+    if executor is not None and not isinstance(executor, Executor):
+        hint = (
+            "client.get_executor() makes one of a Dask client"
+            if hasattr(executor, "get_executor")
+            else "lkm_gpflow.process_pool(4) is one of four processes"
+        )
+        raise ValueError(
+            "expected an executor (concurrent.futures.Executor) or None, "
+            f"got {type(executor).__name__} {executor!r}: {hint}"
+        )
+
+
 def run_all(
     jobs: Mapping[_Key, Callable[[], _Result]],
     executor: Executor | None,

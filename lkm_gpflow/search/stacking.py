@@ -19,8 +19,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
 
+from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
-from ..data.tables import MIN_OBSERVED
 from ..kernels.grammar import parse
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings, State
