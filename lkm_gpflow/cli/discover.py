@@ -218,12 +218,13 @@ def discover_command(
             draw(frame.shape[1], subset, seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))
         folder.claim(force=force)
-        # TensorFlow is loaded when nothing is left to complain of.
+        say = (lambda line: None) if quiet else click.echo
+        say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
+        say("loading TensorFlow ...")
+        # TensorFlow, which takes some seconds, is loaded when nothing is left to complain of.
         from ..discovery.discover import discover
         from . import output
 
-        say = (lambda line: None) if quiet else click.echo
-        say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         if fits := folder.num_fits():
             say(f"going on from {fits} fits in {folder.ledger}")
         try:

@@ -116,6 +116,8 @@ def discover(
         has more than ``LKM.LONGEST`` times: see `thin` and `refit_sparse`.
     OSError, WorkersLost
         If the ledger cannot be written, or workers are lost for good: how to go on.
+    KeyboardInterrupt
+        After Ctrl-C; it says how to go on, too.
 
     Warns
     -----
@@ -144,7 +146,10 @@ def discover(
         memory_budget=memory_budget,
         progress=progress,
     )
-    (found,) = deque(steps, maxlen=1)
+    try:
+        (found,) = deque(steps, maxlen=1)
+    except KeyboardInterrupt as stopped:
+        raise stopped.with_traceback(None) from None
     return found
 
 

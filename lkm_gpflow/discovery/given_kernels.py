@@ -13,7 +13,7 @@ from ..kernels.grammar import Product, parse
 from ..learning.fits import FitSettings
 from ..learning.training import fit
 from ..runtime.executors import check_executor, kept_in, run_all
-from ..runtime.progress import tqdm
+from ..runtime.progress import Progress
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import decided, extend_best, extended
 from ..search.settings import SearchSettings, draw
@@ -110,8 +110,8 @@ def learn(
         if (0, restart) not in kept.entries
     }
     with kept_in(ledger, "ledger"):
-        with tqdm(total=len(jobs), desc="restarts", unit="fit", disable=not progress) as bar:
-            for restart, found in run_all(jobs, executor):
+        with Progress("restarts", len(jobs), shown=progress) as bar:
+            for restart, found in run_all(jobs, executor, hear=bar.hear):
                 kept.add(Entry(0, restart, 0, "start", -1, names, found))
                 bar.update()
         if subset is not None:

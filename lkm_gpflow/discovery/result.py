@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +31,7 @@ from ..search.ledger import Entry, Ledger
 from ..search.settings import SearchSettings
 
 if TYPE_CHECKING:
+    from ..plotting.accessor import DiscoveryPlots
     from ..report import AllPairs, GroupReport, PairReport
 
 _MOST_SHOWN = 40
@@ -297,6 +297,13 @@ class Discovery:
 
     # --- keeping and showing ---
 
+    @property
+    def plot(self) -> DiscoveryPlots:
+        """Pictures: ``plot()``, or its ``structure()``, ``forecast()`` and ``components()``."""
+        from ..plotting.accessor import DiscoveryPlots
+
+        return DiscoveryPlots(self)
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
         from .storage import save
@@ -311,9 +318,9 @@ class Discovery:
         return "\n".join([self._headline, *rows, *filter(None, [self.stopped])])
 
     def _repr_html_(self) -> str:
-        table = self.probabilities.map("{:.2f}".format).to_html(max_rows=_MOST_SHOWN)
-        headline = f"{self._headline}; probability that a series has a component:"
-        return f"<p>{headline}</p>{table}<p>{escape(self.stopped)}</p>"
+        from ..report.card import card
+
+        return card(self, self._headline)
 
     @property
     def _headline(self) -> str:

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,9 +25,12 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal
-from ..runtime.progress import tqdm
+from ..runtime.progress import Progress
 from ..runtime.text import whole_number
 from . import metrics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 """Probabilities of the intervals whose coverage is reported."""
@@ -171,6 +174,22 @@ class Backtest:
         origins = np.array(self.origins)
         return np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
 
+    def plot(self, *others: Backtest, score: str = "crps", ax: Axes | None = None) -> Axes:
+        """Draw a score at every origin, beside that of other methods; see `plot_scores`.
+
+        Parameters
+        ----------
+        others
+            Backtests of the same origins.
+        score
+            One of rmse, mnlp, crps, mase.
+        ax
+            Where to draw; by default a new figure.
+        """
+        from ..plotting import plot_scores
+
+        return plot_scores([self, *others], score, ax)
+
     def _repr_html_(self) -> str:
         return self.scores.to_html(float_format="{:.3f}".format)
 
@@ -236,13 +255,13 @@ def backtest(
     done = {record["origin"]: record for record in kept.records}
     missing = [origin for origin in origins if origin not in done]
     name = label or (method if isinstance(method, str) else type(method).__name__)
-    with tqdm(total=len(origins), initial=len(done), desc=name, disable=not progress) as bar:
+    with Progress(name, len(origins), done=len(done), shown=progress) as bar:
         jobs = {
             origin: partial(_forecast_from, table.frame, chosen, origin, horizon, seed)
             for origin in missing
         }
         with kept_in(journal, "journal"):
-            for origin, record in run_all(jobs, executor):
+            for origin, record in run_all(jobs, executor, hear=bar.hear):
                 done[origin] = record
                 kept.append(record)
                 bar.update()

@@ -48,3 +48,10 @@ def whole_number(value: object, name: str, least: int) -> int:
     if isinstance(value, bool) or number < least:
         raise ValueError(f"expected {name} as a whole number of {least} or more, got {value!r}")
     return number
+
+
+def duration(seconds: float) -> str:
+    """Return "40 s", "3 min", "2 h"."""
+    if seconds < 100.0:
+        return f"{max(1.0, float(f'{seconds:.1g}')):.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 100.0 * 60.0 else f"{seconds / 3600.0:.0f} h"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow.search import search
 
 
 def discover(**options: Any) -> object:
@@ -116,3 +118,28 @@ def test_doubts_are_warnings() -> None:
         pytest.warns(UserWarning, match="'a' alone"),
     ):
         lkm.discover(frame, bases=("SE",), depth=0, restarts=1, averaging="none", progress=False)
+
+
+def test_ctrl_c_keeps_the_ledger_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"bases": ("SE",), "depth": 0, "restarts": 3, "averaging": "none", "progress": False}
+    real_fit, calls = search.fit, []
+
+    def fit(*arguments: Any, **settings: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real_fit(*arguments, **settings)
+
+    monkeypatch.setattr(search, "fit", fit)
+    path = tmp_path / "prices.jsonl"
+    with pytest.raises(
+        KeyboardInterrupt, match=r"kept in .*prices.jsonl, the same call"
+    ) as stopped:
+        lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
+    shown = traceback.format_exception(stopped.value)
+    assert "".join(shown).count("  File ") == 2, "the caller's line and ours"
+    found = lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
+    assert len(calls) == 3 + 1
+    assert len(found.entries) == 3
