@@ -8,6 +8,7 @@ value stand before and after.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -68,7 +69,10 @@ class SktimeForecaster:
                 f"expected a forecaster of sktime (sktime.registry.all_estimators('forecaster') "
                 f"lists them), got {self.name!r}{did_you_mean(self.name, known)}"
             )
-        return known[self.name](**self.settings)
+        with warnings.catch_warnings():
+            # What every forecaster of sktime 1.2 announces about its next version.
+            warnings.simplefilter("ignore", FutureWarning)
+            return known[self.name](**self.settings)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Fit it to the rows as steps 0, 1, ...; `seed` is its `random_state`, if it has one."""

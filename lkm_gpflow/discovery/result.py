@@ -152,7 +152,12 @@ class Discovery:
         """The members without those of next to no weight."""
         return counting(self.members)
 
-    def forecast(self, horizon: int | pd.Index, level: float = 0.9) -> pd.DataFrame:
+    def forecast(
+        self,
+        horizon: int | pd.Index,
+        level: float | Sequence[float] = 0.9,
+        quantiles: Sequence[float] = (),
+    ) -> pd.DataFrame:
         """Forecast new observations.
 
         Parameters
@@ -160,14 +165,35 @@ class Discovery:
         horizon
             How many steps after the last row, or the times themselves.
         level
-            Probability of the interval from `lower` to `upper`.
+            Probability of the interval from `lower` to `upper`; of several, the columns are
+            called lower50, upper50, lower90 and so on.
+        quantiles
+            Such as 0.05, for columns called q0.05.
 
         Returns
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
         the series; sd is that of a new observation, with its noise.
         """
-        return self.predict(self.times(horizon), level)
+        times = self.times(horizon)
+        if isinstance(level, int | float) and not quantiles:
+            return self.predict(times, level)
+        from .export import several_intervals
+
+        levels = [level] if isinstance(level, int | float) else level
+        return several_intervals(self, times, levels, quantiles)
+
+    def sample(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
+        """Draw paths of new observations; see `export.sample_paths`."""
+        from .export import sample_paths
+
+        return sample_paths(self, self.times(horizon), count, seed)
+
+    def to_xarray(self, horizon: int, levels: Sequence[float] = (0.5, 0.9), **options: Any) -> Any:
+        """Return everything as an xarray `Dataset`; parameters are those of `export.to_xarray`."""
+        from .export import to_xarray
+
+        return to_xarray(self, horizon, levels, **options)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,6 +72,8 @@ class LKMForecaster(BaseForecaster):
         "requires-fh-in-fit": False,
     }
 
+    _config = {"remember_data": True}  # noqa: RUF012
+
     def __init__(
         self,
         kernels: Sequence[str] | None = None,
@@ -92,7 +95,10 @@ class LKMForecaster(BaseForecaster):
         self.averaging = averaging
         self.log = log
         self.seed = seed
-        super().__init__()
+        with warnings.catch_warnings():
+            # sktime 1.2 announces that it will forget data by default; the line above keeps them.
+            warnings.simplefilter("ignore", FutureWarning)
+            super().__init__()
 
     def _fit(self, y: pd.DataFrame, X: object, fh: object) -> LKMForecaster:
         if self.log:
