@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from ..data.observations import Observations
 from ..discovery.result import Discovery
@@ -18,6 +17,7 @@ from ..learning.fits import Fit
 from ..learning.training import fit
 from ..numerics.types import Floats
 from ..runtime.executors import run_all
+from ..runtime.progress import Progress
 
 ALIKE = 0.95
 """Two components are the same if their covariances on the grid correlate this much."""
@@ -141,8 +141,8 @@ def leave_one_out(
         raise ValueError(f"expected at least 2 series to leave one out, got {N}")
     jobs = {n: partial(_without, found, n) for n in range(N)}
     again: dict[int, Fit] = {}
-    with tqdm(total=N, desc="without a series", unit="fit", disable=not progress) as bar:
-        for n, one in run_all(jobs, executor):
+    with Progress("without a series", N, shown=progress) as bar:
+        for n, one in run_all(jobs, executor, hear=bar.hear):
             again[n] = one
             bar.update()
     results = []

@@ -55,6 +55,8 @@ class SeriesReport:
     @property
     def comes_from(self) -> str:
         """Where its forecast and its uncertainty come from, in a sentence."""
+        if not self.mean_shares:
+            return "Its forecast is its level."
         mean, variance = (
             max(parts.items(), key=lambda item: item[1])
             for parts in (self.mean_shares, self.variance_shares)
