@@ -7,16 +7,8 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 
-from tqdm import TqdmWarning
-
-with warnings.catch_warnings():
-    # Without ipywidgets the bar of text is good enough; a warning in the first cell is not.
-    warnings.simplefilter("ignore", category=TqdmWarning)
-    from tqdm.auto import tqdm
-
-__all__ = ["Progress", "tqdm"]
+from tqdm.auto import tqdm
 
 _BEAT = 1.0
 _BEAT_OF_A_FILE = 30.0

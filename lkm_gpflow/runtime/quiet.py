@@ -1,9 +1,11 @@
-"""TensorFlow is loaded without its start-up messages.
+"""Other packages are loaded without what they say at start-up.
 
 TensorFlow 2.21 writes some of them from C++ before it reads the environment variables that would
 silence it, so they are caught where they come out, at file descriptor 2, and only while TensorFlow
 is being imported and its devices are listed.  What is no such message is handed on, and everything
 is if the import fails.
+
+tqdm warns in a notebook that has no ipywidgets, whoever imports it; its bar of text will do.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
@@ -35,6 +38,11 @@ def load_tensorflow_quietly() -> None:
     """Let the first import of TensorFlow in this process, whoever asks for it, be quiet."""
     if os.environ.get(VERBOSE_VARIABLE, "") in ("", "0") and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, _TensorFlowFinder())
+
+
+def load_progress_bars_quietly() -> None:
+    """Let no import of tqdm advise the user to install widgets."""
+    warnings.filterwarnings("ignore", message="IProgress not found")
 
 
 class _TensorFlowFinder(MetaPathFinder):
