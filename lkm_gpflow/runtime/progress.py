@@ -10,8 +10,6 @@ import threading
 
 from tqdm.auto import tqdm
 
-__all__ = ["Progress", "tqdm"]
-
 _BEAT = 1.0
 _BEAT_OF_A_FILE = 30.0
 """Seconds between two looks at the clock, on a terminal or in a notebook, and in a log file."""

@@ -17,7 +17,7 @@ from small import small_table
 
 from lkm_gpflow.runtime.quiet import VERBOSE_VARIABLE, start_up_messages_dropped
 
-BAR = re.compile(r".*\d+%\|.*\| \d+/\d+ \[.*\].*|(\w+: )?0fit \[.*\]|")
+BAR = re.compile(r"[\w -]+: +(\d+%)?\|.*\| \d+/\d+ \[\d\d:\d\d.*\] *|")
 """A state of a progress bar, at first without a total, or an empty line."""
 
 NOISE = "I0000 00:00:1795328149.749554    2245 port.cc:153] oneDNN custom operations are on."

@@ -81,7 +81,7 @@ def test_an_interrupted_search_leaves_the_last_result(
 
 
 def test_a_wrong_setting_is_refused_at_once() -> None:
-    with pytest.raises(ValueError, match="expected a depth of 0 or more"):
+    with pytest.raises(ValueError, match="expected depth as a whole number of 0 or more"):
         lkm.discover_steps(small_table(), depth=-1)
 
 

@@ -166,10 +166,10 @@ def test_executors_do_not_change_the_result() -> None:
 
 def test_wrong_settings_are_refused() -> None:
     for settings, message in (
-        ({"horizon": 0}, "horizon of at least 1"),
+        ({"horizon": 0}, "a horizon as a whole number of 1 or more, got 0"),
         ({"first": 58}, "expected 3 to 55 rows before the first origin .*, got 58"),
         ({"folds": 27}, "expected 1 to 26 folds, got 27"),
-        ({"folds": 0}, "expected 1 to 26 folds, got 0"),
+        ({"folds": 0}, "folds as a whole number of 1 or more, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             run(walks(), **settings)
