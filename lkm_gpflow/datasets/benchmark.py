@@ -67,9 +67,7 @@ class BenchmarkTable:
 @cache
 def benchmark_tables() -> dict[str, BenchmarkTable]:
     """Return all tables by name, without `PREFIX`."""
-    registry = yaml.safe_load(
-        Path(__file__).with_name("benchmark.yml").read_text(encoding="utf-8")
-    )
+    registry = yaml.safe_load(Path(__file__).with_name("benchmark.yml").read_text(encoding="utf-8"))
 
     def raw(name: str) -> RawFile:
         repository, path = name.split(" ", 1)

@@ -117,5 +117,7 @@ def _known(name: str) -> str:
         close = difflib.get_close_matches(name, every)
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         tables = f"{len(every) - len(LOADERS)} tables {benchmark.PREFIX}..."
-        raise ValueError(f"there is no data set {name!r}, only {', '.join(LOADERS)}, {tables}{hint}")
+        raise ValueError(
+            f"there is no data set {name!r}, only {', '.join(LOADERS)}, {tables}{hint}"
+        )
     return name

@@ -29,17 +29,20 @@ def _fred(first: str, last: str, columns: str) -> Recipe:
     return recipe
 
 
-def _commodities(first: str, last: str, columns: Sequence[str], names: str) -> Recipe:
+def _commodities(first: str, last: str, columns: Sequence[str]) -> Recipe:
     def recipe(paths: Sequence[Path]) -> pd.DataFrame:
-        raw = pd.read_csv(paths[0], index_col="Date", parse_dates=True, float_precision="round_trip")
-        return raw[list(columns)].set_axis(names.split(), axis=1).loc[first:last]  # type: ignore[misc]
+        raw = pd.read_csv(
+            paths[0], index_col="Date", parse_dates=True, float_precision="round_trip"
+        )
+        named = raw[list(columns)].set_axis(_snake(pd.Index(columns)), axis=1)
+        return named.loc[first:last]  # type: ignore[misc]
 
     return recipe
 
 
 def _fx_daily_2018(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], index_col="YYYY/MM/DD", parse_dates=True)
-    names = "CAD EUR JPY GBP CHF AUD NZD KRW MXN".split()
+    names = ["CAD", "EUR", "JPY", "GBP", "CHF", "AUD", "NZD", "KRW", "MXN"]
     return raw[[f"{name}/USD" for name in names]].set_axis(names, axis=1).loc["2018"]
 
 
@@ -47,6 +50,14 @@ def _fx_daily_1985(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], float_precision="round_trip")
     raw.index = pd.to_datetime("19" + raw["date"].astype(str), format="%Y%m%d")
     return raw.loc["1985-01-02":, ["dm", "bp", "cd", "dy", "sf"]].iloc[:250]
+
+
+def _fx_monthly(paths: Sequence[Path]) -> pd.DataFrame:
+    raw = pd.read_csv(paths[0], parse_dates=["Date"], float_precision="round_trip")
+    wide = raw.pivot(index="Date", columns="Country", values="Exchange rate")
+    wide.columns = pd.Index(_snake(wide.columns))
+    names = "australia canada japan new_zealand norway sweden switzerland united_kingdom"
+    return wide[names.split()].loc["1990-01":"2001-12"]  # type: ignore[misc]
 
 
 def _beverages_sugar(paths: Sequence[Path]) -> pd.DataFrame:
@@ -119,13 +130,13 @@ def _walking_phone(paths: Sequence[Path]) -> pd.DataFrame:
 def _chickenpox_hungary(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], index_col="Date", parse_dates=["Date"], dayfirst=True)
     raw.columns = raw.columns.str.lower()
-    names = "budapest pest bacs borsod gyor hajdu szabolcs fejer".split()
+    names = ["budapest", "pest", "bacs", "borsod", "gyor", "hajdu", "szabolcs", "fejer"]
     return raw.loc["2005-01-03":, names].iloc[:208]
 
 
 def _covid_portugal(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], index_col="data", parse_dates=["data"], dayfirst=True)
-    names = "arsnorte arscentro arslvt arsalentejo arsalgarve acores madeira".split()
+    names = ["arsnorte", "arscentro", "arslvt", "arsalentejo", "arsalgarve", "acores", "madeira"]
     counts = raw[[f"confirmados_{name}" for name in names]].set_axis(names, axis=1)
     return counts.diff().loc["2020-09-15":].iloc[:200]
 
@@ -154,8 +165,25 @@ RECIPES: dict[str, Recipe] = {
     "us_industry": _fred(
         "1972-01", "1983-12", "IPDCONGD IPNCONGD IPBUSEQ IPDMAT IPNMAT IPFUELS IPB51222S"
     ),
+    "metals": _commodities(
+        "2002-01", "2013-12", ["Aluminum", "Copper", "Lead", "Nickel", "Tin", "Zinc"]
+    ),
+    "oilseeds": _commodities(
+        "1988-01",
+        "1999-12",
+        [
+            "Rapeseed oil",
+            "Palm oil",
+            "Soybean Oil",
+            "Sunflower oil",
+            "Soybeans",
+            "Soybean Meal",
+            "Fishmeal",
+        ],
+    ),
     "fx_daily_2018": _fx_daily_2018,
     "fx_daily_1985": _fx_daily_1985,
+    "fx_monthly": _fx_monthly,
     "beverages_sugar": _beverages_sugar,
     "ercot_load": _ercot_load,
     "uk_road_casualties": _uk_road_casualties,

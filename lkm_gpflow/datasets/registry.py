@@ -121,9 +121,7 @@ def fetch(dataset: str) -> list[Path]:
     return fetch_files(dataset, RAW_FILES.get(dataset, ()))
 
 
-def fetch_files(
-    dataset: str, files: Sequence[RawFile], copies: Sequence[Path] = ()
-) -> list[Path]:
+def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] = ()) -> list[Path]:
     """Return the paths of files, downloading those that are nowhere yet.
 
     Parameters
