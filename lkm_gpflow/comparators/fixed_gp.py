@@ -61,10 +61,11 @@ class FixedKernelGP:
         # Time from 0 to 1 becomes time in seasons.
         seasons = (len(table.frame) - 1) / rows
         kernel = fixed_kernel(season > 1)
-        parameters = [p for p in kernel.trainable_parameters if p.prior is not None]
+        parameters = kernel.trainable_parameters
+        medians = [float(np.log(parameter.numpy())) for parameter in parameters]
         rng = np.random.default_rng(seed)
         starts = [
-            [math.exp(float(p.prior.loc) + z) for p, z in zip(parameters, shifts, strict=True)]
+            [math.exp(median + z) for median, z in zip(medians, shifts, strict=True)]
             for shifts in [
                 np.zeros(len(parameters)),
                 *rng.normal(size=(self.restarts - 1, len(parameters))),
@@ -93,7 +94,7 @@ class FixedKernelGP:
 
 
 def fixed_kernel(seasonal: bool) -> gpflow.kernels.Kernel:
-    """Return the kernel with its priors, time in seasons."""
+    """Return the kernel with its priors, at their medians; time is in seasons."""
     k = gpflow.kernels
     linear, constant, smooth = k.Linear(), k.Constant(), k.SquaredExponential()
     terms = [linear, constant, smooth]

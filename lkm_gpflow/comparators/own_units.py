@@ -9,10 +9,10 @@ interval over its quantile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import ModuleType
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ _TOO_WIDE = 10.0
 
 
 @dataclass(frozen=True)
-class OwnUnits:
+class OwnUnits(ABC):
     """A method of the library, each series alone.
 
     Parameters
@@ -37,44 +37,18 @@ class OwnUnits:
     """
 
     season: int | None = None
-    learn: ClassVar[Callable[[ModuleType, Floats, int], Ahead]]
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, type(self).learn, own_units=True)
+        return fit_each(train, self.season, self._learn, own_units=True)
+
+    @abstractmethod
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        """Fit one series with a model of statsforecast's `models`."""
 
 
-def _arima(models: ModuleType, y: Floats, season: int) -> Ahead:
-    return _of(models.AutoARIMA(season_length=season), y)
-
-
-def _ets(models: ModuleType, y: Floats, season: int) -> Ahead:
-    free = _of(models.AutoETS(season_length=season), y)
-    additive: list[Ahead] = []
-
-    def ahead(h: int) -> tuple[Floats, Floats]:
-        mean, sd = free(h)
-        if np.max(sd) <= _TOO_WIDE * np.std(y) and np.all(np.isfinite(mean)):
-            return mean, sd
-        if not additive:
-            # Z-scores are not positive, which leaves additive models.
-            additive.append(_of(models.AutoETS(season_length=season), (y - y.mean()) / y.std()))
-        mean, sd = additive[0](h)
-        return y.mean() + y.std() * mean, y.std() * sd
-
-    return ahead
-
-
-def _theta(models: ModuleType, y: Floats, season: int) -> Ahead:
-    return _of(models.AutoTheta(season_length=season), y)
-
-
-def _ces(models: ModuleType, y: Floats, season: int) -> Ahead:
-    return _of(models.AutoCES(season_length=season), y)
-
-
-def _of(model: object, y: Floats) -> Ahead:
-    fitted = model.fit(y)  # type: ignore[attr-defined]
+def _of(model: Any, y: Floats) -> Ahead:
+    fitted = model.fit(y)
     return lambda h: normal_moments(fitted.predict(h, level=[LEVEL]))
 
 
@@ -82,25 +56,43 @@ def _of(model: object, y: Floats) -> Ahead:
 class OwnUnitsARIMA(OwnUnits):
     """ARIMA with orders by stepwise search, AICc (Hyndman and Khandakar 2008)."""
 
-    learn = staticmethod(_arima)
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        return _of(models.AutoARIMA(season_length=season), y)
 
 
 @register("auto-ets-own-units")
 class OwnUnitsETS(OwnUnits):
     """Exponential smoothing, additive or multiplicative, by AICc (Hyndman et al. 2008)."""
 
-    learn = staticmethod(_ets)
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        free = _of(models.AutoETS(season_length=season), y)
+        additive: list[Ahead] = []
+
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            mean, sd = free(h)
+            if np.all(np.isfinite(mean)) and np.max(sd) <= _TOO_WIDE * np.std(y):
+                return mean, sd
+            if not additive:
+                # Z-scores are not positive, which leaves additive models.
+                z = (y - y.mean()) / y.std()
+                additive.append(_of(models.AutoETS(season_length=season), z))
+            mean, sd = additive[0](h)
+            return y.mean() + y.std() * mean, y.std() * sd
+
+        return ahead
 
 
 @register("auto-theta-own-units")
 class OwnUnitsTheta(OwnUnits):
     """The best of four Theta models (Fiorucci et al. 2016), its season as the library has it."""
 
-    learn = staticmethod(_theta)
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        return _of(models.AutoTheta(season_length=season), y)
 
 
 @register("auto-ces-own-units")
 class OwnUnitsCES(OwnUnits):
     """Complex exponential smoothing (Svetunkov et al. 2022); its intervals do not widen."""
 
-    learn = staticmethod(_ces)
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        return _of(models.AutoCES(season_length=season), y)

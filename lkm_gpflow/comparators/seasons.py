@@ -68,7 +68,7 @@ class Waves:
     @classmethod
     def of(cls, Y: Floats, season: int) -> Waves:
         """Estimate the season of every column of Y, [D, N]; NaN is missing."""
-        basis = _basis(np.arange(len(Y)), season)
+        basis = _basis(0, len(Y), season)
         coefficients = np.zeros((basis.shape[1], Y.shape[1]))
         regressors = np.column_stack([np.ones(len(Y) - 1), np.diff(basis, axis=0)])
         for n, steps in enumerate(np.diff(Y, axis=0).T):
@@ -77,12 +77,13 @@ class Waves:
             coefficients[:, n] = np.linalg.lstsq(regressors[seen], steps[seen], rcond=None)[0][1:]
         return cls(season, coefficients)
 
-    def at(self, steps: Floats) -> Floats:
-        """Return the season at these steps, [M, N]."""
-        return _basis(steps, self.season) @ self.coefficients
+    def at(self, first: int, count: int) -> Floats:
+        """Return the season at `count` steps from `first` on, [count, N]."""
+        return _basis(first, count, self.season) @ self.coefficients
 
 
-def _basis(steps: Floats, season: int) -> Floats:
+def _basis(first: int, count: int, season: int) -> Floats:
+    steps = np.arange(first, first + count)
     waves = np.arange(1, min(MOST_WAVES, season // 2) + 1)
     angles = 2.0 * np.pi * np.outer(steps, waves) / season
     return np.hstack([np.cos(angles), np.sin(angles)])

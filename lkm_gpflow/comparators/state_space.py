@@ -98,7 +98,7 @@ class DynamicFactor:
         table = Table.of(train)
         Y = _gappy(table)
         waves = Waves.of(Y, checked_season(table, self.season))
-        endog = pd.DataFrame(Y - waves.at(np.arange(len(Y)))).add_prefix("y")
+        endog = pd.DataFrame(Y - waves.at(0, len(Y))).add_prefix("y")
         module = library("statsmodels.tsa.statespace.dynamic_factor_mq")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # EM that has not converged, an index without dates
@@ -108,7 +108,7 @@ class DynamicFactor:
 
         def predict(times: Floats) -> tuple[Floats, Floats]:
             mean, variance = _moments(fitted.get_forecast(len(times)))
-            return mean + waves.at(len(Y) + np.arange(len(times))), variance
+            return mean + waves.at(len(Y), len(times)), variance
 
         return ScaledForecast(table, predict)
 
@@ -121,7 +121,7 @@ def _each(
     Y = _gappy(table)
     m = checked_season(table, season)
     waves = Waves.of(Y, m if remove else 1)
-    rest = Y - waves.at(np.arange(len(Y)))
+    rest = Y - waves.at(0, len(Y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # optimisers that gave up a little early
         fitted = [learn(y, m) for y in rest.T]
@@ -129,7 +129,7 @@ def _each(
     def predict(times: Floats) -> tuple[Floats, Floats]:
         moments = [_moments(each.get_forecast(len(times))) for each in fitted]
         mean, variance = (np.hstack(each) for each in zip(*moments, strict=True))
-        return mean + waves.at(len(Y) + np.arange(len(times))), variance
+        return mean + waves.at(len(Y), len(times)), variance
 
     return ScaledForecast(table, predict)
 

@@ -105,12 +105,11 @@ def _fit(
     with warnings.catch_warnings():
         # An index without a frequency, orders that the data do not bear.
         warnings.simplefilter("ignore")
-        ahead = learn(Y - waves.at(np.arange(len(Y))))
+        ahead = learn(Y - waves.at(0, len(Y)))
 
     def predict(times: Floats) -> tuple[Floats, Floats]:
         mean, sd = ahead(len(times))
-        steps = len(Y) + np.arange(len(times))
-        return mean + waves.at(steps), np.square(np.maximum(sd, MIN_SD))
+        return mean + waves.at(len(Y), len(times)), np.square(np.maximum(sd, MIN_SD))
 
     return ScaledForecast(table, predict)
 

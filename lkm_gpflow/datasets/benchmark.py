@@ -104,7 +104,8 @@ def load_benchmark(name: str) -> Dataset:
     frame = pd.read_csv(
         io.BytesIO(text), index_col="date", parse_dates=True, float_precision="round_trip"
     ).astype(np.float64)
-    frame.index = pd.DatetimeIndex(frame.index.as_unit("ns"), freq="infer")
+    frame.index = pd.DatetimeIndex(frame.index).as_unit("ns")
+    frame.index = pd.DatetimeIndex(frame.index, freq="infer")
     return Dataset(
         name=PREFIX + name,
         title=table.title,

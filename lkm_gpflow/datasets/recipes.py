@@ -24,7 +24,7 @@ def _fred(first: str, last: str, columns: str) -> Recipe:
         raw = pd.read_csv(paths[0], float_precision="round_trip")
         raw = raw[raw.iloc[:, 0] != "Transform:"]
         dates = pd.to_datetime(raw.iloc[:, 0], format="%m/%d/%Y")
-        return raw.set_index(pd.DatetimeIndex(dates))[columns.split()].loc[first:last]  # type: ignore[misc]
+        return raw.set_index(pd.DatetimeIndex(dates))[columns.split()].loc[first:last]
 
     return recipe
 
@@ -35,20 +35,21 @@ def _commodities(first: str, last: str, columns: Sequence[str]) -> Recipe:
             paths[0], index_col="Date", parse_dates=True, float_precision="round_trip"
         )
         named = raw[list(columns)].set_axis(_snake(pd.Index(columns)), axis=1)
-        return named.loc[first:last]  # type: ignore[misc]
+        return named.loc[first:last]
 
     return recipe
 
 
 def _fx_daily_2018(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], index_col="YYYY/MM/DD", parse_dates=True)
+    raw = raw.loc["2018-01-01":"2018-12-31"]
     names = ["CAD", "EUR", "JPY", "GBP", "CHF", "AUD", "NZD", "KRW", "MXN"]
-    return raw[[f"{name}/USD" for name in names]].set_axis(names, axis=1).loc["2018"]
+    return raw[[f"{name}/USD" for name in names]].set_axis(names, axis=1)
 
 
 def _fx_daily_1985(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], float_precision="round_trip")
-    raw.index = pd.to_datetime("19" + raw["date"].astype(str), format="%Y%m%d")
+    raw.index = pd.DatetimeIndex([f"19{date}" for date in raw["date"]])
     return raw.loc["1985-01-02":, ["dm", "bp", "cd", "dy", "sf"]].iloc[:250]
 
 
@@ -57,19 +58,19 @@ def _fx_monthly(paths: Sequence[Path]) -> pd.DataFrame:
     wide = raw.pivot(index="Date", columns="Country", values="Exchange rate")
     wide.columns = pd.Index(_snake(wide.columns))
     names = "australia canada japan new_zealand norway sweden switzerland united_kingdom"
-    return wide[names.split()].loc["1990-01":"2001-12"]  # type: ignore[misc]
+    return wide[names.split()].loc["1990-01":"2001-12"]
 
 
 def _beverages_sugar(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], index_col="date", parse_dates=True, float_precision="round_trip")
-    return raw.loc["1995-01":"2006-12", "coffee_arabica":"sugar_world"]  # type: ignore[misc]
+    return raw.loc["1995-01":"2006-12", "coffee_arabica":"sugar_world"]
 
 
 def _ercot_load(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0], parse_dates=["timestamp"], float_precision="round_trip")
     wide = raw.pivot(index="timestamp", columns="unique_id", values="value")
     wide = wide[[c for c in wide.columns if c != "ERCOT"]].sort_index(axis=1)
-    return wide.set_axis(_snake(wide.columns), axis=1).loc["2021-07-26":"2021-08-04"]  # type: ignore[misc]
+    return wide.set_axis(_snake(wide.columns), axis=1).loc["2021-07-26":"2021-08-04"]
 
 
 def _uk_road_casualties(paths: Sequence[Path]) -> pd.DataFrame:
@@ -84,12 +85,12 @@ def _montreal_bikes(paths: Sequence[Path]) -> pd.DataFrame:
     )
     counted = raw.dropna(axis=1, how="all")
     names = "berri cote_sainte_catherine maisonneuve_1 maisonneuve_2 du_parc pierre_dupuy rachel"
-    return counted.set_axis(names.split(), axis=1).loc["2012-04-02":"2012-10-07"]  # type: ignore[misc]
+    return counted.set_axis(names.split(), axis=1).loc["2012-04-02":"2012-10-07"]
 
 
 def _uk_temperature(paths: Sequence[Path]) -> pd.DataFrame:
     stations = {path.stem.split("+")[-1].removesuffix("data"): _station(path) for path in paths}
-    return pd.DataFrame(stations).loc["2005-01":"2016-12"]  # type: ignore[misc]
+    return pd.DataFrame(stations).loc["2005-01":"2016-12"]
 
 
 def _station(path: Path) -> pd.Series[float]:
@@ -107,10 +108,10 @@ def _station(path: Path) -> pd.Series[float]:
 
 def _great_lakes(paths: Sequence[Path]) -> pd.DataFrame:
     raw = pd.read_csv(paths[0])
-    month = raw["month"].str.title() + " " + raw["year"].astype(str)
-    raw.index = pd.to_datetime(month, format="%b %Y")
-    lakes = raw.loc[:, "Superior":"Ontario"]  # type: ignore[misc]
-    return lakes.set_axis(_snake(lakes.columns), axis=1).loc["1998-01":"2009-12"]  # type: ignore[misc]
+    months = [f"{m.title()} {y}" for m, y in zip(raw["month"], raw["year"], strict=True)]
+    raw.index = pd.to_datetime(months, format="%b %Y")
+    lakes = raw.loc[:, "Superior":"Ontario"]
+    return lakes.set_axis(_snake(lakes.columns), axis=1).loc["1998-01":"2009-12"]
 
 
 def _us_city_temperature(paths: Sequence[Path]) -> pd.DataFrame:

@@ -9,10 +9,10 @@ from .methods import MEDIAN as MEDIAN
 from .methods import METHODS as METHODS
 from .methods import OURS as OURS
 from .methods import RIVALS as RIVALS
-from .run import records as records
-from .run import run as run
-from .scores import failures as failures
-from .scores import scores as scores
+from .runs import records as records
+from .runs import run as run
+from .scoring import failures as failures
+from .scoring import scores as scores
 from .split import parts as parts
 from .split import tables as tables
 from .windows import window as window

@@ -20,7 +20,7 @@ def by_table(scores: pd.DataFrame, score: str) -> pd.DataFrame:
     Parameters
     ----------
     scores
-        Rows (table, origin, method), see `scores.scores`.
+        Rows (table, origin, method), see `scoring.scores`.
     score
         A column.
 
@@ -42,14 +42,14 @@ def ratios(scores: pd.DataFrame, reference: str, score: str = "crps") -> pd.Data
     -------
     Rows domains and `ALL`, columns methods, and ``tables``: how many have the reference.
     """
-    wide = np.log(scores[score].unstack("method"))
+    wide = scores[score].unstack("method").apply(np.log)
     logs = wide.sub(wide[reference], axis=0).groupby("table").mean()
     domains = scores["domain"].groupby("table").first()
     means = logs.groupby(domains).mean()
     means.loc[ALL] = logs.mean()
     counts = logs[reference].groupby(domains).count()
     counts.loc[ALL] = logs[reference].count()
-    return np.exp(means).assign(tables=counts)
+    return means.apply(np.exp).assign(tables=counts)
 
 
 def ranks(table_scores: pd.DataFrame) -> pd.Series:
@@ -94,9 +94,9 @@ def paired(table_scores: pd.DataFrame, method: str, others: Sequence[str] = ()) 
     ``tables``.
     """
     rows = {}
-    for other in others or [name for name in table_scores if name != method]:
+    for other in others or [str(name) for name in table_scores if name != method]:
         pairs = table_scores[[method, other]].dropna()
-        logs = np.log(pairs[method] / pairs[other]).to_numpy()
+        logs: Floats = np.log((pairs[method] / pairs[other]).to_numpy(np.float64))
         lower, upper = np.exp(np.quantile(_bootstrap_means(logs), [0.025, 0.975]))
         rows[other] = {
             "ratio": np.exp(logs.mean()),

@@ -45,7 +45,7 @@ def scores(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> pd.DataFrame:
     Parameters
     ----------
     journals
-        Records by method, see `run.records`.
+        Records by method, see `runs.records`.
 
     Returns
     -------
