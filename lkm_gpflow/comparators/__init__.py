@@ -11,12 +11,12 @@ from .independent import IndependentGP, SpectralMixtureGP
 from .latent import DiscoveryForecast, LatentKernelModel, PaperLatentKernelModel
 from .lmc import LMC, CoregionalisedGPR
 from .mosm import MOSM, MultiOutputSpectralMixture
+from .mstl import MSTL
 from .naive import Drift, LastValue, SeasonalNaive
 from .own_units import OwnUnits
 from .prophet import Prophet
 from .protocol import Comparator, Fitted, comparator, comparator_names, register
 from .r_abcd import RelationalABCD
-from .smoothing import MSTL, AutoCES
 from .spike_slab import SpikeSlab
 from .spike_slab_model import SpikeSlabGP
 from .state_space import ARIMA110, DynamicFactor, UnobservedComponents
@@ -32,7 +32,6 @@ __all__ = [
     "MSTL",
     "VECM",
     "AutoARIMA",
-    "AutoCES",
     "AutoETS",
     "AutoTheta",
     "Comparator",

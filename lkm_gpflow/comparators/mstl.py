@@ -1,4 +1,4 @@
-"""Complex exponential smoothing, and a season by loess: every series alone, by statsforecast.
+"""A season by loess, and exponential smoothing: every series alone, by statsforecast.
 
 Gaps, units and standard deviations are as in `statistical`.
 """
@@ -14,26 +14,6 @@ from ..numerics.types import Floats
 from .protocol import register
 from .scaled import ScaledForecast
 from .statistical import LEVEL, Ahead, fit_each, normal_moments
-
-
-@register("auto-ces")
-@dataclass(frozen=True)
-class AutoCES:
-    """Complex exponential smoothing (Svetunkov et al. 2022), with or without a season by AICc.
-
-    Its intervals do not widen with the horizon.
-
-    Parameters
-    ----------
-    season
-        Steps in a season, see `AutoARIMA`.
-    """
-
-    season: int | None = None
-
-    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, _ces)
 
 
 @register("mstl")
@@ -55,11 +35,6 @@ class MSTL:
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Decompose and fit every series; nothing is random."""
         return fit_each(train, self.season, _mstl)
-
-
-def _ces(models: ModuleType, y: Floats, season: int) -> Ahead:
-    model = models.AutoCES(season_length=season).fit(y)
-    return lambda h: normal_moments(model.predict(h, level=[LEVEL]))
 
 
 def _mstl(models: ModuleType, y: Floats, season: int) -> Ahead:
