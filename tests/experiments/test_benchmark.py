@@ -213,6 +213,14 @@ def test_paired_comparison_holds_its_level_and_finds_a_difference() -> None:
     assert row["p"] < 0.01
 
 
+def test_confidence_set_drops_what_is_surely_worse() -> None:
+    rng = np.random.default_rng(4)
+    logs = 0.1 * rng.normal(size=(24, 3)) + [0.0, 0.0, 0.3]
+    table = pd.DataFrame(np.exp(logs), columns=["a", "b", "worse"])
+    assert set(benchmark.confidence_set(table)) == {"a", "b"}
+    assert set(benchmark.confidence_set(table.assign(worse=table["a"] * 1.001))) >= {"a", "b"}
+
+
 # --- what is committed ---
 
 

@@ -1,5 +1,6 @@
 from .compare import ALL as ALL
 from .compare import by_table as by_table
+from .compare import confidence_set as confidence_set
 from .compare import critical_difference as critical_difference
 from .compare import paired as paired
 from .compare import ranks as ranks

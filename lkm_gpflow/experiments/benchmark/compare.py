@@ -109,6 +109,27 @@ def paired(table_scores: pd.DataFrame, method: str, others: Sequence[str] = ()) 
     return pd.DataFrame(rows).T
 
 
+def confidence_set(table_scores: pd.DataFrame, level: float = 0.1) -> list[str]:
+    """Return the methods that may be the best, by the model confidence set of Hansen et al. 2011.
+
+    Losses are logarithms of scores; tables are drawn with replacement.  The library arch comes
+    with the extra ``notebooks``.
+
+    Parameters
+    ----------
+    table_scores
+        Positive scores, see `by_table`; tables that a method lacks are left out.
+    level
+        Probability that the best method is not in the set.
+    """
+    from arch.bootstrap import MCS  # optional
+
+    losses = table_scores.dropna().apply(np.log)
+    chosen = MCS(losses, size=level, reps=2000, block_size=1, seed=0)
+    chosen.compute()
+    return [str(name) for name in chosen.included]
+
+
 def _bootstrap_means(values: Floats, draws: int = 2000) -> Floats:
     rng = np.random.default_rng(0)
     return values[rng.integers(0, len(values), (draws, len(values)))].mean(axis=1)
