@@ -28,6 +28,15 @@ RESULTS = Path(__file__).parent / "results" / "benchmark"
 )
 @click.option("--table", "chosen", multiple=True, help="A table.  [default: all of the part]")
 @click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    type=click.Choice(["1", "2"]),
+    default=["1", "2"],
+    show_default=True,
+    help="1 forecasts the last rows, 2 those before them.",
+)
+@click.option(
     "--part",
     type=click.Choice(["choosing", "held"]),
     default="choosing",
@@ -35,17 +44,25 @@ RESULTS = Path(__file__).parent / "results" / "benchmark"
     help="Tables that choose defaults, or those that judge them, which are looked at once a "
     "release.",
 )
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes.")
+@click.option("--jobs", default=1, show_default=True, help="Processes.")
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Folder.")
-def main(methods: Sequence[str], chosen: Sequence[str], part: str, jobs: int, out: Path) -> None:
+def main(
+    methods: Sequence[str],
+    chosen: Sequence[str],
+    origins: Sequence[str],
+    part: str,
+    jobs: int,
+    out: Path,
+) -> None:
     """Run what the journals have not."""
     tables = list(chosen) or benchmark.tables(part)  # type: ignore[arg-type]
     named = list(methods) or list(benchmark.RIVALS)
+    which = [int(origin) for origin in origins]
     if jobs == 1:
-        benchmark.run(named, tables, out)
+        benchmark.run(named, tables, out, origins=which)
         return
     with process_pool(jobs) as pool:
-        benchmark.run(named, tables, out, executor=pool)
+        benchmark.run(named, tables, out, origins=which, executor=pool)
 
 
 if __name__ == "__main__":
