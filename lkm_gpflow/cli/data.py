@@ -8,6 +8,7 @@ import click
 
 from .. import datasets
 from ..datasets import registry
+from ..datasets.catalogue import absent_files
 from .common import said_plainly
 
 
@@ -22,12 +23,11 @@ def data_command(names: Sequence[str]) -> None:
         if not names:
             click.echo(f"files are kept in {registry.folder()}")
             for name in datasets.names():
-                click.echo(f"  {name:<12}{_state_of_files(name)}")
+                click.echo(f"  {name:<28}{_state_of_files(name)}")
 
 
 def _state_of_files(name: str) -> str:
-    files = registry.RAW_FILES.get(name, ())
-    if not files:
+    absent = absent_files(name)
+    if absent is None:
         return "generated from a seed"
-    absent = [file.name for file in files if not (registry.folder() / file.name).exists()]
     return f"to be fetched: {', '.join(absent)}" if absent else "there"

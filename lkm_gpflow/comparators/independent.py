@@ -14,6 +14,7 @@ import gpflow
 import numpy as np
 import pandas as pd
 import tensorflow as tf
+import tensorflow_probability as tfp
 from gpflow.base import Parameter
 from gpflow.utilities import positive
 
@@ -68,7 +69,7 @@ class IndependentGP:
                 kernel, gpflow.utilities.parameter_dict(gpflow.kernels.Sum(draw()))
             )
 
-        return _forecast(table, _fit_each(observations, kernel, start, self.restarts))
+        return _forecast(table, fit_each_gp(observations, kernel, start, self.restarts))
 
 
 @register("gp-sm")
@@ -100,22 +101,37 @@ class SpectralMixtureGP:
             def start(series: int) -> None:
                 kernel.assign(spectra[series].draw(count, rng))
 
-            return _fit_each(observations, kernel, start, self.restarts)
+            return fit_each_gp(observations, kernel, start, self.restarts)
 
         candidates = zip(*(fit_mixtures(count) for count in self.num_components), strict=True)
         return _forecast(table, [min(models, key=_bic) for models in candidates])
 
 
-def _fit_each(
+def fit_each_gp(
     observations: Observations,
     kernel: gpflow.kernels.Kernel,
     start: Callable[[int], None],
     restarts: int,
+    noise_prior: tfp.distributions.Distribution | None = None,
 ) -> list[gpflow.models.GPR]:
-    """Learn one kernel and a noise variance per series, by functions that are traced once."""
+    """Learn one kernel and a noise variance per series, by functions that are traced once.
+
+    Parameters
+    ----------
+    observations
+        The scaled table.
+    kernel
+        The kernel; `start` gives it starting values, for the series of the number it is given.
+    start
+        See `kernel`.
+    restarts
+        Starts, of which the best is gone on from.
+    noise_prior
+        Of the noise variance; None: flat.
+    """
     empty = np.empty((0, 1))
     X, Y = (tf.Variable(empty, shape=[None, 1], trainable=False) for _ in range(2))
-    noise = Parameter(0.1, transform=positive(lower=NOISE_FLOOR))
+    noise = Parameter(0.1, transform=positive(lower=NOISE_FLOOR), prior=noise_prior)
     model = gpflow.models.GPR(
         (X, Y), kernel, likelihood=gpflow.likelihoods.Gaussian(variance=noise)
     )

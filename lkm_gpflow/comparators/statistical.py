@@ -22,7 +22,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from itertools import repeat
 from types import ModuleType
 from typing import Any
 
@@ -32,15 +32,11 @@ from scipy.stats import norm
 
 from ..data.tables import Table
 from ..numerics.types import Floats
+from .libraries import library
 from .naive import season_length
 from .protocol import register
 from .scaled import ScaledForecast
-
-MAX_SEASON = 12
-"""Longer seasons are not modelled unless asked for (see `AutoARIMA`)."""
-
-MIN_SEASONS = 3
-"""So many seasons of a series must have been seen for its season to be modelled."""
+from .seasons import MAX_SEASON, MIN_SEASONS
 
 MIN_ROWS = 7
 """The library takes no shorter series for ETS."""
@@ -51,12 +47,12 @@ MIN_SD = 10**-2.5
 DECIMALS = 6
 """Decimals of the z-scores that the models see, so that rounding errors do not choose the model."""
 
-_LEVEL = 90
+LEVEL = 90
 
-_Ahead = Callable[[int], tuple[Floats, Floats]]
+Ahead = Callable[[int], tuple[Floats, Floats]]
 """From a number of steps h to the means and sds of the next h values, [h] each."""
 
-_Learn = Callable[[ModuleType, Floats, int], _Ahead]
+Learn = Callable[[ModuleType, Floats, int], Ahead]
 """From statsforecast's models, a series and its season to its forecasts."""
 
 
@@ -83,7 +79,7 @@ class AutoARIMA:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose and fit a model for every series; nothing is random."""
-        return _fit(train, self.season, _arima)
+        return fit_each(train, self.season, _arima)
 
 
 @register("auto-ets")
@@ -104,7 +100,7 @@ class AutoETS:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose and fit a model for every series; nothing is random."""
-        return _fit(train, self.season, _ets)
+        return fit_each(train, self.season, _ets)
 
 
 @register("auto-theta")
@@ -132,17 +128,34 @@ class AutoTheta:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose and fit a model for every series; nothing is random."""
-        return _fit(train, self.season, _theta)
+        return fit_each(train, self.season, _theta)
 
 
-def _fit(train: pd.DataFrame, season: int | None, learn: _Learn) -> ScaledForecast:
+def fit_each(
+    train: pd.DataFrame, season: int | None, learn: Learn, *, own_units: bool = False
+) -> ScaledForecast:
+    """Fit every series alone, as the module's docstring has it.
+
+    Parameters
+    ----------
+    train
+        The table.
+    season
+        Steps in a season, or None; see `AutoARIMA`.
+    learn
+        Fits one series.
+    own_units
+        Whether it is given the series in its own units instead of z-scores.
+    """
     table = Table.of(train)
     if season is not None and not 1 <= season < len(table.frame):
         raise ValueError(f"expected a season of 1 to {len(table.frame) - 1} steps, got {season}")
-    models = _models()
+    models = library("statsforecast.models")
     observations = table.observations
-    fitted: list[tuple[_Ahead, int]] = []
-    for name, y, mask in zip(table.names, observations.Y, observations.mask, strict=True):
+    fitted: list[tuple[Ahead, int]] = []
+    units = zip(table.location, table.scale, strict=True) if own_units else repeat((0.0, 1.0))
+    series = zip(table.names, observations.Y, observations.mask, strict=True)
+    for (name, y, mask), (location, scale) in zip(series, units, strict=False):
         rows = np.flatnonzero(mask)
         first, last = rows[0], rows[-1]
         span = int(last - first) + 1
@@ -157,7 +170,8 @@ def _fit(train: pd.DataFrame, season: int | None, learn: _Learn) -> ScaledForeca
         with warnings.catch_warnings():
             # Models that the search tries and drops: divisions by zero, optimisers that gave up.
             warnings.filterwarnings("ignore", module=r"statsforecast\.")
-            fitted.append((learn(models, filled, m), len(y) - 1 - int(last)))
+            ahead = _standardised(learn(models, location + scale * filled, m), location, scale)
+            fitted.append((ahead, len(y) - 1 - int(last)))
 
     def predict(times: Floats) -> tuple[Floats, Floats]:
         M = len(times)
@@ -170,39 +184,37 @@ def _fit(train: pd.DataFrame, season: int | None, learn: _Learn) -> ScaledForeca
     return ScaledForecast(table, predict)
 
 
+def _standardised(ahead: Ahead, location: float, scale: float) -> Ahead:
+    def scaled(h: int) -> tuple[Floats, Floats]:
+        mean, sd = ahead(h)
+        return (mean - location) / scale, sd / scale
+
+    return scaled
+
+
 def _season(table: Table, span: int) -> int:
     season = season_length(table)
     return season if season <= MAX_SEASON and MIN_SEASONS * season <= span else 1
 
 
-def _models() -> ModuleType:
-    try:
-        return import_module("statsforecast.models")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "expected the library statsforecast for auto-arima, auto-ets and auto-theta: "
-            "pip install 'lkm_gpflow[comparators]'"
-        ) from error
-
-
-def _arima(models: ModuleType, y: Floats, season: int) -> _Ahead:
+def _arima(models: ModuleType, y: Floats, season: int) -> Ahead:
     model = models.AutoARIMA(season_length=season).fit(y)
-    return lambda h: _normal(model.predict(h, level=[_LEVEL]))
+    return lambda h: normal_moments(model.predict(h, level=[LEVEL]))
 
 
-def _ets(models: ModuleType, y: Floats, season: int) -> _Ahead:
+def _ets(models: ModuleType, y: Floats, season: int) -> Ahead:
     model = models.AutoETS(season_length=season).fit(y)
 
     def ahead(h: int) -> tuple[Floats, Floats]:
         # The library takes the number of seasons that have passed at the last step for all steps,
         # so every step is asked for as a last one.
-        steps = [_normal(model.predict(step, level=[_LEVEL])) for step in range(1, h + 1)]
+        steps = [normal_moments(model.predict(step, level=[LEVEL])) for step in range(1, h + 1)]
         return steps[-1][0], np.array([sd[-1] for _, sd in steps])
 
     return ahead
 
 
-def _theta(models: ModuleType, y: Floats, season: int) -> _Ahead:
+def _theta(models: ModuleType, y: Floats, season: int) -> Ahead:
     seasonal = models.AutoTheta(season_length=season, decomposition_type="additive").fit(y).model_
     pattern = seasonal["seas_forecast"]["mean"] if seasonal.get("decompose") else np.zeros(1)
     # The pattern is that of the steps after the last one.
@@ -220,7 +232,7 @@ def _theta(models: ModuleType, y: Floats, season: int) -> _Ahead:
     return ahead
 
 
-def _normal(forecast: Mapping[str, Any]) -> tuple[Floats, Floats]:
-    # Mean and sd of central normal intervals.
-    lower, upper = (np.asarray(forecast[f"{side}-{_LEVEL}"]) for side in ("lo", "hi"))
-    return np.asarray(forecast["mean"]), (upper - lower) / (2.0 * norm.ppf(0.5 + _LEVEL / 200))
+def normal_moments(forecast: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Mean and sd from a forecast of the library with central normal intervals of `LEVEL`."""
+    lower, upper = (np.asarray(forecast[f"{side}-{LEVEL}"]) for side in ("lo", "hi"))
+    return np.asarray(forecast["mean"]), (upper - lower) / (2.0 * norm.ppf(0.5 + LEVEL / 200))

@@ -1,10 +1,11 @@
-"""Time series to learn from: five real data sets of the paper and two generated ones.
+"""Time series to learn from: those of the paper, generated ones, and a benchmark.
 
 >>> from lkm_gpflow import datasets
->>> datasets.names()
+>>> datasets.names()[:7]
 ['toy', 'demo', 'stocks', 'houses', 'currencies', 'gonu', 'seizure']
 >>> demo = datasets.load("demo", seed=3)
 >>> train, test = demo.split()
+>>> bikes = datasets.load("bench/montreal_bikes")  # one of 36 real tables of six domains
 
 The package contains no third-party data. The first ``load`` of a real data set downloads the
 publishers' files, checks them, and builds the table from them. They are looked for in, and

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from lkm_gpflow.datasets import registry
+from lkm_gpflow.datasets import benchmark, registry
 from lkm_gpflow.datasets.dataset import Dataset
 from lkm_gpflow.datasets.seizure import seizure
 from lkm_gpflow.datasets.synthetic import demo, toy
@@ -16,11 +17,12 @@ from lkm_gpflow.runtime.text import did_you_mean
 LOADERS: dict[str, Callable[..., Dataset]] = {
     loader.__name__: loader for loader in (toy, demo, stocks, houses, currencies, gonu, seizure)
 }
+"""The paper's data sets and the generated ones; the benchmark's tables have a file of their own."""
 
 
 def names() -> list[str]:
-    """Return the names that `load` knows."""
-    return list(LOADERS)
+    """Return the names that `load` knows; those of the benchmark's tables begin with bench/."""
+    return [*LOADERS, *(benchmark.PREFIX + table for table in benchmark.benchmark_tables())]
 
 
 def load(
@@ -56,7 +58,7 @@ def load(
     lkm_gpflow.datasets.registry.DownloadError
         If a file is absent and cannot be downloaded.
     """
-    loader = LOADERS[_known(name)]
+    loader = _loader(name)
     options = {"seed": seed, "sample": sample, "per_class": per_class}
     given = {option: value for option, value in options.items() if value is not None}
     accepted = inspect.signature(loader).parameters
@@ -85,11 +87,34 @@ def fetch(name: str) -> list[Path]:
     ValueError, ChecksumError, DownloadError
         As `load`.
     """
-    return registry.fetch(_known(name))
+    table = _benchmark_table(_known(name))
+    return registry.fetch(name) if table is None else benchmark.fetch_benchmark(table)
+
+
+def absent_files(name: str) -> list[str] | None:
+    """Names of the files of a data set that are not on this machine; None: it needs none."""
+    table = _benchmark_table(_known(name))
+    if table is not None:
+        return benchmark.absent_files(table)
+    files = registry.RAW_FILES.get(name, ())
+    return [f.name for f in files if not (registry.folder() / f.name).exists()] if files else None
+
+
+def _loader(name: str) -> Callable[..., Dataset]:
+    table = _benchmark_table(_known(name))
+    return LOADERS[name] if table is None else partial(benchmark.load_benchmark, table)
+
+
+def _benchmark_table(name: str) -> str | None:
+    return name.removeprefix(benchmark.PREFIX) if name.startswith(benchmark.PREFIX) else None
 
 
 def _known(name: str) -> str:
-    if name not in LOADERS:
-        hint = did_you_mean(name, LOADERS)
-        raise ValueError(f"there is no data set {name!r}, only {', '.join(LOADERS)}{hint}")
+    every = names()
+    if name not in every:
+        tables = f"{len(every) - len(LOADERS)} tables {benchmark.PREFIX}..."
+        hint = did_you_mean(name, every)
+        raise ValueError(
+            f"there is no data set {name!r}, only {', '.join(LOADERS)}, {tables}{hint}"
+        )
     return name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,11 @@ import pooch
 
 FOLDER_VARIABLE = "LKM_GPFLOW_DATA"
 
-_GITHUB = "https://raw.githubusercontent.com"
-_GPSS = f"{_GITHUB}/anh-tong/gpss-research/8f05da746c09c98830bed081540ed5401a987323/srkl-data"
-_RATES = f"{_GITHUB}/danny-1k/Currencies-16-07-2024/d50559790ca8b1a5f50792c23efd84650af4f8f3/data"
-_LKM = f"{_GITHUB}/LKMGP/LKM/97eb542bbcb13c4241de672b07cf5e4536ddc5f8/data"
-_BONN = f"{_GITHUB}/RYH2077/EEG-Epilepsy-Datasets/185859ab48bc701c9a10f6bb2b5f76d8e28e4003"
+GITHUB = "https://raw.githubusercontent.com"
+_GPSS = f"{GITHUB}/anh-tong/gpss-research/8f05da746c09c98830bed081540ed5401a987323/srkl-data"
+_RATES = f"{GITHUB}/danny-1k/Currencies-16-07-2024/d50559790ca8b1a5f50792c23efd84650af4f8f3/data"
+_LKM = f"{GITHUB}/LKMGP/LKM/97eb542bbcb13c4241de672b07cf5e4536ddc5f8/data"
+_BONN = f"{GITHUB}/RYH2077/EEG-Epilepsy-Datasets/185859ab48bc701c9a10f6bb2b5f76d8e28e4003"
 
 
 class ChecksumError(RuntimeError):
@@ -118,9 +118,30 @@ def fetch(dataset: str) -> list[Path]:
     Nothing is written where a file exists, so the folder may be read-only. Raises `ChecksumError`
     or `DownloadError`.
     """
+    return fetch_files(dataset, RAW_FILES.get(dataset, ()))
+
+
+def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] = ()) -> list[Path]:
+    """Return the paths of files, downloading those that are nowhere yet.
+
+    Parameters
+    ----------
+    dataset
+        What they are for, for messages.
+    files
+        What is needed.
+    copies
+        Folders to look into beside that of the raw files.
+
+    Raises
+    ------
+    ChecksumError, DownloadError
+        As `fetch`.
+    """
     paths = []
-    for file in RAW_FILES.get(dataset, ()):
-        path = folder() / file.name
+    for file in files:
+        there = [place / file.name for place in (folder(), *copies)]
+        path = next((path for path in there if path.exists()), there[0])
         if path.exists():
             _check(path, file)
         else:

@@ -15,6 +15,7 @@ from .kernels import plot_kernel
 from .ledger import plot_ledger
 from .plates import Plate, Variable, plot_plates
 from .published import plot_beside_published
+from .ranks import plot_ranks
 from .structure import (
     plot_probabilities_over_time,
     plot_probability_snapshots,
@@ -47,6 +48,7 @@ __all__ = [
     "plot_plates",
     "plot_probabilities_over_time",
     "plot_probability_snapshots",
+    "plot_ranks",
     "plot_scores",
     "plot_structure",
 ]

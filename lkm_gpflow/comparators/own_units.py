@@ -1,0 +1,98 @@
+"""The automatic methods of statsforecast as people call them: each series in its own units.
+
+`statistical` gives the library z-scores, whose forecasts do not depend on units.  That costs: on
+z-scores there are no multiplicative errors and seasons, and the search for ARIMA orders ends
+elsewhere (retail turnover of New South Wales: CRPS 0.45 on z-scores, 0.34 in own units).  So the
+benchmark compares with these.  Means and sds are the library's own, the sd being half a 90%
+interval over its quantile.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..numerics.types import Floats
+from .protocol import register
+from .scaled import ScaledForecast
+from .statistical import LEVEL, Ahead, fit_each, normal_moments
+
+_TOO_WIDE = 10.0
+"""Sds of the series: where a multiplicative ETS says more, an additive one is taken."""
+
+
+@dataclass(frozen=True)
+class OwnUnits(ABC):
+    """A method of the library, each series alone.
+
+    Parameters
+    ----------
+    season
+        Steps in a season, see `AutoARIMA`.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose and fit a model for every series; nothing is random."""
+        return fit_each(train, self.season, self._learn, own_units=True)
+
+    @abstractmethod
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        """Fit one series with a model of statsforecast's `models`."""
+
+
+def _of(model: Any, y: Floats) -> Ahead:
+    fitted = model.fit(y)
+    return lambda h: normal_moments(fitted.predict(h, level=[LEVEL]))
+
+
+@register("auto-arima-own-units")
+class OwnUnitsARIMA(OwnUnits):
+    """ARIMA with orders by stepwise search, AICc (Hyndman and Khandakar 2008)."""
+
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        return _of(models.AutoARIMA(season_length=season), y)
+
+
+@register("auto-ets-own-units")
+class OwnUnitsETS(OwnUnits):
+    """Exponential smoothing, additive or multiplicative, by AICc (Hyndman et al. 2008)."""
+
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        free = _of(models.AutoETS(season_length=season), y)
+        additive: list[Ahead] = []
+
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            mean, sd = free(h)
+            if np.all(np.isfinite(mean)) and np.max(sd) <= _TOO_WIDE * np.std(y):
+                return mean, sd
+            if not additive:
+                # Z-scores are not positive, which leaves additive models.
+                z = (y - y.mean()) / y.std()
+                additive.append(_of(models.AutoETS(season_length=season), z))
+            mean, sd = additive[0](h)
+            return y.mean() + y.std() * mean, y.std() * sd
+
+        return ahead
+
+
+@register("auto-theta-own-units")
+class OwnUnitsTheta(OwnUnits):
+    """The best of four Theta models (Fiorucci et al. 2016), its season as the library has it."""
+
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        return _of(models.AutoTheta(season_length=season), y)
+
+
+@register("auto-ces-own-units")
+class OwnUnitsCES(OwnUnits):
+    """Complex exponential smoothing (Svetunkov et al. 2022); its intervals do not widen."""
+
+    def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        return _of(models.AutoCES(season_length=season), y)

@@ -1,0 +1,159 @@
+"""State space models by statsmodels; the Kalman filter passes over missing observations.
+
+The library comes with the extra ``lkm_gpflow[comparators]``.  A step is a row of the table.
+Series are z-scored.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..data.tables import Table
+from ..numerics.types import Floats
+from .libraries import library
+from .protocol import register
+from .scaled import ScaledForecast
+from .seasons import MOST_WAVES, Waves, checked_season
+from .statistical import MIN_SD
+
+TRENDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "local level": {"level": "local level"},
+        "local level and AR(1)": {"level": "local level", "autoregressive": 1},
+        "local linear trend": {"level": "local linear trend"},
+    }
+)
+"""Among these the unobserved components of a series are chosen."""
+
+
+@register("arima-110")
+@dataclass(frozen=True)
+class ARIMA110:
+    """ARIMA(1, 1, 0) without a constant: changes that partly go on, every series alone.
+
+    A season is taken off as `Waves`.
+
+    Parameters
+    ----------
+    season
+        Steps in a season, see `checked_season`.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Fit by maximum likelihood; nothing is random."""
+        return _each(train, self.season, True, lambda y, m: _arima(y))
+
+
+@register("unobserved-components")
+@dataclass(frozen=True)
+class UnobservedComponents:
+    """Structural time series (Harvey 1989), every series alone: trend, season and irregular.
+
+    The trend is chosen among `TRENDS` by AIC; the season is a sum of up to six waves whose
+    amplitudes wander.
+
+    Parameters
+    ----------
+    season
+        Steps in a season, see `checked_season`.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Fit by maximum likelihood; nothing is random."""
+        return _each(train, self.season, False, _structural)
+
+
+@register("dynamic-factor")
+@dataclass(frozen=True)
+class DynamicFactor:
+    """A dynamic factor model (Bańbura and Modugno 2014) by expectation maximisation.
+
+    Factors follow a vector autoregression of order one, what they leave of each series an
+    autoregression of its own.  A season is taken off as `Waves`.
+
+    Parameters
+    ----------
+    factors
+        At most half as many as there are series.
+    season
+        Steps in a season, see `checked_season`.
+    """
+
+    factors: int = 2
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Fit; nothing is random."""
+        table = Table.of(train)
+        Y = _gappy(table)
+        waves = Waves.of(Y, checked_season(table, self.season))
+        endog = pd.DataFrame(Y - waves.at(0, len(Y))).add_prefix("y")
+        module = library("statsmodels.tsa.statespace.dynamic_factor_mq")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # EM that has not converged, an index without dates
+            count = max(1, min(self.factors, Y.shape[1] // 2))
+            model = module.DynamicFactorMQ(endog, factors=count, standardize=False)
+            fitted = model.fit(disp=False, maxiter=200)
+
+        def predict(times: Floats) -> tuple[Floats, Floats]:
+            mean, variance = _moments(fitted.get_forecast(len(times)))
+            return mean + waves.at(len(Y), len(times)), variance
+
+        return ScaledForecast(table, predict)
+
+
+def _each(
+    train: pd.DataFrame, season: int | None, remove: bool, learn: Callable[[Floats, int], Any]
+) -> ScaledForecast:
+    """Fit every series alone; `remove` its season before, or leave it to the model."""
+    table = Table.of(train)
+    Y = _gappy(table)
+    m = checked_season(table, season)
+    waves = Waves.of(Y, m if remove else 1)
+    rest = Y - waves.at(0, len(Y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # optimisers that gave up a little early
+        fitted = [learn(y, m) for y in rest.T]
+
+    def predict(times: Floats) -> tuple[Floats, Floats]:
+        moments = [_moments(each.get_forecast(len(times))) for each in fitted]
+        mean, variance = (np.hstack(each) for each in zip(*moments, strict=True))
+        return mean + waves.at(len(Y), len(times)), variance
+
+    return ScaledForecast(table, predict)
+
+
+def _arima(y: Floats) -> Any:
+    return library("statsmodels.tsa.api").SARIMAX(y, order=(1, 1, 0)).fit(disp=False)
+
+
+def _structural(y: Floats, season: int) -> Any:
+    model = library("statsmodels.tsa.api").UnobservedComponents
+    waves = {"period": season, "harmonics": min(MOST_WAVES, season // 2)}
+    seasonal = {"freq_seasonal": [waves]} if season > 1 else {}
+    fitted = [model(y, **trend, **seasonal).fit(disp=False) for trend in TRENDS.values()]
+    return min(fitted, key=lambda each: each.aic if np.isfinite(each.aic) else np.inf)
+
+
+def _gappy(table: Table) -> Floats:
+    """Z-scores with their gaps, [D, N]."""
+    return np.where(table.observations.mask.T > 0.0, table.observations.Y.T, np.nan)
+
+
+def _moments(forecast: Any) -> tuple[Floats, Floats]:
+    """Means and variances, [M, N] each."""
+    mean = np.asarray(forecast.predicted_mean, np.float64)
+    sd = np.asarray(forecast.se_mean, np.float64)
+    shape = (len(mean), -1)
+    return mean.reshape(shape), np.square(np.maximum(sd.reshape(shape), MIN_SD))

@@ -1,0 +1,197 @@
+"""Vector autoregressions: of differences, by least squares or ridge, and with error correction.
+
+The library statsmodels comes with the extra ``lkm_gpflow[comparators]``, like scikit-learn.  A step
+is a row of the table, whatever time it takes.  These methods have no missing observations: gaps are
+filled by linear interpolation in time.  Series are z-scored; a season is taken off as `Waves`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from ..data.tables import Table
+from ..numerics.types import Floats
+from .libraries import library
+from .protocol import register
+from .scaled import ScaledForecast
+from .seasons import Waves, checked_season, interpolated
+from .statistical import MIN_SD
+
+MOST_LAGS = 4
+"""Of a vector autoregression; twelve series and a hundred times bear no more."""
+
+_Ahead = Callable[[int], tuple[Floats, Floats]]
+"""From a number of steps h to means and sds, [h, N] each."""
+
+
+@register("var")
+@dataclass(frozen=True)
+class DifferencedVAR:
+    r"""A vector autoregression of first differences, by least squares (Lütkepohl 2005, chapter 3).
+
+    .. math:: \Delta y_t = c + \sum_{i=1}^{p} A_i \Delta y_{t-i} + e_t, \qquad e_t \sim N(0, \Sigma)
+
+    The order p is chosen by AIC.
+
+    Parameters
+    ----------
+    season
+        Steps in a season, see `checked_season`.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose the order and fit; nothing is random."""
+        return _fit(train, self.season, _least_squares)
+
+
+@register("ridge-var")
+@dataclass(frozen=True)
+class RidgeVAR:
+    """`DifferencedVAR` of order `lags`, its coefficients shrunk to zero equation by equation.
+
+    Parameters
+    ----------
+    lags
+        p.
+    season
+        Steps in a season, see `checked_season`.
+    """
+
+    lags: int = 2
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose the penalties by leaving one time out; nothing is random."""
+        return _fit(train, self.season, lambda Y: _ridge(Y, self.lags))
+
+
+@register("vecm")
+@dataclass(frozen=True)
+class VECM:
+    r"""Vector error correction (Johansen 1995), with a constant and one lagged difference.
+
+    .. math:: \Delta y_t = \alpha \beta^\top y_{t-1} + \Gamma \Delta y_{t-1} + c + e_t
+
+    The rank is that of Johansen's trace test at 5%; at rank zero it is a VAR of differences.
+
+    Parameters
+    ----------
+    season
+        Steps in a season, see `checked_season`.
+    """
+
+    season: int | None = None
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose the rank and fit; nothing is random."""
+        return _fit(train, self.season, _error_correction)
+
+
+def _fit(
+    train: pd.DataFrame, season: int | None, learn: Callable[[Floats], _Ahead]
+) -> ScaledForecast:
+    table = Table.of(train)
+    Y = interpolated(table)
+    gappy = np.where(table.observations.mask.T > 0.0, table.observations.Y.T, np.nan)
+    waves = Waves.of(gappy, checked_season(table, season))
+    with warnings.catch_warnings():
+        # An index without a frequency, orders that the data do not bear.
+        warnings.simplefilter("ignore")
+        ahead = learn(Y - waves.at(0, len(Y)))
+
+    def predict(times: Floats) -> tuple[Floats, Floats]:
+        mean, sd = ahead(len(times))
+        return mean + waves.at(len(Y), len(times)), np.square(np.maximum(sd, MIN_SD))
+
+    return ScaledForecast(table, predict)
+
+
+def _least_squares(Y: Floats) -> _Ahead:
+    if Y.shape[1] == 1:  # the library has no vector of one
+        return _ridge(Y, 1)
+    model = library("statsmodels.tsa.api").VAR(np.diff(Y, axis=0))
+    # At least three equations' worth of times for each coefficient.
+    most = max(1, min(MOST_LAGS, (len(Y) // 3 - 1) // Y.shape[1]))
+    fitted = model.fit(maxlags=most, ic="aic", trend="c")
+    if fitted.k_ar == 0:
+        coefs = np.zeros((0, Y.shape[1], Y.shape[1]))
+        constant = np.diff(Y, axis=0).mean(axis=0)
+    else:
+        coefs, constant = fitted.coefs, fitted.intercept
+    return lambda h: integrate(Y, coefs, constant, np.asarray(fitted.sigma_u), h)
+
+
+def _ridge(Y: Floats, lags: int) -> _Ahead:
+    linear = library("sklearn.linear_model")
+    steps = np.diff(Y, axis=0)
+    N = Y.shape[1]
+    past = np.hstack([steps[lags - i : len(steps) - i] for i in range(1, lags + 1)])
+    target = steps[lags:]
+    coefs, constant, residuals = np.empty((lags, N, N)), np.empty(N), np.empty_like(target)
+    for n in range(N):
+        model = linear.RidgeCV(alphas=np.logspace(-2, 4, 25)).fit(past, target[:, n])
+        coefs[:, n] = model.coef_.reshape(lags, N)
+        constant[n] = model.intercept_
+        residuals[:, n] = target[:, n] - model.predict(past)
+    sigma = residuals.T @ residuals / max(len(target) - 1, 1)
+    return lambda h: integrate(Y, coefs, constant, sigma, h)
+
+
+def _error_correction(Y: Floats) -> _Ahead:
+    if Y.shape[1] == 1:
+        return _ridge(Y, 1)
+    vecm = library("statsmodels.tsa.vector_ar.vecm")
+    rank = vecm.select_coint_rank(Y, det_order=0, k_ar_diff=1, signif=0.05).rank
+    if rank == 0:
+        return _least_squares(Y)
+    fitted = vecm.VECM(Y, k_ar_diff=1, coint_rank=rank, deterministic="co").fit()
+
+    def ahead(h: int) -> tuple[Floats, Floats]:
+        mean, lower, upper = fitted.predict(steps=h, alpha=0.1)
+        return mean, (upper - lower) / (2.0 * norm.ppf(0.95))
+
+    return ahead
+
+
+def integrate(
+    Y: Floats, coefs: Floats, constant: Floats, sigma: Floats, h: int
+) -> tuple[Floats, Floats]:
+    r"""Forecast levels from a vector autoregression of their differences.
+
+    With the moving average weights :math:`\Psi_0 = I, \Psi_j = \sum_i A_i \Psi_{j-i}` of the
+    differences, an error of h steps in the levels is :math:`\sum_j \Theta_j e_{h-j}` with
+    :math:`\Theta_j = \sum_{i \le j} \Psi_i`.
+
+    Parameters
+    ----------
+    Y
+        Levels, [D, N].
+    coefs, constant, sigma
+        A [p, N, N], c [N] and the covariance of the errors [N, N].
+    h
+        Steps.
+
+    Returns
+    -------
+    Means and sds of the next h levels, [h, N] each.
+    """
+    p, N = len(coefs), Y.shape[1]
+    steps = list(np.diff(Y, axis=0)[len(Y) - 1 - p :])
+    psi: list[Floats] = [np.eye(N)]
+    for j in range(h):
+        lagged = [coefs[i] @ steps[-1 - i] for i in range(p)]
+        steps.append(constant + np.sum(lagged, axis=0) if p else constant)
+        terms = [coefs[i] @ psi[j - i] for i in range(min(p, j + 1))]
+        psi.append(np.sum(terms, axis=0) if terms else np.zeros((N, N)))
+    mean = Y[-1] + np.cumsum(steps[p:], axis=0)
+    theta = np.cumsum(psi[:h], axis=0)
+    variance = np.cumsum(np.einsum("hij,jk,hik->hi", theta, sigma, theta), axis=0)
+    return mean, np.sqrt(variance)

@@ -1,0 +1,271 @@
+"""Rivals by libraries: what they promise, on data of which the answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from small import small_table
+
+from lkm_gpflow.comparators import (
+    ARIMA110,
+    MSTL,
+    VECM,
+    Comparator,
+    DifferencedVAR,
+    DynamicFactor,
+    Prophet,
+    RidgeVAR,
+    UnobservedComponents,
+    comparator,
+)
+from lkm_gpflow.comparators.libraries import library
+from lkm_gpflow.comparators.seasons import Waves, checked_season, interpolated
+from lkm_gpflow.comparators.vector import integrate
+from lkm_gpflow.data.tables import Table
+
+statsmodels = pytest.mark.skipif(not pytest.importorskip("statsmodels"), reason="needs statsmodels")
+
+
+def forecast(
+    method: Comparator, values: np.ndarray, steps: int, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and sds, [M, N] each."""
+    times = pd.Index(np.arange(len(values), len(values) + steps, dtype=float))
+    frame = pd.DataFrame(values, index=np.arange(len(values), dtype=float))
+    found = method.fit(frame, seed=seed).forecast(times)
+    mean, sd = (found[c].to_numpy().reshape(values.shape[1], steps).T for c in ("mean", "sd"))
+    return mean, sd
+
+
+def walks(num_times: int, num_series: int, seed: int = 0) -> np.ndarray:
+    return np.cumsum(np.random.default_rng(seed).normal(size=(num_times, num_series)), axis=0)
+
+
+# --- seasons ---
+
+
+@pytest.mark.parametrize("season", [4, 7, 12])
+def test_waves_find_a_season_below_a_trend_and_over_gaps(season: int) -> None:
+    t = np.arange(90)
+    pattern = np.random.default_rng(season).normal(size=season)
+    pattern -= pattern.mean()
+    y = (pattern[t % season] + 0.3 * t)[:, None]
+    y[[10, 11, 40]] = np.nan
+    found = Waves.of(y, season).at(90, 2 * season)[:, 0]
+    np.testing.assert_allclose(found, pattern[np.arange(90, 90 + 2 * season) % season], atol=1e-9)
+
+
+def test_no_season_has_no_waves() -> None:
+    assert np.all(Waves.of(walks(40, 2), 1).at(40, 5) == 0.0)
+
+
+def test_a_season_is_asked_for_or_seen_three_times() -> None:
+    def table(rows: int) -> Table:
+        index = pd.date_range("2001-01-01", periods=rows, freq="MS")
+        return Table.of(pd.DataFrame({"a": walks(rows, 1)[:, 0]}, index=index))
+
+    assert checked_season(table(36), None) == 12
+    assert checked_season(table(35), None) == 1
+    assert checked_season(table(35), 20) == 20
+    with pytest.raises(ValueError, match="season of 1 to 34 steps, got 35"):
+        checked_season(table(35), 35)
+
+
+def test_gaps_are_filled_by_lines() -> None:
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 5.0, np.nan], "b": [1.0, 2.0, 1.0, 4.0, 0.0]})
+    table = Table.of(frame)
+    in_units = interpolated(table) * table.scale + table.location
+    np.testing.assert_allclose(in_units[:, 0], [1.0, 2.0, 3.0, 5.0, 5.0], atol=1e-8)
+
+
+# --- vector autoregressions ---
+
+
+def test_integrated_forecasts_agree_with_simulated_paths() -> None:
+    """A VAR(2) of two differences, 40,000 futures of six steps."""
+    rng = np.random.default_rng(0)
+    coefs = np.array([[[0.5, 0.2], [-0.1, 0.3]], [[0.1, 0.0], [0.2, -0.2]]])
+    constant, root = np.array([0.3, -0.1]), np.array([[1.0, 0.0], [0.6, 0.5]])
+    Y = walks(20, 2, seed=1)
+    steps = [np.broadcast_to(row, (40_000, 2)) for row in np.diff(Y, axis=0)[-2:]]
+    for _ in range(6):
+        noise = rng.normal(size=(40_000, 2)) @ root.T
+        steps.append(constant + steps[-1] @ coefs[0].T + steps[-2] @ coefs[1].T + noise)
+    levels = Y[-1] + np.cumsum(steps[2:], axis=0)
+    mean, sd = integrate(Y, coefs, constant, root @ root.T, 6)
+    np.testing.assert_allclose(levels.mean(axis=1), mean, atol=0.1)
+    np.testing.assert_allclose(levels.std(axis=1), sd, rtol=0.02)
+
+
+def test_without_lags_it_is_a_walk_with_drift() -> None:
+    Y = walks(20, 2)
+    mean, sd = integrate(Y, np.zeros((0, 2, 2)), np.array([1.0, 2.0]), np.diag([4.0, 9.0]), 3)
+    np.testing.assert_allclose(mean, Y[-1] + np.outer([1, 2, 3], [1.0, 2.0]))
+    np.testing.assert_allclose(sd, np.sqrt(np.outer([1, 2, 3], [4.0, 9.0])))
+
+
+@pytest.mark.parametrize("method", [DifferencedVAR(), RidgeVAR(lags=1)])
+def test_vectors_learn_who_follows_whom(method: Comparator) -> None:
+    """b repeats a's change a step later: its next change is known to a tenth."""
+    rng = np.random.default_rng(2)
+    a = rng.normal(size=301)
+    b = np.concatenate([[0.0], a[:-1]]) + 0.1 * rng.normal(size=301)
+    Y = np.cumsum(np.column_stack([a, b]), axis=0)
+    mean, sd = forecast(method, Y, 1)
+    assert mean[0, 1] - Y[-1, 1] == pytest.approx(a[-1], abs=0.3)
+    assert sd[0] == pytest.approx([1.0, 0.1], rel=0.15)
+
+
+def least_squares(Y: np.ndarray) -> np.ndarray:
+    """Forecast five levels from a VAR(2) of differences, fitted by NumPy."""
+    steps, N = np.diff(Y, axis=0), Y.shape[1]
+    past = np.hstack([np.ones((len(steps) - 2, 1)), steps[1:-1], steps[:-2]])
+    B = np.linalg.lstsq(past, steps[2:], rcond=None)[0]
+    coefs = np.stack([B[1 : N + 1].T, B[N + 1 :].T])
+    return integrate(Y, coefs, B[0], np.eye(N), 5)[0]
+
+
+def test_ridge_shrinks_where_there_is_nothing() -> None:
+    """On independent walks, best forecast by their last values, least squares finds lags."""
+    tables = [walks(60, 8, seed) for seed in range(9)]
+    ridge = [forecast(RidgeVAR(lags=2), Y, 5)[0] - Y[-1] for Y in tables]
+    plain = [least_squares(Y) - Y[-1] for Y in tables]
+    assert np.std(ridge) < 0.7 * np.std(plain)
+
+
+def test_error_correction_brings_a_pair_together() -> None:
+    """Two walks whose difference reverts: its forecast goes to the mean of the difference."""
+    rng = np.random.default_rng(4)
+    common = np.cumsum(rng.normal(size=400))
+    gap = np.zeros(400)
+    for t in range(1, 400):
+        gap[t] = 0.8 * gap[t - 1] + rng.normal()
+    gap[-1] += 8.0
+    Y = np.column_stack([common, common + gap + 3.0])
+    mean, sd = forecast(VECM(), Y, 40)
+    spread = mean[:, 1] - mean[:, 0]
+    assert spread[0] > 6.0
+    assert spread[-1] == pytest.approx(3.0, abs=1.5)
+    apart, _ = forecast(DifferencedVAR(), Y, 40)
+    assert np.abs(apart[-1, 1] - apart[-1, 0] - 3.0) > 3.0
+    assert np.all(np.diff(sd, axis=0) > 0.0)
+
+
+def test_a_single_series_is_a_vector_of_one() -> None:
+    for method in (DifferencedVAR(), RidgeVAR(), VECM()):
+        mean, sd = forecast(method, walks(80, 1), 3)
+        assert mean.shape == sd.shape == (3, 1)
+
+
+# --- state space ---
+
+
+def test_arima_110_has_its_closed_form() -> None:
+    """Mean y_T + phi (1 - phi^h) / (1 - phi) Dy_T; variance by its moving average weights."""
+    rng, phi = np.random.default_rng(5), 0.6
+    steps = np.zeros(1500)
+    for t in range(1, 1500):
+        steps[t] = phi * steps[t - 1] + rng.normal()
+    Y = np.cumsum(steps)[:, None]
+    mean, sd = forecast(ARIMA110(), Y, 8)
+    h = np.arange(1, 9)
+    expected = Y[-1, 0] + phi * (1.0 - phi**h) / (1.0 - phi) * steps[-1]
+    np.testing.assert_allclose(mean[:, 0], expected, atol=0.1 * abs(steps[-1]) * h.max())
+    theta = (1.0 - phi**h) / (1.0 - phi)
+    np.testing.assert_allclose(sd[:, 0], np.sqrt(np.cumsum(theta**2)), rtol=0.1)
+
+
+@pytest.mark.parametrize("method", [ARIMA110(), UnobservedComponents()])
+def test_missing_ends_are_forecast_like_shorter_series(method: Comparator) -> None:
+    """The filter passes over gaps: three missing rows at the end are three steps more."""
+    Y = walks(60, 2, seed=6)
+    gappy = Y.copy()
+    gappy[-3:, 0] = np.nan
+    mean, sd = forecast(method, gappy, 4)
+    whole_mean, whole_sd = forecast(method, Y[:57], 7)
+    np.testing.assert_allclose(mean[:, 0], whole_mean[3:, 0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(sd[:, 0], whole_sd[3:, 0], rtol=1e-3)
+
+
+def test_unobserved_components_follow_level_and_season() -> None:
+    rng = np.random.default_rng(7)
+    t = np.arange(132)
+    season = 3.0 * np.sin(2.0 * np.pi * t / 12.0) + 2.0 * np.cos(2.0 * np.pi * t / 4.0)
+    level = np.cumsum(0.2 * rng.normal(size=132))
+    y = (level + season + 0.3 * rng.normal(size=132))[:, None]
+    mean, sd = forecast(UnobservedComponents(season=12), y[:120], 12)
+    assert np.sqrt(np.mean((mean - y[120:]) ** 2)) < 1.0
+    assert np.sqrt(np.mean((y[119] - y[120:]) ** 2)) > 2.0
+    assert np.abs((y[120:] - mean) / sd).max() < 3.5
+
+
+def test_dynamic_factors_carry_what_others_have_seen() -> None:
+    """Five series of one factor; one ends early, and the others say where it went."""
+    rng = np.random.default_rng(8)
+    factor = walks(150, 1, seed=9)[:, 0]
+    Y = factor[:, None] * [1.0, 0.8, 1.2, 1.0, 0.9] + 0.2 * rng.normal(size=(150, 5))
+    gappy = Y.copy()
+    gappy[-15:, 0] = np.nan
+    mean, _ = forecast(DynamicFactor(factors=1), gappy, 1)
+    assert np.abs(Y[-1, 0] - Y[-16, 0]) > 1.0  # it went somewhere
+    assert np.abs(mean[0, 0] - Y[-1, 0]) < 0.5 * np.abs(Y[-1, 0] - Y[-16, 0])
+
+
+# --- MSTL, the library in own units, Prophet ---
+
+
+def test_mstl_repeats_the_season_and_has_the_spread_of_the_trend() -> None:
+    pytest.importorskip("statsforecast")
+    pattern = np.array([5.0, -1.0, -4.0, 0.0])
+    y = (pattern[np.arange(80) % 4] + 0.1 * walks(80, 1, seed=10)[:, 0])[:, None]
+    mean, sd = forecast(MSTL(season=4), y, 8)
+    np.testing.assert_allclose(mean[:4, 0] - mean[4:, 0], 0.0, atol=0.3)
+    np.testing.assert_allclose(mean[:, 0] - y[-4:, 0].mean(), np.tile(pattern, 2), atol=0.5)
+    assert 0.05 < sd[0, 0] < 0.3
+    plain, _ = forecast(MSTL(season=1), y, 2)
+    assert np.isfinite(plain).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("arima", "AutoARIMA"), ("ets", "AutoETS"), ("theta", "AutoTheta"), ("ces", "AutoCES")],
+)
+def test_own_units_are_what_the_library_says(name: str, model: str) -> None:
+    """Its mean, and the half width of its 90% interval over 1.645, for a series that multiplies."""
+    models = library("statsforecast.models")
+    rng = np.random.default_rng(11)
+    t = np.arange(60)
+    y = np.exp(0.02 * t + 0.3 * np.sin(2.0 * np.pi * t / 4.0) + 0.05 * rng.normal(size=60)) * 50.0
+    mean, sd = forecast(comparator(f"auto-{name}-own-units", season=4), y[:, None], 5)
+    # The table is z-scored and rounded on its way.
+    theirs = getattr(models, model)(season_length=4).fit(y).predict(5, level=[90])
+    np.testing.assert_allclose(mean[:, 0], theirs["mean"], rtol=1e-4)
+    half = (theirs["hi-90"] - theirs["lo-90"]) / 2.0
+    np.testing.assert_allclose(sd[:, 0], half / norm.ppf(0.95), rtol=1e-3)
+
+
+def test_prophet_goes_on_with_trend_and_season_and_draws_by_the_seed(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("prophet")
+    rng = np.random.default_rng(12)
+    t = np.arange(112)
+    y = 0.1 * t + 2.0 * np.sin(2.0 * np.pi * t / 7.0) + 0.2 * rng.normal(size=112)
+    y[[20, 21, 60]] = np.nan
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    mean, sd = forecast(Prophet(season=7), y[:98, None], 14)
+    again, again_sd = forecast(Prophet(season=7), y[:98, None], 14)
+    np.testing.assert_array_equal(mean, again)
+    np.testing.assert_array_equal(sd, again_sd)
+    np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+    assert np.sqrt(np.mean((mean[:, 0] - y[98:]) ** 2)) < 0.5
+    assert sd[0, 0] == pytest.approx(0.2, rel=0.4)
+    assert "cmdstanpy" not in "".join(capfd.readouterr())
+
+
+def test_absent_libraries_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "statsmodels.tsa.api", None)
+    with pytest.raises(ModuleNotFoundError, match=r"library statsmodels .* 'lkm_gpflow\[compar"):
+        ARIMA110().fit(small_table(), seed=0)
