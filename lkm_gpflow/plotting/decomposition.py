@@ -62,7 +62,7 @@ def plot_decomposition(
     The Axes of the columns.
     """
     parts = Decomposition.of(discovery) if parts is None else parts
-    Z, times = discovery.fit.Z, discovery.table.frame.index
+    Z, times = discovery.consensus.Z, discovery.table.frame.index
     N, K = Z.shape
     columns = _columns(axes, N, K)
     half = norm.ppf(0.5 + 0.5 * level)
