@@ -66,7 +66,12 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
         split = np.concatenate([sums * ~is_level, sums * is_level])
         mean, covariance, noise = _moments(found, member, times, split)
         for name, m, c, has, level in zip(
-            2 * names, mean, covariance, split.any(axis=1), np.arange(len(split)) >= len(sums), strict=True
+            2 * names,
+            mean,
+            covariance,
+            split.any(axis=1),
+            np.arange(len(split)) >= len(sums),
+            strict=True,
         ):
             if has:
                 add("mean", LEVEL if level else name, member.weight * m)
@@ -139,7 +144,9 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
     """Return the attribution with the parts that are little in every series among "others"."""
     size = pd.concat([shares(attribution, moment).abs().max() for moment in ("mean", "variance")])
     size = size.groupby(level=0).max()
-    little = [str(part) for part in size.index[size < _LITTLE] if part not in (NOISE, DISAGREEMENT, WALKS)]
+    little = [
+        str(part) for part in size.index[size < _LITTLE] if part not in (NOISE, DISAGREEMENT, WALKS)
+    ]
     if len(little) < 2:
         return attribution
     renamed = attribution.rename(columns=dict.fromkeys(little, OTHERS), level="part")

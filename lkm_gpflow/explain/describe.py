@@ -214,6 +214,21 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("cycle of {period}", lambda f: f.timeline.origin is None),
         Rule("{period_adjective} cycle"),
     ),
+    "title": (
+        Rule("pattern of the kernel {structure}", lambda f: f.is_foreign),
+        Rule("uncorrelated noise", lambda f: f.has("WN")),
+        Rule("{cycle} of changing height", lambda f: f.has("PER") and f.has("LIN", "RW", "IOU")),
+        Rule("{cycle} of changing shape", lambda f: f.has("PER") and f.has("SE")),
+        Rule("{cycle}", lambda f: f.has("PER")),
+        Rule("slow drift over {lengthscale}", lambda f: f.lengthscale > f.timeline.span / 10.0),
+        Rule("quick changes over {lengthscale}", lambda f: f.lengthscale < 5.0 * f.timeline.step),
+        Rule("smooth changes over {lengthscale}", lambda f: f.has("SE")),
+        Rule("random walk", lambda f: f.has("RW") or f.memory < f.timeline.step),
+        Rule("random walk with momentum", lambda f: f.has("IOU")),
+        Rule("straight line", lambda f: f.degree == 1),
+        Rule("{polynomial} curve", lambda f: f.degree > 1),
+        Rule("constant level"),
+    ),
     "short": (
         Rule("a pattern of the kernel {structure}", lambda f: f.is_foreign),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
@@ -240,6 +255,8 @@ class Description:
 
     Parameters
     ----------
+    title
+        Its name for a reader: "1.4-year cycle".
     short
         A few words that stand after "share": "a 1.4-year cycle".
     sentences
@@ -248,6 +265,7 @@ class Description:
         What it does after the data end; empty if that is not known.
     """
 
+    title: str
     short: str
     sentences: tuple[str, ...]
     beyond: str
@@ -288,6 +306,7 @@ def describe(
     first = f"This component is {say('is', facts, rules)}."
     rest = (say(slot, facts, rules) for slot in _SENTENCES)
     return Description(
+        title=say("title", facts, rules),
         short=say("short", facts, rules),
         sentences=(first, *filter(None, rest)),
         beyond=say("beyond", facts, rules),

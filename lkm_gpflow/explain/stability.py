@@ -19,6 +19,7 @@ from ..numerics.types import Floats
 from ..runtime.executors import run_all
 from ..runtime.progress import tqdm
 
+
 @dataclass(frozen=True)
 class Stability:
     """How often a component was found.

@@ -22,6 +22,9 @@ HARDLY = 0.1
 STRONG = 3.0
 """Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""
 
+SOME = 1.0
+"""Log Bayes factor from which there is evidence at all; below, the prior has the say."""
+
 WEIGHTY = 0.05
 """Share of the variation of a series from which a component is more than a correction."""
 
@@ -30,9 +33,10 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     """Judge every series and component.
 
     A series *has* a component if that is probable (`SURE`), the data of this very series say so
-    (`STRONG`), and it makes up some of the variation (`WEIGHTY`).  What is more likely than not
-    but fails one of the three is said with *perhaps*; of what is neither likely nor unlikely
-    *cannot be told* which; the rest *has not*.
+    (`STRONG`), and it makes up some of the variation (`WEIGHTY`).  What is more likely than not,
+    with some evidence (`SOME`), but fails one of the three is said with *perhaps*; what is
+    unlikely (`HARDLY`) it *has not*; of the rest it *cannot be told*.  Without averaging there is
+    one fit, and a series has what that fit's most probable Z says, as in the paper.
 
     Parameters
     ----------
@@ -45,11 +49,20 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     -------
     DataFrame of `Verdict`, series x components.
     """
-    probability = found.probabilities
-    share = parts.share[:, :-1]
-    supported = (found.evidence.to_numpy() >= STRONG) & (share >= WEIGHTY)
+    has, perhaps, untold, has_not = get_args(Verdict)
+    probability, evidence = found.probabilities, found.evidence.to_numpy()
     p = probability.to_numpy()
-    said = np.select(
-        [(p >= SURE) & supported, p > 0.5, p > HARDLY], get_args(Verdict)[:3], get_args(Verdict)[3]
-    )
+    if found.averaging == "none":
+        said = np.where(found.consensus.Z == 1.0, has, np.where(p > HARDLY, untold, has_not))
+    else:
+        is_weighty = parts.share[:, :-1] >= WEIGHTY
+        said = np.select(
+            [
+                (p >= SURE) & (evidence >= STRONG) & is_weighty,
+                (p > 0.5) & (evidence >= SOME),
+                p > HARDLY,
+            ],
+            [has, perhaps, untold],
+            has_not,
+        )
     return pd.DataFrame(said, probability.index, probability.columns)
