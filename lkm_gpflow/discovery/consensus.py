@@ -363,7 +363,9 @@ def _any_of(fit: Fit, group: Sequence[int], observations: Observations, alpha: f
     model = to_model(fit, observations, alpha)
     series, rows, weights = (np.asarray(part) for part in model.posterior.configurations(model))
     has = rows[:, list(group)].any(axis=1)
-    return np.bincount(series, weights * has, minlength=observations.num_series)
+    total = np.zeros(observations.num_series)
+    np.add.at(total, series, weights * has)
+    return total
 
 
 def _evidence(fit: Fit, alpha: float, group: Sequence[int], probability: Floats) -> Floats:

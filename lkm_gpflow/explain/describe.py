@@ -99,11 +99,6 @@ class Facts:
         """Lengthscale of the shape within a period, in time: l p / 2 pi."""
         return self.shape * self.period / (2.0 * math.pi)
 
-    @property
-    def step_size(self) -> float:
-        """Typical step of a walk in a unit of time, in standard deviations of the series."""
-        return math.sqrt((self.kernel.variance or 0.0) * self.timeline.step_length)
-
     def _value(self, name: str, i: int) -> float:
         factors = self.of(name)
         return float(factors[0].values[i] or 0.0) if factors else math.nan
@@ -157,9 +152,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("approximately periodic with a period of {period}{varying}", lambda f: f.has("PER") and f.has("SE")),
         Rule("periodic with a period of {period}{varying}", lambda f: f.has("PER")),
         Rule("a {smooth}{trend} function with a typical lengthscale of {lengthscale}{varying}", lambda f: f.has("SE")),
-        Rule("a random walk, with a typical step of {step_size} standard deviations per {step_unit}", lambda f: f.has("RW")),
-        Rule("a random walk with next to no momentum, and a typical step of {step_size} standard deviations per {step_unit}", lambda f: f.memory < f.timeline.step),
-        Rule("a random walk with momentum, which keeps its direction for about {memory} and moves by about {step_size} standard deviations per {step_unit}", lambda f: f.has("IOU")),
+        Rule("a random walk", lambda f: f.has("RW")),
+        Rule("a random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
+        Rule("a random walk with momentum, which keeps its direction for about {memory}", lambda f: f.has("IOU")),
         Rule("{line}", lambda f: f.degree == 1),
         Rule("a {polynomial}{trend} function", lambda f: f.degree > 1),
         Rule("constant"),
@@ -218,29 +213,21 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("pattern of the kernel {structure}", lambda f: f.is_foreign),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
         Rule("{cycle} of changing height", lambda f: f.has("PER") and f.has("LIN", "RW", "IOU")),
-        Rule("{cycle} of changing shape", lambda f: f.has("PER") and f.has("SE")),
+        Rule("approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),
         Rule("{cycle}", lambda f: f.has("PER")),
-        Rule("slow drift over {lengthscale}", lambda f: f.lengthscale > f.timeline.span / 10.0),
-        Rule("quick changes over {lengthscale}", lambda f: f.lengthscale < 5.0 * f.timeline.step),
+        Rule("slow drift over {lengthscale}", lambda f: f.lengthscale > 0.1 * f.timeline.span),
         Rule("smooth changes over {lengthscale}", lambda f: f.has("SE")),
-        Rule("random walk", lambda f: f.has("RW") or f.memory < f.timeline.step),
+        Rule("random walk", lambda f: f.has("RW")),
+        Rule("random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
         Rule("random walk with momentum", lambda f: f.has("IOU")),
         Rule("straight line", lambda f: f.degree == 1),
         Rule("{polynomial} curve", lambda f: f.degree > 1),
         Rule("constant level"),
     ),
     "short": (
-        Rule("a pattern of the kernel {structure}", lambda f: f.is_foreign),
-        Rule("uncorrelated noise", lambda f: f.has("WN")),
-        Rule("an approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),
-        Rule("a {cycle}", lambda f: f.has("PER")),
-        Rule("{smooth} changes over {lengthscale}", lambda f: f.has("SE")),
-        Rule("a random walk", lambda f: f.has("RW")),
-        Rule("a random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
-        Rule("a random walk with momentum", lambda f: f.has("IOU")),
-        Rule("a straight line", lambda f: f.degree == 1),
-        Rule("a {polynomial} curve", lambda f: f.degree > 1),
-        Rule("a constant level"),
+        Rule("{title}", lambda f: not f.is_foreign and (f.has("WN") or (f.has("SE") and not f.has("PER") and f.lengthscale <= 0.1 * f.timeline.span))),
+        Rule("an {title}", lambda f: not f.is_foreign and f.has("PER") and f.has("SE") and not f.has("LIN", "RW", "IOU")),
+        Rule("a {title}"),
     ),
 }
 # fmt: on
@@ -346,6 +333,4 @@ _FACT_WORDS: Mapping[str, Callable[[Facts], str]] = {
     "memory": lambda f: f.timeline.duration(f.memory),
     "location": lambda f: f.timeline.date(f.location),
     "step": lambda f: f.timeline.duration(f.timeline.step),
-    "step_size": lambda f: f"{f.step_size:.2g}",
-    "step_unit": lambda f: f.timeline.step_unit,
 }

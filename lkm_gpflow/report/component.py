@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,8 @@ from ..runtime.text import counted, listed, percent
 _MOST_NAMES = 8
 
 _STABLE, _FRAGILE = 0.8, 0.4
+
+_ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
 _MOST_EVIDENCE = 20.0
 """Log Bayes factors above are all alike to a reader."""
@@ -54,16 +56,23 @@ class Claim:
     unit: str
 
     @property
-    def text(self) -> str:
-        """All of it in brackets: "P 0.94, evidence 23, 61% of its variation, height 34 USD"."""
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """All of it as it stands in a table: verdict, probability, evidence, share, height."""
         evidence = f"{self.evidence:.1f}"
         if abs(self.evidence) > _MOST_EVIDENCE:
             evidence = ("over " if self.evidence > 0.0 else "below -") + f"{_MOST_EVIDENCE:.0f}"
         height = f"{self.height:.2g}" if self.height < 100.0 else f"{self.height:.0f}"
         return (
-            f"P {self.probability:.2f}, evidence {evidence}, {percent(self.share)} of its "
-            f"variation, height {' '.join(filter(None, (height, self.unit)))}"
+            self.verdict,
+            f"{self.probability:.2f}",
+            evidence,
+            percent(self.share),
+            " ".join(filter(None, (height, self.unit))),
         )
+
+
+CELLS = ("said", "P", "evidence", "share", "height")
+"""Heads of `Claim.cells`."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,11 @@ class ComponentReport:
         return self.description.title
 
     @property
+    def heading(self) -> str:
+        """Its number and title: "2. Slow drift over 8 months"."""
+        return f"{self.number}. {self.title[:1].upper()}{self.title[1:]}"
+
+    @property
     def probabilities(self) -> dict[str, float]:
         """P(z_nk = 1) of every series, by name."""
         return {name: claim.probability for name, claim in self.claims.items()}
@@ -163,27 +177,34 @@ class ComponentReport:
 
     @property
     def membership(self) -> str:
-        """Who has it, who perhaps, and of whom it cannot be told, with what is known of each."""
+        """Who has it, who perhaps, and of whom it cannot be told."""
         said = []
         if self.owners:
             verb = "share" if len(self.owners) > 1 else "has"
-            said.append(f"{self.named(self.owners)} {verb} it{self._known(self.owners)}.")
+            said.append(f"{self.named(self.owners)} {verb} it{self._range(self.owners)}.")
         if maybe := self.those("perhaps"):
             verb = "have" if len(maybe) > 1 else "has"
-            said.append(f"Perhaps {self.named(maybe)} {verb} it{self._known(maybe)}.")
+            said.append(f"Perhaps {self.named(maybe)} {verb} it{self._range(maybe)}.")
         if untold := self.those("cannot be told"):
-            chances = listed(
-                [f"{name} ({self.claims[name].probability:.2f})" for name in untold], _MOST_NAMES
-            )
-            said.append(f"It cannot be told whether it is in {chances}.")
+            said.append(f"It cannot be told whether it is in {listed(untold, _MOST_NAMES)}.")
         return " ".join(said) or f"No series has {self.description.short}."
 
-    def _known(self, names: tuple[str, ...]) -> str:
-        """Return what is known of some series; of many, in which range their probabilities are."""
-        if len(names) > _MOST_NAMES:
-            chances = [self.claims[name].probability for name in names]
-            return f" (probabilities {min(chances):.2f} to {max(chances):.2f})"
-        return f" ({'; '.join(f'{name}: {self.claims[name].text}' for name in names)})"
+    def _range(self, names: tuple[str, ...]) -> str:
+        """Return the range of the probabilities of some series."""
+        chances = [f"{self.claims[name].probability:.2f}" for name in names]
+        low, high = min(chances), max(chances)
+        return f" (P {low})" if low == high else f" (P {low} to {high})"
+
+    @property
+    def details(self) -> list[tuple[str, Claim]]:
+        """What is known of each series that may have it, the surest first."""
+        told = [(name, claim) for name, claim in self.claims.items() if claim.verdict != "has not"]
+        return sorted(told, key=lambda item: (_ORDER[item[1].verdict], -item[1].share))
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it cannot be told of any series, so that it is not worth many words."""
+        return not self.owners and not self.those("perhaps")
 
     @property
     def directions(self) -> str:
@@ -274,12 +295,12 @@ def component_report(
     k: int,
 ) -> ComponentReport:
     """Put together what there is to say about component k."""
-    names, consensus = found.table.names, found.consensus
+    names, consensus, judged = found.table.names, found.consensus, verdicts.to_numpy()
     timeline, span = Timeline.of(found.table), found.table.span
     heights = parts.mean[k].std(axis=0) * found.table.scale
     claims = {
         name: Claim(
-            verdict=verdicts.iloc[n, k],
+            verdict=judged[n, k],
             probability=float(consensus.probabilities[n, k]),
             evidence=float(consensus.evidence[n, k]),
             share=float(parts.share[n, k]),

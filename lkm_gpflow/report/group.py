@@ -25,7 +25,7 @@ from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline
 from ..models.lkm import LKM
 from ..runtime.text import counted, percent
-from .component import ComponentReport, component_report
+from .component import CELLS, ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series import SeriesReport
@@ -178,7 +178,8 @@ class GroupReport(Report):
             "search. Evidence is the log Bayes factor of this series alone: how much likelier "
             "it is with the component than without. A series has a component if P is at least "
             f"{SURE}, the evidence at least {STRONG:.0f} and its share of the variation at least "
-            f"{WEIGHTY:.0%}; perhaps, if it is more likely than not and fails one of these."
+            f"{WEIGHTY:.0%}; perhaps, if it is more likely than not and fails one of these. Height "
+            "is the standard deviation over time of what the component adds."
         )
 
     @property
@@ -189,14 +190,13 @@ class GroupReport(Report):
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
-                name = f"**{each.number}. {markdown(self.titles[each.name])}.**"
-                lines += ["", f"- {name} {markdown(each.description.text)}"]
-                lines += [
-                    f"  {markdown(sentence)}"
-                    for sentence in (each.directions, each.membership, each.explained)
-                    if sentence
-                ]
-                lines.append(f"  `{each.kernel}`")
+                said = [each.description.text, each.directions, each.membership, each.explained]
+                words = " ".join(filter(None, said[2:3] if each.is_doubtful else said))
+                lines += ["", f"**{markdown(each.heading)}.** {markdown(words)}", ""]
+                lines += [f"`{each.kernel}`", ""]
+                if not each.is_doubtful and len(each.details) <= _FEW:
+                    rows = [[name, *claim.cells] for name, claim in each.details]
+                    lines.append(markdown_table(["series", *CELLS], rows))
             lines.append("")
         lines += ["## Each series", ""]
         lines += [
@@ -205,8 +205,7 @@ class GroupReport(Report):
         ]
         lines += ["", "## How sure to be", "", self.trust, "", self.caveat, ""]
         lines += [
-            f"- {each.number}. {markdown(self.titles[each.name])}: {markdown(each.verdict)}"
-            for each in self.components
+            f"- {markdown(each.heading)}: {markdown(each.verdict)}" for each in self.components
         ]
         lines.append("")
         lines += [
@@ -222,7 +221,7 @@ class GroupReport(Report):
             [each.name, *(f"{c.probabilities[each.name]:.2f}" for c in self.components)]
             for each in self.series
         ]
-        return markdown_table(["series", *(markdown(c.name) for c in self.components)], rows)
+        return markdown_table(["series", *(markdown(c.heading) for c in self.components)], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""

@@ -61,6 +61,12 @@ class PairComponent:
         return plotting.component_colour(self.number - 1)
 
     @property
+    def heading(self) -> str:
+        """Its number and title: "2. Slow drift over 8 months"."""
+        title = self.description.title
+        return f"{self.number}. {title[:1].upper()}{title[1:]}"
+
+    @property
     def membership(self) -> str:
         """Who has it, with probabilities in words and numbers."""
         a, b = self.probabilities
@@ -188,7 +194,7 @@ class PairReport(Report):
                 said = " ".join(
                     filter(None, (each.description.text, each.membership, each.together))
                 )
-                lines.append(f"- **{each.number}. {markdown(each.name)}.** {markdown(said)}")
+                lines.append(f"- **{markdown(each.heading)}.** {markdown(said)}")
         return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
