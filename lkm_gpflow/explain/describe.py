@@ -17,6 +17,9 @@ from .wording import Timeline
 
 _KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU"})
 
+_BRISK = 0.1
+"""Up to this lengthscale, in spans of the data, a smooth component changes; beyond, it drifts."""
+
 _SINUSOID = 1.5
 """From this lengthscale on the first harmonic has nine tenths of the variance of PER."""
 
@@ -72,6 +75,11 @@ class Facts:
     def lengthscale(self) -> float:
         """Lengthscale of SE; NaN, of which every comparison is false, if there is none."""
         return self._value("SE", 0)
+
+    @property
+    def is_brisk(self) -> bool:
+        """Whether it is smooth and changes more than a few times within the data."""
+        return self.lengthscale <= _BRISK * self.timeline.span
 
     @property
     def memory(self) -> float:
@@ -215,8 +223,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("{cycle} of changing height", lambda f: f.has("PER") and f.has("LIN", "RW", "IOU")),
         Rule("approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),
         Rule("{cycle}", lambda f: f.has("PER")),
-        Rule("slow drift over {lengthscale}", lambda f: f.lengthscale > 0.1 * f.timeline.span),
-        Rule("smooth changes over {lengthscale}", lambda f: f.has("SE")),
+        Rule("smooth changes over {lengthscale}", lambda f: f.is_brisk),
+        Rule("slow drift over {lengthscale}", lambda f: f.has("SE")),
         Rule("random walk", lambda f: f.has("RW")),
         Rule("random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
         Rule("random walk with momentum", lambda f: f.has("IOU")),
@@ -225,8 +233,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("constant level"),
     ),
     "short": (
-        Rule("{title}", lambda f: not f.is_foreign and (f.has("WN") or (f.has("SE") and not f.has("PER") and f.lengthscale <= 0.1 * f.timeline.span))),
-        Rule("an {title}", lambda f: not f.is_foreign and f.has("PER") and f.has("SE") and not f.has("LIN", "RW", "IOU")),
+        Rule("a {title}", lambda f: f.is_foreign),
+        Rule("{title}", lambda f: f.has("WN") or (f.is_brisk and not f.has("PER"))),
+        Rule("an {title}", lambda f: f.has("PER") and f.has("SE") and not f.has("LIN", "RW", "IOU")),
         Rule("a {title}"),
     ),
 }
