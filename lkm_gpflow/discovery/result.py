@@ -44,6 +44,9 @@ _MOST_NAMED = 12
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
 
+_AT_ONCE = 200
+"""Up to so many series are taken apart together; of more, each when it is asked for."""
+
 Averaging = Literal["stacked", "tempered", "none"]
 
 
@@ -229,10 +232,13 @@ class Discovery:
                 mean, variance = predict_in_parts(member.fit, observations, alpha, x)
                 spread = np.where(is_forecast, member.spread, 1.0)
                 predictions.append((member.weight, mean, variance * spread))
-            if len(self._told) >= _MOST_TOLD:
-                self._told.clear()
-            self._told[key] = mixture_moments(predictions)
+            self._tell(key, mixture_moments(predictions))
         return self._told[key]
+
+    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, Floats]) -> None:
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[key] = moments
 
     @cached_property
     def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:
@@ -257,24 +263,30 @@ class Discovery:
         times = self.table.frame.index
         if horizon:
             times = times.append(self.times(horizon))
-        chosen = self.select([series])
-        mean, variance = predict_parts(
-            chosen.consensus,
-            chosen.table.observations,
-            self.settings.fit.alpha,
-            self.table.scaled_times(times),
-        )
-        scale = float(chosen.table.scale[0])
+        (n,) = self.places(series)
+        if self.table.frame.shape[1] > _AT_ONCE:
+            return self.select([series]).components(series, horizon)
+        mean, variance = (part[:, :, n] for part in self._parts(times))
+        scale = float(self.table.scale[n])
         names = self.names
         if any(np.any(places < 0) for places in self.consensus.places):
             names = [*names, OTHERS]
         parts = {}
         for k, name in enumerate(names):
-            parts[name, "mean"] = mean[k, :, 0] * scale
-            parts[name, "sd"] = np.sqrt(variance[k, :, 0]) * scale
+            parts[name, "mean"] = mean[k] * scale
+            parts[name, "sd"] = np.sqrt(variance[k]) * scale
         frame = pd.DataFrame(parts, index=times)
         frame.columns.names = ["component", "moment"]
         return frame
+
+    def _parts(self, times: pd.Index) -> tuple[Floats, Floats]:
+        """Mean and variance of components and others, scaled, [K + 1, M, N]; asked again."""
+        key = ("parts", *times)
+        if key not in self._told:
+            x = self.table.scaled_times(times)
+            alpha, observations = self.settings.fit.alpha, self.table.observations
+            self._tell(key, predict_parts(self.consensus, observations, alpha, x))
+        return self._told[key]
 
     def select(self, series: Sequence[object]) -> Discovery:
         """Return the discovery of some of the series, for forecasts, pictures and reports of them.

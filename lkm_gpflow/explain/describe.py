@@ -219,6 +219,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "title": (
         Rule("pattern of the kernel {structure}", lambda f: f.is_foreign),
+        Rule("noise of changing size", lambda f: f.has("WN") and f.has("LIN", "RW", "IOU")),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
         Rule("{cycle} of changing height", lambda f: f.has("PER") and f.has("LIN", "RW", "IOU")),
         Rule("approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),

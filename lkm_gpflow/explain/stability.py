@@ -10,7 +10,8 @@ from functools import partial
 import numpy as np
 
 from ..data.observations import Observations
-from ..discovery.consensus import ALIKE, measured_in_time, one_to_one, shapes_of, thinned
+from ..discovery.consensus import measured_in_time
+from ..discovery.matching import ALIKE, one_to_one, shapes_of, thinned
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
 from ..learning.fits import Fit
@@ -31,7 +32,7 @@ class Stability:
         their members.
     found
         Those of them that have it: components are matched one to one, so that of two that are
-        nearly alike a fit with one of them has found one (see `discovery.consensus`).
+        nearly alike a fit with one of them has found one (see `discovery.matching`).
     ranges
         The middle four fifths of each duration, over the fits among `tried` that have a component
         of this structure, matched one to one: name, lower, upper, in the data's time.

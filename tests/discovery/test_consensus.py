@@ -17,7 +17,7 @@ from scipy.stats import multivariate_normal
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.consensus import (
+from lkm_gpflow.discovery.matching import (
     ALIKE,
     SAME,
     correlation,

@@ -10,7 +10,7 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.consensus import one_to_one, shapes_of
+from lkm_gpflow.discovery.matching import one_to_one, shapes_of
 from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.explain.verdicts import verdicts
 from lkm_gpflow.kernels.grammar import parse
