@@ -148,7 +148,7 @@ def _label(columns: AxesArray, discovery: Discovery, shown: pd.Index) -> None:
         ax.spines[["top", "right", "left"]].set_visible(False)
         times = shown if k == 0 else discovery.table.frame.index
         if not ax.lines:  # no series has it: the axis is of these times all the same
-            ax.plot(times[[0, -1]], [np.nan, np.nan])
+            ax.plot(times[[0, -1]], [0.0, 0.0], linestyle="none")
         readable_dates(ax, times)
         ax.tick_params(axis="x", labelsize=7)
         ax.tick_params(axis="y", length=0, labelsize=9 if N <= 25 else 7)
