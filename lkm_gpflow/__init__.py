@@ -11,9 +11,15 @@ from typing import Any
 
 import lazy_loader
 
-from .runtime.quiet import load_tensorflow_quietly
+from .runtime.quiet import (
+    load_gpflow_quickly,
+    load_progress_bars_quietly,
+    load_tensorflow_quietly,
+)
 
 load_tensorflow_quietly()
+load_gpflow_quickly()
+load_progress_bars_quietly()
 
 __version__ = version("lkm_gpflow")
 

@@ -8,6 +8,8 @@ from . import experiments as experiments
 from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
+from .data.shapes import from_long as from_long
+from .data.shapes import to_long as to_long
 from .discovery.discover import discover as discover
 from .discovery.discover import discover_steps as discover_steps
 from .discovery.given_kernels import learn as learn

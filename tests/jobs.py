@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from lkm_gpflow.runtime.news import tell
+
 
 def square(x: int) -> int:
     return x * x
@@ -36,3 +38,10 @@ def wait_for(path: Path, seconds: float = 60.0) -> str:
 def process_id(pause: float = 0.0) -> int:
     time.sleep(pause)
     return os.getpid()
+
+
+def tell_and_wait(name: str, seconds: float) -> str:
+    """Tell that it begins, then wait."""
+    tell(lambda: f"{name} begins")
+    time.sleep(seconds)
+    return name

@@ -65,5 +65,5 @@ def said_plainly() -> Iterator[None]:
             raise click.ClickException(str(error)) from error
         except (registry.DownloadError, registry.ChecksumError) as error:
             raise click.ClickException(str(error)) from error
-        except OSError as error:
+        except (OSError, ModuleNotFoundError) as error:
             raise _Refused(str(error)) from error

@@ -16,11 +16,14 @@ import click
 import pandas as pd
 
 from .. import datasets
-from ..data.csv import read_table
+from ..data.csv import Dialect
+from ..data.files import read_table
+from ..data.shapes import LongNames
 from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool
+from ..runtime.text import did_you_mean
 from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
@@ -66,8 +69,37 @@ class _Budget(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+class _LongNames(click.ParamType[LongNames]):
+    """Three names of columns."""
+
+    name = "series,time,value"
+
+    def convert(
+        self, value: str | LongNames, param: click.Parameter | None, ctx: click.Context | None
+    ) -> LongNames:
+        if isinstance(value, LongNames):
+            return value
+        names = [name.strip() for name in value.split(",")]
+        if len(names) != 3 or not all(names):
+            self.fail(f"expected the names of three columns, got {value!r}", param, ctx)
+        return LongNames(*names)
+
+
 @click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
+@click.option("--separator", default=",", help="Between the cells of a CSV file.")
+@click.option("--decimal", default=".", help="Decimal sign of a CSV file.")
+@click.option(
+    "--dates",
+    metavar="FORMAT",
+    help="How a CSV file writes dates, such as %d/%m/%Y.  [default: 2024-01-31]",
+)
+@click.option(
+    "--long",
+    type=_LongNames(),
+    help="Columns of a file in long format, such as unique_id,ds,y: a row for each observation.  "
+    "[default: a column for each series]",
+)
 @click.option(
     "--horizon",
     type=click.IntRange(min=1),
@@ -141,6 +173,10 @@ class _Budget(click.ParamType[float]):
 @click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
 def discover_command(
     source: str,
+    separator: str,
+    decimal: str,
+    dates: str | None,
+    long: LongNames | None,
     horizon: int | None,
     out: Path | None,
     depth: int,
@@ -159,9 +195,10 @@ def discover_command(
 ) -> None:
     """Discover the components of the series in SOURCE and forecast them.
 
-    SOURCE is a data set (see `lkm-gpflow data`) or a CSV file: UTF-8, the first row has the names,
-    the first column dates (2024-01-31) or numbers, every other column is a series, empty cells are
-    missing.  A file that is called as a data set needs its suffix, or ./ before its name.
+    SOURCE is a data set (see `lkm-gpflow data`) or a file: CSV, Parquet (.parquet) or Excel
+    (.xlsx).  A CSV file is UTF-8, the first row has the names, the first column dates (2024-01-31)
+    or numbers, every other column is a series, empty cells are missing.  A file that is called as a
+    data set needs its suffix, or ./ before its name.
 
     The folder gets report.html (what the series share, in words and pictures: one file for any
     browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
@@ -169,7 +206,7 @@ def discover_command(
     too, goes on from its ledger: give the same command again.
     """
     with said_plainly(), signals_stop():
-        name, frame, units = _read_source(source)
+        name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
         # All that can be wrong is found before anything is made or deleted.
         frame = Table.of(frame).frame
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
@@ -181,12 +218,13 @@ def discover_command(
             draw(frame.shape[1], subset, seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))
         folder.claim(force=force)
-        # TensorFlow is loaded when nothing is left to complain of.
+        say = (lambda line: None) if quiet else click.echo
+        say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
+        say("loading TensorFlow ...")
+        # TensorFlow, which takes some seconds, is loaded when nothing is left to complain of.
         from ..discovery.discover import discover
         from . import output
 
-        say = (lambda line: None) if quiet else click.echo
-        say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         if fits := folder.num_fits():
             say(f"going on from {fits} fits in {folder.ledger}")
         try:
@@ -225,18 +263,21 @@ def discover_command(
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
 
 
-def _read_source(source: str) -> tuple[str, pd.DataFrame, dict[str, str]]:
+def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict[str, str]]:
     """Return the name of the table, the table, and the units of its series."""
     if source in datasets.names():
         dataset = datasets.load(source)
         return source, dataset.frame, dict(dataset.units)
     path = Path(source)
     if path.is_dir():
-        raise ValueError(f"expected a CSV file or a data set, got the folder {source}")
+        raise ValueError(f"expected a file of series or a data set, got the folder {source}")
     if not path.exists():
         known = ", ".join(datasets.names())
-        raise ValueError(f"there is no file {source!r}, and no data set of that name: {known}")
-    return path.stem, read_table(path), {}
+        raise ValueError(
+            f"there is no file {source!r}, and no data set of that name: {known}"
+            f"{did_you_mean(source, datasets.names())}"
+        )
+    return path.stem, read_table(path, dialect), {}
 
 
 @contextmanager

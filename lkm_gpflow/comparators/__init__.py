@@ -4,6 +4,7 @@ May import: report and what lies below.
 """
 
 from .abcd import ABCD
+from .by_library import SktimeForecaster, StatsforecastModel
 from .gprn import GPRegressionNetwork
 from .gprn_model import GPRN
 from .independent import IndependentGP, SpectralMixtureGP
@@ -38,9 +39,11 @@ __all__ = [
     "PaperLatentKernelModel",
     "RelationalABCD",
     "SeasonalNaive",
+    "SktimeForecaster",
     "SpectralMixtureGP",
     "SpikeSlab",
     "SpikeSlabGP",
+    "StatsforecastModel",
     "comparator",
     "comparator_names",
     "register",

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import pandas as pd
 
 from ..numerics.types import Floats
+from ..runtime.text import did_you_mean
 
 
 class Fitted(Protocol):
@@ -35,6 +36,7 @@ class Comparator(Protocol):
 
 
 _REGISTRY: dict[str, Callable[..., Comparator]] = {}
+_LIBRARIES: dict[str, Callable[..., Comparator]] = {}
 _Method = TypeVar("_Method", bound=Callable[..., Comparator])
 
 
@@ -45,6 +47,19 @@ def register(name: str) -> Callable[[_Method], _Method]:
         if name in _REGISTRY:
             raise ValueError(f"there is another comparator named {name!r}")
         _REGISTRY[name] = method
+        return method
+
+    return add
+
+
+def register_library(library: str) -> Callable[[_Method], _Method]:
+    """Register a class that makes a comparator of any method of a library (a class decorator).
+
+    Its first argument is the method's name, its second one are the method's settings.
+    """
+
+    def add(method: _Method) -> _Method:
+        _LIBRARIES[library] = method
         return method
 
     return add
@@ -61,12 +76,20 @@ def comparator(name: str, **settings: Any) -> Comparator:
     Parameters
     ----------
     name
-        A name among `comparator_names()`.
+        A name among `comparator_names()`, or "LIBRARY:METHOD", such as "sktime:VAR" and
+        "statsforecast:AutoCES".
     settings
         Arguments of its constructor; the others keep their defaults.
     """
+    library, _, method = name.partition(":")
+    if library in _LIBRARIES and method:
+        return _LIBRARIES[library](method, settings)
     if name not in _REGISTRY:
-        raise ValueError(f"expected a comparator among {', '.join(_REGISTRY)}, got {name!r}")
+        others = " or ".join(f"{each}:METHOD" for each in _LIBRARIES)
+        raise ValueError(
+            f"expected a comparator among {', '.join(_REGISTRY)}, or {others}, got {name!r}"
+            f"{did_you_mean(name, _REGISTRY)}"
+        )
     return _REGISTRY[name](**settings)
 
 

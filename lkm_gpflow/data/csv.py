@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +15,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from .shapes import LongNames, from_long, long_names
+
 MISSING = ("", "NA", "N/A", "NaN", "nan")
 """Cells that stand for a missing observation."""
+
+_DAYS_AND_MONTHS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})")
+"""Dates such as 31/12/2024 and 12.31.24."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +30,51 @@ class _Row:
     cells: list[str]
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Dialect:
+    """How a file writes a table.
+
+    Parameters
+    ----------
+    separator
+        Between cells.
+    decimal
+        Sign before the decimals.
+    dates
+        Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y"; None: ISO 8601.
+    long
+        The columns of a table in long format; None: a column for each series.
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    dates: str | None = None
+    long: LongNames | None = None
+
+    def __post_init__(self) -> None:
+        for name, sign in (("separator", self.separator), ("decimal sign", self.decimal)):
+            if len(sign) != 1:
+                raise ValueError(f"expected one sign as {name}, got {sign!r}")
+        if self.separator == self.decimal:
+            raise ValueError(
+                f"expected a decimal sign that differs from the separator, got {self.decimal!r} "
+                "for both: give the other with --separator or --decimal"
+            )
+
+
+def read_csv(path: Path, dialect: Dialect | None = None) -> pd.DataFrame:
     """Read a CSV file of series.
 
-    The file is UTF-8 with commas.  Its first row has the names.  The first column has the times,
-    dates as 2024-01-31 (ISO 8601) or numbers; every other column is a series, and an empty cell is
-    a missing observation.
+    The file is UTF-8.  Its first row has the names.  The first column has the times, dates or
+    numbers; every other column is a series, and an empty cell is a missing observation.  In long
+    format three columns are read, and every row is one observation.
 
     Parameters
     ----------
     path
         The file.
+    dialect
+        How it writes dates and numbers; by default 2024-01-31 and 1.5, separated by commas.
 
     Returns
     -------
@@ -49,26 +89,60 @@ def read_table(path: str | Path) -> pd.DataFrame:
         If something is wrong with it: what was expected, what was given, in which row and column.
     """
     try:
-        header, rows = _split(_read_rows(Path(path)))
-        index = _times([row.cells[0] for row in rows], header[0], rows)
+        dialect = dialect or Dialect()
+        header, rows = _split(_read_rows(path, dialect.separator), dialect)
+        if dialect.long is not None:
+            return _long(header, rows, dialect, dialect.long)
+        _check_layout(header, rows, dialect)
+        index = _times(0, header, rows, dialect)
+        _check_different(index, rows)
         columns = {
-            name: [_number(row.cells[i], name, row.line) for row in rows]
-            for i, name in enumerate(header)
-            if i > 0
+            name: _numbers(i, header, rows, dialect) for i, name in enumerate(header) if i > 0
         }
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return pd.DataFrame(columns, index=index)
 
 
-def _read_rows(path: Path) -> list[_Row]:
+def _long(
+    header: Sequence[str], rows: Sequence[_Row], dialect: Dialect, names: LongNames
+) -> pd.DataFrame:
+    for name in names:
+        if name not in header:
+            raise ValueError(f"expected a column {name!r} as of --long, got {', '.join(header)}")
+    series, time, value = (header.index(name) for name in names)
+    columns = {
+        names.series: [row.cells[series] for row in rows],
+        names.time: _times(time, header, rows, dialect),
+        names.value: _numbers(value, header, rows, dialect),
+    }
+    return from_long(pd.DataFrame(columns), *names)
+
+
+def _check_layout(header: Sequence[str], rows: Sequence[_Row], dialect: Dialect) -> None:
+    """Refuse a table in long format, with the option that reads it."""
+    if len(header) < 3:
+        return
+    cells = pd.DataFrame([row.cells for row in rows], columns=list(header))
+    for name in header:
+        if all(cell in MISSING or _is_number(cell, dialect) for cell in cells[name]):
+            cells[name] = 0.0
+    names = long_names(cells)
+    if names is not None:
+        raise ValueError(
+            "expected a column for each series, got long format, a row for each observation: "
+            f"read it with --long {','.join(names)}"
+        )
+
+
+def _read_rows(path: Path, separator: str) -> list[_Row]:
     """Return the rows that are not blank."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(f"row {line}: expected UTF-8 text, got another encoding") from error
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, strict=True)
     try:
         rows = [_Row(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:
@@ -76,12 +150,12 @@ def _read_rows(path: Path) -> list[_Row]:
     return [row for row in rows if any(row.cells)]
 
 
-def _split(rows: Sequence[_Row]) -> tuple[list[str], Sequence[_Row]]:
+def _split(rows: Sequence[_Row], dialect: Dialect) -> tuple[list[str], Sequence[_Row]]:
     """Return the names and the rows of values; both are complete and fit each other."""
     if not rows:
         raise ValueError("expected a header and rows of values, got an empty file")
     header, body = rows[0].cells, rows[1:]
-    _check_header(header)
+    _check_header(header, dialect)
     if not body:
         raise ValueError("expected rows of values below the header, got none")
     for row in body:
@@ -93,14 +167,19 @@ def _split(rows: Sequence[_Row]) -> tuple[list[str], Sequence[_Row]]:
     return header, body
 
 
-def _check_header(header: Sequence[str]) -> None:
+def _check_header(header: Sequence[str], dialect: Dialect) -> None:
     if len(header) < 2:
-        found = next((sign for sign in (";", "\t") if sign in header[0]), None)
-        hint = f"; the cells seem to be separated by {found!r}, not by commas" if found else ""
+        signs = [sign for sign in ";\t,|" if sign != dialect.separator]
+        found = next((sign for sign in signs if sign in header[0]), None)
+        hint = (
+            f"; the cells seem to be separated by {found!r}: give --separator {found!r}"
+            if found
+            else ""
+        )
         raise ValueError(
             f"expected a column of times and at least one series, got only one column{hint}"
         )
-    if _is_time(header[0]) and all(_is_number(cell) for cell in header[1:]):
+    if _is_time(header[0], dialect) and all(_is_number(cell, dialect) for cell in header[1:]):
         raise ValueError(f"row 1: expected a header of names, got the values {', '.join(header)}")
     for i, name in enumerate(header[1:], start=2):
         if not name:
@@ -112,63 +191,104 @@ def _check_header(header: Sequence[str]) -> None:
         )
 
 
-def _times(cells: Sequence[str], name: str, rows: Sequence[_Row]) -> pd.Index:
-    """Return the times: numbers if the first one is, else dates."""
-    numeric = _is_number(cells[0])
-    wanted = "a number" if numeric else "a date such as 2024-01-31 (or numbers throughout)"
+def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Dialect) -> pd.Index:
+    """Return the times: numbers if the first one is and no format of dates is given, else dates."""
+    cells, name = [row.cells[column] for row in rows], header[column]
+    numeric = dialect.dates is None and _is_number(cells[0], dialect)
+    wanted = (
+        "a number"
+        if numeric
+        else f"a date of the format {dialect.dates!r}"
+        if dialect.dates is not None
+        else "a date such as 2024-01-31 (or numbers throughout)"
+    )
     for cell, row in zip(cells, rows, strict=True):
-        if not (_is_number(cell) if numeric else _is_date(cell)):
+        if not (_is_number(cell, dialect) if numeric else _is_date(cell, dialect)):
             raise ValueError(
                 f"row {row.line}, column {name or 1!r}: expected {wanted}, got {cell!r}"
+                f"{_date_hint(cell, cells)}"
             )
-    index: pd.Index
     if numeric:
-        index = pd.Index([float(cell) for cell in cells])
-    else:
-        try:
-            index = pd.DatetimeIndex(pd.to_datetime(list(cells), format="ISO8601")).as_unit("ns")
-        except ValueError as error:
-            raise ValueError(
-                f"column {name or 1!r}: expected dates of one time zone; write all of them in UTC"
-            ) from error
-    first: dict[object, int] = {}
+        return pd.Index([_to_float(cell, dialect) for cell in cells], name=name or None)
+    try:
+        dates = pd.to_datetime(list(cells), format=dialect.dates or "ISO8601")
+        return pd.DatetimeIndex(dates, name=name or None).as_unit("ns")
+    except ValueError as error:
+        raise ValueError(
+            f"column {name or 1!r}: expected dates of one time zone; write all of them in UTC"
+        ) from error
+
+
+def _date_hint(cell: str, cells: Sequence[str]) -> str:
+    """Return the option that reads dates such as 31/12/2024, if that is one."""
+    parts = _DAYS_AND_MONTHS.fullmatch(cell)
+    if parts is None:
+        return ""
+    sign, year = parts[2], "%Y" if len(parts[4]) == 4 else "%y"
+    every = [match for each in cells if (match := _DAYS_AND_MONTHS.fullmatch(each))]
+    month_first = any(int(match[3]) > 12 for match in every)
+    order = ("%m", "%d") if month_first else ("%d", "%m")
+    return f"; read it with --dates {sign.join([*order, year])}"
+
+
+def _check_different(index: pd.Index, rows: Sequence[_Row]) -> None:
+    first: dict[object, _Row] = {}
     for time, row in zip(index, rows, strict=True):
         if time in first:
             raise ValueError(
                 f"row {row.line}: expected different times, got {row.cells[0]} again, which "
-                f"row {first[time]} has"
+                f"row {first[time].line} has"
             )
-        first[time] = row.line
-    return index.rename(name or None)
+        first[time] = row
 
 
-def _number(cell: str, name: str, line: int) -> float:
+def _numbers(
+    column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Dialect
+) -> list[float]:
+    return [_number(row.cells[column], header[column], row.line, dialect) for row in rows]
+
+
+def _number(cell: str, name: str, line: int, dialect: Dialect) -> float:
     if cell in MISSING:
         return math.nan
-    if not _is_number(cell):
-        wanted = "a finite number" if _is_float(cell) else "a number"
-        raise ValueError(f"row {line}, column {name!r}: expected {wanted}, got {cell!r}")
+    if _is_number(cell, dialect):
+        return _to_float(cell, dialect)
+    wanted = "a finite number" if _is_float(cell, dialect) else "a number"
+    other = "," if dialect.decimal == "." else "."
+    swapped = Dialect(";", other)
+    hint = f"; read it with --decimal {other}" if _is_number(cell, swapped) else ""
+    raise ValueError(f"row {line}, column {name!r}: expected {wanted}, got {cell!r}{hint}")
+
+
+def _to_float(cell: str, dialect: Dialect) -> float:
+    """Return a number; a ValueError if it has the decimal sign of another country."""
+    if dialect.decimal != ".":
+        if "." in cell:
+            raise ValueError(f"expected the decimal sign {dialect.decimal!r}, got {cell!r}")
+        cell = cell.replace(dialect.decimal, ".")
+    if "_" in cell:  # Python's own way of writing 10_000
+        raise ValueError(f"expected a number, got {cell!r}")
     return float(cell)
 
 
-def _is_number(cell: str) -> bool:
-    return _is_float(cell) and math.isfinite(float(cell))
-
-
-def _is_float(cell: str) -> bool:
+def _is_float(cell: str, dialect: Dialect) -> bool:
     try:
-        float(cell)
+        _to_float(cell, dialect)
     except ValueError:
         return False
-    return "_" not in cell
+    return True
 
 
-def _is_date(cell: str) -> bool:
+def _is_number(cell: str, dialect: Dialect) -> bool:
+    return _is_float(cell, dialect) and math.isfinite(_to_float(cell, dialect))
+
+
+def _is_date(cell: str, dialect: Dialect) -> bool:
     try:
-        return not pd.isna(pd.to_datetime(cell, format="ISO8601"))
+        return not pd.isna(pd.to_datetime(cell, format=dialect.dates or "ISO8601"))
     except ValueError:
         return False
 
 
-def _is_time(cell: str) -> bool:
-    return bool(cell) and (_is_number(cell) or _is_date(cell))
+def _is_time(cell: str, dialect: Dialect) -> bool:
+    return bool(cell) and (_is_number(cell, dialect) or _is_date(cell, dialect))

@@ -1,22 +1,20 @@
 """From a DataFrame of series to scaled arrays, and back.
 
-Rows are times, columns are series, NaN is a missing observation.  Everything that can be wrong
-with a table is found here and said with its row and column.
+Rows are times, columns are series, NaN is a missing observation.  What can be wrong with a table
+is found by `checks`.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from ..numerics.types import Floats, Integers
+from .checks import checked
+from .foreign import Tabular
 from .observations import Observations
-
-MIN_OBSERVED = 3
-"""Fewer points than this cannot be standardised and described."""
 
 
 @dataclass(frozen=True)
@@ -108,14 +106,14 @@ class Table:
     scale: Floats
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Table:
+    def of(cls, frame: Tabular) -> Table:
         """Check a table and measure its scaling; a ValueError says what is wrong and where."""
-        checked = _checked(frame)
-        axis = TimeAxis.of(checked.index)
-        times = axis.to_numbers(checked.index)
-        values = checked.to_numpy()
+        sound = checked(frame)
+        axis = TimeAxis.of(sound.index)
+        times = axis.to_numbers(sound.index)
+        values = sound.to_numpy()
         return cls(
-            checked,
+            sound,
             axis,
             float(times[0]),
             float(times[-1] - times[0]),
@@ -155,78 +153,3 @@ class Table:
             Y=np.ascontiguousarray(np.where(mask, values, 0.0).T),
             mask=np.ascontiguousarray(mask.T.astype(np.float64)),
         )
-
-
-def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table as sorted float64, or say what is wrong with it."""
-    if not isinstance(frame, pd.DataFrame):
-        raise ValueError(f"expected a pandas DataFrame, got {type(frame).__name__}")
-    if frame.empty:
-        raise ValueError(f"expected a table with rows and columns, got shape {frame.shape}")
-    if len(frame) < MIN_OBSERVED:
-        raise ValueError(f"expected at least {MIN_OBSERVED} rows (time points), got {len(frame)}")
-    names = frame.columns.map(str)
-    if names.has_duplicates:
-        twice = list(names[names.duplicated()].unique())
-        raise ValueError(f"expected series of different names, got more than one named {twice}")
-    index = _checked_index(frame.index)
-    columns = {
-        name: _numbers(frame.iloc[:, i], name, index) for i, name in enumerate(frame.columns)
-    }
-    checked = pd.DataFrame(columns, index=index, columns=frame.columns)
-    if not index.is_monotonic_increasing:
-        warnings.warn("the times are not in order: the rows are sorted", stacklevel=4)
-        checked = checked.sort_index()
-    for name, column in checked.items():
-        observed = column.dropna()
-        if len(observed) < MIN_OBSERVED:
-            raise ValueError(
-                f"series {name!r}: expected at least {MIN_OBSERVED} observed values, "
-                f"got {len(observed)}"
-            )
-        if np.ptp(observed.to_numpy()) <= 1e-12 * np.abs(observed.to_numpy()).max():
-            raise ValueError(
-                f"series {name!r} is constant ({observed.iloc[0]:g}): "
-                "expected a series that varies; leave it out"
-            )
-    return checked
-
-
-def _checked_index(index: pd.Index) -> pd.Index:
-    if isinstance(index, pd.PeriodIndex):
-        index = index.to_timestamp()
-    if isinstance(index, pd.DatetimeIndex):
-        # Tables from different sources then have indices of one type.
-        index = index.as_unit("ns")
-    if not isinstance(index, pd.DatetimeIndex):
-        if isinstance(index, pd.MultiIndex) or not pd.api.types.is_numeric_dtype(index.dtype):
-            raise ValueError(f"expected an index of dates or numbers, got {index.dtype}")
-        bad = ~np.isfinite(index.to_numpy(np.float64))
-    else:
-        bad = np.asarray(index.isna())
-    if bad.any():
-        raise ValueError(f"row {int(np.argmax(bad)) + 1}: expected a time, got {index[bad][0]}")
-    if index.has_duplicates:
-        twice = index[index.duplicated()]
-        raise ValueError(
-            f"row {int(np.argmax(index.duplicated())) + 1}: the time {twice[0]} stands there a "
-            f"second time ({len(twice)} duplicates in all); expected different times"
-        )
-    return index
-
-
-def _numbers(column: pd.Series, name: object, index: pd.Index) -> Floats:
-    if column.dtype.kind in "mMc":  # pandas would take dates for nanoseconds
-        values = np.full(len(column), np.nan)
-    else:
-        values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    text = np.isnan(values) & column.notna().to_numpy()
-    infinite = np.isinf(values)
-    for bad, wanted in ((text, "a number"), (infinite, "a finite number")):
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise ValueError(
-                f"row {row + 1} ({index[row]}), column {name!r}: expected {wanted}, "
-                f"got {column.iloc[row]!r}"
-            )
-    return values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from lkm_gpflow.datasets.dataset import Dataset
 from lkm_gpflow.datasets.seizure import seizure
 from lkm_gpflow.datasets.synthetic import demo, toy
 from lkm_gpflow.datasets.tables import currencies, gonu, houses, stocks
+from lkm_gpflow.runtime.text import did_you_mean
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     loader.__name__: loader for loader in (toy, demo, stocks, houses, currencies, gonu, seizure)
@@ -90,7 +90,6 @@ def fetch(name: str) -> list[Path]:
 
 def _known(name: str) -> str:
     if name not in LOADERS:
-        close = difflib.get_close_matches(name, LOADERS)
-        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        hint = did_you_mean(name, LOADERS)
         raise ValueError(f"there is no data set {name!r}, only {', '.join(LOADERS)}{hint}")
     return name

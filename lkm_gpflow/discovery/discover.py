@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -9,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import pandas as pd
-
+from ..data.doubts import doubts
+from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES
 from ..learning.fits import FitSettings, LearnerName, PriorName
@@ -18,15 +19,15 @@ from ..models.annealing import Annealing
 from ..models.lkm import LKM
 from ..models.subclasses import name_of
 from ..runtime.budget import Guard
-from ..runtime.executors import kept_in
+from ..runtime.executors import check_executor, kept_in
 from ..search.ledger import Ledger
 from ..search.pipeline import Learnt, learn_in_steps
-from ..search.settings import SearchSettings, Strategy, check_size
+from ..search.settings import SearchSettings, Strategy, base_names, check_size
 from .result import Averaging, Discovery
 
 
 def discover(
-    frame: pd.DataFrame,
+    frame: Tabular,
     *,
     bases: Sequence[str] = EXTENDED_BASES,
     depth: int = 2,
@@ -52,7 +53,8 @@ def discover(
     Parameters
     ----------
     frame
-        Rows are times (dates or numbers), columns are series, NaN is a missing observation.
+        Rows are times (dates or numbers), columns are series, NaN is a missing observation; of
+        pandas, polars, PyArrow or xarray (see `data.foreign.as_frame`).
     bases
         Base kernels of the grammar; `PAPER_BASES` are those of the paper.
     depth
@@ -115,11 +117,14 @@ def discover(
         has more than ``LKM.LONGEST`` times: see `thin` and `refit_sparse`.
     OSError, WorkersLost
         If the ledger cannot be written, or workers are lost for good: how to go on.
+    KeyboardInterrupt
+        After Ctrl-C; it says how to go on, too.
 
     Warns
     -----
     UserWarning
-        If it has more than 1,000 times, or more than 50 series and no subset is asked for.
+        If it has more than 1,000 times, more than 50 series and no subset is asked for, fewer than
+        20 times, one series alone, or a value far from all others.
     """
     steps = discover_steps(
         frame,
@@ -142,12 +147,15 @@ def discover(
         memory_budget=memory_budget,
         progress=progress,
     )
-    (found,) = deque(steps, maxlen=1)
+    try:
+        (found,) = deque(steps, maxlen=1)
+    except KeyboardInterrupt as stopped:
+        raise stopped.with_traceback(None) from None
     return found
 
 
 def discover_steps(
-    frame: pd.DataFrame,
+    frame: Tabular,
     *,
     bases: Sequence[str] = EXTENDED_BASES,
     depth: int = 2,
@@ -230,9 +238,12 @@ def discover_steps(
     )
     if annealing is not None:
         fit_settings = replace(fit_settings, annealing=annealing)
-    settings = SearchSettings(tuple(bases), depth, restarts, strategy, seed, fit_settings)
+    check_executor(executor)
+    settings = SearchSettings(base_names(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
     check_size(*table.frame.shape, subset)
+    for doubt in doubts(table.frame):
+        warnings.warn(doubt, stacklevel=3)
     observations = table.observations
     header: dict[str, Any] = {"settings": settings.to_json(), "data": observations.fingerprint}
     if subset is not None:

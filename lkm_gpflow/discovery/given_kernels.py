@@ -7,14 +7,13 @@ from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
-
+from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..kernels.grammar import Product, parse
 from ..learning.fits import FitSettings
 from ..learning.training import fit
-from ..runtime.executors import kept_in, run_all
-from ..runtime.progress import tqdm
+from ..runtime.executors import check_executor, kept_in, run_all
+from ..runtime.progress import Progress
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import decided, extend_best, extended
 from ..search.settings import SearchSettings, draw
@@ -22,7 +21,7 @@ from .result import Discovery
 
 
 def learn(
-    frame: pd.DataFrame,
+    frame: Tabular,
     structure: Sequence[str | Product],
     *,
     subset: int | None = None,
@@ -39,7 +38,8 @@ def learn(
     Parameters
     ----------
     frame
-        Rows are times (dates or numbers), columns are series, NaN is a missing observation.
+        Rows are times (dates or numbers), columns are series, NaN is a missing observation; of
+        pandas, polars, PyArrow or xarray (see `data.foreign.as_frame`).
     structure
         The components, for example ``["SE", "SE", "PER x SE"]``; numbers that they have (in scaled
         time, of span one) are where learning begins.
@@ -76,6 +76,11 @@ def learn(
     OSError, WorkersLost
         If the ledger cannot be written, or workers are lost for good: how to go on.
     """
+    check_executor(executor)
+    if isinstance(structure, str):
+        raise ValueError(
+            f"expected a list of components such as ['SE', 'PER x SE'], got {structure!r}"
+        )
     members = [parse(member) if isinstance(member, str) else member for member in structure]
     if not members:
         raise ValueError("expected a structure of at least one component, got none")
@@ -105,8 +110,8 @@ def learn(
         if (0, restart) not in kept.entries
     }
     with kept_in(ledger, "ledger"):
-        with tqdm(total=len(jobs), desc="restarts", unit="fit", disable=not progress) as bar:
-            for restart, found in run_all(jobs, executor):
+        with Progress("restarts", len(jobs), shown=progress) as bar:
+            for restart, found in run_all(jobs, executor, hear=bar.hear):
                 kept.add(Entry(0, restart, 0, "start", -1, names, found))
                 bar.update()
         if subset is not None:

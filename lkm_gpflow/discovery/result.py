@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +17,7 @@ from ..kernels.grammar import Product
 from ..learning.fits import Fit
 from ..models.lkm import LKM
 from ..numerics.types import Floats, Integers
-from ..runtime.text import listed
+from ..runtime.text import did_you_mean, listed
 from ..search.averaging import (
     Member,
     average,
@@ -33,6 +32,7 @@ from ..search.settings import SearchSettings
 from .consensus import OTHERS, Consensus, agree, alone, predict_parts
 
 if TYPE_CHECKING:
+    from ..plotting.accessor import DiscoveryPlots
     from ..report import AllPairs, GroupReport, PairReport
 
 _MOST_SHOWN = 40
@@ -190,7 +190,12 @@ class Discovery:
         """The members without those of next to no weight."""
         return counting(self.members)
 
-    def forecast(self, horizon: int | pd.Index, level: float = 0.9) -> pd.DataFrame:
+    def forecast(
+        self,
+        horizon: int | pd.Index,
+        level: float | Sequence[float] = 0.9,
+        quantiles: Sequence[float] = (),
+    ) -> pd.DataFrame:
         """Forecast new observations.
 
         Parameters
@@ -198,14 +203,35 @@ class Discovery:
         horizon
             How many steps after the last row, or the times themselves.
         level
-            Probability of the interval from `lower` to `upper`.
+            Probability of the interval from `lower` to `upper`; of several, the columns are
+            called lower50, upper50, lower90 and so on.
+        quantiles
+            Such as 0.05, for columns called q0.05.
 
         Returns
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
         the series; sd is that of a new observation, with its noise.
         """
-        return self.predict(self.times(horizon), level)
+        times = self.times(horizon)
+        if isinstance(level, int | float) and not quantiles:
+            return self.predict(times, level)
+        from .export import several_intervals
+
+        levels = [level] if isinstance(level, int | float) else level
+        return several_intervals(self, times, levels, quantiles)
+
+    def sample(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
+        """Draw paths of new observations; see `export.sample_paths`."""
+        from .export import sample_paths
+
+        return sample_paths(self, self.times(horizon), count, seed)
+
+    def to_xarray(self, horizon: int, levels: Sequence[float] = (0.5, 0.9), **options: Any) -> Any:
+        """Return everything as an xarray `Dataset`; parameters are those of `export.to_xarray`."""
+        from .export import to_xarray
+
+        return to_xarray(self, horizon, levels, **options)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history."""
@@ -293,6 +319,9 @@ class Discovery:
 
         Components and their names, noise and probabilities stay those learnt on all.
         """
+        if isinstance(series, str) or not series:
+            known = listed([repr(column) for column in self.table.frame.columns], _MOST_NAMED)
+            raise ValueError(f"expected a list of some of the series {known}, got {series!r}")
         places = np.array(self.places(*series), np.int32)
         parts: dict[int, Fit] = {}  # one object each, so that a fit can be looked up
 
@@ -319,7 +348,8 @@ class Discovery:
         for name in series:
             if name not in columns:
                 known = listed([repr(column) for column in columns], _MOST_NAMED)
-                raise ValueError(f"expected one of the series {known}, got {name!r}")
+                hint = did_you_mean(str(name), map(str, columns))
+                raise ValueError(f"expected one of the series {known}, got {name!r}{hint}")
             if series.count(name) > 1:
                 raise ValueError(f"expected different series, got {name!r} twice")
         return tuple(columns.index(name) for name in series)
@@ -356,6 +386,13 @@ class Discovery:
 
     # --- keeping and showing ---
 
+    @property
+    def plot(self) -> DiscoveryPlots:
+        """Pictures: ``plot()``, or its ``structure()``, ``forecast()`` and ``components()``."""
+        from ..plotting.accessor import DiscoveryPlots
+
+        return DiscoveryPlots(self)
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
         from .storage import save
@@ -370,9 +407,9 @@ class Discovery:
         return "\n".join([self._headline, *rows, *filter(None, [self.stopped])])
 
     def _repr_html_(self) -> str:
-        table = self.probabilities.map("{:.2f}".format).to_html(max_rows=_MOST_SHOWN)
-        headline = f"{self._headline}; probability that a series has a component:"
-        return f"<p>{headline}</p>{table}<p>{escape(self.stopped)}</p>"
+        from ..report.card import card
+
+        return card(self, self._headline)
 
     @property
     def _headline(self) -> str:

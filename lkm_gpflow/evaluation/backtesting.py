@@ -12,19 +12,25 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
 from ..comparators import Comparator, comparator
-from ..data.tables import MIN_OBSERVED, Table
+from ..data.checks import MIN_OBSERVED
+from ..data.foreign import Tabular
+from ..data.tables import Table
 from ..numerics.types import Floats
-from ..runtime.executors import kept_in, run_all
+from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal
-from ..runtime.progress import tqdm
+from ..runtime.progress import Progress
+from ..runtime.text import whole_number
 from . import metrics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 """Probabilities of the intervals whose coverage is reported."""
@@ -168,12 +174,28 @@ class Backtest:
         origins = np.array(self.origins)
         return np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
 
+    def plot(self, *others: Backtest, score: str = "crps", ax: Axes | None = None) -> Axes:
+        """Draw a score at every origin, beside that of other methods; see `plot_scores`.
+
+        Parameters
+        ----------
+        others
+            Backtests of the same origins.
+        score
+            One of rmse, mnlp, crps, mase.
+        ax
+            Where to draw; by default a new figure.
+        """
+        from ..plotting import plot_scores
+
+        return plot_scores([self, *others], score, ax)
+
     def _repr_html_(self) -> str:
         return self.scores.to_html(float_format="{:.3f}".format)
 
 
 def backtest(
-    frame: pd.DataFrame,
+    frame: Tabular,
     method: str | Comparator,
     horizon: int,
     folds: int = 8,
@@ -221,6 +243,7 @@ def backtest(
     WorkersLost
         If the executor loses its workers for good; the text says how to go on.
     """
+    check_executor(executor)
     table = Table.of(frame)
     origins = _origins(len(table.frame), horizon, folds, first)
     chosen = comparator(method) if isinstance(method, str) else method
@@ -232,13 +255,13 @@ def backtest(
     done = {record["origin"]: record for record in kept.records}
     missing = [origin for origin in origins if origin not in done]
     name = label or (method if isinstance(method, str) else type(method).__name__)
-    with tqdm(total=len(origins), initial=len(done), desc=name, disable=not progress) as bar:
+    with Progress(name, len(origins), done=len(done), shown=progress) as bar:
         jobs = {
             origin: partial(_forecast_from, table.frame, chosen, origin, horizon, seed)
             for origin in missing
         }
         with kept_in(journal, "journal"):
-            for origin, record in run_all(jobs, executor):
+            for origin, record in run_all(jobs, executor, hear=bar.hear):
                 done[origin] = record
                 kept.append(record)
                 bar.update()
@@ -247,10 +270,14 @@ def backtest(
 
 def _origins(num_times: int, horizon: int, folds: int, first: int | None) -> tuple[int, ...]:
     """How many rows come before each forecast."""
-    first = num_times // 2 if first is None else first
+    horizon, folds = whole_number(horizon, "a horizon", 1), whole_number(folds, "folds", 1)
+    if horizon > (most := num_times - MIN_OBSERVED):
+        raise ValueError(
+            f"expected a horizon of 1 to {most} steps, because the table has {num_times} rows and "
+            f"at least {MIN_OBSERVED} of them come before an origin, got {horizon}"
+        )
     last = num_times - horizon
-    if horizon < 1:
-        raise ValueError(f"expected a horizon of at least 1 step, got {horizon}")
+    first = min(num_times // 2, last) if first is None else whole_number(first, "first", 1)
     if not MIN_OBSERVED <= first <= last:
         raise ValueError(
             f"expected {MIN_OBSERVED} to {last} rows before the first origin (the table has "

@@ -18,7 +18,7 @@ from ..learning.fits import Fit
 from ..learning.training import fit
 from ..numerics.types import Floats
 from ..runtime.executors import run_all
-from ..runtime.progress import tqdm
+from ..runtime.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ def leave_one_out(
         raise ValueError(f"expected at least 2 series to leave one out, got {N}")
     jobs = {n: partial(_without, found, n) for n in range(N)}
     again: dict[int, Fit] = {}
-    with tqdm(total=N, desc="without a series", unit="fit", disable=not progress) as bar:
-        for n, one in run_all(jobs, executor):
+    with Progress("without a series", N, shown=progress) as bar:
+        for n, one in run_all(jobs, executor, hear=bar.hear):
             again[n] = one
             bar.update()
     alike = {n: _matches(kernels, one.kernels, grid).alike for n, one in again.items()}

@@ -179,7 +179,7 @@ class Factor:
         return format(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Product:
     """A product of base kernels with one variance, in canonical form.
 
@@ -245,6 +245,9 @@ class Product:
 
     def __str__(self) -> str:
         return format(self)
+
+    def __repr__(self) -> str:
+        return format(self, ".4g")
 
 
 def parse(text: str) -> Product:

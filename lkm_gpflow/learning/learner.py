@@ -19,6 +19,7 @@ from ..models.lkm import LKM
 from ..models.posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
 from ..models.relaxation import anneal
 from ..numerics.types import Floats
+from ..runtime.news import tell
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
 from .engine import Objective, components, pair_log_densities, scan
 from .fits import MOST_ROUNDS, Fit, FitSettings, State
@@ -76,7 +77,8 @@ class Learner:
         """Let members enter in random order, those with numbers first."""
         known = [member for member in members if member.is_complete]
         unknown = [member for member in members if not member.is_complete]
-        for member in [*known, *shuffled(unknown, self.rng)]:
+        for number, member in enumerate([*known, *shuffled(unknown, self.rng)], start=1):
+            self._tell(f"{member.structure} enters ({number} of {len(members)})", state)
             grown = self._enter(state, member)
             if grown is not None:
                 state = self._improve(self._polish(grown, max_iterations=12))
@@ -135,6 +137,7 @@ class Learner:
         """Hyperparameters and rows of Z in turn until nothing changes."""
         for _ in range(rounds):
             before = state
+            self._tell("refining", state)
             state = self._improve(self._polish(state, max_iterations))
             if state.score < before.score + 0.01:
                 break
@@ -146,6 +149,7 @@ class Learner:
             before = state.score
             for k in range(len(state.kernels)):
                 if k < len(state.kernels):
+                    self._tell(f"{state.kernels[k].structure} enters anew", state)
                     reduced = state.without(k)
                     state = self._keep_better(state, reduced, state.kernels[k].structure)
             for member in _missing(members, state.kernels):
@@ -193,6 +197,7 @@ class Learner:
             history.append(posterior.elbo)
             for _ in range(rounds):
                 before = posterior.elbo
+                self._tell("finishing", state)
                 state = self._polish(state, 60, posterior, tolerance=1e-9)
                 posterior = self.posterior(state)
                 history.append(posterior.elbo)
@@ -220,6 +225,10 @@ class Learner:
             seconds=time.perf_counter() - began,
             history=history,
         )
+
+    def _tell(self, what: str, state: State) -> None:
+        """Tell whoever waits for the fit what it does, and how far it is."""
+        tell(lambda: f"{what}, BIC {self.bic(state):.1f}" if state.kernels else what)
 
     # --- scores ---
 

@@ -87,22 +87,23 @@ class Report(ABC):
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained file; returns its path."""
         path = Path(path)
-        html = _render("page.html", title=self.title, body=self._body())
+        html = render("page.html", title=self.title, body=self._body())
         with replacing(path) as unfinished:
             unfinished.write_text(html, "utf-8")
         return path
 
     def _repr_html_(self) -> str:
-        return _render("fragment.html", body=self._body())
+        return render("fragment.html", body=self._body())
 
     def __repr__(self) -> str:
         return self.text
 
     def _body(self) -> str:
-        return _render(self.template, report=self, pictures=self.pictures())
+        return render(self.template, report=self, pictures=self.pictures())
 
 
-def _render(name: str, **context: Any) -> str:
+def render(name: str, **context: Any) -> str:
+    """Fill in a template of this room."""
     return _ENVIRONMENT.get_template(name).render(**context)
 
 

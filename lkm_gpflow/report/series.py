@@ -58,6 +58,8 @@ class SeriesReport:
 
     def comes_from(self, titles: Mapping[str, str]) -> str:
         """Say what moves its forecast and makes it uncertain; parts by their titles."""
+        if not self.mean_shares:
+            return "Its forecast is its level."
         mean, variance = (
             max(parts.items(), key=lambda item: item[1])
             for parts in (self.mean_shares, self.variance_shares)

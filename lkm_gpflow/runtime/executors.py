@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 from threadpoolctl import threadpool_limits
 
 from .budget import OutOfBudget, Spent
+from .news import Hear, Newsroom, heard_by
 
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
@@ -29,6 +30,9 @@ _Arguments = ParamSpec("_Arguments")
 
 _MOST_LOSSES = 3
 """So often in a row, with no job finished between, workers may be lost."""
+
+_MANY = 1000
+"""Workers of an executor that does not say how many it has: a cluster."""
 
 _POLL = 0.5
 """Seconds after which budgets and the connection are looked at again while workers are busy."""
@@ -38,10 +42,38 @@ class WorkersLost(RuntimeError):
     """The workers of an executor are gone; the text says what was lost, kept, and what to do."""
 
 
+def check_executor(executor: object) -> None:
+    """Refuse what is no executor.
+
+    Raises
+    ------
+    ValueError
+        If it is neither None nor a `concurrent.futures.Executor`.
+    """
+    if executor is not None and not isinstance(executor, Executor):
+        hint = (
+            "client.get_executor() makes one of a Dask client"
+            if hasattr(executor, "get_executor")
+            else "lkm_gpflow.process_pool(4) is one of four processes"
+        )
+        raise ValueError(
+            "expected an executor (concurrent.futures.Executor) or None, "
+            f"got {type(executor).__name__} {executor!r}: {hint}"
+        )
+
+
+def num_workers(executor: Executor | None) -> int:
+    """Return how many jobs an executor runs at a time; many if it does not say."""
+    if executor is None:
+        return 1
+    return int(getattr(executor, "_max_workers", None) or _MANY)
+
+
 def run_all(
     jobs: Mapping[_Key, Callable[[], _Result]],
     executor: Executor | None,
     spent: Spent | None = None,
+    hear: Hear | None = None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Run jobs and yield their keys and results as they finish.
 
@@ -57,6 +89,8 @@ def run_all(
         cancelled.
     spent
         Asked before every job of this process, and twice a second while an executor works.
+    hear
+        Takes the news that jobs tell; see `news`.
 
     Raises
     ------
@@ -70,13 +104,15 @@ def run_all(
     if executor is None:
         for key, job in jobs.items():
             _stop_if(spent)
-            yield key, job()
+            with heard_by(hear):
+                result = job()
+            yield key, result
         return
     left = dict(jobs)
     losses = 0
     while left:
         try:
-            for key, result in _attempt(left, executor, spent):
+            for key, result in _attempt(left, executor, spent, hear):
                 del left[key]
                 losses = 0
                 yield key, result
@@ -90,22 +126,29 @@ def run_all(
 
 
 def _attempt(
-    jobs: Mapping[_Key, Callable[[], _Result]], executor: Executor, spent: Spent | None
+    jobs: Mapping[_Key, Callable[[], _Result]],
+    executor: Executor,
+    spent: Spent | None,
+    hear: Hear | None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Submit all jobs and yield what finishes, until all have or a worker is lost."""
     futures: dict[Future[_Result], _Key] = {}
-    try:
-        for key, job in list(jobs.items()):
-            futures[_submitted(executor, job)] = key
-        for future in as_finished(futures, executor, spent):
-            yield futures[future], future.result()
-    finally:
-        for future in futures:
-            future.cancel()
+    with Newsroom(hear) as newsroom:
+        try:
+            for key, job in list(jobs.items()):
+                futures[_submitted(executor, newsroom.reporting(job))] = key
+            for future in as_finished(futures, executor, spent, newsroom.look):
+                yield futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def as_finished(
-    futures: Iterable[Future[_Result]], executor: Executor, spent: Spent | None = None
+    futures: Iterable[Future[_Result]],
+    executor: Executor,
+    spent: Spent | None = None,
+    look: Callable[[], None] | None = None,
 ) -> Iterator[Future[_Result]]:
     """Yield futures of an executor as they finish, also one whose scheduler may go away.
 
@@ -123,6 +166,8 @@ def as_finished(
                 raise WorkersLost("the jobs were cancelled: did the scheduler go away?")
             yield future
         if waiting:
+            if look is not None:
+                look()
             _stop_if(spent)
             if not done and _is_closed(executor):
                 raise WorkersLost("the connection to the scheduler is closed")
@@ -156,7 +201,7 @@ def _said(error: BaseException) -> str:
 
 @contextmanager
 def kept_in(path: str | Path | None, parameter: str) -> Iterator[None]:
-    """Say of lost workers where the results are, and how to go on.
+    """Say of lost workers, and after Ctrl-C, where the results are and how to go on.
 
     Parameters
     ----------
@@ -175,19 +220,28 @@ def kept_in(path: str | Path | None, parameter: str) -> Iterator[None]:
             else f"nothing is kept, because no {parameter} was given"
         )
         raise WorkersLost(f"{error}; {way_on}") from error
+    except KeyboardInterrupt:
+        way_on = (
+            f"what had finished is kept in {path}, the same call goes on from there"
+            if path is not None
+            else f"nothing is kept, because no {parameter} was given; with {parameter}='FILE' the "
+            "same call goes on after a stop"
+        )
+        # Not from the old one: where it was stopped is of no interest to whoever stopped it.
+        raise KeyboardInterrupt(f"stopped: {way_on}") from None
 
 
 class _RenewedPool(Executor):
     """A pool of processes that is replaced by a fresh one when a worker dies."""
 
     def __init__(self, jobs: int | None) -> None:
-        self._jobs = jobs
+        self._max_workers = jobs or os.cpu_count() or 1  # called as in the standard library
         self._lock = threading.Lock()
         self._pool = self._fresh()
 
     def _fresh(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._jobs or os.cpu_count(), context, _prepare_worker)
+        return ProcessPoolExecutor(self._max_workers, context, _prepare_worker)
 
     def submit(
         self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args,
@@ -201,6 +255,13 @@ class _RenewedPool(Executor):
                 self._pool.shutdown(wait=False)
                 self._pool = self._fresh()
                 return self._pool.submit(fn, *args, **kwargs)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the workers; after Ctrl-C at once, without waiting for their jobs."""
+        if kind is KeyboardInterrupt:
+            for worker in dict(getattr(self._pool, "_processes", None) or {}).values():
+                worker.terminate()
+        self.shutdown(wait=kind is not KeyboardInterrupt, cancel_futures=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers, by default when their jobs are done."""

@@ -27,7 +27,17 @@ def replacing(path: Path, work: Path | None = None) -> Iterator[Path]:
     ------
     The unfinished file to write to, of the same suffix; it becomes `path` at the end of the
     context, and is deleted if there is an error.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
     """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"expected a folder that exists, got {path.parent} for the file {path.name}: make it "
+            "first (Path.mkdir), or choose another one"
+        )
     descriptor, name = tempfile.mkstemp(path.suffix, UNFINISHED, work or path.parent)
     os.close(descriptor)
     unfinished = Path(name)

@@ -1,9 +1,13 @@
-"""TensorFlow is loaded without its start-up messages.
+"""Other packages are loaded without what they say, and do for nothing, at start-up.
 
 TensorFlow 2.21 writes some of them from C++ before it reads the environment variables that would
 silence it, so they are caught where they come out, at file descriptor 2, and only while TensorFlow
 is being imported and its devices are listed.  What is no such message is handed on, and everything
 is if the import fails.
+
+check_shapes, which decorates GPflow's functions and ours, parses their docstrings for nobody.
+
+tqdm warns in a notebook that has no ipywidgets, whoever imports it; its bar of text will do.
 """
 
 from __future__ import annotations
@@ -13,10 +17,13 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib.abc import MetaPathFinder
 from types import ModuleType
+
+_Context = Callable[[ModuleType], AbstractContextManager[None]]
 
 VERBOSE_VARIABLE = "LKM_GPFLOW_VERBOSE"
 """Set it to 1 to see what TensorFlow writes."""
@@ -33,17 +40,38 @@ _START_UP = re.compile(
 
 def load_tensorflow_quietly() -> None:
     """Let the first import of TensorFlow in this process, whoever asks for it, be quiet."""
-    if os.environ.get(VERBOSE_VARIABLE, "") in ("", "0") and "tensorflow" not in sys.modules:
-        sys.meta_path.insert(0, _TensorFlowFinder())
+    if os.environ.get(VERBOSE_VARIABLE, "") in ("", "0"):
+        _load_within("tensorflow", _without_start_up_messages)
 
 
-class _TensorFlowFinder(MetaPathFinder):
-    """Finds TensorFlow where it is, and has it loaded within `start_up_messages_dropped`."""
+def load_gpflow_quickly() -> None:
+    """Let check_shapes leave docstrings as they are written, from the first import of GPflow on.
+
+    To add shapes it would parse each of them, which takes most of the time of that import.
+    """
+    _load_within("gpflow", _with_docstrings_as_written)
+
+
+def load_progress_bars_quietly() -> None:
+    """Let no import of tqdm advise the user to install widgets."""
+    warnings.filterwarnings("ignore", message="IProgress not found")
+
+
+def _load_within(package: str, context: _Context) -> None:
+    if package not in sys.modules:
+        sys.meta_path.insert(0, _Finder(package, context))
+
+
+class _Finder(MetaPathFinder):
+    """Finds one package where it is, and has it loaded within a context."""
+
+    def __init__(self, package: str, context: _Context) -> None:
+        self.package, self.context = package, context
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "tensorflow":
+        if fullname != self.package:
             return None
         sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -51,16 +79,30 @@ class _TensorFlowFinder(MetaPathFinder):
             return spec
         load = spec.loader.exec_module
 
-        def load_quietly(module: ModuleType) -> None:
-            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # what it tells of GPUs later on
-            with start_up_messages_dropped():
+        def load_within(module: ModuleType) -> None:
+            with self.context(module):
                 load(module)
-                # The driver is looked for now, not when the first tensor is made; this does not
-                # initialise the devices, which can still be configured.
-                module.config.list_physical_devices()
 
-        spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
+        spec.loader.exec_module = load_within  # type: ignore[method-assign]
         return spec
+
+
+@contextmanager
+def _without_start_up_messages(tensorflow: ModuleType) -> Iterator[None]:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # what it tells of GPUs later on
+    with start_up_messages_dropped():
+        yield
+        # The driver is looked for now, not when the first tensor is made; this does not
+        # initialise the devices, which can still be configured.
+        tensorflow.config.list_physical_devices()
+
+
+@contextmanager
+def _with_docstrings_as_written(gpflow: ModuleType) -> Iterator[None]:
+    from check_shapes import config  # it imports TensorFlow
+
+    config.set_rewrite_docstrings(config.DocstringFormat.NONE)
+    yield
 
 
 @contextmanager

@@ -1,8 +1,10 @@
-"""Lists, counts and shares in words."""
+"""Lists, counts and shares in words; what was meant by a name or a number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import operator
+from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[object], most: int | None = None) -> str:
@@ -23,3 +25,33 @@ def percent(share: float) -> str:
 def counted(count: int, noun: str) -> str:
     """Return "1 series", "3 components"; a noun on s stays as it is."""
     return f"{count} {noun}" + ("" if count == 1 or noun.endswith("s") else "s")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'gonu'?", or nothing if no known name is like the one given."""
+    close = difflib.get_close_matches(name, list(known))
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def whole_number(value: object, name: str, least: int) -> int:
+    """Return a whole number as Python has it.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or below `least`.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise ValueError(f"expected {name} as a whole number of {least} or more, got {value!r}")
+    return number
+
+
+def duration(seconds: float) -> str:
+    """Return "40 s", "3 min", "2 h"."""
+    if seconds < 100.0:
+        return f"{max(1.0, float(f'{seconds:.1g}')):.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 100.0 * 60.0 else f"{seconds / 3600.0:.0f} h"

@@ -22,7 +22,7 @@ from ..learning.learner import Learner
 from ..numerics.types import Floats
 from ..runtime.budget import OutOfBudget, Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
-from ..runtime.progress import tqdm
+from ..runtime.progress import Progress
 from .averaging import different
 from .ledger import Entry, Ledger, fit_from_json, fit_to_json
 from .settings import draw
@@ -154,8 +154,9 @@ def _learn(
     def spent_after_first() -> str:
         return spent() if any(_note(name, entry) in ledger.notes for entry in entries) else ""
 
-    with tqdm(total=len(jobs), desc=name, unit="fit", disable=not progress) as bar:
-        for key, fit in run_all(jobs, executor if len(jobs) > 1 else None, spent_after_first):
+    workers = executor if len(jobs) > 1 else None
+    with Progress(name, len(jobs), shown=progress) as bar:
+        for key, fit in run_all(jobs, workers, spent_after_first, bar.hear):
             ledger.note(key, fit_to_json(fit))
             bar.update()
 

@@ -19,8 +19,9 @@ from ..kernels.grammar import Product, expand
 from ..learning.fits import Fit, State
 from ..learning.training import fit
 from ..runtime.budget import Spent, never_spent
-from ..runtime.executors import run_all
-from ..runtime.progress import tqdm
+from ..runtime.executors import num_workers, run_all
+from ..runtime.progress import Progress
+from .expectation import beforehand, left
 from .ledger import Entry, Ledger
 from .settings import SearchSettings
 
@@ -84,7 +85,7 @@ def search_steps(
     def spent_after_first() -> str:
         return spent() if ledger.entries else ""
 
-    with _progress_bar(settings, progress) as report:
+    with _progress_bar(observations, settings, executor, progress) as report:
         yield from _Search(
             observations, settings, ledger, executor, report, spent_after_first
         ).run()
@@ -208,7 +209,9 @@ class _Search:
                 fit, self._observations, new, seed=seed, settings=self._settings.fit, start=start
             )
 
-        for restart, found in run_all({r: job(r) for r in missing}, self._executor, self._spent):
+        jobs = {restart: job(restart) for restart in missing}
+        hear = self._report.hear
+        for restart, found in run_all(jobs, self._executor, self._spent, hear):
             self._ledger.add(entry(restart, found))
             self._report.show(known[step, restart])
             yield known[step, restart]
@@ -220,26 +223,41 @@ def _state(fit: Fit) -> State:
 
 
 class _Report:
-    """The progress bar: which structure, its BIC, the best one, time left."""
+    """The progress bar: which structure, its BIC, the best one, the time left at most."""
 
-    def __init__(self, bar: tqdm, settings: SearchSettings) -> None:
+    def __init__(self, bar: Progress, settings: SearchSettings, parallel: int) -> None:
         self._bar = bar
-        self._restarts = settings.restarts
+        self._settings = settings
+        self._parallel = parallel
         self._best = np.inf
+        self._seconds: list[float] = []
+        self._num_left = 0
+        self.hear = bar.hear
         self.expect(1)
 
     def expect(self, num_structures: int) -> None:
-        self._bar.total = (self._bar.total or 0) + num_structures * self._restarts
-        self._bar.refresh()
+        self._num_left += num_structures * self._settings.restarts
+        self._bar.expect(num_structures * self._settings.restarts)
 
     def show(self, entry: Entry) -> None:
         self._best = min(self._best, entry.fit.bic)
-        self._bar.set_description_str(f"expanding {entry.expanded}" if entry.depth else "start")
-        self._bar.set_postfix_str(f"BIC {entry.fit.bic:.1f}, best {self._best:.1f}", refresh=False)
-        self._bar.update()
+        self._seconds.append(entry.fit.seconds)
+        self._num_left -= 1
+        self._bar.label(f"expanding {entry.expanded}" if entry.depth else "start")
+        # Every component may be expanded once at each depth that is left.
+        later = (self._settings.depth - entry.depth) * len(entry.fit.kernels)
+        count = self._num_left + later * self._settings.restarts
+        time_left = left(self._seconds, count, self._parallel)
+        scores = f"BIC {entry.fit.bic:.1f}, best {self._best:.1f}"
+        self._bar.update(", ".join(filter(None, [scores, time_left])))
 
 
 @contextmanager
-def _progress_bar(settings: SearchSettings, progress: bool) -> Iterator[_Report]:
-    with tqdm(disable=not progress, unit="fit", dynamic_ncols=True) as bar:
-        yield _Report(bar, settings)
+def _progress_bar(
+    observations: Observations, settings: SearchSettings, executor: Executor | None, progress: bool
+) -> Iterator[_Report]:
+    parallel = min(settings.restarts, num_workers(executor))
+    with Progress("start", shown=progress) as bar:
+        N, D = observations.Y.shape
+        bar.stand(beforehand(D, N, settings, parallel))
+        yield _Report(bar, settings, parallel)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from ..kernels.grammar import EXTENDED_BASES, Product, base_kernel, parse
 from ..learning.fits import FitSettings
 from ..numerics.types import LONGEST, Integers
+from ..runtime.text import whole_number
 
 _DRAW = 2_000_000
 """Sets the seed of the draw apart from those of the search, (seed, step, restart)."""
@@ -58,10 +60,8 @@ class SearchSettings:
             raise ValueError(f"expected base kernels beside WN, got {self.bases}")
         for name in self.bases:
             base_kernel(name)
-        if self.depth < 0:
-            raise ValueError(f"expected a depth of 0 or more, got {self.depth}")
-        if self.restarts < 1:
-            raise ValueError(f"expected at least 1 restart, got {self.restarts}")
+        for name, least in (("depth", 0), ("restarts", 1), ("seed", 0)):
+            object.__setattr__(self, name, whole_number(getattr(self, name), name, least))
         if self.strategy not in ("partial", "full"):
             raise ValueError(f"expected strategy 'partial' or 'full', got {self.strategy!r}")
 
@@ -79,6 +79,22 @@ class SearchSettings:
     def start(self) -> tuple[Product, ...]:
         """The first set: every base kernel; WN is in the noise of the series already."""
         return tuple(parse(name) for name in self.bases if name != "WN")
+
+
+def base_names(bases: object) -> tuple[str, ...]:
+    """Return the names of base kernels.
+
+    Raises
+    ------
+    ValueError
+        If they are no list; a text is not taken for its letters.
+    """
+    if isinstance(bases, str) or not isinstance(bases, Iterable):
+        raise ValueError(
+            f"expected bases as a list of names such as ['SE', 'PER'], got {bases!r}: "
+            "lkm_gpflow.PAPER_BASES and lkm_gpflow.EXTENDED_BASES are such lists"
+        )
+    return tuple(bases)
 
 
 def check_size(num_times: int, num_series: int, subset: int | None) -> None:
@@ -119,7 +135,7 @@ def draw(num_series: int, count: int, seed: int) -> Integers:
     ValueError
         If there are not more series than that.
     """
-    if isinstance(count, bool) or not 1 <= count < num_series:
+    if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= count < num_series:
         raise ValueError(
             f"expected a subset of at least 1 and fewer than all {num_series} series, got {count!r}"
         )

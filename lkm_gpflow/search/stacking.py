@@ -19,8 +19,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
 
+from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
-from ..data.tables import MIN_OBSERVED
 from ..kernels.grammar import parse
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings, State
@@ -29,7 +29,7 @@ from ..learning.training import fit
 from ..numerics.types import Floats
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
-from ..runtime.progress import tqdm
+from ..runtime.progress import Progress
 from .averaging import Member, different
 from .ledger import Ledger, fit_from_json, fit_key, fit_to_json
 from .settings import SearchSettings
@@ -228,8 +228,8 @@ def _remember(
 ) -> None:
     """Run the jobs that the ledger has no note of, and note what comes out."""
     missing = {key: job for key, job in jobs.items() if key not in ledger.notes}
-    with tqdm(total=len(missing), desc=label, unit="fit", disable=not progress) as bar:
-        for key, result in run_all(missing, executor, spent):
+    with Progress(label, len(missing), shown=progress) as bar:
+        for key, result in run_all(missing, executor, spent, bar.hear):
             ledger.note(key, result)
             bar.update()
 

@@ -23,7 +23,7 @@ from click.testing import CliRunner, Result
 import lkm_gpflow as lkm
 from lkm_gpflow import cli
 from lkm_gpflow.cli import output
-from lkm_gpflow.data.csv import read_table
+from lkm_gpflow.data.files import read_table
 from lkm_gpflow.search import search
 
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "SE", "--jobs", "1")
@@ -282,6 +282,12 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
         ("t,a,b\n1,1,2\n2,1,3\n3,1,4\n", ["'a'", "constant"]),
         ("t,a,b\n1,,2\n2,,3\n3,,4\n", ["'a'", "at least 3 observed", "got 0"]),
         ('t,a\n1,"2\n', ["row 2", "not CSV"]),
+        ("date,a,b\n" + ROWS + "2024-01-04,1e300,2\n", ["row 4", "'a'", "1e+100", "1e+300"]),
+        ("day,a\n28/01/2024,1\n", ["row 2", "'day'", "2024-01-31", "--dates %d/%m/%Y"]),
+        ("day;a\n2024-01-28;1\n", ["--separator ';'"]),
+        ('day,a\n2024-01-28,"1,5"\n', ["row 2", "'1,5'", "--decimal ,"]),
+        ("id,day,y\na,2024-01-01,1\nb,2024-01-01,2\na,2024-01-02,1\n", ["--long id,day,y"]),
+        ("PAR1", ["CSV file by its name", "Parquet by its contents", "rename it to t.parquet"]),
     ],
 )
 def test_bad_tables_are_refused(text: str, pieces: list[str], tmp_path: Path) -> None:
@@ -307,6 +313,12 @@ def test_bad_encoding_is_refused(tmp_path: Path) -> None:
         (("--jobs", "0"), ["--jobs"]),
         (("--strategy", "none"), ["partial", "full"]),
         (("--averaging", "some"), ["stacked", "tempered", "none"]),
+        (("--depth", "1.5"), ["--depth", "'1.5'"]),
+        (("--seed", "lucky"), ["--seed", "'lucky'"]),
+        (("--separator", ";;"), ["one sign as separator", "';;'"]),
+        (("--decimal", ","), ["decimal sign that differs from the separator"]),
+        (("--long", "id,y"), ["names of three columns", "'id,y'"]),
+        (("--bases", "foo"), ["base kernel among", "'FOO'"]),
         (("--bases", ""), ["expected base kernels"]),
         (("--bases", "WN"), ["expected base kernels"]),
         (("--bases", "SE,ABC"), ["'ABC'", "PER"]),
@@ -321,7 +333,34 @@ def test_bad_options_are_refused(
 
 def test_a_source_that_is_nothing_is_refused(tmp_path: Path) -> None:
     refused(run(tmp_path / "absent.csv"), "no file", "absent.csv", "gonu")
-    refused(run(tmp_path), "expected a CSV file or a data set", "folder")
+    refused(run("gnou"), "no file 'gnou'", "did you mean 'gonu'?")
+    refused(run(tmp_path), "expected a file of series or a data set", "folder")
+
+
+def test_doubts_are_warnings(tmp_path: Path) -> None:
+    frame = tiny_frame("a").iloc[:12]
+    frame.iloc[4, 0] = 1e12
+    frame.to_csv(tmp_path / "t.csv")
+    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    for piece in (
+        "at least 20 rows",
+        "'a' alone",
+        "row 5 (2024-01-05 00:00:00), column 'a'",
+    ):
+        assert said(result).count(piece) == 1, result.output
+
+
+def test_files_of_other_countries_and_long_format(tmp_path: Path) -> None:
+    long = lkm.to_long(tiny_frame("a", "b").unstack().rename("y").to_frame())
+    long["ds"] = long["ds"].dt.strftime("%d/%m/%Y")
+    long.to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
+    how = ("--separator", ";", "--decimal", ",", "--dates", "%d/%m/%Y", "--long", "unique_id,ds,y")
+    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", *how, *QUICK)
+    assert result.exit_code == 0, result.output
+    frame = lkm.load(tmp_path / "out" / "model.lkm").table.frame
+    np.testing.assert_array_equal(frame, tiny_frame("a", "b"))
+    assert list(frame.index) == list(tiny_frame("a").index)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Nothing that TensorFlow writes at start-up reaches a terminal, a log or a notebook."""
+"""Nothing that others write at start-up reaches a terminal, a log or a notebook."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_a_notebook_that_imports_the_package_is_quiet(
     notebook = new_notebook(
         cells=[
             new_code_cell("import sys\n_ = sys.modules.update(ipywidgets=None)"),
-            new_code_cell("import lkm_gpflow as lkm\nlkm.discover\nlkm.LKM"),
+            new_code_cell("import lkm_gpflow as lkm\nimport pooch.downloaders"),
+            new_code_cell("lkm.discover\nlkm.LKM"),
             new_code_cell("import tensorflow as tf\n_ = tf.constant(1.0) + 1.0"),
         ],
         metadata={
@@ -150,3 +151,11 @@ def test_errors_about_arguments_and_files_need_no_tensorflow(tmp_path: Path) -> 
         assert done.returncode == 2, (arguments, done.stderr)
         assert done.stdout == "False\n", arguments
         assert complaint in done.stderr, (arguments, done.stderr)
+
+
+def test_docstrings_of_gpflow_stay_as_written() -> None:
+    """Each that check_shapes adds shapes to is parsed, at every start."""
+    code = "import gpflow; print(gpflow.models.GPR.predict_f.__doc__)"
+    shapes = "has shape [*batch*"
+    assert shapes in python(code).stdout
+    assert shapes not in python(f"import lkm_gpflow; {code}").stdout

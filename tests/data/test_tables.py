@@ -30,8 +30,11 @@ def series(row: int, value: object) -> list[object]:
 # --- bad input -----------------------------------------------------------------------------------
 
 BAD: dict[str, tuple[str, Callable[[], object]]] = {
-    "not a table": ("expected a pandas DataFrame, got list", lambda: [[1.0, 2.0]]),
-    "a series": ("expected a pandas DataFrame, got Series", lambda: frame()["a"]),
+    "not a table": (r"expected a pandas DataFrame .*, got list", lambda: [[1.0, 2.0]]),
+    "a series": (
+        r"expected a pandas DataFrame .*, got Series: \.to_frame\(\)",
+        lambda: frame()["a"],
+    ),
     "empty": (r"rows and columns, got shape \(0, 0\)", pd.DataFrame),
     "no rows": (r"rows and columns, got shape \(0, 2\)", lambda: frame().iloc[:0]),
     "no columns": (r"rows and columns, got shape \(8, 0\)", lambda: frame()[[]]),
@@ -112,12 +115,59 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: frame(pd.Index(list("wxyz"))),
     ),
     "two levels": (
-        "expected an index of dates or numbers",
+        r"expected an index of dates or numbers, got 2 levels .*frame\.unstack",
         lambda: frame(pd.MultiIndex.from_product([[1, 2], [3, 4]])),
     ),
     "one name twice": (
         r"expected series of different names, got more than one named \['b'\]",
         lambda: frame(c=np.arange(8.0)).rename(columns={"c": "b"}),
+    ),
+    "huge": (
+        r"row 6 \(2020-01-10.*\), column 'c': expected a number of at most 1e\+100 in size, "
+        r"got 1e\+300: .* make it NaN",
+        lambda: frame(c=series(5, 1e300)),
+    ),
+    "tiny": (
+        r"series 'c': expected values that differ by more than 1e-100, .*another unit",
+        lambda: frame(c=1e-200 * np.arange(8.0)),
+    ),
+    "columns of two levels": (
+        r"expected one name for each column, got 2 levels such as \('Close', 'a'\): .*"
+        r"frame\['Close'\]",
+        lambda: frame().set_axis(
+            pd.MultiIndex.from_product([["Close"], ["a", "b"]]), axis="columns"
+        ),
+    ),
+    "long format": (
+        r"expected a column for each series, got long format.*"
+        r"from_long\(frame, 'variable', 'day', 'value'\)",
+        lambda: frame().rename_axis("day").reset_index().melt("day"),
+    ),
+    "long format with times as index": (
+        r"from_long\(frame, 'variable', 'day', 'value'\)",
+        lambda: frame().rename_axis("day").reset_index().melt("day").set_index("day"),
+    ),
+    "long format with numbers as times": (
+        r"from_long\(frame, 'variable', 'day', 'value'\)",
+        lambda: frame(pd.RangeIndex(8)).rename_axis("day").reset_index().melt("day"),
+    ),
+    "dates in a column": (
+        r"expected the dates in the index, got them in the column 'day': "
+        r"frame = frame\.set_index\('day'\)",
+        lambda: frame().rename_axis("day").reset_index(),
+    ),
+    "dates as texts in a column": (
+        r"got them in the column 'day': "
+        r"frame = frame\.set_index\(pd\.to_datetime\(frame\.pop\('day'\)\)\)",
+        lambda: frame().assign(day=DAYS.strftime("%Y-%m-%d")).reset_index(drop=True),
+    ),
+    "days first": (
+        r"got texts such as '28/01/2020': .*to_datetime\(frame\.index, dayfirst=True\)",
+        lambda: frame(pd.date_range("2020-01-28", periods=8).strftime("%d/%m/%Y")),
+    ),
+    "months first": (
+        r"got texts such as '01/28/2020': .*to_datetime\(frame\.index\)$",
+        lambda: frame(pd.date_range("2020-01-28", periods=8).strftime("%m/%d/%Y")),
     ),
     "one name as number and text": (
         r"more than one named \['1'\]",

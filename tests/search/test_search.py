@@ -176,8 +176,8 @@ def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
     [
         ({"bases": ()}, "expected base kernels"),
         ({"bases": ("SE", "XYZ")}, "'XYZ'"),
-        ({"depth": -1}, "depth of 0 or more, got -1"),
-        ({"restarts": 0}, "at least 1 restart, got 0"),
+        ({"depth": -1}, "depth as a whole number of 0 or more, got -1"),
+        ({"restarts": 0}, "restarts as a whole number of 1 or more, got 0"),
         ({"strategy": "greedy"}, "'partial' or 'full', got 'greedy'"),
     ],
 )

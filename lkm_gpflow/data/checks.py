@@ -1,0 +1,122 @@
+"""What can be wrong with a table: said with its row and column, and what to do about it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from ..numerics.types import Floats
+from .foreign import Tabular, as_frame
+from .shapes import explain_columns, explain_index
+
+MIN_OBSERVED = 3
+"""Fewer points than this cannot be standardised and described."""
+
+LARGEST = 1e100
+"""Larger values have no finite sum of squares, or leave no digit for the others."""
+
+
+def checked(table: Tabular) -> pd.DataFrame:
+    """Return a table as sorted float64, whatever library it is of (see `foreign`).
+
+    Raises
+    ------
+    ValueError
+        If something is wrong with it: what was expected, what was given, where, and what to do.
+
+    Warns
+    -----
+    UserWarning
+        If its times are not in order.
+    """
+    frame = as_frame(table)
+    if frame.empty:
+        raise ValueError(f"expected a table with rows and columns, got shape {frame.shape}")
+    if len(frame) < MIN_OBSERVED:
+        raise ValueError(f"expected at least {MIN_OBSERVED} rows (time points), got {len(frame)}")
+    names = frame.columns.map(str)
+    if names.has_duplicates:
+        twice = list(names[names.duplicated()].unique())
+        raise ValueError(f"expected series of different names, got more than one named {twice}")
+    explain_columns(frame)
+    index = _checked_index(frame)
+    columns = {
+        name: _numbers(frame.iloc[:, i], name, index) for i, name in enumerate(frame.columns)
+    }
+    sound = pd.DataFrame(columns, index=index, columns=frame.columns)
+    if not index.is_monotonic_increasing:
+        warnings.warn("the times are not in order: the rows are sorted", stacklevel=4)
+        sound = sound.sort_index()
+    for name, column in sound.items():
+        _check_variation(name, column.dropna().to_numpy())
+    return sound
+
+
+def _check_variation(name: object, observed: Floats) -> None:
+    """Refuse a series that cannot be divided by its standard deviation."""
+    if len(observed) < MIN_OBSERVED:
+        raise ValueError(
+            f"series {name!r}: expected at least {MIN_OBSERVED} observed values, "
+            f"got {len(observed)}"
+        )
+    if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
+        raise ValueError(
+            f"series {name!r} is constant ({observed[0]:g}): "
+            "expected a series that varies; leave it out"
+        )
+    if np.ptp(observed) < 1.0 / LARGEST:
+        raise ValueError(
+            f"series {name!r}: expected values that differ by more than {1.0 / LARGEST:g}, got "
+            f"{observed.min():g} to {observed.max():g}: give the series in another unit"
+        )
+
+
+def _checked_index(frame: pd.DataFrame) -> pd.Index:
+    index = frame.index
+    if isinstance(index, pd.PeriodIndex):
+        index = index.to_timestamp()
+    if isinstance(index, pd.DatetimeIndex):
+        # Tables from different sources then have indices of one type.
+        index = index.as_unit("ns")
+    if not isinstance(index, pd.DatetimeIndex):
+        explain_index(index)
+        bad = ~np.isfinite(index.to_numpy(np.float64))
+    else:
+        bad = np.asarray(index.isna())
+    if bad.any():
+        raise ValueError(f"row {int(np.argmax(bad)) + 1}: expected a time, got {index[bad][0]}")
+    if index.has_duplicates:
+        twice = index[index.duplicated()]
+        raise ValueError(
+            f"row {int(np.argmax(index.duplicated())) + 1}: the time {twice[0]} stands there a "
+            f"second time ({len(twice)} duplicates in all); expected different times"
+        )
+    return index
+
+
+def _numbers(column: pd.Series, name: object, index: pd.Index) -> Floats:
+    if column.dtype.kind in "mMc":  # pandas would take dates for nanoseconds
+        values = np.full(len(column), np.nan)
+    else:
+        values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    text = np.isnan(values) & column.notna().to_numpy()
+    huge = np.isfinite(values) & (np.abs(values) > LARGEST)
+    for bad, wanted, cure in (
+        (text, "a number", ""),
+        (np.isinf(values), "a finite number", ""),
+        (
+            huge,
+            f"a number of at most {LARGEST:g} in size",
+            ": if it stands for a missing observation, make it NaN, otherwise give the series in "
+            "another unit",
+        ),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(
+                f"row {row + 1} ({index[row]}), column {name!r}: expected {wanted}, "
+                f"got {column.iloc[row]!r}{cure}"
+            )
+    return values

@@ -1,0 +1,54 @@
+"""Tables that can be learnt from, but of which little should be expected."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..numerics.types import Floats
+
+FEW_ROWS = 20
+"""With fewer rows a search finds next to nothing but noise and levels."""
+
+_FAR = 1e3
+"""A value is an outlier if it is so many standard deviations of the others from their median."""
+
+_MOST_OUTLIERS = 0.01
+"""Share of the values of a series that may be outliers, and one more."""
+
+
+def doubts(frame: pd.DataFrame) -> list[str]:
+    """Return what is doubtful about a checked table, a sentence each; nothing if all is well."""
+    found = []
+    if len(frame) < FEW_ROWS:
+        found.append(
+            f"expected at least {FEW_ROWS} rows (time points) to find patterns in, got "
+            f"{len(frame)}: treat components and probabilities with caution"
+        )
+    if frame.shape[1] == 1:
+        found.append(
+            f"expected at least 2 series, got {frame.columns[0]!r} alone: its components are found "
+            "and forecast, but there is nothing to share them with"
+        )
+    for name, column in frame.items():
+        values = column.to_numpy()
+        seen = np.flatnonzero(~np.isnan(values))
+        place = _outlier(values[seen])
+        if place is not None:
+            row = int(seen[place])
+            found.append(
+                f"row {row + 1} ({frame.index[row]}), column {name!r}: {values[row]:g} lies more "
+                f"than {_FAR:g} standard deviations of all other values away from them, which look "
+                "constant beside it: if it is an error, make it NaN"
+            )
+    return found
+
+
+def _outlier(values: Floats) -> int | None:
+    """Return the place of the value that is furthest off, if it is an outlier."""
+    distances = np.abs(values - np.median(values))
+    most = 1 + int(_MOST_OUTLIERS * len(values))
+    others = values[np.argsort(distances)[:-most]]
+    spread = float(np.std(others))
+    furthest = int(np.argmax(distances))
+    return furthest if spread > 0.0 and distances[furthest] > _FAR * spread else None

@@ -1,0 +1,89 @@
+"""Files of tables: CSV, Parquet and Excel, each known by its contents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from .csv import Dialect, read_csv
+from .foreign import with_times
+from .shapes import from_long
+
+_SUFFIXES = {
+    ".parquet": "Parquet", ".pq": "Parquet", ".xlsx": "Excel", ".xlsm": "Excel",
+}  # fmt: skip
+"""The others are CSV."""
+
+_BEGINNINGS = (
+    (b"PAR1", "Parquet", ".parquet"),
+    (b"PK\x03\x04", "Excel", ".xlsx"),
+    (b"\xd0\xcf\x11\xe0", "old Excel", ".xls"),
+    (b"\x1f\x8b", "gzip", ".gz"),
+)
+"""First bytes of files, what they are, and the suffix that says so."""
+
+
+def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame:
+    """Read a file of series.
+
+    Parameters
+    ----------
+    path
+        ``.parquet``, ``.xlsx`` (its first sheet), or anything else: CSV, see `csv.read_csv`.  Where
+        a Parquet file has no index, and in Excel, the only column of dates has the times, else the
+        first column.
+    dialect
+        How a CSV file writes a table; of the others only `Dialect.long` counts.
+
+    Returns
+    -------
+    DataFrame
+        As `lkm_gpflow.discover` takes it: rows are times, columns are series.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If something is wrong with it: what was expected, what was given, in which row and column.
+    ModuleNotFoundError
+        If a library that reads such files is not installed.
+    """
+    path = Path(path)
+    kind = _SUFFIXES.get(path.suffix.lower(), "CSV")
+    with path.open("rb") as file:
+        first = file.read(8)
+    for beginning, what, suffix in _BEGINNINGS:
+        if first.startswith(beginning) and kind != what:
+            cure = (
+                f"rename it to {path.with_suffix(suffix).name}"
+                if suffix in _SUFFIXES
+                else "save it as CSV, Parquet or .xlsx"
+            )
+            raise ValueError(
+                f"{path}: expected a {kind} file by its name, got {what} by its contents: {cure}"
+            )
+    if kind == "CSV":
+        return read_csv(path, dialect)
+    if not any(first.startswith(beginning) for beginning, what, _ in _BEGINNINGS if what == kind):
+        raise ValueError(
+            f"{path}: expected {kind} by its name, got something else: if it is text, rename it to "
+            f"{path.with_suffix('.csv').name}"
+        )
+    frame = _load(path, kind)
+    try:
+        return from_long(frame, *dialect.long) if dialect and dialect.long else with_times(frame)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _load(path: Path, kind: str) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path) if kind == "Parquet" else pd.read_excel(path)
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            f"{path}: reading {kind} needs another library: pip install 'lkm_gpflow[files]'"
+        ) from error
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{path}: cannot be read as {kind} ({error})") from error

@@ -1,0 +1,96 @@
+"""Tables of other libraries as pandas has them: polars, PyArrow, xarray."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Protocol, TypeAlias
+
+import pandas as pd
+
+from .shapes import has_dates
+
+
+class HasToPandas(Protocol):
+    """A table of a library that hands it to pandas."""
+
+    def to_pandas(self) -> Any:
+        """Return the table as pandas has it."""
+
+
+Tabular: TypeAlias = "pd.DataFrame | HasToPandas"
+"""A table of pandas, polars, PyArrow or xarray (and others with a method `to_pandas`)."""
+
+
+def as_frame(table: Tabular) -> pd.DataFrame:
+    """Return a table as a DataFrame with its times in the index.
+
+    Parameters
+    ----------
+    table
+        A DataFrame is returned as it is.  Of a table without an index (polars, PyArrow) the only
+        column of dates has the times, else the first column.  Of an xarray `Dataset` every variable
+        is a series; of a `DataArray` one dimension has the times, the other the series.
+
+    Raises
+    ------
+    ValueError
+        If it is no table, or one of other dimensions.
+    ModuleNotFoundError
+        If its library needs another one to hand it to pandas.
+    """
+    if isinstance(table, pd.DataFrame):
+        return table
+    given = type(table).__name__
+    if isinstance(table, pd.Series) or not hasattr(table, "to_pandas"):
+        hint = {
+            "Series": ": .to_frame() makes a table of it",
+            "LazyFrame": ": .collect() makes a table of it",
+        }.get(given, "")
+        raise ValueError(
+            "expected a pandas DataFrame (or a table of polars, PyArrow or xarray), "
+            f"got {given}{hint}"
+        )
+    if hasattr(table, "dims"):
+        return _of_xarray(table)
+    try:
+        frame = table.to_pandas()
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"a {given} needs the library {error.name} to become a pandas DataFrame: "
+            "pip install 'lkm_gpflow[files]'"
+        ) from error
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"expected a table of rows and columns, got {given}")
+    return with_times(frame)
+
+
+def with_times(frame: pd.DataFrame) -> pd.DataFrame:
+    """Move the times of a table without an index there: its only dates, else its first column."""
+    if not isinstance(frame.index, pd.RangeIndex) or frame.shape[1] < 2:
+        return frame
+    dated = [name for name in frame.columns if has_dates(frame[name])]
+    name = dated[0] if len(dated) == 1 else frame.columns[0]
+    if frame[name].duplicated().any():
+        return frame  # long format, or something else that `checks` explains
+    times = pd.Index(frame[name])
+    if has_dates(frame[name]):
+        with suppress(ValueError):  # days or months first: `checks` explains
+            times = pd.DatetimeIndex(pd.to_datetime(times, format="ISO8601"))
+    return frame.drop(columns=name).set_index(times)
+
+
+def _of_xarray(table: Any) -> pd.DataFrame:
+    """Return the variables of a Dataset, or the matrix of a DataArray, by time."""
+    sizes = dict(table.sizes)
+    most = 1 if hasattr(table, "data_vars") else 2
+    if len(sizes) != most:
+        wanted = "one dimension, time" if most == 1 else "two dimensions, time and series"
+        raise ValueError(
+            f"expected an xarray {type(table).__name__} of {wanted}, got {sizes or 'none'}: "
+            "select one entry of the others, table.sel(...)"
+        )
+    dated = [name for name in sizes if name in table.coords and table[name].dtype.kind == "M"]
+    time = next(iter(dated or [name for name in sizes if name == "time"] or sizes))
+    frame = table.transpose(time, ...).to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    return frame.rename_axis(columns=None)

@@ -1,0 +1,177 @@
+"""Tables of another shape than rows of times and columns of series: which one, and the way here."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import pandas as pd
+
+_LOOKED_AT = 50
+"""Cells that say whether a column of texts has dates."""
+
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}(\1\d{1,4})([T ].*)?|\d{4}-\d{2}")
+
+
+class LongNames(NamedTuple):
+    """Columns of a table in long format: one row for each observation of each series."""
+
+    series: str
+    time: str
+    value: str
+
+
+def from_long(
+    frame: pd.DataFrame, series: str = "unique_id", time: str = "ds", value: str = "y"
+) -> pd.DataFrame:
+    """Turn a table in long format into one with a column for each series.
+
+    Parameters
+    ----------
+    frame
+        One row for each observation of each series.
+    series, time, value
+        Its columns that name the series, have the times, and the values; by default as Nixtla's
+        libraries call them.
+
+    Returns
+    -------
+    DataFrame
+        Rows are times in order, columns are series in the order of their first row, and NaN is
+        where a series was not observed.
+
+    Raises
+    ------
+    ValueError
+        If a column is absent, or a series has two values at one time.
+    """
+    given = frame.reset_index() if frame.index.name in (series, time) else frame
+    for name in (series, time, value):
+        if name not in given.columns:
+            raise ValueError(
+                f"expected the columns {series!r}, {time!r} and {value!r}, "
+                f"got {list(given.columns)}: name those of the series, the times and the values"
+            )
+    twice = given.duplicated([series, time])
+    if twice.any():
+        row = given.loc[twice].iloc[0]
+        raise ValueError(
+            f"expected one value for each series and time, got a second one for {row[series]!r} "
+            f"at {row[time]} in row {int(twice.to_numpy().argmax()) + 1}"
+        )
+    wide = given.pivot(index=time, columns=series, values=value)
+    return wide[list(dict.fromkeys(given[series]))].rename_axis(columns=None)
+
+
+def to_long(frame: pd.DataFrame) -> pd.DataFrame:
+    """Turn a table of index (series, time) into long format: columns unique_id, ds, and its own.
+
+    Parameters
+    ----------
+    frame
+        For example what `Discovery.forecast` returns.
+    """
+    return frame.rename_axis(index=["unique_id", "ds"]).reset_index()
+
+
+def explain_columns(frame: pd.DataFrame) -> None:
+    """Refuse tables in long format, with several levels of names, or with dates in a column.
+
+    Raises
+    ------
+    ValueError
+        With the line of pandas that turns the table into one with a column for each series.
+    """
+    if isinstance(frame.columns, pd.MultiIndex):
+        first = frame.columns[0]
+        raise ValueError(
+            f"expected one name for each column, got {frame.columns.nlevels} levels such as "
+            f"{first!r}: choose one of the first level, frame[{first[0]!r}], or join them, "
+            "frame.columns = ['/'.join(map(str, name)) for name in frame.columns]"
+        )
+    if (names := long_names(frame)) is not None:
+        series, time, value = names
+        raise ValueError(
+            f"expected a column for each series, got long format, a row for each observation of "
+            f"each series in {series!r}: lkm_gpflow.from_long(frame, {series!r}, {time!r}, "
+            f"{value!r}) turns it, at the command line --long {series},{time},{value}"
+        )
+    if isinstance(frame.index, pd.RangeIndex):
+        for name in frame.columns:
+            if has_dates(frame[name]) and not frame[name].duplicated().any():
+                is_text = frame[name].dtype.kind != "M"
+                parse = f".set_index(pd.to_datetime(frame.pop({name!r})))" if is_text else ""
+                raise ValueError(
+                    f"expected the dates in the index, got them in the column {name!r}: "
+                    f"frame = frame{parse or f'.set_index({name!r})'}"
+                )
+
+
+def explain_index(index: pd.Index) -> None:
+    """Refuse an index that is neither dates nor numbers.
+
+    Raises
+    ------
+    ValueError
+        With the line of pandas that makes dates of it, where there is one.
+    """
+    if isinstance(index, pd.MultiIndex):
+        levels = [str(name) for name in index.names]
+        raise ValueError(
+            f"expected an index of dates or numbers, got {index.nlevels} levels {levels}: "
+            "frame.unstack(LEVEL), with the level of the series, makes a column of each series"
+        )
+    if pd.api.types.is_numeric_dtype(index.dtype) and index.dtype.kind not in "bc":
+        return
+    texts = pd.Series(index)
+    if texts.dtype.kind == "O" and has_dates(texts):
+        option = ", dayfirst=True" if _is_day_first(texts) else ""
+        raise ValueError(
+            f"expected an index of dates or numbers, got texts such as {index[0]!r}: "
+            f"frame.index = pd.to_datetime(frame.index{option})"
+        )
+    raise ValueError(f"expected an index of dates or numbers, got {index.dtype}")
+
+
+def long_names(frame: pd.DataFrame) -> LongNames | None:
+    """Return the columns of a table in long format, or None if it is of another shape.
+
+    That is a column of texts that name the series, a column (or an index) of times in which every
+    time stands once a series, and one column of numbers.
+    """
+    given = frame.reset_index() if isinstance(frame.index, pd.DatetimeIndex) else frame
+    if given.shape[1] < 3:
+        return None
+    times = [name for name in given.columns if has_dates(given[name])]
+    texts = [
+        name for name in given.columns if name not in times and given[name].dtype.kind in "OTU"
+    ]
+    numbers = [name for name in given.columns if pd.api.types.is_numeric_dtype(given[name].dtype)]
+    if not times and len(numbers) == 2:
+        # Times are numbers: the ones that come again for every series.
+        times = [name for name in numbers if given[name].duplicated().any()][:1]
+        numbers = [name for name in numbers if name not in times]
+    if not (len(times) == len(texts) == len(numbers) == 1):
+        return None
+    series, time = given[texts[0]], given[times[0]]
+    if not (series.duplicated().any() and time.duplicated().any()):
+        return None
+    if pd.DataFrame({"series": series, "time": time}).duplicated().any():
+        return None
+    return LongNames(str(texts[0]), str(times[0]), str(numbers[0]))
+
+
+def has_dates(column: pd.Series) -> bool:
+    """Whether a column has dates, or texts such as 2024-01-31, 31/12/2024 and 2024-01."""
+    if column.dtype.kind == "M":
+        return True
+    texts = column.dropna().iloc[:_LOOKED_AT]
+    return not texts.empty and all(
+        isinstance(text, str) and _DATE.fullmatch(text.strip()) is not None for text in texts
+    )
+
+
+def _is_day_first(dates: pd.Series) -> bool:
+    """Whether the first of three numbers is above 12 in some dates such as 31/12/2024."""
+    firsts = dates.dropna().str.extract(r"^\s*(\d{1,2})\D")[0].dropna().astype(int)
+    return bool((firsts > 12).any())

@@ -1,0 +1,209 @@
+"""A discovery for other tools: several intervals, sample paths, and xarray."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ..numerics.types import Floats
+from ..runtime.text import whole_number
+from ..search.ledger import Entry
+
+if TYPE_CHECKING:
+    from .result import Discovery
+
+SIDES = ("lower", "upper")
+"""Ends of an interval."""
+
+_JITTER = 1e-10
+"""In variances of the scaled series, for covariances of neighbouring times."""
+
+
+def several_intervals(
+    found: Discovery, times: pd.Index, levels: Sequence[float], quantiles: Sequence[float]
+) -> pd.DataFrame:
+    """Predict with several intervals and quantiles.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    times
+        At which times.
+    levels
+        Probabilities of central intervals.
+    quantiles
+        Probabilities of not being above.
+
+    Returns
+    -------
+    DataFrame with index (series, time); columns mean, sd, then lower90 and upper90 for the level
+    0.9, then q0.05 for the quantile 0.05.
+
+    Raises
+    ------
+    ValueError
+        If a level or quantile is not between 0 and 1.
+    """
+    for q in quantiles:
+        if not 0.0 < q < 1.0:
+            raise ValueError(f"expected quantiles between 0 and 1, got {q}")
+    table = found.predict(times)[["mean", "sd"]]
+    for level in levels:
+        told = found.predict(times, level)
+        for side in ("lower", "upper"):
+            table[f"{side}{100.0 * level:g}"] = told[side]
+    for q in quantiles:
+        # Forecasts are symmetric: the median is the mean, other quantiles are ends of intervals.
+        told = table if q == 0.5 else found.predict(times, abs(2.0 * q - 1.0))
+        table[f"q{q:g}"] = told["mean" if q == 0.5 else "lower" if q < 0.5 else "upper"]
+    return table
+
+
+def sample_paths(found: Discovery, times: pd.Index, count: int, seed: int) -> pd.DataFrame:
+    r"""Draw paths of new observations, which hold together over time.
+
+    Each path takes one of the fits that forecasts average over, by its weight w_m, and draws every
+    series from
+
+    .. math:: N(m_m,\; c_m (S_m + \sigma_m^2 I))
+
+    with mean and covariance of that fit at all times at once, and c_m the spread of its forecasts.
+    Series are independent given the fit.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    times
+        After the last row.
+    count
+        How many paths.
+    seed
+        Everything random follows from it.
+
+    Returns
+    -------
+    DataFrame with index (series, time) and a column for each path, in the units of the series.
+    """
+    count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
+    rng = np.random.default_rng(seed)
+    members, table = found.counting_members, found.table
+    weights = np.array([member.weight for member in members])
+    counts = rng.multinomial(count, weights / weights.sum())
+    x = table.scaled_times(times)[:, None]
+    drawn = []
+    for member, own in zip(members, counts, strict=True):
+        if own:
+            entry = Entry(0, 0, 0, "start", -1, (), member.fit, "accepted")
+            alone = replace(found, averaging="none", stacked=(), entries=(entry,))
+            mean, covariance = (
+                np.asarray(moment) for moment in alone.model.predict_f(x, full_cov=True)
+            )
+            noise = np.asarray(alone.model.noise_variance) + _JITTER
+            whole = covariance + noise[:, None, None] * np.eye(len(x))
+            factors = np.linalg.cholesky(whole) * np.sqrt(member.spread)
+            normal = rng.standard_normal((own, *mean.T.shape))
+            drawn.append(mean.T + np.einsum("nij,snj->sni", factors, normal))
+    paths: Floats = rng.permutation(np.concatenate(drawn))
+    paths = paths * table.scale[:, None] + table.location[:, None]
+    index = pd.MultiIndex.from_product([table.frame.columns, times], names=["series", "time"])
+    columns = pd.RangeIndex(count, name="sample")
+    return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
+
+
+def to_xarray(
+    found: Discovery,
+    horizon: int,
+    levels: Sequence[float] = (0.5, 0.9),
+    *,
+    samples: int = 0,
+    seed: int = 0,
+) -> Any:
+    """Return what was found as an xarray `Dataset`, which ``.to_netcdf(path)`` writes.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    horizon
+        Steps of forecast.
+    levels
+        Probabilities of the intervals.
+    samples
+        How many paths; see `sample_paths`.
+    seed
+        Of the paths.
+
+    Returns
+    -------
+    Dataset
+        Variables: observed (series, time); probability and structure (series, component); kernel
+        (component); component_mean and component_sd (series, part, all_times), on the history and
+        the forecast, where a part is a component (or what components of little weight add up to);
+        forecast_mean and forecast_sd (series, ahead); interval (level, side, series, ahead); if
+        asked for, sample (draw, series, ahead).
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If xarray is not installed.
+    """
+    try:
+        xarray = import_module("xarray")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "expected the library xarray: pip install 'lkm_gpflow[files]'"
+        ) from error
+    frame, times = found.table.frame, found.times(horizon)
+    N = frame.shape[1]
+    told = several_intervals(found, times, levels, ())
+    mean, sd = (told[moment].to_numpy().reshape(N, -1) for moment in ("mean", "sd"))
+    interval = np.stack(
+        [
+            np.stack([told[f"{side}{100.0 * level:g}"].to_numpy().reshape(N, -1) for side in SIDES])
+            for level in levels
+        ]
+    )
+    components = [found.components(series, horizon) for series in frame.columns]
+    names = list(components[0].columns.unique(level=0))
+    variables = {
+        "observed": (("series", "time"), frame.to_numpy().T),
+        "probability": (("series", "component"), found.probabilities.to_numpy()),
+        "structure": (("series", "component"), found.structure.to_numpy()),
+        "kernel": ("component", [str(kernel) for kernel in found.kernels]),
+        **{
+            f"component_{moment}": (
+                ("series", "part", "all_times"),
+                np.stack(
+                    [own.xs(moment, axis=1, level=1)[names].to_numpy().T for own in components]
+                ),
+            )
+            for moment in ("mean", "sd")
+        },
+        "forecast_mean": (("series", "ahead"), mean),
+        "forecast_sd": (("series", "ahead"), sd),
+        "interval": (("level", "side", "series", "ahead"), interval),
+    }
+    if samples:
+        paths = sample_paths(found, times, samples, seed).to_numpy().T.reshape(samples, N, -1)
+        variables["sample"] = (("draw", "series", "ahead"), paths)
+    return xarray.Dataset(
+        variables,
+        coords={
+            "series": found.table.names,
+            "component": found.names,
+            "part": names,
+            "time": frame.index.to_numpy(),
+            "ahead": times.to_numpy(),
+            "all_times": frame.index.append(times).to_numpy(),
+            "level": list(levels),
+            "side": list(SIDES),
+        },
+        attrs={"bic": found.bic, "averaging": found.averaging},
+    )

@@ -1,0 +1,90 @@
+"""``found.plot``: the pictures of a discovery, as pandas has those of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ..discovery.result import Discovery
+from .decomposition import plot_decomposition
+from .forecasts import plot_components, plot_forecast, plot_forecasts
+from .structure import plot_structure
+from .style import AxesArray
+
+
+@dataclass(frozen=True, repr=False)
+class DiscoveryPlots:
+    """Pictures of a discovery; a call draws all series and what every component contributes.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    """
+
+    found: Discovery
+
+    def __call__(
+        self, horizon: int | None = None, axes: AxesArray | None = None, *, level: float = 0.9
+    ) -> AxesArray:
+        """Draw a row for each series and a column for each component; see `plot_decomposition`.
+
+        Parameters
+        ----------
+        horizon
+            Steps of forecast; by default a tenth of the rows.
+        axes, level
+            As of `plot_decomposition`.
+        """
+        return plot_decomposition(self.found, self._horizon(horizon), axes, level=level)
+
+    def structure(self, ax: Axes | None = None) -> Axes:
+        """Draw who has which component; see `plot_structure`."""
+        return plot_structure(self.found, ax)
+
+    def forecast(
+        self, horizon: int | pd.Index | None = None, series: object = None, **options: Any
+    ) -> AxesArray | Axes:
+        """Draw the forecast of all series (`plot_forecasts`), or of one (`plot_forecast`).
+
+        Parameters
+        ----------
+        horizon
+            Steps after the last row, or the times themselves; by default a tenth of the rows.
+        series
+            Name of a column; None: all.
+        options
+            Of that function: level, truth, units or unit, axes or ax.
+        """
+        steps = self._horizon(horizon) if not isinstance(horizon, pd.Index) else horizon
+        if series is None:
+            return plot_forecasts(self.found, steps, **options)
+        return plot_forecast(self.found, series, steps, **options)
+
+    def components(self, series: object = None, horizon: int = 0, **options: Any) -> AxesArray:
+        """Draw what every component contributes to a series; see `plot_components`.
+
+        Parameters
+        ----------
+        series
+            Name of a column; None: all series, in rows (`plot_decomposition`).
+        horizon
+            Steps of forecast.
+        options
+            Of that function: level, axes, unit.
+        """
+        if series is None:
+            return plot_decomposition(self.found, horizon, **options)
+        return plot_components(self.found, series, horizon, **options)
+
+    def _horizon(self, horizon: int | None) -> int:
+        return max(1, round(0.1 * len(self.found.table.frame))) if horizon is None else horizon
+
+    def __repr__(self) -> str:
+        return (
+            "plot(horizon), plot.structure(), plot.forecast(horizon, series), "
+            "plot.components(series, horizon)"
+        )

@@ -1,0 +1,15 @@
+"""The latent kernel model as a forecaster of sktime; needs ``pip install 'lkm_gpflow[sktime]'``.
+
+May import: comparators and what lies below.
+"""
+
+from importlib.util import find_spec
+
+if find_spec("sktime") is None:
+    raise ModuleNotFoundError(
+        "lkm_gpflow.sktime needs the library sktime: pip install 'lkm_gpflow[sktime]'"
+    )
+
+from .forecaster import LKMForecaster
+
+__all__ = ["LKMForecaster"]

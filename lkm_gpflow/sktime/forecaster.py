@@ -1,0 +1,178 @@
+"""`LKMForecaster`: the latent kernel model behind sktime's interface of forecasters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+from sktime.forecasting.base import BaseForecaster
+
+from ..discovery.discover import discover
+from ..discovery.given_kernels import learn
+from ..discovery.result import Averaging
+from ..kernels.grammar import EXTENDED_BASES
+from ..numerics.types import Floats
+
+
+class LKMForecaster(BaseForecaster):
+    r"""Forecast several series by the kernels that they share (Tong and Choi 2019).
+
+    Each series is a Gaussian process whose kernel is a sum of components, and an Indian Buffet
+    Process decides which series has which; see `lkm_gpflow.discover`.  A forecast is normal:
+
+    .. math:: y_{nt} \sim N(m_{nt}, s_{nt}^2)
+
+    or, with `log`, the logarithm of the series is; then the mean is
+    :math:`\exp(m_{nt} + s_{nt}^2 / 2)` and quantiles are those of the logarithm, exponentiated.
+
+    Parameters
+    ----------
+    kernels
+        Components such as ``["SE", "PER x SE"]``, whose hyperparameters are learnt
+        (`lkm_gpflow.learn`).  None: they are searched for (`lkm_gpflow.discover`), which takes
+        minutes.
+    bases, depth
+        Of the search; see `lkm_gpflow.discover`.
+    restarts, alpha, priors
+        As of `lkm_gpflow.discover` and `lkm_gpflow.learn`.
+    averaging
+        Of the search: "stacked", "tempered", "none"; None: its default.
+    log
+        Whether the logarithms of the series, which must be positive, are modelled.
+    seed
+        Everything random follows from it.
+
+    Attributes
+    ----------
+    found_ : lkm_gpflow.Discovery
+        What was found, with components, probabilities and reports; of the logarithms if `log`.
+
+    Examples
+    --------
+    >>> from lkm_gpflow.sktime import LKMForecaster
+    >>> forecaster = LKMForecaster(["SE", "LIN"])
+    >>> forecaster.fit(y, fh=[1, 2, 3]).predict_interval(coverage=0.9)    # doctest: +SKIP
+    """
+
+    _tags = {  # noqa: RUF012
+        "authors": "The lkm_gpflow contributors",
+        "maintainers": "The lkm_gpflow contributors",
+        "python_dependencies": "gpflow",
+        "capability:multivariate": True,
+        "capability:exogenous": False,
+        "capability:insample": True,
+        "capability:pred_int": True,
+        "capability:pred_int:insample": True,
+        "capability:missing_values": True,
+        "y_inner_mtype": "pd.DataFrame",
+        "requires-fh-in-fit": False,
+    }
+
+    _config = {"remember_data": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        kernels: Sequence[str] | None = None,
+        bases: Sequence[str] = EXTENDED_BASES,
+        depth: int = 2,
+        restarts: int = 3,
+        alpha: float = 1.0,
+        priors: bool = True,
+        averaging: Averaging | None = None,
+        log: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.bases = bases
+        self.depth = depth
+        self.restarts = restarts
+        self.alpha = alpha
+        self.priors = priors
+        self.averaging = averaging
+        self.log = log
+        self.seed = seed
+        with warnings.catch_warnings():
+            # sktime 1.2 announces that it will forget data by default; the line above keeps them.
+            warnings.simplefilter("ignore", FutureWarning)
+            super().__init__()
+
+    def _fit(self, y: pd.DataFrame, X: object, fh: object) -> LKMForecaster:
+        if self.log:
+            if (y <= 0.0).any(axis=None):
+                name = y.columns[(y <= 0.0).any()][0]
+                raise ValueError(
+                    f"expected positive values for log=True, got {y[name].min():g} in {name!r}"
+                )
+            y = y.apply(np.log)
+        common: dict[str, Any] = {
+            "restarts": self.restarts, "alpha": self.alpha, "priors": self.priors,
+            "seed": self.seed, "progress": False,
+        }  # fmt: skip
+        if self.kernels is not None:
+            self.found_ = learn(y, list(self.kernels), **common)
+        else:
+            self.found_ = discover(
+                y, bases=self.bases, depth=self.depth, averaging=self.averaging, **common
+            )
+        return self
+
+    def _moments(self, fh: Any) -> tuple[Floats, Floats]:
+        """Mean and standard deviation that the model has of new observations, [M, N] each."""
+        told = self.found_.predict(fh.to_absolute_index(self.cutoff))
+        N = self.found_.table.frame.shape[1]
+        mean, sd = (told[moment].to_numpy().reshape(N, -1).T for moment in ("mean", "sd"))
+        return mean, sd
+
+    def _table(self, fh: Any, values: Floats, columns: Any = None) -> pd.DataFrame:
+        index = fh.get_expected_pred_idx(cutoff=self.cutoff)
+        return pd.DataFrame(values, index, self._get_columns() if columns is None else columns)
+
+    def _predict(self, fh: Any, X: object) -> pd.DataFrame:
+        mean, sd = self._moments(fh)
+        return self._table(fh, np.exp(mean + 0.5 * np.square(sd)) if self.log else mean)
+
+    def _predict_var(self, fh: Any, X: object = None, cov: bool = False) -> pd.DataFrame:
+        if cov:
+            raise NotImplementedError(
+                "expected cov=False: forecasts are of each time and series by itself"
+            )
+        mean, sd = self._moments(fh)
+        variance = np.square(sd)
+        if self.log:
+            variance = np.expm1(variance) * np.exp(2.0 * mean + variance)
+        return self._table(fh, variance, self._get_varnames())
+
+    def _predict_quantiles(self, fh: Any, X: object, alpha: Sequence[float]) -> pd.DataFrame:
+        mean, sd = self._moments(fh)
+        quantiles = mean[:, :, None] + sd[:, :, None] * norm.ppf(alpha)
+        columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
+        flat = quantiles.reshape(len(mean), -1)
+        return self._table(fh, np.exp(flat) if self.log else flat, columns)
+
+    def _predict_proba(self, fh: Any, X: object, marginal: bool = True) -> Any:
+        from skpro.distributions import LogNormal, Normal
+
+        mean, sd = self._moments(fh)
+        told = {"index": fh.get_expected_pred_idx(cutoff=self.cutoff),
+                "columns": self._get_columns()}  # fmt: skip
+        if self.log:
+            return LogNormal(mu=mean, sigma=sd, **told)
+        return Normal(mu=mean, sigma=sd, **told)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Return settings with which a fit takes a second, for sktime's tests of all forecasters.
+
+        Parameters
+        ----------
+        parameter_set
+            There is one set.
+        """
+        return [
+            {"kernels": ["SE"], "restarts": 1},
+            {"kernels": ["RW", "LIN"], "restarts": 1, "log": False, "seed": 1},
+        ]

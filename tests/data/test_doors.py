@@ -1,0 +1,186 @@
+"""Tables of other shapes, libraries and files: the same table comes out, or what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lkm_gpflow as lkm
+from lkm_gpflow.data.csv import Dialect
+from lkm_gpflow.data.doubts import doubts
+from lkm_gpflow.data.files import read_table
+from lkm_gpflow.data.foreign import as_frame
+from lkm_gpflow.data.shapes import LongNames
+from lkm_gpflow.data.tables import Table
+
+
+def wide() -> pd.DataFrame:
+    index = pd.date_range("2024-01-28", periods=10, name="day")
+    values = np.random.default_rng(0).normal(size=(10, 2)).round(3)
+    values[3, 1] = np.nan
+    return pd.DataFrame(values, index, ["b", "a"])
+
+
+def assert_same(frame: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(
+        Table.of(frame).frame, Table.of(wide()).frame, check_names=False, check_freq=False
+    )
+
+
+# --- long format ---
+
+
+def test_long_format_there_and_back() -> None:
+    long = wide().rename_axis(columns="name").stack(future_stack=True).rename("y").reset_index()
+    assert_same(lkm.from_long(long.dropna(), "name", "day", "y"))
+    shuffled = long.sample(frac=1.0, random_state=0)
+    found = lkm.from_long(shuffled, "name", "day", "y")
+    assert_same(found[["b", "a"]])
+    again = lkm.to_long(wide().unstack().rename("y").to_frame())
+    assert list(again.columns) == ["unique_id", "ds", "y"]
+    assert_same(lkm.from_long(again))
+    assert_same(lkm.from_long(again.set_index("unique_id")))
+
+
+def test_long_format_is_refused_where_it_is_not_clear() -> None:
+    long = lkm.to_long(wide().unstack().rename("y").to_frame())
+    with pytest.raises(ValueError, match=r"expected the columns 'who', 'ds' and 'y', got \['uni"):
+        lkm.from_long(long, series="who")
+    twice = pd.concat([long, long.iloc[[4]]])
+    with pytest.raises(ValueError, match=r"second one for 'b' at 2024-02-01 .* in row 21"):
+        lkm.from_long(twice)
+
+
+# --- other libraries ---
+
+
+def test_polars_and_arrow() -> None:
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    own = polars.from_pandas(wide().reset_index())
+    assert_same(as_frame(own))
+    assert_same(as_frame(arrow.Table.from_pandas(wide())))
+    assert_same(as_frame(arrow.Table.from_pandas(wide().reset_index())))
+    with pytest.raises(ValueError, match=r"got LazyFrame: \.collect\(\)"):
+        as_frame(own.lazy())
+    long = own.unpivot(index="day")
+    with pytest.raises(ValueError, match=r"from_long\(frame, 'variable', 'day', 'value'\)"):
+        Table.of(long)
+
+
+def test_a_polars_table_without_dates_has_numbers_as_times() -> None:
+    polars = pytest.importorskip("polars")
+    own = polars.DataFrame({"t": [0.0, 1.5, 2.0, 3.0], "a": [1.0, None, 2.0, 5.0]})
+    frame = Table.of(own).frame
+    assert list(frame.index) == [0.0, 1.5, 2.0, 3.0]
+    np.testing.assert_array_equal(frame["a"], [1.0, np.nan, 2.0, 5.0])
+
+
+def test_xarray() -> None:
+    xarray = pytest.importorskip("xarray")
+    matrix = xarray.DataArray(
+        wide().to_numpy(),
+        dims=("day", "series"),
+        coords={"day": wide().index, "series": ["b", "a"]},
+    )
+    assert_same(as_frame(matrix))
+    assert_same(as_frame(matrix.transpose()))
+    assert_same(as_frame(matrix.to_dataset(dim="series")))
+    with pytest.raises(ValueError, match=r"xarray DataArray of two dimensions.*'site': 1.*\.sel"):
+        as_frame(matrix.expand_dims("site"))
+    with pytest.raises(ValueError, match=r"xarray Dataset of one dimension, time, got"):
+        as_frame(matrix.to_dataset(name="y"))
+
+
+# --- files ---
+
+
+def test_parquet_and_excel(tmp_path: Path) -> None:
+    wide().to_parquet(tmp_path / "index.parquet")
+    wide().reset_index().to_parquet(tmp_path / "column.parquet")
+    for name in ("index", "column"):
+        assert_same(read_table(tmp_path / f"{name}.parquet"))
+    pytest.importorskip("openpyxl")
+    wide().to_excel(tmp_path / "t.xlsx")
+    assert_same(read_table(tmp_path / "t.xlsx"))
+    long = lkm.to_long(wide().unstack().rename("y").to_frame())
+    long.to_excel(tmp_path / "long.xlsx", index=False)
+    assert_same(read_table(tmp_path / "long.xlsx", Dialect(long=LongNames("unique_id", "ds", "y"))))
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "message"),
+    [
+        ("t.csv", b"PAR1....", r"CSV file by its name, got Parquet .* rename it to t\.parquet"),
+        ("t.csv", b"PK\x03\x04", r"got Excel by its contents: rename it to t\.xlsx"),
+        ("t.parquet", b"day,a\n", r"expected Parquet by its name, .* rename it to t\.csv"),
+        ("t.xlsx", b"day,a\n", r"expected Excel by its name, .* rename it to t\.csv"),
+        ("t.xls", b"\xd0\xcf\x11\xe0", r"got old Excel by its contents: save it as CSV"),
+        ("t.parquet", b"PAR1....", r"cannot be read as Parquet"),
+    ],
+)
+def test_files_of_another_kind(name: str, contents: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(contents)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / name)
+
+
+def test_csv_of_other_countries(tmp_path: Path) -> None:
+    frame = wide()
+    frame.index = pd.Index(wide().index.strftime("%d/%m/%Y"), name="day")
+    frame.to_csv(tmp_path / "t.csv", sep=";", decimal=",")
+    assert_same(read_table(tmp_path / "t.csv", Dialect(";", ",", "%d/%m/%Y")))
+    long = frame.rename_axis(columns="name").stack(future_stack=True).rename("y").reset_index()
+    long.to_csv(tmp_path / "long.csv", sep=";", decimal=",", index=False)
+    dialect = Dialect(";", ",", "%d/%m/%Y", LongNames("name", "day", "y"))
+    assert_same(read_table(tmp_path / "long.csv", dialect))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("day;a\n", r"seem to be separated by ';': give --separator ';'"),
+        ("day,a\n28/01/2024,1\n", r"a date such as 2024-01-31.*; read it with --dates %d/%m/%Y"),
+        ("day,a\n01.02.24,1\n02.28.24,2\n", r"read it with --dates %m\.%d\.%y"),
+        ('day,a\n2024-01-01,"1,5"\n', r"expected a number, got '1,5'; read it with --decimal ,"),
+        (
+            "day,who,y\n2024-01-01,a,1\n2024-01-01,b,2\n2024-01-02,a,1\n",
+            r"long format.*read it with --long who,day,y",
+        ),
+    ],
+)
+def test_the_option_that_reads_a_file_is_named(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.csv")
+
+
+def test_a_dialect_that_contradicts_itself() -> None:
+    with pytest.raises(ValueError, match="differs from the separator, got ','"):
+        Dialect(decimal=",")
+    with pytest.raises(ValueError, match="one sign as separator, got ''"):
+        Dialect("")
+
+
+# --- doubts ---
+
+
+def test_sound_tables_raise_no_doubts() -> None:
+    for name in ("demo", "toy"):
+        assert doubts(lkm.datasets.load(name).frame) == []
+    jump = pd.DataFrame({"a": np.repeat([0.0, 1.0], [29, 1]), "b": np.arange(30.0) ** 3})
+    assert doubts(jump) == []
+
+
+def test_doubtful_tables() -> None:
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=30)})
+    frame.loc[3, "a"] = np.nan
+    (alone,) = doubts(frame)
+    assert "at least 2 series, got 'a' alone" in alone
+    frame.loc[7, "a"] = 1e12
+    _, outlier = doubts(frame.assign(b=np.arange(30.0)))[:1] * 2
+    assert "row 8 (7), column 'a': 1e+12" in outlier
+    assert "make it NaN" in outlier
+    assert "at least 20 rows (time points) to find patterns in, got 19" in doubts(frame[:19])[0]

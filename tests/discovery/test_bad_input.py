@@ -1,0 +1,145 @@
+"""What cannot be asked for: what was expected, what was given, and what to do."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.search import search
+
+
+def discover(**options: Any) -> object:
+    return lkm.discover(small_table(), progress=False, **options)
+
+
+REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
+    "bases as a text": (
+        r"bases as a list of names such as \['SE', 'PER'\], got 'foo': .*EXTENDED_BASES",
+        lambda: discover(bases="foo"),
+    ),
+    "bases that are none": (
+        "expected a base kernel among .*, got 'foo'",
+        lambda: discover(bases=["foo"]),
+    ),
+    "bases as a number": ("bases as a list of names .*, got 3", lambda: discover(bases=3)),
+    "half a depth": ("depth as a whole number of 0 or more, got 1.5", lambda: discover(depth=1.5)),
+    "a negative depth": ("depth as a whole number of 0 .* got -1", lambda: discover(depth=-1)),
+    "restarts as a text": (
+        "restarts as a whole number of 1 .*, got '3'",
+        lambda: discover(restarts="3"),
+    ),
+    "a seed that is a text": (
+        "seed as a whole number of 0 or more, got 'x'",
+        lambda: discover(seed="x"),
+    ),
+    "half a subset": ("a subset of at least 1 .*, got 1.5", lambda: discover(subset=1.5)),
+    "an executor that is none": (
+        r"expected an executor .*, got int 4: lkm_gpflow.process_pool\(4\)",
+        lambda: discover(executor=4),
+    ),
+    "an executor for learning": (
+        "expected an executor .* got str 'pool'",
+        lambda: lkm.learn(small_table(), ["SE"], executor="pool"),  # type: ignore[arg-type]
+    ),
+    "a structure as a text": (
+        r"list of components such as \['SE', 'PER x SE'\], got 'SE'",
+        lambda: lkm.learn(small_table(), "SE"),
+    ),
+    "a horizon beyond the table": (
+        "horizon of 1 to 37 steps, because the table has 40 rows .*, got 500",
+        lambda: lkm.backtest(small_table(), "drift", horizon=500, progress=False),
+    ),
+    "half a horizon": (
+        "a horizon as a whole number of 1 or more, got 2.5",
+        lambda: lkm.backtest(small_table(), "drift", horizon=2.5),  # type: ignore[arg-type]
+    ),
+    "an executor for backtests": (
+        "expected an executor .* got str 'pool'",
+        lambda: lkm.backtest(small_table(), "drift", 3, executor="pool"),  # type: ignore[arg-type]
+    ),
+    "a comparator with a slip": (
+        "expected a comparator among .*, got 'last-vale'; did you mean 'last-value'",
+        lambda: lkm.backtest(small_table(), "last-vale", 3),
+    ),
+    "a data set with a slip": ("did you mean 'gonu'", lambda: lkm.datasets.load("gnou")),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_refused(case: str) -> None:
+    message, ask = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        ask()
+
+
+def test_nothing_is_selected() -> None:
+    found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1], [1], [1]])
+    with pytest.raises(ValueError, match=r"of some of the series 'a', 'b' and 'c', got \[\]"):
+        found.select([])
+    with pytest.raises(ValueError, match=r"a list of some of the series .*, got 'a'"):
+        found.select("a")
+    named = made_by_hand(
+        small_table().set_axis(["Gold", "Oil", "Gas"], axis=1),
+        ["1 x SE(lengthscale=30)"],
+        [[1], [1], [1]],
+    )
+    with pytest.raises(ValueError, match="got 'gold'; did you mean 'Gold'"):
+        named.components("gold")
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1], [1], [1]])
+    with pytest.raises(FileNotFoundError, match=r"folder that exists, got .*absent for the file f"):
+        found.save(tmp_path / "absent" / "found.lkm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    settings = lkm.discover(
+        small_table(), bases=("SE",), depth=np.int64(0), restarts=np.int32(1), seed=np.uint8(3),
+        averaging="none", progress=False,
+    ).settings  # fmt: skip
+    assert [type(n) for n in (settings.depth, settings.restarts, settings.seed)] == [int] * 3
+    assert (settings.depth, settings.restarts, settings.seed) == (0, 1, 3)
+
+
+def test_doubts_are_warnings() -> None:
+    frame = pd.DataFrame({"a": np.sin(np.arange(12.0))})
+    with (
+        pytest.warns(UserWarning, match="at least 20 rows"),
+        pytest.warns(UserWarning, match="'a' alone"),
+    ):
+        lkm.discover(frame, bases=("SE",), depth=0, restarts=1, averaging="none", progress=False)
+
+
+def test_ctrl_c_keeps_the_ledger_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"bases": ("SE",), "depth": 0, "restarts": 3, "averaging": "none", "progress": False}
+    real_fit, calls = search.fit, []
+
+    def fit(*arguments: Any, **settings: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real_fit(*arguments, **settings)
+
+    monkeypatch.setattr(search, "fit", fit)
+    path = tmp_path / "prices.jsonl"
+    with pytest.raises(
+        KeyboardInterrupt, match=r"kept in .*prices.jsonl, the same call"
+    ) as stopped:
+        lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
+    shown = traceback.format_exception(stopped.value)
+    assert "".join(shown).count("  File ") == 2, "the caller's line and ours"
+    found = lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
+    assert len(calls) == 3 + 1
+    assert len(found.entries) == 3

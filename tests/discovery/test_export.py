@@ -1,0 +1,129 @@
+"""Intervals, sample paths and xarray, against the model written out in NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.search.averaging import Member
+
+KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
+
+
+@pytest.fixture(scope="module")
+def found() -> lkm.Discovery:
+    return made_by_hand(small_table(), KERNELS, [[1, 0], [1, 1], [0, 1]])
+
+
+def test_several_levels_and_quantiles(found: lkm.Discovery) -> None:
+    table = found.forecast(4, [0.5, 0.9], quantiles=[0.05, 0.5, 0.75])
+    assert list(table.columns) == [
+        "mean", "sd", "lower50", "upper50", "lower90", "upper90", "q0.05", "q0.5", "q0.75",
+    ]  # fmt: skip
+    told = norm(table["mean"], table["sd"])
+    for column, q in {"lower50": 0.25, "upper50": 0.75, "lower90": 0.05, "q0.5": 0.5}.items():
+        np.testing.assert_allclose(table[column], told.ppf(q))
+    np.testing.assert_allclose(table["q0.05"], table["lower90"])
+    np.testing.assert_allclose(table["q0.75"], table["upper50"])
+    one = found.forecast(4, 0.9)
+    np.testing.assert_allclose(one["upper"], table["upper90"])
+    assert list(found.forecast(4, quantiles=[0.1]).columns)[-1] == "q0.1"
+    with pytest.raises(ValueError, match=r"quantiles between 0 and 1, got 1\.5"):
+        found.forecast(4, quantiles=[1.5])
+    with pytest.raises(ValueError, match="a level between 0 and 1, got 2"):
+        found.forecast(4, [0.5, 2])
+
+
+def test_long_format(found: lkm.Discovery) -> None:
+    long = lkm.to_long(found.forecast(3))
+    assert list(long.columns) == ["unique_id", "ds", "mean", "sd", "lower", "upper"]
+    assert list(long["unique_id"].unique()) == ["a", "b", "c"]
+
+
+def by_hand(found: lkm.Discovery, times: pd.Index) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of new observations of series a, written out."""
+    table = small_table()["a"]
+    y = (table - table.mean()) / table.std(ddof=0)
+    days = np.concatenate(
+        [(i - table.index[0]) / pd.Timedelta(days=1) for i in (table.index, times)]
+    )
+    C = 0.6 * np.exp(-0.5 * np.square((days[:, None] - days) / 60.0))
+    D = len(table)
+    V = C[:D, :D] + 0.05 * np.eye(D)
+    gain = np.linalg.solve(V, C[:D, D:]).T
+    mean = gain @ y.to_numpy()
+    covariance = C[D:, D:] - gain @ C[:D, D:] + 0.05 * np.eye(len(times))
+    scale = table.std(ddof=0)
+    return table.mean() + scale * mean, scale**2 * covariance
+
+
+def test_paths_hold_together_over_time() -> None:
+    found = made_by_hand(small_table(), KERNELS[:1], [[1]] * 3)
+    times = found.times(5)
+    paths = found.sample(5, 20_000, seed=1)
+    assert list(paths.index) == list(found.forecast(5).index)
+    mean, covariance = by_hand(found, times)
+    own = paths.loc["a"].to_numpy()
+    error = np.sqrt(np.diag(covariance) / 20_000)
+    assert np.all(np.abs(own.mean(axis=1) - mean) < 4.5 * error)
+    variances = np.diag(covariance)
+    errors = np.sqrt((np.outer(variances, variances) + covariance**2) / 20_000)
+    assert np.all(np.abs(np.cov(own) - covariance) < 4.5 * errors)
+    other = np.corrcoef(own[-1], paths.loc["b"].to_numpy()[-1])[0, 1]
+    assert abs(other) < 4.5 / np.sqrt(20_000)
+    pd.testing.assert_frame_equal(paths, found.sample(times, 20_000, seed=1))
+
+
+def test_paths_of_several_fits_have_the_moments_of_the_mixture(found: lkm.Discovery) -> None:
+    other = made_by_hand(small_table(), KERNELS, [[0, 1], [1, 0], [1, 0]], noise=0.2)
+    members = (Member(found.fit, 0.7, 1.5), Member(other.fit, 0.3))
+    mixed = replace(found, averaging="stacked", stacked=members)
+    paths, told = mixed.sample(4, 40_000), mixed.forecast(4)
+    error = told["sd"] / np.sqrt(40_000)
+    assert np.all(np.abs(paths.mean(axis=1) - told["mean"]) < 4.5 * error)
+    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
+
+
+def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    found.to_xarray(4, [0.5, 0.9], samples=7, seed=3).to_netcdf(tmp_path / "found.nc")
+    with xarray.open_dataset(tmp_path / "found.nc") as data:
+        forecast = found.forecast(4, [0.5, 0.9])
+        for variable, column in (("forecast_mean", "mean"), ("forecast_sd", "sd")):
+            ours = data[variable].stack(row=("series", "ahead")).to_pandas()
+            np.testing.assert_allclose(ours, forecast[column])
+        upper = data["interval"].sel(level=0.5, side="upper", series="c")
+        np.testing.assert_allclose(upper, forecast.loc["c", "upper50"])
+        assert list(upper["ahead"].to_index()) == list(found.times(4))
+        np.testing.assert_allclose(data["probability"].to_pandas(), found.probabilities)
+        np.testing.assert_array_equal(data["structure"].to_pandas(), found.structure)
+        parts = found.components("b", 4)
+        for name in found.names:
+            np.testing.assert_allclose(
+                data["component_mean"].sel(series="b", part=name), parts[name, "mean"]
+            )
+            np.testing.assert_allclose(
+                data["component_sd"].sel(series="b", part=name), parts[name, "sd"]
+            )
+        paths = found.sample(4, 7, seed=3).loc["a"]
+        np.testing.assert_allclose(data["sample"].sel(series="a").transpose("ahead", "draw"), paths)
+        assert lkm.parse(str(data["kernel"].values[0])).structure == found.kernels[0].structure
+        observed = data["observed"].to_pandas().T
+        np.testing.assert_array_equal(observed, small_table())
+
+
+def test_a_table_that_came_from_xarray_goes_back(tmp_path: Path) -> None:
+    pytest.importorskip("xarray")
+    numbers = small_table().reset_index(drop=True)
+    found = made_by_hand(numbers, ["1 x SE(lengthscale=5)"], [[1]] * 3)
+    data = found.to_xarray(2)
+    assert list(data["ahead"].values) == [40.0, 41.0]
+    assert "sample" not in data

@@ -1,0 +1,150 @@
+"""Progress: news from where the work is done, a clock that goes on, Ctrl-C in one line."""
+
+from __future__ import annotations
+
+import io
+import time
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+from jobs import tell_and_wait
+
+from lkm_gpflow.runtime import news as news_module
+from lkm_gpflow.runtime import progress as progress_module
+from lkm_gpflow.runtime.executors import check_executor, kept_in, num_workers, process_pool, run_all
+from lkm_gpflow.runtime.news import Newsroom, heard_by, tell
+from lkm_gpflow.runtime.progress import Progress
+from lkm_gpflow.runtime.text import duration, whole_number
+
+
+def test_news_are_not_made_where_nobody_listens() -> None:
+    tell(lambda: pytest.fail("the words were made"))
+
+
+def test_the_listener_of_a_context_hears_and_the_one_before_is_put_back() -> None:
+    heard: list[str] = []
+    with heard_by(heard.append):
+        tell(lambda: "one")
+        with heard_by(None):
+            tell(lambda: "two")
+        tell(lambda: "three")
+    tell(lambda: "four")
+    assert heard == ["one", "three"]
+
+
+@pytest.mark.parametrize("where", ["here", "threads", "processes"])
+def test_news_of_jobs_are_heard(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(news_module.tempfile, "tempdir", str(tmp_path))
+    heard: list[str] = []
+    jobs = {name: partial(tell_and_wait, name, 1.2) for name in "ab"}
+    pools: dict[str, Executor | None] = {
+        "here": None, "threads": ThreadPoolExecutor(1), "processes": process_pool(1),
+    }  # fmt: skip
+    pool = pools[where]
+    try:
+        assert dict(run_all(jobs, pool, hear=heard.append)) == {"a": "a", "b": "b"}
+    finally:
+        for each in pools.values():
+            if each is not None:
+                each.shutdown()
+    assert heard == ["a begins", "b begins"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_goes_on_where_its_news_cannot_be_written() -> None:
+    with Newsroom(lambda words: None) as newsroom:
+        job = newsroom.reporting(partial(tell_and_wait, "a", 0.0))
+    assert job() == "a"  # the folder is gone
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_clock_goes_on_while_the_work_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(progress_module, "_BEAT", 0.05)
+    monkeypatch.setattr(
+        progress_module, "tqdm", partial(progress_module.tqdm, file=terminal, mininterval=0)
+    )
+    with Progress("start", 2) as bar:
+        bar.stand("expected 3 min")
+        bar.hear("SE enters")
+        before = len(terminal.getvalue())
+        time.sleep(0.5)
+        assert terminal.getvalue()[before:].count("start:") >= 3
+        bar.update("BIC 7.0")
+    shown = terminal.getvalue()
+    assert "expected 3 min, SE enters" in shown
+    assert "1/2" in shown.split("\r")[-1]
+    assert "BIC 7.0" in shown.split("\r")[-1]
+    after = len(terminal.getvalue())
+    time.sleep(0.2)
+    assert len(terminal.getvalue()) == after
+
+
+def test_nothing_is_shown_if_it_is_not_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    with Progress("start", 2, shown=False) as bar:
+        bar.expect(1)
+        bar.hear("SE enters")
+        bar.update("BIC 7.0")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("prices.jsonl", r"kept in prices\.jsonl, the same call"),
+        (None, r"nothing is kept.* with ledger='FILE'"),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(path: str | None, message: str) -> None:
+    with pytest.raises(KeyboardInterrupt, match=message) as stopped, kept_in(path, "ledger"):
+        raise KeyboardInterrupt
+    assert stopped.value.__suppress_context__
+
+
+def interrupt_when_busy(pool: Executor) -> None:
+    future = pool.submit(partial(tell_and_wait, "a", 60.0))
+    while not future.running():
+        time.sleep(0.05)
+    raise KeyboardInterrupt
+
+
+def test_a_pool_that_is_left_by_ctrl_c_does_not_wait() -> None:
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), process_pool(1) as pool:
+        interrupt_when_busy(pool)
+    assert time.monotonic() - began < 40.0
+
+
+def test_executors_are_counted_and_checked() -> None:
+    assert num_workers(None) == 1
+    with ThreadPoolExecutor(3) as threads:
+        assert num_workers(threads) == 3
+        check_executor(threads)
+    check_executor(None)
+
+    class Client:
+        def get_executor(self) -> None:
+            """As Dask's client."""
+
+    with pytest.raises(ValueError, match=r"got Client .*client\.get_executor\(\)"):
+        check_executor(Client())
+
+
+def test_durations() -> None:
+    assert [duration(s) for s in (0.2, 7.4, 34.0, 99.0, 100.0, 3000.0, 7200.0)] == [
+        "1 s", "7 s", "30 s", "100 s", "2 min", "50 min", "2 h",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [1.0, "2", None, True, -1])
+def test_whole_numbers(value: object) -> None:
+    with pytest.raises(ValueError, match="expected depth as a whole number of 0 or more, got"):
+        whole_number(value, "depth", 0)

@@ -1,0 +1,46 @@
+"""How long a search is expected to take, against what searches took."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.search.expectation import beforehand, expected_seconds, left
+from lkm_gpflow.search.settings import SearchSettings
+
+SIZES = {"currencies": (119, 4), "gonu": (141, 4), "houses": (108, 6), "stocks": (116, 9)}
+"""Times and series of the tables of the benchmarks."""
+
+
+def test_all_searches_that_were_measured_are_within_what_was_expected() -> None:
+    page = Path(__file__).parents[1] / "benchmarks" / "README.md"
+    rows = re.findall(
+        r"^\| (\w+) \| \d \| -?[\d.]+ \| -?[\d.]+ \| \d+ \| (\d+) \|$",
+        page.read_text("utf-8"),
+        re.MULTILINE,
+    )
+    assert len(rows) == 9
+    for name, seconds in rows:
+        lower, upper = expected_seconds(*SIZES[name], SearchSettings())
+        assert lower < float(seconds) < upper, name
+
+
+def test_what_makes_a_search_longer() -> None:
+    def middle(num_times: int = 100, parallel: int = 1, **settings: int) -> float:
+        return sum(expected_seconds(num_times, 4, SearchSettings(**settings), parallel)) / 2.0
+
+    assert middle(restarts=6) == pytest.approx(2.0 * middle(restarts=3))
+    assert middle(parallel=2) == pytest.approx(0.5 * middle())
+    assert middle(parallel=99) == middle(parallel=3)
+    assert middle(depth=0) < middle(depth=1) < middle(depth=2)
+    assert middle(1600) / middle(800) == pytest.approx(2.0**2.7)
+
+
+def test_in_words() -> None:
+    assert beforehand(141, 4, SearchSettings(), 1) == "expected 30 s to 3 min"
+    assert beforehand(141, 4, SearchSettings(fit=FitSettings(learner="relaxed")), 1) == ""
+    assert left([10.0, 20.0], 12, 3) == "about 60 s left"
+    assert left([], 12, 3) == left([10.0], 0, 3) == ""
