@@ -76,7 +76,7 @@ class Consensus:
     @cached_property
     def Z(self) -> Floats:
         """The most probable entries, zeros and ones, [N, K]; of one fit its most probable rows."""
-        if len(self.fits) == 1 and np.array_equal(np.sort(self.places[0]), self.places[0]):
+        if self.kernels == self.fits[0].kernels and len(self.fits) == 1:
             return self.fits[0].Z
         return np.asarray(self.probabilities > 0.5, np.float64)
 

@@ -132,6 +132,7 @@ def test_folded_probability_and_evidence_by_brute_force() -> None:
     places = found.consensus.places[0]
     assert places[0] == places[1] != places[2]
     assert len(found.names) == 2
+    np.testing.assert_array_equal(found.structure, found.probabilities > 0.5)
     for group in ((0, 1), (2,)):
         k = int(places[group[0]])
         for n in range(3):
