@@ -15,7 +15,7 @@ from ..learning.fits import Fit
 from ..models.ibp import FiniteIBP, InfiniteIBP
 from ..numerics.types import Floats, Integers
 from ..search.averaging import Member, mixture_moments, to_model
-from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, thinned, unit
+from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
 
 OTHERS = "others"
 """What all components together are called that are not among the consensus components."""
@@ -52,7 +52,8 @@ class Consensus:
         For each fit the number of the consensus component of each of its components, [K_m]; -1
         if it is not among them.  Near duplicates within a fit have one number.
     kernels
-        Of each consensus component, that of the heaviest fit that has it, in scaled units, [K].
+        Of each consensus component, that of the heaviest fit that has it with the structure that
+        counts most, in scaled units, [K].
     by_fit
         P_m(z_nk = 1), [M, N, K].
     evidence
@@ -190,7 +191,7 @@ def agree(members: Sequence[Member], observations: Observations, alpha: float) -
         fits,
         weights,
         tuple(number[own] for own in places),
-        tuple(_representative(k, fits, weights, places) for k in kept),
+        tuple(_representative(int(k), fits, weights, places, grid) for k in kept),
         by_fit[:, :, kept],
         (total / np.where(support > 0.0, support, 1.0))[:, kept],
     )
@@ -309,19 +310,24 @@ def _explained(
 
 
 def _representative(
-    k: int, fits: Sequence[Fit], weights: Floats, places: Sequence[Integers]
+    k: int, fits: Sequence[Fit], weights: Floats, places: Sequence[Integers], grid: Floats
 ) -> Product:
-    """Return the kernel of the structure that most weight has, of the heaviest such fit."""
-    versions = [
-        (fit.kernels[i], weight)
-        for fit, weight, own in zip(fits, weights, places, strict=True)
-        for i in np.flatnonzero(own == k)
-    ]
+    """Return the kernel of the structure that counts most, of the heaviest fit that has it.
+
+    A structure counts by the weight of the fits that have it, and within a fit by the variance of
+    its components: of near duplicates the larger one gives the name.
+    """
     by_structure: dict[Product, float] = {}
-    for kernel, weight in versions:
-        by_structure[kernel.structure] = by_structure.get(kernel.structure, 0.0) + float(weight)
-    usual = max(by_structure, key=lambda structure: by_structure[structure])
-    return next(kernel for kernel, _ in versions if kernel.structure == usual)
+    largest: dict[Product, Product] = {}
+    for fit, weight, own in zip(fits, weights, places, strict=True):
+        kernels = [fit.kernels[i] for i in np.flatnonzero(own == k)]
+        sizes = sizes_of(kernels, grid)
+        for i in np.argsort(-sizes, kind="stable"):
+            structure = kernels[i].structure
+            largest.setdefault(structure, kernels[i])
+            share = sizes[i] / sizes.sum() if sizes.sum() > 0.0 else 1.0 / len(sizes)
+            by_structure[structure] = by_structure.get(structure, 0.0) + float(weight * share)
+    return largest[max(by_structure, key=lambda structure: by_structure[structure])]
 
 
 def _middle(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

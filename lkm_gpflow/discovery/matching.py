@@ -16,7 +16,8 @@ SAME = 0.95
 
 Smooth components are the same up to lengthscales about 1.6 times apart, cycles up to periods that
 are out of step by a tenth of a period within the data; walks with and without next to no momentum
-are the same, a walk and a smooth component never.
+are the same, a walk and a smooth component never.  A straight line and a smooth component are the
+same if the lengthscale is no shorter than two thirds of the data.
 """
 
 ALIKE = 0.93
@@ -48,15 +49,23 @@ def shapes_of(kernels: Sequence[Product], x: Floats) -> Floats:
     """
     C = components(kernels, x)
     before = np.trace(C, axis1=1, axis2=2)
-    C = C - C.mean(axis=1, keepdims=True)
-    C = C - C.mean(axis=2, keepdims=True)
-    values, vectors = np.linalg.eigh(C)
+    values, vectors = np.linalg.eigh(_centred(C))
     roots = np.sqrt(np.maximum(values, 0.0))
     S = (vectors * roots[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     size = np.linalg.norm(S, axis=(1, 2))
     is_flat = np.square(size) <= _FLAT * before
     shapes: Floats = (S / np.where(is_flat, np.inf, size)[:, None, None]).reshape(len(C), -1)
     return shapes
+
+
+def sizes_of(kernels: Sequence[Product], x: Floats) -> Floats:
+    """Variances over time that components are expected to have about their own average, [K]."""
+    return np.trace(_centred(components(kernels, x)), axis1=1, axis2=2) / len(x)
+
+
+def _centred(C: Floats) -> Floats:
+    centred: Floats = C - C.mean(axis=1, keepdims=True)
+    return centred - centred.mean(axis=2, keepdims=True)
 
 
 def thinned(x: Floats) -> Floats:
