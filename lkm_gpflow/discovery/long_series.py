@@ -121,7 +121,7 @@ def refit_sparse(
             f"got {list(table.frame.columns)}"
         )
     scaled = -table.start / table.span
-    kernels = [kernel.change_units(1.0 / table.span, scaled) for kernel in found.kernels]
+    kernels = [kernel.change_units(1.0 / table.span, scaled) for kernel in found.best.kernels]
     noise = np.array(found.fit.noise_variance)
     Z, costs = found.fit.Z, []
     while True:

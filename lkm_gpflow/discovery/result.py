@@ -16,7 +16,7 @@ from ..data.tables import Table
 from ..kernels.grammar import Product
 from ..learning.fits import Fit
 from ..models.lkm import LKM
-from ..numerics.types import Floats
+from ..numerics.types import Floats, Integers
 from ..runtime.text import did_you_mean, listed
 from ..search.averaging import (
     Member,
@@ -29,6 +29,7 @@ from ..search.averaging import (
 )
 from ..search.ledger import Entry, Ledger
 from ..search.settings import SearchSettings
+from .consensus import OTHERS, Consensus, agree, alone, predict_parts
 
 if TYPE_CHECKING:
     from ..plotting.accessor import DiscoveryPlots
@@ -43,12 +44,19 @@ _MOST_NAMED = 12
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
 
+_AT_ONCE = 200
+"""Up to so many series are taken apart together; of more, each when it is asked for."""
+
 Averaging = Literal["stacked", "tempered", "none"]
 
 
 @dataclass(frozen=True)
 class Discovery:
     """What `discover` or `learn` found: components, who has them, forecasts.
+
+    Names, kernels, probabilities, structure and components are those that the fits of the search
+    agree upon (`consensus`), each fit weighing as much as in the forecast.  The fit of lowest BIC
+    alone is `best`, with the same attributes; with ``averaging="none"`` it is all there is.
 
     Parameters
     ----------
@@ -91,9 +99,26 @@ class Discovery:
         return to_model(self.fit, self.table.observations, self.settings.fit.alpha)
 
     @property
+    def best(self) -> Discovery:
+        """The best fit alone: its names, kernels, probabilities, components and forecast."""
+        if self.averaging == "none":
+            return self
+        best = replace(self, averaging="none", stacked=())
+        best.__dict__["fit"] = self.fit
+        return best
+
+    @cached_property
+    def consensus(self) -> Consensus:
+        """The components that the weighted fits of the search agree upon, and who has them."""
+        alpha = self.settings.fit.alpha
+        if self.averaging == "none":
+            return alone(self.fit, alpha)
+        return agree(self.searched, self.table.observations, alpha)
+
+    @property
     def names(self) -> list[str]:
         """Names of the components: their structure, numbered where several share it."""
-        structures = [str(kernel.structure) for kernel in self.fit.kernels]
+        structures = [str(kernel.structure) for kernel in self.consensus.kernels]
         return [
             f"{name} ({structures[: i + 1].count(name)})" if structures.count(name) > 1 else name
             for i, name in enumerate(structures)
@@ -103,24 +128,30 @@ class Discovery:
     def kernels(self) -> tuple[Product, ...]:
         """The components in the data's own time: days since the first date, or index numbers.
 
-        Variances are shares of the variance of each series that has the component.
+        Variances are shares of the variance of each series that has the component.  Numbers are
+        those of the heaviest fit that has the component.
         """
         table = self.table
-        return tuple(kernel.change_units(table.span, table.start) for kernel in self.fit.kernels)
+        kernels = self.consensus.kernels
+        return tuple(kernel.change_units(table.span, table.start) for kernel in kernels)
 
     @property
     def probabilities(self) -> pd.DataFrame:
-        """P(z_nk = 1), series x components."""
-        return pd.DataFrame(
-            self.fit.probabilities, index=self.table.frame.columns, columns=self.names
-        )
+        """P(z_nk = 1), series x components, on average over the fits; see `consensus`."""
+        return self._by_series(self.consensus.probabilities)
+
+    @property
+    def evidence(self) -> pd.DataFrame:
+        """Log Bayes factors of having a component, series x components; see `consensus`."""
+        return self._by_series(self.consensus.evidence)
 
     @property
     def structure(self) -> pd.DataFrame:
         """The most probable Z, series x components, 0 or 1."""
-        return pd.DataFrame(
-            self.fit.Z.astype(int), index=self.table.frame.columns, columns=self.names
-        )
+        return self._by_series(self.consensus.Z.astype(int))
+
+    def _by_series(self, values: Floats | Integers) -> pd.DataFrame:
+        return pd.DataFrame(values, index=self.table.frame.columns, columns=self.names)
 
     @property
     def bic(self) -> float:
@@ -146,6 +177,13 @@ class Discovery:
         if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
         return average([entry.fit for entry in self.entries], len(self.table.frame))
+
+    @cached_property
+    def searched(self) -> list[Member]:
+        """The members that the search found, without the walks; their weights add up to one."""
+        found = [member for member in self.members if not member.is_walk]
+        total = sum(member.weight for member in found)
+        return counting([replace(member, weight=member.weight / total) for member in found])
 
     @property
     def counting_members(self) -> list[Member]:
@@ -220,10 +258,13 @@ class Discovery:
                 mean, variance = predict_in_parts(member.fit, observations, alpha, x)
                 spread = np.where(is_forecast, member.spread, 1.0)
                 predictions.append((member.weight, mean, variance * spread))
-            if len(self._told) >= _MOST_TOLD:
-                self._told.clear()
-            self._told[key] = mixture_moments(predictions)
+            self._tell(key, mixture_moments(predictions))
         return self._told[key]
+
+    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, Floats]) -> None:
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[key] = moments
 
     @cached_property
     def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:
@@ -242,41 +283,63 @@ class Discovery:
         Returns
         -------
         DataFrame: rows are times; columns are (component, "mean" or "sd"), in the units of the
-        series.  Means add up to the series' posterior mean less its training average; they are
-        those of the best fit.
+        series.  Means add up to the series' posterior mean less its training average, on average
+        over the fits of the search; "others" are components that only few of them have.
         """
         times = self.table.frame.index
         if horizon:
             times = times.append(self.times(horizon))
-        alone = self.select([series])
-        x = self.table.scaled_times(times)[:, None]
-        mean, variance = (np.asarray(m)[..., 0] for m in alone.model.predict_components(x))
-        scale = float(alone.table.scale[0])
+        (n,) = self.places(series)
+        if self.table.frame.shape[1] > _AT_ONCE:
+            return self.select([series]).components(series, horizon)
+        mean, variance = (part[:, :, n] for part in self._parts(times))
+        scale = float(self.table.scale[n])
+        names = self.names
+        if any(np.any(places < 0) for places in self.consensus.places):
+            names = [*names, OTHERS]
         parts = {}
-        for k, name in enumerate(self.names):
+        for k, name in enumerate(names):
             parts[name, "mean"] = mean[k] * scale
             parts[name, "sd"] = np.sqrt(variance[k]) * scale
         frame = pd.DataFrame(parts, index=times)
         frame.columns.names = ["component", "moment"]
         return frame
 
+    def _parts(self, times: pd.Index) -> tuple[Floats, Floats]:
+        """Mean and variance of components and others, scaled, [K + 1, M, N]; asked again."""
+        key = ("parts", *times)
+        if key not in self._told:
+            x = self.table.scaled_times(times)
+            alpha, observations = self.settings.fit.alpha, self.table.observations
+            self._tell(key, predict_parts(self.consensus, observations, alpha, x))
+        return self._told[key]
+
     def select(self, series: Sequence[object]) -> Discovery:
         """Return the discovery of some of the series, for forecasts, pictures and reports of them.
 
-        Kernels and their names, noise and probabilities stay those learnt on all.
+        Components and their names, noise and probabilities stay those learnt on all.
         """
         if isinstance(series, str) or not series:
             known = listed([repr(column) for column in self.table.frame.columns], _MOST_NAMED)
             raise ValueError(f"expected a list of some of the series {known}, got {series!r}")
         places = np.array(self.places(*series), np.int32)
+        parts: dict[int, Fit] = {}  # one object each, so that a fit can be looked up
+
+        def part(fit: Fit) -> Fit:
+            return parts.setdefault(id(fit), fit.of_series(places))
+
         selected = replace(
             self,
             table=self.table.of_series(places),
-            entries=tuple(replace(e, fit=e.fit.of_series(places)) for e in self.entries),
-            stacked=tuple(replace(m, fit=m.fit.of_series(places)) for m in self.stacked),
+            entries=tuple(replace(e, fit=part(e.fit)) for e in self.entries),
+            stacked=tuple(replace(m, fit=part(m.fit)) for m in self.stacked),
         )
         # Or components could change their order, and with it their names.
-        selected.__dict__["fit"] = self.fit.of_series(places)
+        selected.__dict__["fit"] = part(self.fit)
+        consensus = self.consensus
+        selected.__dict__["consensus"] = replace(
+            consensus.of_series(places), fits=tuple(map(part, consensus.fits))
+        )
         return selected
 
     def places(self, *series: object) -> tuple[int, ...]:
@@ -350,9 +413,10 @@ class Discovery:
 
     @property
     def _headline(self) -> str:
-        (D, N), K = self.table.frame.shape, len(self.names)
-        return f"Discovery: {N} series of {D} times, {K} components, BIC {self.bic:.1f}"
+        (D, N), K, M = self.table.frame.shape, len(self.names), len(self.consensus.fits)
+        agreed = f" that {M} fits agree upon" if M > 1 else ""
+        return f"Discovery: {N} series of {D} times, {K} components{agreed}, BIC {self.bic:.1f}"
 
     def _owners(self, k: int) -> str:
-        owners = [name for n, name in enumerate(self.table.names) if self.fit.Z[n, k] == 1.0]
+        owners = [name for n, name in enumerate(self.table.names) if self.consensus.Z[n, k] == 1.0]
         return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"

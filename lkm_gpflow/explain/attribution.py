@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
 from ..numerics.types import Floats
 from ..search.averaging import Member, to_model
@@ -15,8 +16,8 @@ LEVEL, NOISE, DISAGREEMENT = "level", "noise", "fits disagree"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the
 means of the fits that a forecast averages over."""
 
-OTHERS = "others"
-"""Parts that count for little, together; see `folded`."""
+WALKS = "added walks"
+"""The part of fits that the search did not find: walks that forecasts average over for safety."""
 
 _LITTLE = 0.02
 
@@ -29,9 +30,10 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     .. math:: \mathrm{Var}\Big[\sum_k f_k\Big] = \sum_k \mathrm{Cov}\Big[f_k, \sum_l f_l\Big],
 
     the only division that treats all components alike (their Shapley values); a component that
-    makes up for others has a negative share.  Where the forecast averages over several fits, parts
-    of the same structure are added, constants to the level, and what is left is the disagreement
-    of the fits.
+    makes up for others has a negative share.  Where the forecast averages over several fits, what
+    they say of a consensus component is added, constants to the level, and what is left is the
+    disagreement of the fits.  The walks that were added for safety (`search.stacking`) are one
+    part, "added walks", as are components that few fits have, "others".
 
     Parameters
     ----------
@@ -48,7 +50,6 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     """
     times = found.times(horizon)
     members = found.counting_members
-    alone = len(members) == 1 and members[0].fit is found.fit
     parts: dict[tuple[str, str], Floats] = {}
 
     def add(moment: str, part: str, values: Floats) -> None:
@@ -58,11 +59,23 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     add("mean", LEVEL, np.broadcast_to(found.table.location, shape))
     whole = []
     for member in members:
-        names = found.names if alone else [str(k.structure) for k in member.fit.kernels]
-        mean, covariance, noise = _moments(found, member, times)
-        for name, m, c in zip(names, mean, covariance, strict=True):
-            add("mean", LEVEL if name == "C" and not alone else name, member.weight * m)
-            add("variance", name, member.weight * c)
+        constant = [str(kernel.structure) == "C" for kernel in member.fit.kernels]
+        is_level = np.array(constant, bool) & (found.averaging != "none")
+        names, sums = _parts_of(found, member)
+        # Constants stand alone, because their means belong to the level.
+        split = np.concatenate([sums * ~is_level, sums * is_level])
+        mean, covariance, noise = _moments(found, member, times, split)
+        for name, m, c, has, level in zip(
+            2 * names,
+            mean,
+            covariance,
+            split.any(axis=1),
+            np.arange(len(split)) >= len(sums),
+            strict=True,
+        ):
+            if has:
+                add("mean", LEVEL if level else name, member.weight * m)
+                add("variance", name, member.weight * c)
         add("variance", NOISE, member.weight * noise)
         whole.append(mean.sum(axis=0))
     if len(members) > 1:
@@ -75,19 +88,28 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     return table.sort_index(axis=1, level="moment", sort_remaining=False)
 
 
-def _moments(found: Discovery, member: Member, times: pd.Index) -> tuple[Floats, Floats, Floats]:
-    """Means and covariances with the whole [K, M, N], and noise [M, N], in the series' units."""
+def _parts_of(found: Discovery, member: Member) -> tuple[list[str], Floats]:
+    """Names of the parts of a member, and which of its components make up each, [G, K_m]."""
+    if member.is_walk:
+        return [WALKS], np.ones((1, len(member.fit.kernels)))
+    return [*found.names, OTHERS], found.consensus.sums(member.fit)
+
+
+def _moments(
+    found: Discovery, member: Member, times: pd.Index, parts: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Means and covariances with the whole [G, M, N], and noise [M, N], in the series' units."""
     x = found.table.scaled_times(times)[:, None]
     model = to_model(member.fit, found.table.observations, found.settings.fit.alpha)
-    K = len(member.fit.kernels)
-    # Of f = f_k + g_k: Cov[f_k, f] = (Var[f] + Var[f_k] - Var[g_k]) / 2.
-    sums = np.vstack([np.ones((1, K)), np.eye(K), 1.0 - np.eye(K)])
+    G = len(parts)
+    # Of f = f_g + h_g: Cov[f_g, f] = (Var[f] + Var[f_g] - Var[h_g]) / 2.
+    sums = np.vstack([np.ones((1, parts.shape[1])), parts, 1.0 - parts])
     mean, variance = (np.asarray(m) for m in model.predict_sums(x, sums, False, None))
-    covariance = 0.5 * (variance[:, :1] + variance[:, 1 : K + 1] - variance[:, K + 1 :])
+    covariance = 0.5 * (variance[:, :1] + variance[:, 1 : G + 1] - variance[:, G + 1 :])
     spread = np.where(x > found.table.observations.x[-1], member.spread, 1.0)  # [M, 1]
     scale = found.table.scale
     return (
-        mean[:, 1 : K + 1].transpose(1, 2, 0) * scale,
+        mean[:, 1 : G + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,
         np.broadcast_to(member.fit.noise_variance, (len(x), len(scale))) * spread * scale**2,
     )
@@ -96,10 +118,11 @@ def _moments(found: Discovery, member: Member, times: pd.Index) -> tuple[Floats,
 def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
     r"""Return the share of every part in a moment of the forecast, over the whole horizon.
 
-    .. math:: s_p = \frac{\sum_t \mathrm{sign}(m_t)\, m_{pt}}{\sum_t |m_t|}, \quad
-       m_t = \sum_p m_{pt}
+    .. math:: s_p = \frac{\sum_t |m_{pt}|}{\sum_q \sum_t |m_{qt}|}
 
-    with m the variance, or the mean's departure from the average of the series.
+    with m the variance, or what the mean departs from the average of the series: how much each
+    part moves it, whichever way.  Shares are between zero and one, also where parts make up for
+    each other.
 
     Parameters
     ----------
@@ -113,16 +136,17 @@ def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
     DataFrame, series x parts; rows add up to one.
     """
     parts = pd.DataFrame(attribution[moment]).drop(columns=LEVEL, errors="ignore")
-    whole = parts.sum(axis=1)
-    signed = parts.mul(np.sign(whole), axis=0).groupby(level="series", sort=False).sum()
-    return signed.div(whole.abs().groupby(level="series", sort=False).sum(), axis=0)
+    size = parts.abs().groupby(level="series", sort=False).sum()
+    return size.div(size.sum(axis=1), axis=0)
 
 
 def folded(attribution: pd.DataFrame) -> pd.DataFrame:
-    """Return the attribution with the parts that are little in every series added up."""
+    """Return the attribution with the parts that are little in every series among "others"."""
     size = pd.concat([shares(attribution, moment).abs().max() for moment in ("mean", "variance")])
     size = size.groupby(level=0).max()
-    little = [str(part) for part in size.index[size < _LITTLE] if part not in (NOISE, DISAGREEMENT)]
+    little = [
+        str(part) for part in size.index[size < _LITTLE] if part not in (NOISE, DISAGREEMENT, WALKS)
+    ]
     if len(little) < 2:
         return attribution
     renamed = attribution.rename(columns=dict.fromkeys(little, OTHERS), level="part")
@@ -131,9 +155,7 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
 
 def part_order(found: Discovery, parts: Sequence[str]) -> list[str]:
     """Return the parts in the order of the components, others and the noise after them."""
-    structures = [str(kernel.structure) for kernel in found.fit.kernels]
-    rank = {name: k for k, name in reversed(list(enumerate(structures)))}
-    rank |= {name: k for k, name in enumerate(found.names)}
-    last = [OTHERS, NOISE, DISAGREEMENT]
+    rank = {name: k for k, name in enumerate(found.names)}
+    last = [OTHERS, WALKS, NOISE, DISAGREEMENT]
     places = rank | {name: len(rank) + 1 + i for i, name in enumerate(last)} | {LEVEL: -1}
     return sorted(parts, key=lambda part: places.get(part, len(rank)))

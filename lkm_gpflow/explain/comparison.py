@@ -11,6 +11,7 @@ from scipy.spatial.distance import squareform
 from ..discovery.result import Discovery
 from ..models.lkm import LKM
 from ..numerics.types import Floats
+from ..search.averaging import to_model
 from .decomposition import Decomposition
 
 _DRAWS = 400
@@ -40,13 +41,13 @@ def likeness(parts: Decomposition) -> Floats:
 
     .. math:: \ell_{ab} = \tfrac12 \sum_{k: z_{ak} z_{bk} = 1} (s_{ak} + s_{bk})
 
-    with s the share of component k in the variation of a series (`Decomposition.share`): one if
+    with s the share of component k in the variation of a series (`Decomposition.share`) and z the
+    most probable entries: one if
     all that varies comes from components that both have, zero if they have none in common.  A
     series is like itself as far as it is no noise.
     """
-    share = parts.share[:, :-1]
-    has = (share > 0.0).astype(np.float64)
-    one_way = share @ has.T
+    share = parts.share[:, :-1] * parts.has
+    one_way = share @ parts.has.T
     return 0.5 * (one_way + one_way.T)
 
 
@@ -67,7 +68,8 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
     """Correlate every component that series a and b share, over the history.
 
     The two posteriors are independent given hyperparameters and Z, so that draws of each may be
-    correlated with draws of the other.  Of more than `LKM.LONGEST` times 1,000 are drawn.
+    correlated with draws of the other.  Fits in which both have the component are asked, by their
+    weights.  Of more than `LKM.LONGEST` times 1,000 are drawn.
 
     Returns
     -------
@@ -76,28 +78,39 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
     x = found.table.observations.x[:, None]
     if len(x) > LKM.LONGEST:
         x = x[np.linspace(0, len(x) - 1, _MOST_DRAWN).astype(int)]
-    shared = np.flatnonzero(found.fit.Z[a] * found.fit.Z[b])
-    if len(shared) == 0:
-        return {}
-    sums = np.eye(len(found.fit.kernels))[shared]
-    mean, covariance = (np.asarray(m) for m in found.model.predict_sums(x, sums, True, found.fit.Z))
-    rng = np.random.default_rng(found.settings.seed)
+    consensus, rng = found.consensus, np.random.default_rng(found.settings.seed)
+    shared = np.flatnonzero(consensus.Z[a] * consensus.Z[b])
+    means: dict[int, Floats] = {}
+    drawn: dict[int, list[Floats]] = {}
+    pair = found.table.observations.of_series(np.array([a, b], np.int32))
+    for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
+        own = fit.of_series(np.array([a, b], np.int32))
+        sums = consensus.sums(fit)[shared]
+        both = np.flatnonzero(((own.Z @ sums.T) > 0.0).all(axis=0))
+        if not len(both):
+            continue
+        model = to_model(own, pair, found.settings.fit.alpha)
+        mean, covariance = map(np.asarray, model.predict_sums(x, sums[both], True, own.Z))
+        for i, k in enumerate(shared[both]):
+            means[k] = means.get(k, 0.0) + weight * mean[:, i]
+            count = max(1, round(_DRAWS * weight))
+            draws = [_draws(mean[n, i], covariance[n, i], count, rng) for n in (0, 1)]
+            drawn.setdefault(k, []).append(_correlation(*draws))
     results = {}
-    for i, k in enumerate(shared):
-        draws = [_draws(mean[n, i], covariance[n, i], rng) for n in (a, b)]
-        of_draws = _correlation(*draws)
-        of_means = _correlation(mean[a, i][None], mean[b, i][None])[0]
+    for k, (first, second) in means.items():
+        of_draws = np.concatenate(drawn[k])
+        of_means = _correlation(first[None], second[None])[0]
         if np.isfinite(of_means) and np.all(np.isfinite(of_draws)):
             lower, upper = np.quantile(of_draws, (0.05, 0.95))
             results[int(k)] = Correlation(float(of_means), float(lower), float(upper))
     return results
 
 
-def _draws(mean: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
+def _draws(mean: Floats, covariance: Floats, count: int, rng: np.random.Generator) -> Floats:
     """Draw functions on the grid, [draws, D]."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return mean + rng.standard_normal((_DRAWS, len(mean))) @ root.T
+    return mean + rng.standard_normal((count, len(mean))) @ root.T
 
 
 def _correlation(first: Floats, second: Floats) -> Floats:

@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from ..discovery.result import Discovery
 from ..numerics.types import Floats
+from ..search.averaging import mixture_moments, to_model
 
 MOST_SERIES = 200
 """So many are taken apart at a time: each is a posterior over all times, and a page to read."""
@@ -19,12 +20,15 @@ _SURELY = 0.95
 
 @dataclass(frozen=True)
 class Decomposition:
-    r"""The components of the best fit, given its most probable Z.
+    r"""The components of every series over the history, on average over the fits of the search.
+
+    Each fit speaks of its most probable Z,
 
     .. math:: f_k \mid x_n \sim \mathcal{N}(C_{*k} V^{-1} x_n,\;
        C_{**k} - C_{*k} V^{-1} C_{*k}^\top)
 
-    where :math:`z_{nk} = 1`; zero elsewhere.  In standard deviations of the series.
+    where :math:`z_{nk} = 1`, zero elsewhere; moments are those of the mixture over the fits.  In
+    standard deviations of the series.
 
     Parameters
     ----------
@@ -33,13 +37,20 @@ class Decomposition:
     trend
         1 where a component rises throughout, -1 where it falls, 0 elsewhere, [N, K].
     variance
-        Variance over time of the means, and last that of the noise, [N, K + 1].
+        Variance over time of the means, and last that of the noise, [N, K + 1]; of several fits
+        the shares of these in each, averaged.
+    has
+        Which series has which component, 0 or 1, [N, K].
+    others
+        As `variance`, of components that are not among these, [N].
     """
 
     mean: Floats
     sd: Floats
     trend: Floats
     variance: Floats
+    has: Floats
+    others: Floats
 
     @classmethod
     def of(cls, found: Discovery) -> Decomposition:
@@ -56,38 +67,59 @@ class Decomposition:
                 f"expected at most {MOST_SERIES} series to report on, got {len(columns)}: choose "
                 f"some, for example found.select({columns[:3]})"
             )
-        x = found.table.observations.x[:, None]
-        Z = found.fit.Z
-        mean, variance = (np.asarray(m) for m in found.model.predict_components(x, Z=Z))
-        over_time = mean.var(axis=1).T
+        consensus, x = found.consensus, found.table.observations.x
+        moments, variances = [], []
+        for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
+            model = to_model(fit, found.table.observations, found.settings.fit.alpha)
+            sums = consensus.sums(fit)
+            mean, variance = model.predict_sums(x[:, None], sums, False, fit.Z)
+            at_ends = model.predict_sums(x[[0, -1], None], sums, True, fit.Z)
+            moments.append((float(weight), mean, variance, *_gain(*map(np.asarray, at_ends))))
+            own = np.column_stack([np.asarray(mean).var(axis=2), fit.noise_variance])
+            variances.append(own if len(consensus.fits) == 1 else own / own.sum(axis=1)[:, None])
+        mean, variance = mixture_moments([each[:3] for each in moments])
+        gain = mixture_moments([(each[0], *each[3:]) for each in moments])
+        by_part = np.tensordot(consensus.weights, variances, axes=1)
+        K = len(consensus.kernels)
+        parts = np.arange(K + 2) != K
         return cls(
-            mean,
-            np.sqrt(variance),
-            _trend(found, mean),
-            np.column_stack([over_time, found.fit.noise_variance]),
+            mean[:, :K].transpose(1, 2, 0),
+            np.sqrt(np.maximum(variance[:, :K], 0.0)).transpose(1, 2, 0),
+            _trend(mean[:, :K], gain[0][:, :K], gain[1][:, :K]),
+            by_part[:, parts],
+            consensus.Z,
+            by_part[:, K],
         )
 
     @property
     def share(self) -> Floats:
         """Share of each component, and last of the noise, in the variation of a series, [N, K + 1].
 
-        The variances that add up to one are those of the posterior means over time and of the
-        noise.
+        The variances that add up to one are those of the posterior means over time, those of
+        `others` among them, and of the noise.
         """
-        return self.variance / self.variance.sum(axis=1, keepdims=True)
+        return self.variance / self._whole
+
+    @property
+    def share_of_others(self) -> Floats:
+        """Share of the components that are not among these, [N]."""
+        return self.others / self._whole[:, 0]
+
+    @property
+    def _whole(self) -> Floats:
+        whole: Floats = self.variance.sum(axis=1, keepdims=True) + self.others[:, None]
+        return whole
 
 
-def _trend(found: Discovery, mean: Floats) -> Floats:
-    """Direction of every component that surely has one, [N, K]."""
-    x = found.table.observations.x
-    K = len(found.names)
-    at_ends, covariance = (
-        np.asarray(m)
-        for m in found.model.predict_sums(x[[0, -1], None], np.eye(K), True, found.fit.Z)
-    )
-    gain = at_ends[..., 1] - at_ends[..., 0]
+def _gain(mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of the difference between the last and the first time, [N, G]."""
     variance = covariance[..., 0, 0] + covariance[..., 1, 1] - 2.0 * covariance[..., 0, 1]
-    is_sure = np.abs(gain) > norm.ppf(_SURELY) * np.sqrt(np.maximum(variance, 0.0))
-    steps = np.diff(mean, axis=1)
-    one_way = np.all(steps >= 0.0, axis=1) | np.all(steps <= 0.0, axis=1)
-    return np.where(is_sure & one_way.T & (gain != 0.0), np.sign(gain), 0.0)
+    return mean[..., 1] - mean[..., 0], np.maximum(variance, 0.0)
+
+
+def _trend(mean: Floats, gain: Floats, variance: Floats) -> Floats:
+    """Direction of every component [N, K, D] that surely has one, [N, K]."""
+    is_sure = np.abs(gain) > norm.ppf(_SURELY) * np.sqrt(variance)
+    steps = np.diff(mean, axis=2)
+    one_way = np.all(steps >= 0.0, axis=2) | np.all(steps <= 0.0, axis=2)
+    return np.where(is_sure & one_way & (gain != 0.0), np.sign(gain), 0.0)

@@ -17,6 +17,9 @@ from .wording import Timeline
 
 _KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU"})
 
+_BRISK = 0.1
+"""Up to this lengthscale, in spans of the data, a smooth component changes; beyond, it drifts."""
+
 _SINUSOID = 1.5
 """From this lengthscale on the first harmonic has nine tenths of the variance of PER."""
 
@@ -74,6 +77,11 @@ class Facts:
         return self._value("SE", 0)
 
     @property
+    def is_brisk(self) -> bool:
+        """Whether it is smooth and changes more than a few times within the data."""
+        return self.lengthscale <= _BRISK * self.timeline.span
+
+    @property
     def memory(self) -> float:
         """Lengthscale of IOU."""
         return self._value("IOU", 0)
@@ -98,11 +106,6 @@ class Facts:
     def shape_lengthscale(self) -> float:
         """Lengthscale of the shape within a period, in time: l p / 2 pi."""
         return self.shape * self.period / (2.0 * math.pi)
-
-    @property
-    def step_size(self) -> float:
-        """Typical step of a walk in a unit of time, in standard deviations of the series."""
-        return math.sqrt((self.kernel.variance or 0.0) * self.timeline.step_length)
 
     def _value(self, name: str, i: int) -> float:
         factors = self.of(name)
@@ -157,9 +160,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("approximately periodic with a period of {period}{varying}", lambda f: f.has("PER") and f.has("SE")),
         Rule("periodic with a period of {period}{varying}", lambda f: f.has("PER")),
         Rule("a {smooth}{trend} function with a typical lengthscale of {lengthscale}{varying}", lambda f: f.has("SE")),
-        Rule("a random walk, with a typical step of {step_size} standard deviations per {step_unit}", lambda f: f.has("RW")),
-        Rule("a random walk with next to no momentum, and a typical step of {step_size} standard deviations per {step_unit}", lambda f: f.memory < f.timeline.step),
-        Rule("a random walk with momentum, which keeps its direction for about {memory} and moves by about {step_size} standard deviations per {step_unit}", lambda f: f.has("IOU")),
+        Rule("a random walk", lambda f: f.has("RW")),
+        Rule("a random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
+        Rule("a random walk with momentum, which keeps its direction for about {memory}", lambda f: f.has("IOU")),
         Rule("{line}", lambda f: f.degree == 1),
         Rule("a {polynomial}{trend} function", lambda f: f.degree > 1),
         Rule("constant"),
@@ -214,18 +217,27 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("cycle of {period}", lambda f: f.timeline.origin is None),
         Rule("{period_adjective} cycle"),
     ),
-    "short": (
-        Rule("a pattern of the kernel {structure}", lambda f: f.is_foreign),
+    "title": (
+        Rule("pattern of the kernel {structure}", lambda f: f.is_foreign),
+        Rule("noise of changing size", lambda f: f.has("WN") and f.has("LIN", "RW", "IOU")),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
-        Rule("an approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),
-        Rule("a {cycle}", lambda f: f.has("PER")),
-        Rule("{smooth} changes over {lengthscale}", lambda f: f.has("SE")),
-        Rule("a random walk", lambda f: f.has("RW")),
-        Rule("a random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
-        Rule("a random walk with momentum", lambda f: f.has("IOU")),
-        Rule("a straight line", lambda f: f.degree == 1),
-        Rule("a {polynomial} curve", lambda f: f.degree > 1),
-        Rule("a constant level"),
+        Rule("{cycle} of changing height", lambda f: f.has("PER") and f.has("LIN", "RW", "IOU")),
+        Rule("approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),
+        Rule("{cycle}", lambda f: f.has("PER")),
+        Rule("smooth changes over {lengthscale}", lambda f: f.is_brisk),
+        Rule("slow drift over {lengthscale}", lambda f: f.has("SE")),
+        Rule("random walk", lambda f: f.has("RW")),
+        Rule("random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
+        Rule("random walk with momentum", lambda f: f.has("IOU")),
+        Rule("straight line", lambda f: f.degree == 1),
+        Rule("{polynomial} curve", lambda f: f.degree > 1),
+        Rule("constant level"),
+    ),
+    "short": (
+        Rule("a {title}", lambda f: f.is_foreign),
+        Rule("{title}", lambda f: f.has("WN") or (f.is_brisk and not f.has("PER"))),
+        Rule("an {title}", lambda f: f.has("PER") and f.has("SE") and not f.has("LIN", "RW", "IOU")),
+        Rule("a {title}"),
     ),
 }
 # fmt: on
@@ -240,6 +252,8 @@ class Description:
 
     Parameters
     ----------
+    title
+        Its name for a reader: "1.4-year cycle".
     short
         A few words that stand after "share": "a 1.4-year cycle".
     sentences
@@ -248,6 +262,7 @@ class Description:
         What it does after the data end; empty if that is not known.
     """
 
+    title: str
     short: str
     sentences: tuple[str, ...]
     beyond: str
@@ -288,6 +303,7 @@ def describe(
     first = f"This component is {say('is', facts, rules)}."
     rest = (say(slot, facts, rules) for slot in _SENTENCES)
     return Description(
+        title=say("title", facts, rules),
         short=say("short", facts, rules),
         sentences=(first, *filter(None, rest)),
         beyond=say("beyond", facts, rules),
@@ -327,6 +343,4 @@ _FACT_WORDS: Mapping[str, Callable[[Facts], str]] = {
     "memory": lambda f: f.timeline.duration(f.memory),
     "location": lambda f: f.timeline.date(f.location),
     "step": lambda f: f.timeline.duration(f.timeline.step),
-    "step_size": lambda f: f"{f.step_size:.2g}",
-    "step_unit": lambda f: f.timeline.step_unit,
 }

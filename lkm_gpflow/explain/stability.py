@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,22 +10,20 @@ from functools import partial
 import numpy as np
 
 from ..data.observations import Observations
+from ..discovery.consensus import measured_in_time
+from ..discovery.matching import ALIKE, one_to_one, shapes_of, thinned
 from ..discovery.result import Discovery
-from ..kernels.grammar import Kind, Product
-from ..learning.engine import components
+from ..kernels.grammar import Product
 from ..learning.fits import Fit
 from ..learning.training import fit
 from ..numerics.types import Floats
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
 
-ALIKE = 0.95
-"""Two components are the same if their covariances on the grid correlate this much."""
-
 
 @dataclass(frozen=True)
 class Stability:
-    """How often a component of the best fit was found.
+    """How often a component was found.
 
     Parameters
     ----------
@@ -33,10 +31,11 @@ class Stability:
         Fits of the ledger, begun from nothing, that could have found it: its structure was among
         their members.
     found
-        Those of them that have it: the same structure, and a covariance that is alike.
+        Those of them that have it: components are matched one to one, so that of two that are
+        nearly alike a fit with one of them has found one (see `discovery.matching`).
     ranges
         The middle four fifths of each duration, over the fits among `tried` that have a component
-        of this structure, the one most alike taken: name, lower, upper, in the data's time.
+        of this structure, matched one to one: name, lower, upper, in the data's time.
     left_out, survived
         How often it was learnt without one of its series, and found again; zero if not asked.
     """
@@ -58,67 +57,52 @@ def stability(found: Discovery) -> list[Stability]:
 
     The others began at a fit that had it, and the best fit itself says nothing new.
     """
-    x = found.table.observations.x
-    fits = [
-        (entry.structure, entry.fit)
+    kernels, grid = found.consensus.kernels, thinned(found.table.observations.x)
+    others = [
+        (set(entry.structure), _matches(kernels, entry.fit.kernels, grid))
         for entry in found.entries
         if (entry.restart > 0 or entry.parent == -1) and entry.fit.bic != found.bic
     ]
-    return [_looked_up(kernel, fits, x, found.table.span) for kernel in found.fit.kernels]
+    results = []
+    for k, kernel in enumerate(kernels):
+        tried = [matches for members, matches in others if str(kernel.structure) in members]
+        durations: dict[str, list[float]] = {}
+        for matches in tried:
+            version = matches.of_its_kind.get(k)
+            for name, value in () if version is None else measured_in_time(version):
+                durations.setdefault(name, []).append(value * found.table.span)
+        ranges = tuple(
+            (name, float(np.quantile(values, 0.1)), float(np.quantile(values, 0.9)))
+            for name, values in durations.items()
+        )
+        results.append(Stability(len(tried), sum(k in each.alike for each in tried), ranges))
+    return results
 
 
-def _looked_up(
-    kernel: Product, fits: Sequence[tuple[tuple[str, ...], Fit]], x: Floats, span: float
-) -> Stability:
-    tried = [one for members, one in fits if str(kernel.structure) in members]
-    nearest = [_nearest(kernel, one.kernels, x) for one in tried]
-    durations: dict[str, list[float]] = {}
-    for other, _ in nearest:
-        for name, value in () if other is None else _durations(other, span):
-            durations.setdefault(name, []).append(value)
-    ranges = tuple(
-        (name, float(np.quantile(values, 0.1)), float(np.quantile(values, 0.9)))
-        for name, values in durations.items()
-    )
-    return Stability(len(tried), sum(alike >= ALIKE for _, alike in nearest), ranges)
+@dataclass(frozen=True)
+class _Matches:
+    """Components that a fit has: numbers of those alike, and the nearest of the same structure."""
+
+    alike: frozenset[int]
+    of_its_kind: dict[int, Product]
 
 
-def _durations(kernel: Product, span: float) -> Iterator[tuple[str, float]]:
-    """Names and values of what a kernel measures in time."""
-    for factor in kernel.factors:
-        for (name, kind), value in zip(factor.base.parameters, factor.values, strict=True):
-            if kind in (Kind.DURATION, Kind.PERIOD, Kind.MEMORY) and value is not None:
-                yield f"{factor.base.name} {name}", value * span
-
-
-def _nearest(kernel: Product, others: Sequence[Product], x: Floats) -> tuple[Product | None, float]:
-    """Return the component of the same structure that is most alike, and how much."""
-    same = [other for other in others if other.structure == kernel.structure]
-    if not same:
-        return None, 0.0
-    alike = likeness_of_kernels(kernel, same, x)
-    return same[int(np.argmax(alike))], float(alike.max())
-
-
-def likeness_of_kernels(kernel: Product, others: Sequence[Product], x: Floats) -> Floats:
-    r"""Cosine of covariance matrices, :math:`\langle C, C' \rangle / (\|C\| \|C'\|)`.
-
-    Parameters
-    ----------
-    kernel, others
-        Complete products.
-    x
-        The grid, [D].
-    """
-    C, *rest = np.asarray(components([kernel, *others], x))
-    products = np.tensordot(np.array(rest), C, axes=2)
-    return products / (np.linalg.norm(C) * np.linalg.norm(np.array(rest), axis=(1, 2)))
+def _matches(kernels: Sequence[Product], others: Sequence[Product], grid: Floats) -> _Matches:
+    own, theirs = shapes_of(kernels, grid), shapes_of(others, grid)
+    alike = frozenset(k for k, _ in one_to_one(own, theirs, ALIKE))
+    of_its_kind = {}
+    for structure in {kernel.structure for kernel in kernels}:
+        mine = [k for k, kernel in enumerate(kernels) if kernel.structure == structure]
+        same = [i for i, other in enumerate(others) if other.structure == structure]
+        for k, i in one_to_one(own[mine], theirs[same], 0.0):
+            of_its_kind[mine[k]] = others[same[i]]
+    return _Matches(alike, of_its_kind)
 
 
 def leave_one_out(
     found: Discovery, *, executor: Executor | None = None, progress: bool = True
 ) -> list[Stability]:
-    """Learn the best structure again without each series in turn, from nothing.
+    """Learn the components again without each series in turn, from nothing.
 
     Parameters
     ----------
@@ -134,8 +118,9 @@ def leave_one_out(
     As `stability`, with `left_out` and `survived`: of the fits without a series that has the
     component, those that found it again.
     """
-    kernels, Z = found.fit.kernels, found.fit.Z
+    kernels, Z = found.consensus.kernels, found.consensus.Z
     observations = found.table.observations
+    grid = thinned(observations.x)
     N = observations.num_series
     if N < 2:
         raise ValueError(f"expected at least 2 series to leave one out, got {N}")
@@ -145,13 +130,12 @@ def leave_one_out(
         for n, one in run_all(jobs, executor, hear=bar.hear):
             again[n] = one
             bar.update()
+    alike = {n: _matches(kernels, one.kernels, grid).alike for n, one in again.items()}
     results = []
-    for k, (kernel, before) in enumerate(zip(kernels, stability(found), strict=True)):
+    for k, before in enumerate(stability(found)):
         owners = np.flatnonzero(Z[:, k])
-        alike = [_nearest(kernel, again[n].kernels, observations.x)[1] for n in owners]
-        results.append(
-            replace(before, left_out=len(owners), survived=sum(a >= ALIKE for a in alike))
-        )
+        survived = sum(k in alike[n] for n in owners)
+        results.append(replace(before, left_out=len(owners), survived=survived))
     return results
 
 
@@ -160,5 +144,5 @@ def _without(found: Discovery, n: int) -> Fit:
     rest = Observations(
         observations.x, np.delete(observations.Y, n, 0), np.delete(observations.mask, n, 0)
     )
-    bare = [kernel.structure for kernel in found.fit.kernels]
+    bare = [kernel.structure for kernel in found.consensus.kernels]
     return fit(rest, bare, seed=(found.settings.seed, 2_000_000, n), settings=found.settings.fit)

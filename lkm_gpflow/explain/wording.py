@@ -89,22 +89,6 @@ class Timeline:
         day = f"{moment.day} {month}"
         return day if self.span > 5.0 else f"{day}, {moment:%H:%M}"
 
-    @property
-    def step_unit(self) -> str:
-        """The unit in which steps are told: "week" for weekly data, "unit of time" for numbers."""
-        return _UNITS[self._step_index][0] if self.origin is not None else "unit of time"
-
-    @property
-    def step_length(self) -> float:
-        """Length of `step_unit`, in days; one for a numeric index."""
-        return _UNITS[self._step_index][1] if self.origin is not None else 1.0
-
-    @property
-    def _step_index(self) -> int:
-        """The longest unit that is no longer than a step (months have different lengths)."""
-        longest = (i for i, (_, days) in enumerate(_UNITS) if days <= 1.05 * self.step)
-        return next(longest, len(_UNITS) - 1)
-
 
 def how_sure(probability: float) -> str:
     """Return a probability in words: "very probably"."""

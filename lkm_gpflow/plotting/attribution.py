@@ -9,12 +9,13 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
 from ..explain.attribution import (
     DISAGREEMENT,
     LEVEL,
     NOISE,
-    OTHERS,
+    WALKS,
     attribute,
     folded,
     part_order,
@@ -31,20 +32,21 @@ from .style import (
     readable_dates,
 )
 
-_OTHER_COLOURS = ("#CCBB44", "#AA4499", "#44AA99", "#DDCC77")
-"""Of parts that are no component of the best fit."""
+_OTHER_COLOURS = {
+    LEVEL: "#DDDDDD",
+    OTHERS: "#F0E442",
+    WALKS: "#CCBB44",
+    NOISE: "#BBBBBB",
+    DISAGREEMENT: "#777777",
+}
+"""Of parts that are no component."""
 
 
 def part_colours(discovery: Discovery, parts: Sequence[str]) -> dict[str, str]:
     """Return the colours of parts of forecasts: those of components where they are components."""
-    structures = [str(kernel.structure) for kernel in discovery.fit.kernels]
-    colours = {name: component_colour(structures.index(name)) for name in structures}
-    colours |= {name: component_colour(k) for k, name in enumerate(discovery.names)}
-    colours |= {LEVEL: "#DDDDDD", OTHERS: "#F0E442", NOISE: "#BBBBBB", DISAGREEMENT: "#777777"}
-    others = [part for part in parts if part not in colours]
-    return colours | {
-        part: _OTHER_COLOURS[i % len(_OTHER_COLOURS)] for i, part in enumerate(others)
-    }
+    own = {name: component_colour(k) for k, name in enumerate(discovery.names)}
+    colours = own | _OTHER_COLOURS
+    return {part: colours[part] for part in parts}
 
 
 def plot_attribution(

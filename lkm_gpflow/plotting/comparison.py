@@ -33,7 +33,7 @@ _WIDTH = 96
 
 def pair_rows(discovery: Discovery, a: int, b: int) -> list[int]:
     """Return the components of two series: shared ones, then those of a alone, then of b alone."""
-    Z = discovery.fit.Z
+    Z = discovery.consensus.Z
     groups = (Z[a] * Z[b], Z[a] * (1.0 - Z[b]), Z[b] * (1.0 - Z[a]))
     return [int(k) for group in groups for k in np.flatnonzero(group)]
 
@@ -92,7 +92,7 @@ def plot_comparison(
     timeline = Timeline.of(discovery.table)
     for k, pair in zip(rows, panels[1:], strict=True):
         for ax, n in zip(pair, places, strict=True):
-            if discovery.fit.Z[n, k] == 0.0:
+            if discovery.consensus.Z[n, k] == 0.0:
                 ax.set_axis_off()
                 continue
             mean, sd = parts.mean[k, :, n], parts.sd[k, :, n]

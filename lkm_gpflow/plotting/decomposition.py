@@ -62,7 +62,7 @@ def plot_decomposition(
     The Axes of the columns.
     """
     parts = Decomposition.of(discovery) if parts is None else parts
-    Z, times = discovery.fit.Z, discovery.table.frame.index
+    Z, times = discovery.consensus.Z, discovery.table.frame.index
     N, K = Z.shape
     columns = _columns(axes, N, K)
     half = norm.ppf(0.5 + 0.5 * level)
@@ -147,6 +147,8 @@ def _label(columns: AxesArray, discovery: Discovery, shown: pd.Index) -> None:
         ax.set_title(plain(title).replace(" x ", "\nx "), color=colour, fontsize=9, weight="bold")
         ax.spines[["top", "right", "left"]].set_visible(False)
         times = shown if k == 0 else discovery.table.frame.index
+        if not ax.lines:  # no series has it: the axis is of these times all the same
+            ax.plot(times[[0, -1]], [0.0, 0.0], linestyle="none")
         readable_dates(ax, times)
         ax.tick_params(axis="x", labelsize=7)
         ax.tick_params(axis="y", length=0, labelsize=9 if N <= 25 else 7)

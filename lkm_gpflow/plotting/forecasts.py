@@ -146,7 +146,7 @@ def plot_components(
     axis, so that heights compare; the contributions add up to the series less its average.
     """
     parts = discovery.components(series, horizon)
-    has = discovery.fit.Z[discovery.table.frame.columns.get_loc(series)]
+    has = discovery.consensus.Z[discovery.table.frame.columns.get_loc(series)]
     panels = panel_axes(axes, len(has), columns=3, size=(3.6, 2.3), sharey=True)
     half = norm.ppf(0.5 + 0.5 * level)
     kernels = discovery.kernels

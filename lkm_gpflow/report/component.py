@@ -2,25 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
 from ..explain.stability import Stability
-from ..explain.wording import Timeline, how_sure
+from ..explain.verdicts import Verdict
+from ..explain.wording import Timeline
 from ..plotting import component_colour
 from ..runtime.text import counted, listed, percent
-
-PERHAPS = 0.1
-"""Series that do not have a component, but with this probability might, are named."""
 
 _MOST_NAMES = 8
 
 _STABLE, _FRAGILE = 0.8, 0.4
+
+_ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
+
+_MOST_EVIDENCE = 20.0
+"""Log Bayes factors above are all alike to a reader."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is known of one series and one component.
+
+    Parameters
+    ----------
+    verdict
+        "has", "perhaps", "cannot be told" or "has not"; see `lkm_gpflow.explain.verdicts`.
+    probability
+        P(z_nk = 1).
+    evidence
+        Log Bayes factor of this series: with the component, and without it.
+    share
+        Of the component in the variation of the series, between 0 and 1.
+    height
+        Standard deviation over time of what it adds to the series, in the unit of the series.
+    unit
+        Of the height; empty if it is not known.
+    """
+
+    verdict: Verdict
+    probability: float
+    evidence: float
+    share: float
+    height: float
+    unit: str
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """All of it as it stands in a table: verdict, probability, evidence, share, height."""
+        evidence = f"{self.evidence:.1f}"
+        if abs(self.evidence) > _MOST_EVIDENCE:
+            evidence = ("over " if self.evidence > 0.0 else "below -") + f"{_MOST_EVIDENCE:.0f}"
+        height = f"{self.height:.2g}" if self.height < 100.0 else f"{self.height:.0f}"
+        return (
+            self.verdict,
+            f"{self.probability:.2f}",
+            evidence,
+            percent(self.share),
+            " ".join(filter(None, (height, self.unit))),
+        )
+
+
+CELLS = ("said", "P", "evidence", "share", "height")
+"""Heads of `Claim.cells`."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +87,18 @@ class ComponentReport:
         Its structure, and its structure with numbers.
     description
         In words.
-    probabilities
-        P(z_nk = 1) of every series, by name.
-    owners
-        Series that have it.
-    shares
-        Its share in the variation of each owner.
+    claims
+        What is known of each series, by name.
     rising, falling
         Owners in which it rises or falls throughout.
     share
         Its share in the variation of all series, each counting alike.
+    support
+        Weight of the fits that have it, of all that were averaged.
+    num_fits
+        How many were averaged.
+    ranges
+        What it measures in time, and the range of this over the fits: name, lower, upper.
     stability
         How often the search found it.
     timeline
@@ -55,12 +109,13 @@ class ComponentReport:
     name: str
     kernel: str
     description: Description
-    probabilities: dict[str, float]
-    owners: tuple[str, ...]
-    shares: dict[str, float]
+    claims: Mapping[str, Claim]
     rising: tuple[str, ...]
     falling: tuple[str, ...]
     share: float
+    support: float
+    num_fits: int
+    ranges: tuple[tuple[str, float, float], ...]
     stability: Stability
     timeline: Timeline
 
@@ -70,44 +125,86 @@ class ComponentReport:
         return component_colour(self.number - 1)
 
     @property
-    def who(self) -> str:
-        """The heading of the paper: "[Gold, Oil] share the following property"."""
-        if not self.owners:
-            return "No series has the following property"
-        verb = "share" if len(self.owners) > 1 else "has"
-        return f"{self._owners} {verb} the following property"
+    def title(self) -> str:
+        """Its name for a reader: "4.7-month cycle"."""
+        return self.description.title
 
     @property
-    def _owners(self) -> str:
-        if _MOST_NAMES < len(self.owners) == len(self.probabilities):
-            return f"All {len(self.owners)} series"
-        return listed(self.owners, _MOST_NAMES)
+    def heading(self) -> str:
+        """Its number and title: "2. Slow drift over 8 months"."""
+        return f"{self.number}. {self.title[:1].upper()}{self.title[1:]}"
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """P(z_nk = 1) of every series, by name."""
+        return {name: claim.probability for name, claim in self.claims.items()}
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Series that have it."""
+        return self.those("has")
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Its share in the variation of each owner."""
+        return {name: self.claims[name].share for name in self.owners}
+
+    def those(self, verdict: Verdict) -> tuple[str, ...]:
+        """Series of which this is said."""
+        return tuple(name for name, claim in self.claims.items() if claim.verdict == verdict)
+
+    @property
+    def who(self) -> str:
+        """The heading, as sure as what stands below it.
+
+        Of what is sure, that of the paper: "[Gold, Oil] share the following property".
+        """
+        if self.owners:
+            verb = "share" if len(self.owners) > 1 else "has"
+            return f"{self.named(self.owners)} {verb} the following property"
+        if maybe := self.those("perhaps"):
+            verb = "share" if len(maybe) > 1 else "has"
+            return f"Perhaps {self.named(maybe)} {verb} the following property"
+        if self.those("cannot be told"):
+            return "It cannot be told whether any series has the following property"
+        return "No series has the following property"
+
+    def named(self, names: tuple[str, ...]) -> str:
+        """Return names as they stand in a sentence."""
+        if _MOST_NAMES < len(names) == len(self.claims):
+            return f"All {len(names)} series"
+        return listed(names, _MOST_NAMES)
 
     @property
     def membership(self) -> str:
-        """Who has it, with probabilities in words and numbers."""
-        if not self.owners:
-            return f"No series has {self.description.short}."
-        chances = [self.probabilities[name] for name in self.owners]
-        verb = "share" if len(chances) > 1 else "has"
-        if len(chances) > _MOST_NAMES:
-            sure = ""  # of so many that one word would not do
-            numbers = f"probabilities {min(chances):.2f} to {max(chances):.2f}"
-        else:
-            sure = f"{how_sure(min(chances))} "
-            numbers = f"probability {listed([f'{chance:.2f}' for chance in chances])}"
-        words = f"{self._owners} {sure}{verb} {self.description.short} ({numbers})."
-        maybe = {
-            name: chance
-            for name, chance in self.probabilities.items()
-            if name not in self.owners and chance >= PERHAPS
-        }
-        if maybe:
-            named = [f"{name} ({chance:.2f})" for name, chance in maybe.items()]
-            words += (
-                f" Perhaps so {'do' if len(maybe) > 1 else 'does'} {listed(named, _MOST_NAMES)}."
-            )
-        return words
+        """Who has it, who perhaps, and of whom it cannot be told."""
+        said = []
+        if self.owners:
+            verb = "share" if len(self.owners) > 1 else "has"
+            said.append(f"{self.named(self.owners)} {verb} it{self._range(self.owners)}.")
+        if maybe := self.those("perhaps"):
+            verb = "have" if len(maybe) > 1 else "has"
+            said.append(f"Perhaps {self.named(maybe)} {verb} it{self._range(maybe)}.")
+        if untold := self.those("cannot be told"):
+            said.append(f"It cannot be told whether it is in {listed(untold, _MOST_NAMES)}.")
+        return " ".join(said) or f"No series has {self.description.short}."
+
+    def _range(self, names: tuple[str, ...]) -> str:
+        """Return the range of the probabilities of some series."""
+        chances = [f"{self.claims[name].probability:.2f}" for name in names]
+        low, high = min(chances), max(chances)
+        return f" (P {low})" if low == high else f" (P {low} to {high})"
+
+    @property
+    def details(self) -> list[tuple[str, Claim]]:
+        """What is known of each series that may have it, the surest first."""
+        told = [(name, claim) for name, claim in self.claims.items() if claim.verdict != "has not"]
+        return sorted(told, key=lambda item: (_ORDER[item[1].verdict], -item[1].share))
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it cannot be told of any series, so that it is not worth many words."""
+        return not self.owners and not self.those("perhaps")
 
     @property
     def directions(self) -> str:
@@ -124,40 +221,38 @@ class ComponentReport:
     @property
     def explained(self) -> str:
         """How much of the variation it explains."""
-        if not self.owners:
-            return "It explains nothing."
-        most = sorted(self.shares.items(), key=lambda item: -item[1])[:3]
-        named = listed([f"{percent(share)} in {name}" for name, share in most])
-        rest = ", less in the others" if len(self.shares) > 3 else ""
-        return f"It makes up {percent(self.share)} of all variation: {named}{rest}."
+        return f"It makes up {percent(self.share)} of all variation."
 
     @property
     def verdict(self) -> str:
-        """How often it was found, and what that means."""
-        return " ".join(filter(None, (self._found_again(), self._spread(), self._left_out())))
+        """In how many fits it is, how often it was found, and what that means."""
+        said = (self._supported(), self._found_again(), self._spread(), self._left_out())
+        return " ".join(filter(None, said))
+
+    def _supported(self) -> str:
+        if self.num_fits == 1:
+            return ""
+        return f"Fits with {percent(self.support)} of the weight have it."
 
     def _found_again(self) -> str:
         if not self.stability.tried:
             return "No other fit could have found it: how stable it is is not known."
-        tried = counted(self.stability.tried, "other fit")
         if self.stability.share >= _STABLE:
-            what = "stable"
+            what = "it is stable"
         elif self.stability.share >= _FRAGILE:
-            what = "to be taken with care"
+            what = "treat it with caution"
         else:
-            what = "fragile; other patterns explain the data nearly as well"
-        return (
-            f"Found again by {self.stability.found} of {tried} that began from nothing "
-            f"and might have found it: {what}."
-        )
+            what = "it is fragile, other patterns explain the data nearly as well"
+        fits = counted(self.stability.tried, "independent fit")
+        return f"{self.stability.found} of {fits} found it: {what}."
 
     def _spread(self) -> str:
         said = []
-        for name, lower, upper in self.stability.ranges:
+        for name, lower, upper in self.ranges:
             what = name.split(" ", 1)[1]
             low, high = self.timeline.duration(lower), self.timeline.duration(upper)
             said.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
-        return f"In those that have one of its kind: {', '.join(said)}." if said else ""
+        return f"Over the fits: {', '.join(said)}." if said else ""
 
     def _left_out(self) -> str:
         if not self.stability.left_out:
@@ -172,18 +267,19 @@ class ComponentReport:
         return {
             "number": self.number,
             "name": self.name,
+            "title": self.title,
             "kernel": self.kernel,
             "short": self.description.short,
             "description": self.description.text,
             "owners": list(self.owners),
-            "probabilities": self.probabilities,
-            "shares": self.shares,
+            "claims": {name: vars(claim) for name, claim in self.claims.items()},
             "share": self.share,
             "rising": list(self.rising),
             "falling": list(self.falling),
+            "weight_of_fits_that_have_it": self.support,
             "fits_that_could_have_found_it": self.stability.tried,
             "fits_that_found_it": self.stability.found,
-            "ranges": [list(each) for each in self.stability.ranges],
+            "ranges": [list(each) for each in self.ranges],
             "series_left_out": self.stability.left_out,
             "survived": self.stability.survived,
             "verdict": self.verdict,
@@ -191,28 +287,47 @@ class ComponentReport:
 
 
 def component_report(
-    found: Discovery, parts: Decomposition, stability: Stability, k: int
+    found: Discovery,
+    parts: Decomposition,
+    verdicts: pd.DataFrame,
+    stability: Stability,
+    units: Mapping[str, str],
+    k: int,
 ) -> ComponentReport:
     """Put together what there is to say about component k."""
-    names = found.table.names
-    timeline = Timeline.of(found.table)
-    has = np.flatnonzero(found.fit.Z[:, k])
+    names, consensus, judged = found.table.names, found.consensus, verdicts.to_numpy()
+    timeline, span = Timeline.of(found.table), found.table.span
+    heights = parts.mean[k].std(axis=0) * found.table.scale
+    claims = {
+        name: Claim(
+            verdict=judged[n, k],
+            probability=float(consensus.probabilities[n, k]),
+            evidence=float(consensus.evidence[n, k]),
+            share=float(parts.share[n, k]),
+            height=float(heights[n]),
+            unit=units.get(name, ""),
+        )
+        for n, name in enumerate(names)
+    }
+    has = [n for n, name in enumerate(names) if claims[name].verdict == "has"]
     rising, falling = (
         tuple(names[n] for n in has if parts.trend[n, k] == sign) for sign in (1.0, -1.0)
     )
     everywhere = int(len(rising) == len(has) > 0) - int(len(falling) == len(has) > 0)
-    kernel = found.kernels[k]
+    kernel, num_fits = found.kernels[k], len(consensus.fits)
+    over_fits = tuple((what, lo * span, hi * span) for what, lo, hi in consensus.durations(k))
     return ComponentReport(
         number=k + 1,
         name=found.names[k],
         kernel=f"{kernel:.3g}",
         description=describe(kernel, timeline, everywhere),
-        probabilities={name: float(found.fit.probabilities[n, k]) for n, name in enumerate(names)},
-        owners=tuple(names[n] for n in has),
-        shares={names[n]: float(parts.share[n, k]) for n in has},
+        claims=claims,
         rising=rising,
         falling=falling,
-        share=float(parts.share[:, k].mean()),
+        share=float(np.mean(parts.share[:, k])),
+        support=float(consensus.support[k]),
+        num_fits=num_fits,
+        ranges=over_fits if num_fits > 1 else stability.ranges,
         stability=stability,
         timeline=timeline,
     )

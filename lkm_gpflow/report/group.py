@@ -12,24 +12,36 @@ from typing import Any
 import pandas as pd
 
 from .. import plotting
+from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
-from ..explain.attribution import attribute, folded, part_order
+from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, folded, part_order
 from ..explain.attribution import shares as attribution_shares
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.residuals import residual_tests
 from ..explain.stability import leave_one_out, stability
+from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline
 from ..models.lkm import LKM
 from ..runtime.text import counted, percent
-from .component import ComponentReport, component_report
+from .component import CELLS, ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series import SeriesReport
+from .summary import summary, ways_of_pairs
 
 _FEW = 12
 """Up to so many series have panels of their own; more are drawn in rows."""
+
+
+OTHER_TITLES = {
+    OTHERS: "other patterns",
+    NOISE: "noise",
+    WALKS: "walks added for safety",
+    DISAGREEMENT: "disagreement of fits",
+}
+"""Names for readers of parts that are no component."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,8 +58,10 @@ class GroupReport(Report):
         Probability of intervals.
     units
         Of the series, by name.
+    summary
+        What a person would repeat, in a paragraph.
     components
-        Those that explain more come first.
+        Those that are more certain and explain more come first.
     series
         In the order of the table.
     parts
@@ -64,6 +78,7 @@ class GroupReport(Report):
     horizon: int
     level: float
     units: Mapping[str, str]
+    summary: str
     components: tuple[ComponentReport, ...]
     series: tuple[SeriesReport, ...]
     parts: Decomposition
@@ -81,9 +96,26 @@ class GroupReport(Report):
 
     @property
     def groups(self) -> list[tuple[str, list[ComponentReport]]]:
-        """Components by who has them, those that most series have first: heading, components."""
-        ordered = sorted(self.components, key=lambda c: (-len(c.owners), c.owners, c.number))
+        """Components by who has them: heading, components.
+
+        Those that are certain and explain much come first; without averaging those that most
+        series have, as in the paper.
+        """
+        if self.found.averaging == "none":
+            ordered = sorted(self.components, key=lambda c: (-len(c.owners), c.owners, c.number))
+        else:
+            ordered = sorted(self.components, key=lambda c: (_uncertainty(c), c.number))
         return [(who, list(each)) for who, each in groupby(ordered, key=lambda c: c.who)]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Names for readers of the components and other parts, by the names of parts."""
+        said = [each.title for each in self.components]
+        titles = {
+            each.name: f"{each.title} ({each.number})" if said.count(each.title) > 1 else each.title
+            for each in self.components
+        }
+        return titles | OTHER_TITLES
 
     @property
     def about(self) -> list[tuple[str, str]]:
@@ -107,6 +139,8 @@ class GroupReport(Report):
             ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
             ("forecast", f"{counted(self.horizon, 'step')}, {self.level:.0%} intervals, "
                          f"{counted(len(self.found.counting_members), 'fit')} averaged"),
+            *([("components", f"those that {counted(len(self.found.searched), 'fit')} of the "
+                              "search agree upon")] if self.found.averaging != "none" else []),
         ]  # fmt: skip
 
     @property
@@ -133,45 +167,53 @@ class GroupReport(Report):
     @property
     def caveat(self) -> str:
         """What probabilities mean."""
+        if self.found.averaging == "none":
+            return (
+                "A probability says how likely it is that a series has this component, given that "
+                "these are the components there are: one fit speaks, and others may see it "
+                "otherwise. Read it together with how often a component was found again."
+            )
         return (
-            "A probability says how likely it is that a series has this component, given that "
-            "these are the components there are. On data with known answers such statements are "
-            "honest when the components are known, and too sure of themselves when they had to be "
-            "found: read them together with how often a component was found again."
+            "P is the probability that a series has a component, averaged over the fits of the "
+            "search. Evidence is the log Bayes factor of this series alone: how much likelier "
+            "it is with the component than without. A series has a component if P is at least "
+            f"{SURE}, the evidence at least {STRONG:.0f} and its share of the variation at least "
+            f"{WEIGHTY:.0%}; perhaps, if it is more likely than not and fails one of these. Height "
+            "is the standard deviation over time of what the component adds."
         )
 
     @property
     def text(self) -> str:
         """See `Report.text`."""
         lines = [f"# {markdown(self.title)}", ""]
-        lines += [f"- {what}: {markdown(value)}" for what, value in self.about]
-        lines += ["", "## What they share", ""]
+        lines += [markdown(self.summary), "", "## What they share", ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
-                name = f"**{each.number}. {markdown(each.name)}.**"
-                lines += ["", f"- {name} {markdown(each.description.text)}"]
-                lines += [
-                    f"  {markdown(sentence)}"
-                    for sentence in (each.directions, each.membership, each.explained)
-                    if sentence
-                ]
+                said = [each.description.text, each.directions, each.membership, each.explained]
+                words = " ".join(filter(None, said[2:3] if each.is_doubtful else said))
+                lines += ["", f"**{markdown(each.heading)}.** {markdown(words)}", ""]
+                lines += [f"`{each.kernel}`", ""]
+                if not each.is_doubtful and len(each.details) <= _FEW:
+                    rows = [[name, *claim.cells] for name, claim in each.details]
+                    lines.append(markdown_table(["series", *CELLS], rows))
             lines.append("")
         lines += ["## Each series", ""]
         lines += [
-            f"- {markdown(each.consists_of)} {markdown(each.comes_from)}" for each in self.series
+            f"- {markdown(each.consists_of(self.titles))} {markdown(each.comes_from(self.titles))}"
+            for each in self.series
         ]
         lines += ["", "## How sure to be", "", self.trust, "", self.caveat, ""]
         lines += [
-            f"- {each.number}. {markdown(each.name)}: {markdown(each.verdict)}"
-            for each in self.components
+            f"- {markdown(each.heading)}: {markdown(each.verdict)}" for each in self.components
         ]
         lines.append("")
         lines += [
             f"- {markdown(each.name)}: **{each.verdict}**. {markdown(' '.join(each.findings))}"
             for each in self.series
         ]
-        lines += ["", "## Probabilities", "", self._probability_table()]
+        lines += ["", "## Probabilities", "", self._probability_table(), "", "## Data", ""]
+        lines += [f"- {what}: {markdown(value)}" for what, value in self.about]
         return "\n".join(lines) + "\n"
 
     def _probability_table(self) -> str:
@@ -179,13 +221,14 @@ class GroupReport(Report):
             [each.name, *(f"{c.probabilities[each.name]:.2f}" for c in self.components)]
             for each in self.series
         ]
-        return markdown_table(["series", *(markdown(c.name) for c in self.components)], rows)
+        return markdown_table(["series", *(markdown(c.heading) for c in self.components)], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""
         return {
             "title": self.title,
             "about": dict(self.about),
+            "summary": self.summary,
             "components": [each.to_dict() for each in self.components],
             "series": [each.to_dict() for each in self.series],
             "likeness": {
@@ -270,6 +313,7 @@ def group_report(
     frame = found.table.frame
     horizon = max(1, round(0.1 * len(frame))) if horizon is None else horizon
     parts = Decomposition.of(found)
+    judged = verdicts(found, parts)
     attribution = attribute(found, horizon)
     if without_each:
         stable = leave_one_out(found, executor=executor, progress=progress)
@@ -279,18 +323,28 @@ def group_report(
     alike = likeness(parts)
     order = clustered(alike)
     names = frame.columns[order]
+    units = dict(units or {})
+    components = tuple(
+        component_report(found, parts, judged, each, units, k) for k, each in enumerate(stable)
+    )
     return GroupReport(
         found=found,
         horizon=horizon,
         level=level,
-        units=dict(units or {}),
-        components=tuple(component_report(found, parts, each, k) for k, each in enumerate(stable)),
+        units=units,
+        summary=summary(found, components, ways_of_pairs(found, components)),
+        components=components,
         series=_series(found, parts, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,
         likeness=pd.DataFrame(alike[order][:, order], names, names),
         hold_out=hold_out,
     )
+
+
+def _uncertainty(component: ComponentReport) -> int:
+    """Return 0 if a series has it, 1 if one has it perhaps, 2 if that cannot be told."""
+    return 0 if component.owners else 1 if component.those("perhaps") else 2
 
 
 def _series(
@@ -309,7 +363,8 @@ def _series(
     for n, (series, name) in enumerate(
         zip(found.table.frame.columns, found.table.names, strict=True)
     ):
-        named = zip([*found.names, "noise"], parts.share[n], strict=True)
+        own = [*parts.share[n, :-1], parts.share_of_others[n], parts.share[n, -1]]
+        named = zip([*found.names, OTHERS, NOISE], own, strict=True)
         reports.append(
             SeriesReport(
                 name=name,

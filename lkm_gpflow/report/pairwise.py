@@ -14,6 +14,7 @@ from ..discovery.result import Discovery
 from ..explain.comparison import Correlation, clustered, correlations, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
+from ..explain.verdicts import verdicts
 from ..explain.wording import Timeline, how_sure
 from ..numerics.types import Floats
 from ..runtime.text import listed, percent
@@ -41,6 +42,8 @@ class PairComponent:
         Its share in the variation of its owners.
     correlation
         Of the two posteriors, if both have it and it varies.
+    is_sure
+        Whether its owners have it, or only perhaps; see `lkm_gpflow.explain.verdicts`.
     """
 
     number: int
@@ -50,6 +53,7 @@ class PairComponent:
     probabilities: tuple[float, float]
     shares: tuple[float, ...]
     correlation: Correlation | None
+    is_sure: bool = True
 
     @property
     def colour(self) -> str:
@@ -57,16 +61,27 @@ class PairComponent:
         return plotting.component_colour(self.number - 1)
 
     @property
+    def heading(self) -> str:
+        """Its number and title: "2. Slow drift over 8 months"."""
+        title = self.description.title
+        return f"{self.number}. {title[:1].upper()}{title[1:]}"
+
+    @property
     def membership(self) -> str:
         """Who has it, with probabilities in words and numbers."""
         a, b = self.probabilities
         if len(self.owners) == 2:
             chance = f"probability {a:.2f} and {b:.2f}"
-            said = f"{listed(self.owners)} {how_sure(min(a, b))} share {self.description.short}"
+            said = (
+                f"{listed(self.owners)} {self._how_sure(min(a, b))} share {self.description.short}"
+            )
         else:
             chance = f"probability {max(a, b):.2f}, against {min(a, b):.2f} in the other"
-            said = f"{self.owners[0]} {how_sure(max(a, b))} has {self.description.short}"
+            said = f"{self.owners[0]} {self._how_sure(max(a, b))} has {self.description.short}"
         return f"{said} ({chance}); {self._importance}."
+
+    def _how_sure(self, probability: float) -> str:
+        return how_sure(probability) if self.is_sure else "perhaps"
 
     @property
     def _importance(self) -> str:
@@ -142,12 +157,15 @@ class PairReport(Report):
     @property
     def summary(self) -> str:
         """How alike they are, in a sentence."""
-        shared = sum(len(each.owners) == 2 for each in self.components)
-        if not shared:
+        both = [each for each in self.components if len(each.owners) == 2]
+        if not both:
             return f"{self.a} and {self.b} have no component in common."
+        unsure = sum(not each.is_sure for each in both)
+        perhaps = f", {unsure} of them perhaps" if unsure else ""
         return (
-            f"{self.a} and {self.b} share {shared} of the {len(self.components)} components that "
-            f"either has; {percent(self.likeness)} of their variance comes from these."
+            f"{self.a} and {self.b} share {len(both)} of the {len(self.components)} components "
+            f"that either has{perhaps}; {percent(self.likeness)} of their variance comes from "
+            "these."
         )
 
     @property
@@ -159,7 +177,11 @@ class PairReport(Report):
             (f"{a} alone has the following", (a,)),
             (f"{b} alone has the following", (b,)),
         )
-        groups = [(head, [c for c in self.components if c.owners == who]) for head, who in headings]
+        groups = [
+            (head, [c for c in self.components if c.is_sure and c.owners == who])
+            for head, who in headings
+        ]
+        groups.append(("Perhaps", [c for c in self.components if not c.is_sure]))
         return [group for group in groups if group[1]]
 
     @property
@@ -172,7 +194,7 @@ class PairReport(Report):
                 said = " ".join(
                     filter(None, (each.description.text, each.membership, each.together))
                 )
-                lines.append(f"- **{each.number}. {markdown(each.name)}.** {markdown(said)}")
+                lines.append(f"- **{markdown(each.heading)}.** {markdown(said)}")
         return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -330,22 +352,25 @@ def _pair(
 ) -> PairReport:
     timeline = Timeline.of(found.table)
     names = [found.table.names[n] for n in places]
+    Z, probabilities = found.consensus.Z, found.consensus.probabilities
+    judged, kernels = verdicts(found, parts).to_numpy(), found.kernels
     components = []
     for k in plotting.pair_rows(found, *places):
-        owners = [i for i, n in enumerate(places) if found.fit.Z[n, k] == 1.0]
+        owners = [i for i, n in enumerate(places) if Z[n, k] == 1.0]
         trends = {parts.trend[places[i], k] for i in owners}
-        a, b = (float(found.fit.probabilities[n, k]) for n in places)
+        a, b = (float(probabilities[n, k]) for n in places)
         components.append(
             PairComponent(
                 number=k + 1,
                 name=found.names[k],
                 description=describe(
-                    found.kernels[k], timeline, int(trends.pop()) if len(trends) == 1 else 0
+                    kernels[k], timeline, int(trends.pop()) if len(trends) == 1 else 0
                 ),
                 owners=tuple(names[i] for i in owners),
                 probabilities=(a, b),
                 shares=tuple(float(parts.share[places[i], k]) for i in owners),
                 correlation=correlated.get(k),
+                is_sure=all(judged[places[i], k] == "has" for i in owners),
             )
         )
     return PairReport(

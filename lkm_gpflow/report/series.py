@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,9 @@ from ..runtime.text import counted, listed, percent
 
 CONSPICUOUS = 0.01
 """A p-value below this is said to be too small for chance."""
+
+_LITTLE = 0.005
+"""Smaller shares are not named."""
 
 _OFTEN = 0.1
 """Intervals whose share of observations is this far below what they say are too narrow."""
@@ -46,24 +50,26 @@ class SeriesReport:
     autocorrelation: float
     normality: float
 
-    @property
-    def consists_of(self) -> str:
-        """What it consists of, in a sentence."""
+    def consists_of(self, titles: Mapping[str, str]) -> str:
+        """Say what it consists of; components by their titles."""
         parts = sorted(self.shares.items(), key=lambda item: -item[1])
-        return f"{self.name} is made of {listed([f'{name} ({percent(s)})' for name, s in parts])}."
+        told = [f"{titles[part]} ({percent(share)})" for part, share in parts if share >= _LITTLE]
+        return f"The variation of {self.name} is {listed(told)}."
 
-    @property
-    def comes_from(self) -> str:
-        """Where its forecast and its uncertainty come from, in a sentence."""
+    def comes_from(self, titles: Mapping[str, str]) -> str:
+        """Say what moves its forecast and makes it uncertain; parts by their titles."""
         if not self.mean_shares:
             return "Its forecast is its level."
         mean, variance = (
             max(parts.items(), key=lambda item: item[1])
             for parts in (self.mean_shares, self.variance_shares)
         )
+        uncertainty = f"{percent(variance[1])} of its uncertainty comes from {titles[variance[0]]}"
+        if mean[1] == 0.0:
+            return f"{uncertainty[0].upper()}{uncertainty[1:]}."
         return (
-            f"Its forecast comes mostly from {mean[0]} ({percent(mean[1])} of the departure from "
-            f"the level), its uncertainty from {variance[0]} ({percent(variance[1])})."
+            f"Its forecast is moved away from the average mostly by {titles[mean[0]]} "
+            f"({percent(mean[1])}); {uncertainty}."
         )
 
     @property

@@ -8,11 +8,12 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow.discovery.consensus import OTHERS
 from lkm_gpflow.explain.attribution import (
     DISAGREEMENT,
     LEVEL,
     NOISE,
-    OTHERS,
+    WALKS,
     attribute,
     folded,
     part_order,
@@ -32,7 +33,12 @@ def test_parts_add_up_to_the_forecast(averaging: str, small_found: lkm.Discovery
         parts["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8, atol=1e-12
     )
     for moment in ("mean", "variance"):
-        np.testing.assert_allclose(shares(parts, moment).sum(axis=1), 1.0, rtol=1e-8)
+        told = shares(parts, moment)
+        np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-8)
+        assert told.to_numpy().min() >= 0.0
+    known = {*found.names, OTHERS, WALKS, NOISE, DISAGREEMENT}
+    assert set(parts["variance"].columns) <= known
+    assert (WALKS in parts["variance"]) == any(m.is_walk for m in found.counting_members)
     small = folded(parts)
     np.testing.assert_allclose(small["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
     assert (DISAGREEMENT in parts["variance"]) == (averaging != "none")
@@ -81,8 +87,8 @@ def test_little_parts_are_added_up() -> None:
 
 def test_order_of_parts(small_found: lkm.Discovery) -> None:
     names = small_found.names
-    order = part_order(small_found, [NOISE, OTHERS, "X9", *reversed(names), DISAGREEMENT, LEVEL])
-    assert order == [LEVEL, *names, "X9", OTHERS, NOISE, DISAGREEMENT]
+    order = part_order(small_found, [NOISE, OTHERS, WALKS, *reversed(names), DISAGREEMENT, LEVEL])
+    assert order == [LEVEL, *names, OTHERS, WALKS, NOISE, DISAGREEMENT]
 
 
 def test_gaps_change_nothing() -> None:

@@ -13,8 +13,9 @@ from lkm_gpflow.explain.decomposition import Decomposition
 
 def parts(variance: list[list[float]]) -> Decomposition:
     """Only variances matter here."""
-    nothing = np.zeros(0)
-    return Decomposition(nothing, nothing, nothing, np.array(variance))
+    nothing, values = np.zeros(0), np.array(variance)
+    has = (values[:, :-1] > 0.0).astype(np.float64)
+    return Decomposition(nothing, nothing, nothing, values, has, np.zeros(len(values)))
 
 
 def test_likeness_is_the_variance_of_what_both_have() -> None:

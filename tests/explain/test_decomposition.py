@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from small import made_by_hand, small_table
@@ -11,18 +13,32 @@ from lkm_gpflow.explain.decomposition import Decomposition
 
 
 def test_components_add_up_to_the_fit_given_z(small_found: lkm.Discovery) -> None:
-    parts = Decomposition.of(small_found)
-    x = small_found.table.observations.x[:, None]
-    whole, _ = small_found.model.predict_f(x, Z=small_found.fit.Z)
+    best = small_found.best
+    parts = Decomposition.of(best)
+    x = best.table.observations.x[:, None]
+    whole, _ = best.model.predict_f(x, Z=best.fit.Z)
     np.testing.assert_allclose(parts.mean.sum(axis=0), whole, atol=1e-8)
-    absent = small_found.fit.Z.T[:, None, :] == 0.0
+    absent = best.fit.Z.T[:, None, :] == 0.0
     assert np.all(np.broadcast_to(absent, parts.mean.shape) <= (parts.mean == 0.0))
 
 
 def test_shares_add_up_and_count_the_noise(small_found: lkm.Discovery) -> None:
-    share = Decomposition.of(small_found).share
-    np.testing.assert_allclose(share.sum(axis=1), 1.0)
-    assert np.all(share[:, -1] > 0.0)
+    for found in (small_found, small_found.best):
+        parts = Decomposition.of(found)
+        share = parts.share
+        np.testing.assert_allclose(share.sum(axis=1) + parts.share_of_others, 1.0)
+        assert np.all(share[:, -1] > 0.0)
+        assert share.min() >= 0.0
+
+
+def test_shares_are_averaged_over_fits(small_found: lkm.Discovery) -> None:
+    """The share of the noise, which every fit has, is the weighted mean of those of the fits."""
+    expected = np.zeros(3)
+    for member in small_found.searched:
+        entry = replace(small_found.entries[0], fit=member.fit)
+        alone = replace(small_found, averaging="none", entries=(entry,), stacked=())
+        expected += member.weight * Decomposition.of(alone).share[:, -1]
+    np.testing.assert_allclose(Decomposition.of(small_found).share[:, -1], expected, rtol=1e-6)
 
 
 def test_directions_of_planted_lines() -> None:

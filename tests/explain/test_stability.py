@@ -9,7 +9,7 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.explain.stability import leave_one_out, likeness_of_kernels, stability
+from lkm_gpflow.explain.stability import leave_one_out, stability
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Entry
 
@@ -52,21 +52,22 @@ def test_nothing_is_known_from_one_fit() -> None:
     assert np.isnan(only.share)
 
 
-def test_likeness_of_kernels_is_a_cosine_without_variance() -> None:
-    x = np.linspace(0.0, 1.0, 30)
-    one, faint, other = (
-        parse(f"{v} x SE(lengthscale={l})") for v, l in ((1, 0.1), (0.01, 0.1), (1, 0.4))
+def test_of_two_near_copies_a_fit_with_one_of_them_has_one() -> None:
+    found = made_by_hand(
+        small_table(), ["1 x SE(lengthscale=20)", "0.5 x SE(lengthscale=22)"], [[1, 1]] * 3
     )
-    r = x[:, None] - x[None, :]
-    C, B = (np.exp(-0.5 * (r / l) ** 2) for l in (0.1, 0.4))
-    expected = np.sum(C * B) / np.sqrt(np.sum(C * C) * np.sum(B * B))
-    np.testing.assert_allclose(likeness_of_kernels(one, [faint, other], x), [1.0, expected])
+    found = with_more_fits(
+        found,
+        ("1 x SE(lengthscale=21)",),
+        ("1 x SE(lengthscale=20)", "1 x SE(lengthscale=21)"),
+    )
+    assert sum(each.found for each in stability(found)) == 3
 
 
 @pytest.mark.slow
 def test_planted_components_survive_without_a_series(small_found: lkm.Discovery) -> None:
     results = leave_one_out(small_found, progress=False)
-    owners = small_found.fit.Z.sum(axis=0)
+    owners = small_found.consensus.Z.sum(axis=0)
     assert [each.left_out for each in results] == owners.tolist()
     assert sum(each.survived for each in results) >= 0.5 * owners.sum()
 

@@ -51,15 +51,6 @@ def test_a_location_far_outside_the_calendar_is_told_as_a_distance() -> None:
     assert WEEKS.date(1e9).endswith("years after the first row")
 
 
-@pytest.mark.parametrize(
-    ("step", "unit"),
-    [(7.0, "week"), (1.0, "day"), (30.4, "month"), (31.0, "month"), (365.0, "year"),
-     (91.0, "month"), (1 / 24, "hour"), (1e-7, "second")],
-)  # fmt: skip
-def test_steps_are_told_in_the_unit_of_the_data(step: float, unit: str) -> None:
-    assert Timeline(ORIGIN, 0.0, 1000.0 * step, step).step_unit == unit
-
-
 def test_timeline_of_a_table() -> None:
     timeline = Timeline.of(Table.of(small_table()))
     assert (timeline.step, timeline.start, timeline.end) == (7.0, 0.0, 39 * 7.0)

@@ -153,8 +153,9 @@ def test_the_structure_has_its_numbers_and_colours(found: lkm.Discovery) -> None
 
 def test_a_component_that_a_series_lacks_is_blank(found: lkm.Discovery) -> None:
     without = lkm.discover(
-        found.table.frame.iloc[:, :2], depth=0, restarts=1, bases=("SE",), progress=False
-    )
+        found.table.frame.iloc[:, :2], depth=0, restarts=1, bases=("SE",), averaging="none",
+        progress=False,
+    )  # fmt: skip
     without.fit.Z[0, 0] = 0.0
     (ax,) = plotting.plot_components(without, "<A&B>")
     assert "not in this series" in texts(ax)

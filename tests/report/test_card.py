@@ -37,7 +37,7 @@ def test_it_shows_who_has_what_and_each_component_in_words() -> None:
         assert f"{kernel:.3g}" in text
         assert component_colour(k) in html
     assert "cycle" in text
-    assert "smooth changes over" in text
+    assert "slow drift over" in text
     assert "0x" not in html
 
 

@@ -56,7 +56,11 @@ def test_components_are_told_as_in_the_paper(report: GroupReport) -> None:
     ]
     (wave,) = report.groups[0][1]
     assert "periodic with a period of 2.8 months" in wave.description.text
-    assert wave.membership.startswith("Gold and Oil almost certainly share a 2.8-month cycle (")
+    assert wave.heading == "1. 2.8-month cycle"
+    assert wave.membership == "Gold and Oil share it (P 1.00)."
+    assert report.summary.startswith(
+        "Gold and Oil have a 2.8-month cycle, in opposite directions. USD has a straight line."
+    )
     (line,) = report.groups[1][1]
     assert "linearly increasing" in line.description.text
     for said in (wave.description.text, line.membership):
@@ -79,9 +83,20 @@ def test_those_who_may_have_it_are_named_with_their_probability() -> None:
     unsure = replace(entry.fit, probabilities=np.array([[1.0, 0.0], [0.8, 0.2], [0.3, 1.0]]))
     told = replace(found, entries=(replace(entry, fit=unsure),)).report()
     by_name = {each.name: each.membership for each in told.components}
-    assert "Gold and Oil probably share" in by_name["PER"]
-    assert "(probability 1.00 and 0.80). Perhaps so does USD (0.30)." in by_name["PER"]
-    assert by_name["LIN"].endswith("Perhaps so does Oil (0.20).")
+    assert by_name["PER"] == (
+        "Gold and Oil share it (P 0.80 to 1.00). It cannot be told whether it is in USD."
+    )
+    assert by_name["LIN"].endswith("It cannot be told whether it is in Oil.")
+
+
+def test_heights_are_in_the_units_of_the_series() -> None:
+    """A sinusoid of amplitude one has a standard deviation over time of one over root two."""
+    found = found_in(waves() * [50.0, 1.0, 1.0])
+    told = found.report(units={"Gold": "USD"})
+    wave = next(each for each in told.components if each.name == "PER")
+    assert wave.claims["Gold"].height == pytest.approx(50.0 / np.sqrt(2.0), rel=0.05)
+    assert wave.claims["Oil"].height == pytest.approx(1.0 / np.sqrt(2.0), rel=0.05)
+    assert wave.claims["Gold"].cells[-1].endswith(" USD")
 
 
 def test_data_is_complete_and_json(report: GroupReport) -> None:
@@ -168,7 +183,8 @@ def test_a_component_that_nobody_uses(tmp_path: Path) -> None:
     ).report()
     unused = next(each for each in told.components if not each.owners)
     assert unused.who == "No series has the following property"
-    assert unused.explained == "It explains nothing."
+    assert unused.share == 0.0
+    assert unused.membership.startswith("No series has ")
     told.to_html(tmp_path / "r.html")
 
 
@@ -214,7 +230,8 @@ def test_all_of_many_are_called_all() -> None:
     found = made_by_hand(waves(names), ["1 x PER(period=84,lengthscale=2)"], [[1]] * 9)
     (wave,) = found.report().components
     assert wave.who == "All 9 series share the following property"
-    assert wave.membership.startswith("All 9 series share a 2.8-month cycle (")
+    assert wave.membership == "All 9 series share it (P 1.00)."
+    assert "All 9 series have a 2.8-month cycle." in found.report().summary
 
 
 def test_without_each_series() -> None:

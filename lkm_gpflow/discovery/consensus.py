@@ -1,0 +1,338 @@
+"""What the fits of a search agree upon: components matched over fits, and who has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logit
+
+from ..data.observations import Observations
+from ..kernels.grammar import Kind, Product
+from ..learning.fits import Fit
+from ..models.ibp import FiniteIBP, InfiniteIBP
+from ..numerics.types import Floats, Integers
+from ..search.averaging import Member, mixture_moments, to_model
+from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
+
+OTHERS = "others"
+"""What all components together are called that are not among the consensus components."""
+
+_SELDOM = 0.1
+"""Components that no series has with this probability are not spoken of."""
+
+_JUDGES = 200
+"""Of more series than this every so-manieth says what components explain."""
+
+_CERTAIN = 1e-12
+"""Probabilities are taken to be no nearer to zero or one when evidence is measured."""
+
+
+@dataclass(frozen=True)
+class Consensus:
+    r"""Components of several weighted fits, matched one to one.
+
+    A fit is a point estimate of the structure, and another one explains the data nearly as well.
+    With weights w_m over fits and k(m) the component of fit m that is matched to the consensus
+    component k,
+
+    .. math:: P(z_{nk} = 1) = \sum_m w_m P_m(z_{n, k(m)} = 1),
+
+    where a fit without such a component counts as zero.
+
+    Parameters
+    ----------
+    fits
+        The fits, those of most weight first.
+    weights
+        Of the fits, [M]; they add up to one.
+    places
+        For each fit the number of the consensus component of each of its components, [K_m]; -1
+        if it is not among them.  Near duplicates within a fit have one number.
+    kernels
+        Of each consensus component, that of the heaviest fit that has it with the structure that
+        counts most, in scaled units, [K].
+    by_fit
+        P_m(z_nk = 1), [M, N, K].
+    evidence
+        Log Bayes factors, [N, K]: how many times likelier a series is with the component than
+        without, whatever else it has, on average over the fits that have the component.
+    """
+
+    fits: tuple[Fit, ...]
+    weights: Floats
+    places: tuple[Integers, ...]
+    kernels: tuple[Product, ...]
+    by_fit: Floats
+    evidence: Floats
+
+    @property
+    def probabilities(self) -> Floats:
+        """P(z_nk = 1), [N, K]."""
+        total: Floats = np.tensordot(self.weights, self.by_fit, axes=1)
+        return np.clip(total, 0.0, 1.0)
+
+    @cached_property
+    def Z(self) -> Floats:
+        """The most probable entries, zeros and ones, [N, K]; of one fit its most probable rows."""
+        if self.kernels == self.fits[0].kernels and len(self.fits) == 1:
+            return self.fits[0].Z
+        return np.asarray(self.probabilities > 0.5, np.float64)
+
+    @property
+    def support(self) -> Floats:
+        """Weight of the fits that have each component, [K]."""
+        has = [np.isin(np.arange(len(self.kernels)), places) for places in self.places]
+        total: Floats = self.weights @ np.array(has, np.float64).reshape(len(self.fits), -1)
+        return total
+
+    def places_of(self, fit: Fit) -> Integers:
+        """Return the numbers of the consensus components of a fit's components, [K_m]."""
+        (places,) = (p for f, p in zip(self.fits, self.places, strict=True) if f is fit)
+        return places
+
+    def sums(self, fit: Fit) -> Floats:
+        """Which components of a fit make up each consensus component, [K + 1, K_m], 0 or 1.
+
+        The last row has those that are not among the consensus components.
+        """
+        K = len(self.kernels)
+        number = self.places_of(fit)
+        return np.asarray(np.where(number < 0, K, number) == np.arange(K + 1)[:, None], np.float64)
+
+    def durations(self, k: int) -> tuple[tuple[str, float, float], ...]:
+        """What component k measures in time: name, and its range over the fits, in scaled time.
+
+        The range holds the middle nine tenths of the weight of the fits in which the component
+        has the structure of its kernel.
+        """
+        structure = self.kernels[k].structure
+        values: dict[str, list[tuple[float, float]]] = {}
+        for fit, weight, places in zip(self.fits, self.weights, self.places, strict=True):
+            for kernel in (fit.kernels[i] for i in np.flatnonzero(places == k)):
+                if kernel.structure == structure:
+                    for name, value in measured_in_time(kernel):
+                        values.setdefault(name, []).append((value, float(weight)))
+        return tuple((name, *_middle(pairs)) for name, pairs in values.items())
+
+    def of_series(self, places: Integers) -> Consensus:
+        """Return the part about some series; the fits stay as they are."""
+        return replace(
+            self,
+            by_fit=self.by_fit[:, places],
+            evidence=self.evidence[places],
+        )
+
+
+def measured_in_time(kernel: Product) -> list[tuple[str, float]]:
+    """Return names and values of what a kernel measures in time, such as "SE lengthscale"."""
+    return [
+        (f"{factor.base.name} {name}", value)
+        for factor in kernel.factors
+        for (name, kind), value in zip(factor.base.parameters, factor.values, strict=True)
+        if kind in (Kind.DURATION, Kind.PERIOD, Kind.MEMORY) and value is not None
+    ]
+
+
+def alone(fit: Fit, alpha: float) -> Consensus:
+    """Return the consensus of one fit: its components as they are."""
+    by_fit = fit.probabilities[None]
+    every = np.arange(len(fit.kernels))
+    evidence = np.array([_evidence(fit, alpha, [k], fit.probabilities[:, k]) for k in every])
+    return Consensus(
+        (fit,), np.ones(1), (every,), fit.kernels, by_fit, evidence.T.reshape(fit.Z.shape)
+    )
+
+
+def agree(members: Sequence[Member], observations: Observations, alpha: float) -> Consensus:
+    """Match the components of several fits.
+
+    The fits come in the order of their weights.  Near duplicates within a fit are folded; then
+    each component is given to the consensus component that it is most like, by the assignment of
+    the largest total correlation, and what is not `ALIKE` to any begins a new one.
+
+    Parameters
+    ----------
+    members
+        The fits and their weights, which add up to one.
+    observations
+        The scaled data.
+    alpha
+        Concentration of the Indian Buffet Process.
+
+    Returns
+    -------
+    The consensus; components that are more certain and explain more come first.
+    """
+    members = sorted(members, key=lambda member: -member.weight)
+    fits = tuple(member.fit for member in members)
+    weights = np.array([member.weight for member in members])
+    grid = thinned(observations.x)
+    shapes = [shapes_of(fit.kernels, grid) for fit in fits]
+    places = _folded(_matched(shapes, weights), shapes, weights)
+    K = 1 + max((int(own.max(initial=-1)) for own in places), default=-1)
+    by_fit = np.zeros((len(fits), observations.num_series, K))
+    total, support = np.zeros((2, observations.num_series, K))
+    for m, (fit, own) in enumerate(zip(fits, places, strict=True)):
+        for k in np.unique(own):
+            group = [int(i) for i in np.flatnonzero(own == k)]
+            by_fit[m, :, k] = _any_of(fit, group, observations, alpha)
+            total[:, k] += weights[m] * _evidence(fit, alpha, group, by_fit[m, :, k])
+            support[:, k] += weights[m]
+    probabilities = np.tensordot(weights, by_fit, axes=1)
+    explained = _explained(fits, weights, places, K, observations, alpha)
+    kept = np.flatnonzero(probabilities.max(axis=0, initial=0.0) >= _SELDOM)
+    kept = kept[np.argsort(-explained[kept], kind="stable")]
+    number = np.full(K, -1)
+    number[kept] = np.arange(len(kept))
+    return Consensus(
+        fits,
+        weights,
+        tuple(number[own] for own in places),
+        tuple(_representative(int(k), fits, weights, places, grid) for k in kept),
+        by_fit[:, :, kept],
+        (total / np.where(support > 0.0, support, 1.0))[:, kept],
+    )
+
+
+def predict_parts(
+    consensus: Consensus,
+    observations: Observations,
+    alpha: float,
+    x: Floats,
+    *,
+    most_probable: bool = False,
+) -> tuple[Floats, Floats]:
+    """Mean and variance of consensus components at times x, and last of all others together.
+
+    Parameters
+    ----------
+    consensus, observations, alpha
+        Of a discovery.
+    x
+        Scaled times, [M].
+    most_probable
+        Whether each fit speaks of its most probable Z alone, not of all Z by their probability.
+
+    Returns
+    -------
+    Moments of the mixture over fits, [K + 1, M, N]; zero in fits without a component.
+    """
+    predictions = []
+    for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
+        model = to_model(fit, observations, alpha)
+        Z = fit.Z if most_probable else None
+        mean, variance = model.predict_sums(x[:, None], consensus.sums(fit), False, Z)
+        predictions.append((float(weight), mean, variance))
+    mean, variance = mixture_moments(predictions)
+    return mean.transpose(1, 2, 0), np.maximum(variance, 0.0).transpose(1, 2, 0)
+
+
+def _matched(shapes: Sequence[Floats], weights: Floats) -> list[Integers]:
+    """Give the components of every fit numbers of consensus components."""
+    sums = np.zeros((0, shapes[0].shape[1] if shapes else 0))
+    places = []
+    for own, weight in zip(shapes, weights, strict=True):
+        group = groups_of_same(own)
+        centres = unit(np.array([own[group == g].sum(axis=0) for g in np.unique(group)]))
+        centres = centres.reshape(-1, sums.shape[1])
+        number = np.full(len(centres), -1)
+        for i, k in one_to_one(centres, unit(sums), ALIKE):
+            number[i] = k
+        fresh = np.flatnonzero(number == -1)
+        number[fresh] = len(sums) + np.arange(len(fresh))
+        sums = np.concatenate([sums, np.zeros((len(fresh), sums.shape[1]))])
+        sums[number] += weight * centres
+        places.append(number[group])
+    return places
+
+
+def _folded(
+    places: Sequence[Integers], shapes: Sequence[Floats], weights: Floats
+) -> list[Integers]:
+    """Fold consensus components that have become near duplicates of each other."""
+    K = 1 + max((int(own.max(initial=-1)) for own in places), default=-1)
+    sums = np.zeros((K, shapes[0].shape[1] if shapes else 0))
+    for own, shape, weight in zip(places, shapes, weights, strict=True):
+        np.add.at(sums, own, weight * shape)
+    group = groups_of_same(unit(sums))
+    return [group[own] for own in places]
+
+
+def _any_of(fit: Fit, group: Sequence[int], observations: Observations, alpha: float) -> Floats:
+    """Probability that a series has any component of a group, [N]."""
+    if len(group) == 1:
+        return fit.probabilities[:, group[0]]
+    model = to_model(fit, observations, alpha)
+    series, rows, weights = (np.asarray(part) for part in model.posterior.configurations(model))
+    has = rows[:, list(group)].any(axis=1)
+    total = np.zeros(observations.num_series)
+    np.add.at(total, series, weights * has)
+    return total
+
+
+def _evidence(fit: Fit, alpha: float, group: Sequence[int], probability: Floats) -> Floats:
+    r"""Log Bayes factors of having any component of a group, [N].
+
+    .. math:: \log \frac{P(z = 1 \mid x_n)}{P(z = 0 \mid x_n)} - \log \frac{P(z = 1)}{P(z = 0)}
+
+    with the prior odds under the fit's posterior of pi.
+    """
+    if fit.relaxed is not None and fit.relaxed.prior == "infinite":
+        prior: FiniteIBP | InfiniteIBP = InfiniteIBP(alpha, len(fit.kernels))
+    else:
+        prior = FiniteIBP(alpha, len(fit.kernels))
+    on, off = (np.asarray(f(fit.tau)) for f in (prior.expected_log_on, prior.expected_log_off))
+    log_none = -np.logaddexp(0.0, (on - off)[list(group)]).sum()
+    none = np.clip(np.exp(log_none), _CERTAIN, 1.0 - _CERTAIN)
+    return logit(np.clip(probability, _CERTAIN, 1.0 - _CERTAIN)) + logit(none)
+
+
+def _explained(
+    fits: Sequence[Fit],
+    weights: Floats,
+    places: Sequence[Integers],
+    K: int,
+    observations: Observations,
+    alpha: float,
+) -> Floats:
+    """Variance over time that each component explains, on average over fits and series, [K]."""
+    judges = np.arange(observations.num_series, dtype=np.int32)
+    judges = judges[:: -(-len(judges) // _JUDGES)]
+    some = observations.of_series(judges)
+    total = np.zeros(K)
+    for fit, weight, own in zip(fits, weights, places, strict=True):
+        mean, _ = to_model(fit.of_series(judges), some, alpha).predict_components(some.x[:, None])
+        np.add.at(total, own, weight * np.asarray(mean).var(axis=1).mean(axis=1))
+    return total
+
+
+def _representative(
+    k: int, fits: Sequence[Fit], weights: Floats, places: Sequence[Integers], grid: Floats
+) -> Product:
+    """Return the kernel of the structure that counts most, of the heaviest fit that has it.
+
+    A structure counts by the weight of the fits that have it, and within a fit by the variance of
+    its components: of near duplicates the larger one gives the name.
+    """
+    by_structure: dict[Product, float] = {}
+    largest: dict[Product, Product] = {}
+    for fit, weight, own in zip(fits, weights, places, strict=True):
+        kernels = [fit.kernels[i] for i in np.flatnonzero(own == k)]
+        sizes = sizes_of(kernels, grid)
+        for i in np.argsort(-sizes, kind="stable"):
+            structure = kernels[i].structure
+            largest.setdefault(structure, kernels[i])
+            share = sizes[i] / sizes.sum() if sizes.sum() > 0.0 else 1.0 / len(sizes)
+            by_structure[structure] = by_structure.get(structure, 0.0) + float(weight * share)
+    return largest[max(by_structure, key=lambda structure: by_structure[structure])]
+
+
+def _middle(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the smallest and largest value of the middle nine tenths of the weight."""
+    values, weights = np.array(sorted(pairs)).T
+    below = np.cumsum(weights) / weights.sum()
+    lower, upper = np.searchsorted(below, [0.05, 0.95])
+    return float(values[lower]), float(values[min(upper, len(values) - 1)])

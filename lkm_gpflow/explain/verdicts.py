@@ -1,0 +1,68 @@
+"""Whether a series has a component: what probability, evidence and share say together."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from ..discovery.result import Discovery
+from .decomposition import Decomposition
+
+Verdict = Literal["has", "perhaps", "cannot be told", "has not"]
+"""What is said of a series and a component."""
+
+SURE = 0.9
+"""From this probability on a series may be said to have a component."""
+
+HARDLY = 0.1
+"""Up to this probability it is said not to have it."""
+
+STRONG = 3.0
+"""Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""
+
+SOME = 1.0
+"""Log Bayes factor from which there is evidence at all; below, the prior has the say."""
+
+WEIGHTY = 0.05
+"""Share of the variation of a series from which a component is more than a correction."""
+
+
+def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
+    """Judge every series and component.
+
+    A series *has* a component if that is probable (`SURE`), the data of this very series say so
+    (`STRONG`), and it makes up some of the variation (`WEIGHTY`).  What is more likely than not,
+    with some evidence (`SOME`), but fails one of the three is said with *perhaps*; what is
+    unlikely (`HARDLY`) it *has not*; of the rest it *cannot be told*.  Without averaging there is
+    one fit, and a series has what that fit's most probable Z says, as in the paper.
+
+    Parameters
+    ----------
+    found
+        A discovery.
+    parts
+        Its decomposition.
+
+    Returns
+    -------
+    DataFrame of `Verdict`, series x components.
+    """
+    has, perhaps, untold, has_not = get_args(Verdict)
+    probability, evidence = found.probabilities, found.evidence.to_numpy()
+    p = probability.to_numpy()
+    if found.averaging == "none":
+        said = np.where(found.consensus.Z == 1.0, has, np.where(p > HARDLY, untold, has_not))
+    else:
+        is_weighty = parts.share[:, :-1] >= WEIGHTY
+        said = np.select(
+            [
+                (p >= SURE) & (evidence >= STRONG) & is_weighty,
+                (p > 0.5) & (evidence >= SOME),
+                p > HARDLY,
+            ],
+            [has, perhaps, untold],
+            has_not,
+        )
+    return pd.DataFrame(said, probability.index, probability.columns)

@@ -1,0 +1,99 @@
+"""The first paragraph of a group report: what a person would repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..discovery.result import Discovery
+from ..explain.comparison import correlations
+from ..runtime.text import counted, percent
+from .component import ComponentReport
+
+_MOST_SAID = 4
+"""Components of a kind that the paragraph names."""
+
+_TOGETHER = 0.5
+"""From this correlation on a component is said to go together, or against each other."""
+
+
+def summary(
+    found: Discovery, components: Sequence[ComponentReport], ways: Mapping[int, str]
+) -> str:
+    """Say who has what, what is perhaps so, what was not found, and what forecasts rest on.
+
+    Parameters
+    ----------
+    found
+        A discovery.
+    components
+        Those of its report, in order.
+    ways
+        By number of a component what `ways_of_pairs` says of it.
+    """
+    sure = [each for each in components if each.owners]
+    maybe = [each for each in components if not each.owners and each.those("perhaps")]
+    said = [
+        f"{_subject(each, each.owners)} {_have(each.owners)} {each.description.short}"
+        f"{ways.get(each.number, '')}."
+        for each in sure[:_MOST_SAID]
+    ]
+    said += [
+        f"Perhaps {_subject(each, each.those('perhaps'), first=False)} "
+        f"{_have(each.those('perhaps'))} {each.description.short}."
+        for each in maybe[:_MOST_SAID]
+    ]
+    if not said:
+        said = ["No pattern is sure in any series."]
+    return " ".join(filter(None, [*said, _nothing_seasonal(found, components), rests_on(found)]))
+
+
+def _subject(each: ComponentReport, names: tuple[str, ...], first: bool = True) -> str:
+    if len(names) == len(each.claims) > 1:
+        return f"{'All' if first else 'all'} {counted(len(names), 'series')}"
+    return each.named(names)
+
+
+def _have(names: Sequence[str]) -> str:
+    return "have" if len(names) > 1 else "has"
+
+
+def _nothing_seasonal(found: Discovery, components: Sequence[ComponentReport]) -> str:
+    """Say that there is no cycle, if one was looked for and none is even likely."""
+    if "PER" not in found.settings.bases:
+        return ""
+    cycles = [each for each in components if "PER" in each.name]
+    is_absent = all(len(each.those("has not")) == len(each.claims) for each in cycles)
+    return "Nothing repeats in cycles." if is_absent else ""
+
+
+def rests_on(found: Discovery) -> str:
+    """Say how much of a forecast comes from walks that the search did not find, if any does."""
+    added = sum(member.weight for member in found.counting_members if member.is_walk)
+    if not added:
+        return ""
+    return (
+        f"Forecasts give {percent(added)} of their weight to plain walks that were added for "
+        f"safety, and {percent(1.0 - added)} to what is described here."
+    )
+
+
+def ways_of_pairs(found: Discovery, components: Sequence[ComponentReport]) -> dict[int, str]:
+    """Say of components that two series have whether they go the same way in both.
+
+    Returns
+    -------
+    By the number of the component ", in opposite directions" or ", in step"; nothing where
+    neither is sure.
+    """
+    names = found.table.names
+    ways = {}
+    for each in components:
+        if len(each.owners) != 2:
+            continue
+        a, b = (names.index(owner) for owner in each.owners)
+        c = correlations(found, a, b).get(each.number - 1)
+        if c is not None and abs(c.of_means) >= _TOGETHER and np.sign(c.lower) == np.sign(c.upper):
+            ways[each.number] = ", in step" if c.of_means > 0.0 else ", in opposite directions"
+    return ways

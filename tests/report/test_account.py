@@ -1,0 +1,98 @@
+"""One account: what a report says of components, probabilities and forecasts agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from small import small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.discovery.consensus import OTHERS
+from lkm_gpflow.explain.attribution import DISAGREEMENT, NOISE, WALKS
+from lkm_gpflow.report import GroupReport
+
+LEANS = 0.1
+"""Of a forecast: a part of a larger share must be told of."""
+
+
+def contradictions(report: GroupReport) -> Iterator[str]:
+    """What a report says that something else in it denies."""
+    found = report.found
+    by_name = {each.name: each for each in report.components}
+    listed = [each.name for _, group in report.groups for each in group]
+    if sorted(listed) != sorted(found.names):
+        yield f"'What they share' has {listed}, the table of probabilities {found.names}"
+    added = sum(member.weight for member in found.counting_members if member.is_walk)
+    if (added > 0.0) != ("added for safety" in report.summary):
+        yield f"{added:.0%} of walks, and the summary says {report.summary!r}"
+    for series in report.series:
+        for moment, shares in (("mean", series.mean_shares), ("variance", series.variance_shares)):
+            total = sum(shares.values())
+            if abs(total - 1.0) > 1e-6 and total != 0.0:
+                yield f"the {moment} of {series.name} adds up to {total:.0%}"
+            for part, share in shares.items():
+                if not 0.0 <= share <= 1.0:
+                    yield f"{share:.0%} of the {moment} of {series.name} is {part}"
+                if share <= LEANS or part in (NOISE, DISAGREEMENT):
+                    continue
+                if part == WALKS:
+                    if not added:
+                        yield f"{series.name} leans on walks that nobody added"
+                elif part == OTHERS:
+                    yield f"{series.name} leans by {share:.0%} on what is not told of"
+                elif by_name[part].claims[series.name].verdict == "has not":
+                    yield f"{series.name} leans by {share:.0%} on {part}, which it has not"
+        if abs(sum(series.shares.values()) - 1.0) > 1e-6:
+            yield f"the variation of {series.name} adds up to {sum(series.shares.values()):.0%}"
+    for each in report.components:
+        for name, claim in each.claims.items():
+            if claim.verdict == "has" and claim.probability <= 0.5:
+                yield f"{name} has {each.name} with P {claim.probability:.2f}"
+            if claim.verdict == "has not" and claim.probability > 0.5:
+                yield f"{name} has not {each.name} with P {claim.probability:.2f}"
+            if abs(claim.probability - found.probabilities.loc[name, each.name]) > 1e-12:
+                yield f"two probabilities of {name} and {each.name}"
+        if each.owners and ("Perhaps" in each.who or "cannot" in each.who):
+            yield f"the heading of {each.name} doubts what its body says"
+
+
+@pytest.mark.parametrize("averaging", ["stacked", "tempered", "none"])
+def test_no_sentence_contradicts_another(averaging: str, small_found: lkm.Discovery) -> None:
+    report = replace(small_found, averaging=averaging).report()
+    assert list(contradictions(report)) == []
+
+
+def test_a_contradiction_would_be_found(small_found: lkm.Discovery) -> None:
+    report = replace(small_found, averaging="tempered").report()
+    series = report.series[0]
+    wrong = replace(series, variance_shares={**series.variance_shares, OTHERS: 1.75})
+    assert any(
+        "175%" in said
+        for said in contradictions(replace(report, series=(wrong, *report.series[1:])))
+    )
+    first = report.components[0]
+    claims = {name: replace(claim, verdict="has not") for name, claim in first.claims.items()}
+    denied = replace(report, components=(replace(first, claims=claims), *report.components[1:]))
+    assert any("has not" in said for said in contradictions(denied))
+
+
+@pytest.mark.parametrize("name", ["demo", "gonu"])
+@pytest.mark.slow
+def test_no_contradiction_about_larger_tables(name: str, request: pytest.FixtureRequest) -> None:
+    if name != "demo":
+        request.getfixturevalue("tables")
+    table = lkm.datasets.load(name)
+    found = lkm.discover(table.frame, depth=1, restarts=1, progress=False)
+    assert list(contradictions(found.report(units=table.units))) == []
+
+
+def test_the_summary_names_what_is_sure_and_only_that() -> None:
+    found = lkm.discover(
+        small_table(), bases=("LIN", "SE", "PER"), depth=0, restarts=2, progress=False
+    )
+    report = found.report()
+    for each in report.components:
+        named = each.description.short in report.summary
+        assert named == bool(each.owners or each.those("perhaps"))
