@@ -13,7 +13,8 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES
-from ..learning.fits import FitSettings, LearnerName, PriorName
+from ..learning.fits import Criterion, FitSettings, LearnerName, PriorName
+from ..models.amplitudes import Amplitudes
 from ..models.annealing import Annealing
 from ..models.lkm import LKM
 from ..models.subclasses import name_of
@@ -38,6 +39,8 @@ def discover(
     prior: PriorName = "finite",
     model: type[LKM] = LKM,
     annealing: Annealing | None = None,
+    amplitudes: Amplitudes = "none",
+    criterion: Criterion = "bic",
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -79,6 +82,12 @@ def discover(
     annealing
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
+    amplitudes
+        What series that share a component differ in: "none" (the paper: nothing), or "series":
+        their scale, integrated out; see `models.amplitudes`.
+    criterion
+        What structures are compared by: "bic" (the paper), "bic+prior" (with the prior of Z), or
+        "laplace" (the evidence); see `learning.criterion`.
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
@@ -132,6 +141,8 @@ def discover(
         prior=prior,
         model=model,
         annealing=annealing,
+        amplitudes=amplitudes,
+        criterion=criterion,
         averaging=averaging,
         subset=subset,
         seed=seed,
@@ -158,6 +169,8 @@ def discover_steps(
     prior: PriorName = "finite",
     model: type[LKM] = LKM,
     annealing: Annealing | None = None,
+    amplitudes: Amplitudes = "none",
+    criterion: Criterion = "bic",
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -180,6 +193,8 @@ def discover_steps(
     Parameters
     ----------
     frame, bases, depth, restarts, strategy, alpha, priors, learner, prior, model, annealing
+        As of `discover`.
+    amplitudes, criterion
         As of `discover`.
     averaging, subset, seed, ledger
         As of `discover`.  Forecasts average over the fits so far, weighted by BIC, until held-out
@@ -225,7 +240,13 @@ def discover_steps(
     if subset is not None and averaging == "stacked":
         raise ValueError("expected averaging 'tempered' or 'none' with a subset, got 'stacked'")
     fit_settings = FitSettings(
-        alpha=alpha, priors=priors, learner=learner, prior=prior, model=name_of(model)
+        alpha=alpha,
+        priors=priors,
+        learner=learner,
+        prior=prior,
+        model=name_of(model),
+        amplitudes=amplitudes,
+        criterion=criterion,
     )
     if annealing is not None:
         fit_settings = replace(fit_settings, annealing=annealing)

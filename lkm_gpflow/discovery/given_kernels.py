@@ -13,6 +13,7 @@ from ..data.tables import Table
 from ..kernels.grammar import Product, parse
 from ..learning.fits import FitSettings
 from ..learning.training import fit
+from ..models.amplitudes import Amplitudes
 from ..runtime.executors import kept_in, run_all
 from ..runtime.progress import tqdm
 from ..search.ledger import Entry, Ledger
@@ -29,6 +30,7 @@ def learn(
     restarts: int = 3,
     alpha: float = 1.0,
     priors: bool = True,
+    amplitudes: Amplitudes = "none",
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
@@ -55,6 +57,8 @@ def learn(
         Concentration of the Indian Buffet Process.
     priors
         Weak priors on the hyperparameters.
+    amplitudes
+        As of `discover`.
     seed
         The same seed gives the same result, whatever the executor.
     ledger
@@ -85,7 +89,7 @@ def learn(
         depth=0,
         restarts=restarts,
         seed=seed,
-        fit=FitSettings(alpha=alpha, priors=priors, prune=False),
+        fit=FitSettings(alpha=alpha, priors=priors, prune=False, amplitudes=amplitudes),
     )
     table = Table.of(frame)
     observations = some = table.observations

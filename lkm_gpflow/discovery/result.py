@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
 from ..data.tables import Table
 from ..kernels.grammar import Product
 from ..learning.fits import Fit
+from ..models.amplitudes import degrees_of
 from ..models.lkm import LKM
 from ..numerics.types import Floats
 from ..runtime.text import listed
@@ -83,12 +85,12 @@ class Discovery:
             # Of the starts of a structure the bound has chosen one.
             entries = tuple(e for e in entries if e.decision == "accepted") or entries
         best = min((entry.fit for entry in entries), key=lambda fit: fit.bic)
-        return best_first(best, self.table.observations, self.settings.fit.alpha)
+        return best_first(best, self.table.observations, self.settings.fit)
 
     @cached_property
     def model(self) -> LKM:
         """The fitted model, on scaled data: times span one, series have unit variance."""
-        return to_model(self.fit, self.table.observations, self.settings.fit.alpha)
+        return to_model(self.fit, self.table.observations, self.settings.fit)
 
     @property
     def names(self) -> list[str]:
@@ -176,7 +178,7 @@ class Discovery:
         mean, variance = self._moments(times)
         mean = mean * self.table.scale + self.table.location
         sd = np.sqrt(variance) * self.table.scale
-        half = norm.ppf(0.5 + 0.5 * level) * sd
+        half = self._half_width(level) * sd
         series = self.table.frame.columns
         index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
         columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
@@ -187,17 +189,29 @@ class Discovery:
         key = tuple(times)
         if key not in self._told:
             x = self.table.scaled_times(times)[:, None]
-            alpha, observations = self.settings.fit.alpha, self.table.observations
+            observations = self.table.observations
             is_forecast = x > observations.x[-1]
             predictions = []
             for member in self.counting_members:
-                mean, variance = predict_in_parts(member.fit, observations, alpha, x)
+                mean, variance = predict_in_parts(member.fit, observations, self.settings.fit, x)
                 spread = np.where(is_forecast, member.spread, 1.0)
                 predictions.append((member.weight, mean, variance * spread))
             if len(self._told) >= _MOST_TOLD:
                 self._told.clear()
             self._told[key] = mixture_moments(predictions)
         return self._told[key]
+
+    def _half_width(self, level: float) -> Floats:
+        """Half an interval in standard deviations, [N]: of a normal, or of a Student-t.
+
+        Scales of series leave v + D_n degrees of freedom, with D_n the values of series n.
+        """
+        degrees = degrees_of(self.settings.fit.amplitudes)
+        if np.isinf(degrees):
+            return np.full(len(self.table.scale), norm.ppf(0.5 + 0.5 * level))
+        degrees_left = degrees + self.table.observations.mask.sum(axis=1)
+        unit = np.sqrt((degrees_left - 2.0) / degrees_left)
+        return np.asarray(student_t.ppf(0.5 + 0.5 * level, degrees_left) * unit)
 
     @cached_property
     def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:

@@ -78,7 +78,7 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
 def _moments(found: Discovery, member: Member, times: pd.Index) -> tuple[Floats, Floats, Floats]:
     """Means and covariances with the whole [K, M, N], and noise [M, N], in the series' units."""
     x = found.table.scaled_times(times)[:, None]
-    model = to_model(member.fit, found.table.observations, found.settings.fit.alpha)
+    model = to_model(member.fit, found.table.observations, found.settings.fit)
     K = len(member.fit.kernels)
     # Of f = f_k + g_k: Cov[f_k, f] = (Var[f] + Var[f_k] - Var[g_k]) / 2.
     sums = np.vstack([np.ones((1, K)), np.eye(K), 1.0 - np.eye(K)])
@@ -89,7 +89,7 @@ def _moments(found: Discovery, member: Member, times: pd.Index) -> tuple[Floats,
     return (
         mean[:, 1 : K + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,
-        np.broadcast_to(member.fit.noise_variance, (len(x), len(scale))) * spread * scale**2,
+        np.broadcast_to(model.predict_noise(), (len(x), len(scale))) * spread * scale**2,
     )
 
 

@@ -64,7 +64,7 @@ class Decomposition:
             mean,
             np.sqrt(variance),
             _trend(found, mean),
-            np.column_stack([over_time, found.fit.noise_variance]),
+            np.column_stack([over_time, found.model.predict_noise(Z)]),
         )
 
     @property

@@ -62,6 +62,8 @@ class Objective:
         Pairs of a series n_p and a configuration t_p, [P], sorted by series, and [P, K], and w_p,
         [P]: the log prior probability of the configuration.  One pair a series with w = 0 is the
         log likelihood of a given Z.
+    degrees
+        Degrees of freedom of the scale of a series, see `student`; infinite: all scales are one.
     """
 
     def __init__(
@@ -71,8 +73,9 @@ class Objective:
         series: Integers,
         configurations: Floats,
         log_weights: Floats,
+        degrees: float = np.inf,
     ) -> None:
-        self._layout, self._observations = layout, observations
+        self._layout, self._observations, self._degrees = layout, observations, degrees
         self._series, self._configurations = series, configurations
         self._log_weights = log_weights
         self._grid = lag_grid(observations.x)
@@ -82,7 +85,7 @@ class Objective:
         )
         self._by_pair = np.ascontiguousarray(configurations[:, self._is_moving])
         self._by_lag = np.ascontiguousarray(configurations[:, ~self._is_moving])
-        self._shared = SharedPairs(observations, series, configurations)
+        self._shared = SharedPairs(observations, series, configurations, degrees)
         if not self._shared.are_many:
             self._prepare()
 
@@ -135,7 +138,7 @@ class Objective:
                 if self._by_lag.shape[1] or not len(moving):
                     self._grid.spread_into(by_lag[p], V, add=len(moving) > 0)
                 seen.select(V, noise_variance[n], memory[i])
-                log_density, b = cholesky.factorise(memory[i], y)
+                log_density, b = cholesky.factorise(memory[i], y, self._degrees)
                 log_joint[i] = log_density + self._log_weights[p]
                 solved.append(b)
             evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
@@ -197,6 +200,7 @@ def pair_log_densities(
     observations: Observations,
     series: Integers,
     configurations: Floats,
+    degrees: float = np.inf,
 ) -> Floats:
     """``log p(x_n | z = t)`` for pairs of series [P] and configurations [P, K].
 
@@ -206,14 +210,14 @@ def pair_log_densities(
         Components, [K, D, D].
     noise_levels
         L times a noise variance for every series, [L, N].
-    observations, series, configurations
+    observations, series, configurations, degrees
         As in `Objective`.
 
     Returns
     -------
     Array [L, P]; NaN where a covariance is not positive definite.
     """
-    shared = SharedPairs(observations, series, configurations)
+    shared = SharedPairs(observations, series, configurations, degrees)
     if shared.are_many:
         bases = shared.decompose(tf.constant(covariances))
         return np.asarray(shared.log_densities(bases, tf.constant(noise_levels)))
@@ -227,7 +231,7 @@ def pair_log_densities(
             n, points = series[p], seen[series[p]]
             for level, noise_variance in enumerate(noise_levels[:, n]):
                 points.select(V, noise_variance, points.covariance)
-                found[level, p] = cholesky.log_density(points.covariance, rows[n])
+                found[level, p] = cholesky.log_density(points.covariance, rows[n], degrees)
     return found
 
 
@@ -236,6 +240,7 @@ def scan(
     candidates: Sequence[Product],
     noise_variance: Floats,
     observations: Observations,
+    degrees: float = np.inf,
 ) -> Floats:
     """Log densities of every series with one more component, for many candidates.
 
@@ -249,6 +254,8 @@ def scan(
         L noise variances to try for each series, [L, N].
     observations
         The data.
+    degrees
+        As in `Objective`.
 
     Returns
     -------
@@ -264,7 +271,7 @@ def scan(
             for level, variance in enumerate(noise_variance[:, n]):
                 V = np.add(base[n], C, out=points.target(points.covariance, whole))
                 points.select(V, variance, points.covariance)
-                found[m, level, n] = cholesky.log_density(points.covariance, rows[n])
+                found[m, level, n] = cholesky.log_density(points.covariance, rows[n], degrees)
     return found
 
 

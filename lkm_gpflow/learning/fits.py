@@ -10,11 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from ..kernels.grammar import Product
+from ..models.amplitudes import Amplitudes
 from ..models.annealing import Annealing
 from ..numerics.types import Floats, Integers
 
 LearnerName = Literal["scan", "relaxed", "relaxed+scan"]
 PriorName = Literal["finite", "infinite"]
+Criterion = Literal["bic", "bic+prior", "laplace"]
 
 PLAIN_MODEL = "lkm_gpflow.models.lkm:LKM"
 """Name of the model class that is learnt if no other is asked for."""
@@ -71,6 +73,10 @@ class FitSettings:
         S, draws of Z in every step of the learner "relaxed".
     model
         Name of the model class that the learner "relaxed" learns; see `models.subclasses`.
+    amplitudes
+        What series of one component differ in, see `models.amplitudes`.
+    criterion
+        What structures are compared by, see `criterion`.
     """
 
     alpha: float = 1.0
@@ -85,13 +91,19 @@ class FitSettings:
     annealing: Annealing = PUBLISHED_ANNEALING
     num_samples: int = 5
     model: str = PLAIN_MODEL
+    amplitudes: Amplitudes = "none"
+    criterion: Criterion = "bic"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings in JSON's types, those of version 0.1 as that version wrote them.
+        """Return the settings in JSON's types, those of older versions as these wrote them.
 
-        Its "relaxed" is what is "relaxed+scan" now; today's "relaxed" comes with an ``annealing``.
+        Amplitudes and criterion are there where they are not the paper's.  Version 0.1's "relaxed"
+        is what is "relaxed+scan" now; today's "relaxed" comes with an ``annealing``.
         """
         values = asdict(self)
+        for key, papers in (("amplitudes", "none"), ("criterion", "bic")):
+            if values[key] == papers:
+                del values[key]
         if self.learner == "relaxed":
             return values
         for key in ("prior", "annealing", "num_samples", "model"):

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from ..data.observations import Observations
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
+from ..models.amplitudes import degrees_of
 from ..models.criterion import bic
 from ..models.lkm import LKM
 from ..models.posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
@@ -63,6 +64,7 @@ class Learner:
         self.observations = observations
         self.settings = settings
         self.rng = rng
+        self._degrees = degrees_of(settings.amplitudes)
         self._step = typical_step(observations.x)
         self._known: dict[_StateKey, Floats] = {}
 
@@ -115,6 +117,7 @@ class Learner:
             alpha=self.settings.alpha,
             posterior=RelaxedPosterior(num_samples=3, temperature=1.0),
             noise_variance=np.maximum(state.noise_variance, 0.05),
+            amplitudes=self.settings.amplitudes,
         )
         anneal(model, seed=int(self.rng.integers(2**31)))
         relaxed = State(
@@ -250,7 +253,7 @@ class Learner:
         """`_log_densities` for each row of noise variances [L, N], [L, P]."""
         log_densities = pair_log_densities(
             components(kernels, self.observations.x), noise_levels, self.observations,
-            pairs.series, pairs.configurations,
+            pairs.series, pairs.configurations, self._degrees,
         )  # fmt: skip
         return np.nan_to_num(log_densities, nan=-np.inf)
 
@@ -279,7 +282,8 @@ class Learner:
         noise = _NOISE_FACTORS[:, None] * state.noise_variance
         covariances = components(state.kernels, self.observations.x)
         base = np.tensordot(state.Z, covariances, axes=1)
-        log_densities = np.nan_to_num(scan(base, candidates, noise, self.observations), nan=-np.inf)
+        log_densities = scan(base, candidates, noise, self.observations, self._degrees)
+        log_densities = np.nan_to_num(log_densities, nan=-np.inf)
         best_noise = log_densities.max(axis=1)
         gains = np.maximum(best_noise - self._log_likelihoods(state), 0.0)
         best = int(np.argmax(gains.sum(axis=1)))
@@ -337,8 +341,9 @@ class Learner:
         layout = Layout(state.kernels, num_series)
         ranges = Ranges.of(layout, self._step, exact=self.settings.exact)
         objective = Objective(
-            layout, self.observations, pairs.series, pairs.configurations, log_weights
-        )
+            layout, self.observations, pairs.series, pairs.configurations, log_weights,
+            self._degrees,
+        )  # fmt: skip
         begin = np.clip(layout.pack(state.noise_variance), ranges.lower, ranges.upper)
         return Target(layout, ranges, objective, begin, self.settings.priors)
 

@@ -44,6 +44,8 @@ class ModelData:
     """One where observed, [N, D]; None if nothing is missing in any series."""
     groups: tuple[SeriesGroup, ...]
     num_observed: int
+    num_observed_by_series: FloatTensor
+    """[N]"""
 
     @classmethod
     def from_table(cls, Y: AnyNDArray) -> ModelData:
@@ -59,7 +61,8 @@ class ModelData:
         )
         x = to_default_float(np.where(observed, Y.T, 0.0))
         mask = None if observed.all() else to_default_float(observed)
-        return cls(x, mask, groups, int(observed.sum()))
+        by_series = to_default_float(observed.sum(axis=1))
+        return cls(x, mask, groups, int(observed.sum()), by_series)
 
 
 def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
