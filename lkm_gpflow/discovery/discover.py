@@ -250,6 +250,12 @@ def discover_steps(
     )
     if annealing is not None:
         fit_settings = replace(fit_settings, annealing=annealing)
+    if amplitudes == "component" and (learner != "scan" or subset is not None):
+        raise ValueError(
+            "expected the learner 'scan' and no subset with the amplitudes 'component', got "
+            f"{learner!r} and {subset!r}: amplitudes 'series' serve all learners and any number of "
+            "series"
+        )
     settings = SearchSettings(tuple(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
     check_size(*table.frame.shape, subset)

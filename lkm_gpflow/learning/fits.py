@@ -179,6 +179,9 @@ class Fit:
         learnt together; of the learner "relaxed", the mean of every block of steps.
     relaxed
         The posterior that the learner "relaxed" has learnt; None if rows were enumerated.
+    heights
+        By which factor the variance of a component differs in each series, [N, K] (see `heights`),
+        also where the series may not have it; None if in none.
     """
 
     kernels: tuple[Product, ...]
@@ -192,6 +195,12 @@ class Fit:
     seconds: float
     history: Floats = field(default_factory=lambda: np.empty(0))
     relaxed: Relaxed | None = None
+    heights: Floats | None = None
+
+    @property
+    def loadings(self) -> Floats:
+        """Z times heights, [N, K]: with which weights covariances of components add up."""
+        return self.Z if self.heights is None else self.Z * self.heights
 
     def of_series(self, places: Integers) -> Fit:
         """Return the fit's part about some series; its scores stay those of all."""
@@ -199,6 +208,7 @@ class Fit:
         return replace(
             self,
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[places]),
+            heights=None if self.heights is None else self.heights[places],
             Z=self.Z[places],
             probabilities=self.probabilities[places],
             noise_variance=self.noise_variance[places],
@@ -214,17 +224,22 @@ class Fit:
             probabilities=self.probabilities[:, order],
             tau=self.tau[order],
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[:, order]),
+            heights=None if self.heights is None else self.heights[:, order],
         )
 
 
 @dataclass(frozen=True)
 class State:
-    """A point of the search within one structure: kernels [K], Z [N, K], noise [N], its score."""
+    """A point of the search within one structure: kernels [K], Z [N, K], noise [N], its score.
+
+    And log heights [N, K], where series differ in them.
+    """
 
     kernels: tuple[Product, ...]
     Z: Floats
     noise_variance: Floats
     score: float = -np.inf
+    log_heights: Floats | None = None
 
     @classmethod
     def empty(cls, num_series: int, noise_variance: float = 1.0) -> State:
@@ -234,7 +249,11 @@ class State:
     def without(self, k: int) -> State:
         """Return the state with component k taken out."""
         kernels = self.kernels[:k] + self.kernels[k + 1 :]
-        return replace(self, kernels=kernels, Z=np.delete(self.Z, k, axis=1))
+        log_heights = self.log_heights
+        if log_heights is not None:
+            log_heights = np.delete(log_heights, k, axis=1)
+        Z = np.delete(self.Z, k, axis=1)
+        return replace(self, kernels=kernels, Z=Z, log_heights=log_heights)
 
     def exchanges(self) -> Iterator[State]:
         """States in which two components keep one base kernel each and exchange all beside it.
@@ -256,4 +275,11 @@ class State:
     def used(self) -> State:
         """Return the state without components that no series uses."""
         keep = np.flatnonzero(self.Z.sum(axis=0) > 0)
-        return replace(self, kernels=tuple(self.kernels[k] for k in keep), Z=self.Z[:, keep])
+        log_heights = None if self.log_heights is None else self.log_heights[:, keep]
+        kernels = tuple(self.kernels[k] for k in keep)
+        return replace(self, kernels=kernels, Z=self.Z[:, keep], log_heights=log_heights)
+
+    @property
+    def loadings(self) -> Floats:
+        """Z times heights, [N, K]: with which weights covariances of components add up."""
+        return self.Z if self.log_heights is None else self.Z * np.exp(self.log_heights)

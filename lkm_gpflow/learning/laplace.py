@@ -77,7 +77,8 @@ def laplace(
         With which the fit was learnt.
     """
     learner = Learner(observations, settings or FitSettings(), np.random.default_rng(0))
-    state = State(fit.kernels, fit.Z, fit.noise_variance)
+    log_heights = None if fit.heights is None else np.log(fit.heights)
+    state = State(fit.kernels, fit.Z, fit.noise_variance, log_heights=log_heights)
     target = learner.target(state, learner.posterior(state))
     mean = target.begin
     free = np.flatnonzero((mean > target.lower + _AT_BOUND) & (mean < target.upper - _AT_BOUND))

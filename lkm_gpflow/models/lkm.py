@@ -63,10 +63,14 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         "finite", "infinite", or an object.
     amplitudes
         "none" as above, or "series": a scale of each series is integrated out, and its noise
-        variance is relative to this scale; see `amplitudes`.
+        variance is relative to this scale, or "component": every series has a height for each
+        component, a factor of its variance; see `amplitudes`.
 
     Attributes
     ----------
+    heights
+        With amplitudes "component", a parameter [N, K] with a log-normal prior, at first ones; else
+        None.  Likelihoods, predictions and the posterior over Z are those given the heights.
     tau
         Beta parameters of the posterior of the component weights, a parameter [K, 2].
 
@@ -118,6 +122,9 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         self.posterior = model_data.checked_posterior(posterior)
         self.posterior.build(num_series, num_components)
         self.tau = model_data.initial_tau(self.prior, num_series)
+        self.heights: gpflow.Parameter | None = None
+        if amplitudes == "component":
+            self.heights = model_data.initial_heights(num_series, num_components)
         self.noise_variance = gpflow.Parameter(
             model_data.checked_noise(noise_variance, num_series),
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
@@ -191,8 +198,14 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         Tensor [..., N]; NaN where rounding makes a covariance indefinite.
         """
         C = self.component_covariances(self.data[0])
-        V = total_covariance(C, self.noise_variance, to_default_float(Z))
+        V = total_covariance(C, self.noise_variance, self._loadings(to_default_float(Z)))
         return gaussian_log_density(V, self.observations.x, self.observations.mask, self._degrees)
+
+    def _loadings(self, Z: FloatTensor, series: tf.Tensor | None = None) -> FloatTensor:
+        """Z [..., N, K], or rows of some series [P, K], times their heights if they have any."""
+        if self.heights is None:
+            return Z
+        return Z * (self.heights if series is None else tf.gather(self.heights, series))
 
     @check_shapes("configurations: [T, K]", "return: [N, T]")
     def configuration_log_likelihood(self, configurations: TensorType) -> FloatTensor:
@@ -209,6 +222,9 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         -------
         Tensor [N, T].
         """
+        if self.heights is not None:
+            every = tf.repeat(configurations[:, None, :], self.num_series, axis=1)
+            return tf.transpose(self.log_likelihood(every))
         C = tf.tensordot(configurations, self.component_covariances(self.data[0]), axes=1)
         groups = self.observations.groups
         parts = [
@@ -270,6 +286,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
         owners = (*self.kernels, self.posterior, *inducing)
         known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
+        known += [] if self.heights is None else [self.heights]
         return any(parameter is other for other in known)
 
     # --- prediction -----------------------------------------------------------------------------
@@ -346,7 +363,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         Z
             As for `predict_f`.
         """
-        if self.amplitudes == "none":
+        if self.amplitudes != "series":
             return tf.convert_to_tensor(self.noise_variance)
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
@@ -396,7 +413,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         """
         Xnew, Ynew = data
         mean, variance = self.predict_y(Xnew, Z=Z)
-        if self.amplitudes == "none":
+        if self.amplitudes != "series":
             return -0.5 * (LOG_2PI + tf.math.log(variance) + tf.square(Ynew - mean) / variance)
         degrees = self.predictive_degrees
         squared_scale = variance * (degrees - 2.0) / degrees
@@ -456,6 +473,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             C_new = tf.linalg.diag_part(C_new)
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
+            z = self._loadings(z, series)
             V = total_covariance(C, tf.gather(self.noise_variance, series), z)
             x = tf.gather(self.observations.x, series)
             parts = z[:, None, :] * sums  # [P, G, K]
@@ -472,7 +490,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
                 variance -= tf.matmul(whitened, whitened, transpose_a=True)
             else:
                 variance -= tf.reduce_sum(tf.square(whitened), axis=-2)
-            if self.amplitudes == "none":
+            if self.amplitudes != "series":
                 return mean, variance
             q = tf.reduce_sum(tf.square(whitened_x[:, 0]), axis=-1)
             return mean, variance * beside(self._expected_scales(q, series), variance)

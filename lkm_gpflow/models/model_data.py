@@ -13,11 +13,13 @@ from typing import Any
 
 import gpflow
 import numpy as np
+import tensorflow_probability as tfp
 from gpflow.base import AnyNDArray, RegressionData
 from gpflow.kernels import Kernel, MultioutputKernel
 from gpflow.utilities import positive, to_default_float
 
 from ..numerics.types import FloatTensor
+from .amplitudes import HEIGHT_SD
 from .ibp import IBP, FiniteIBP, InfiniteIBP
 from .posteriors import EnumeratedPosterior, Posterior, RelaxedPosterior
 
@@ -166,6 +168,16 @@ def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDA
             f"above {MIN_NOISE_VARIANCE:g}, given {noise_variance!r}"
         )
     return np.broadcast_to(noise, num_series).copy()
+
+
+def initial_heights(num_series: int, num_components: int) -> gpflow.Parameter:
+    """Heights of one, [N, K], with the normal prior of their logarithms."""
+    return gpflow.Parameter(
+        np.ones((num_series, num_components)),
+        transform=tfp.bijectors.Exp(),
+        prior=tfp.distributions.Normal(np.float64(0.0), np.float64(HEIGHT_SD)),
+        prior_on=gpflow.base.PriorOn.UNCONSTRAINED,
+    )
 
 
 def initial_tau(prior: IBP, num_series: int) -> gpflow.Parameter:

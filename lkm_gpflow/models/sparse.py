@@ -103,6 +103,11 @@ class SparseLKM(LKM):
         prior: Literal["finite", "infinite"] | IBP = "finite",
         amplitudes: Amplitudes = "none",
     ) -> None:
+        if amplitudes == "component":
+            raise ValueError(
+                "amplitudes: expected 'none' or 'series' with inducing variables, given "
+                "'component': LKM has heights of components"
+            )
         super().__init__(
             data, kernels, alpha, posterior,
             noise_variance=noise_variance, prior=prior, amplitudes=amplitudes,

@@ -132,6 +132,8 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
         amplitudes=settings.amplitudes,
     )
     model.tau.assign(fit.tau)
+    if fit.heights is not None and model.heights is not None:
+        model.heights.assign(fit.heights)
     return model
 
 

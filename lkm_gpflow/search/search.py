@@ -216,7 +216,8 @@ class _Search:
 
 
 def _state(fit: Fit) -> State:
-    return State(fit.kernels, fit.Z, fit.noise_variance)
+    log_heights = None if fit.heights is None else np.log(fit.heights)
+    return State(fit.kernels, fit.Z, fit.noise_variance, log_heights=log_heights)
 
 
 class _Report:

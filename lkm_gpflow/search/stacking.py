@@ -344,6 +344,9 @@ def held_out_forecast(
         kernels=tuple(kernel.change_units(1.0 / span, -begin / span) for kernel in fit.kernels),
         Z=fit.Z[told],
         noise_variance=fit.noise_variance[told] / np.square(scale),
+        log_heights=None
+        if fit.heights is None
+        else np.log(fit.heights[told] / np.square(scale)[:, None]),
     )
     learner = Learner(past, settings, np.random.default_rng(0))
     with single_threaded():
@@ -366,7 +369,7 @@ def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tup
     D, noise_variance = len(past.x), np.maximum(state.noise_variance, _LEAST_NOISE)
     C = components(state.kernels, np.concatenate([past.x, x]))
     moments = []
-    for y, mask, z, noise in zip(past.Y, past.mask, state.Z, noise_variance, strict=True):
+    for y, mask, z, noise in zip(past.Y, past.mask, state.loadings, noise_variance, strict=True):
         seen = np.flatnonzero(mask)
         total = np.tensordot(z, C, axes=1)
         L, failed = dpotrf(total[np.ix_(seen, seen)] + noise * np.eye(len(seen)), lower=1)
