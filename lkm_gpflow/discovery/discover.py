@@ -14,7 +14,7 @@ import pandas as pd
 from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES
 from ..learning.fits import Criterion, FitSettings, LearnerName, PriorName
-from ..models.amplitudes import Amplitudes
+from ..models.amplitudes import Amplitudes, degrees_of
 from ..models.annealing import Annealing
 from ..models.lkm import LKM
 from ..models.subclasses import name_of
@@ -87,7 +87,7 @@ def discover(
         their scale, integrated out; see `models.amplitudes`.
     criterion
         What structures are compared by: "bic" (the paper), "bic+prior" (with the prior of Z), or
-        "laplace" (the evidence); see `learning.criterion`.
+        "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
@@ -250,6 +250,14 @@ def discover_steps(
     )
     if annealing is not None:
         fit_settings = replace(fit_settings, annealing=annealing)
+    if criterion not in get_args(Criterion):
+        raise ValueError(f"expected criterion among {get_args(Criterion)}, got {criterion!r}")
+    if criterion != "bic" and learner == "relaxed":
+        raise ValueError(
+            "expected the criterion 'bic' with the learner 'relaxed', which compares starts by "
+            f"their bound, got {criterion!r}"
+        )
+    degrees_of(amplitudes)  # or say what there is
     if amplitudes == "component" and (learner != "scan" or subset is not None):
         raise ValueError(
             "expected the learner 'scan' and no subset with the amplitudes 'component', got "

@@ -84,7 +84,7 @@ class Discovery:
         if self.settings.fit.learner == "relaxed":
             # Of the starts of a structure the bound has chosen one.
             entries = tuple(e for e in entries if e.decision == "accepted") or entries
-        best = min((entry.fit for entry in entries), key=lambda fit: fit.bic)
+        best = min((entry.fit for entry in entries), key=lambda fit: fit.criterion)
         return best_first(best, self.table.observations, self.settings.fit)
 
     @cached_property

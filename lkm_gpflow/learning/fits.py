@@ -18,6 +18,13 @@ LearnerName = Literal["scan", "relaxed", "relaxed+scan"]
 PriorName = Literal["finite", "infinite"]
 Criterion = Literal["bic", "bic+prior", "laplace"]
 
+CRITERIA: Mapping[Criterion, str] = {
+    "bic": "BIC",
+    "bic+prior": "BIC with the prior of Z",
+    "laplace": "minus twice the log evidence",
+}
+"""What they are called where they are shown."""
+
 PLAIN_MODEL = "lkm_gpflow.models.lkm:LKM"
 """Name of the model class that is learnt if no other is asked for."""
 
@@ -76,7 +83,7 @@ class FitSettings:
     amplitudes
         What series of one component differ in, see `models.amplitudes`.
     criterion
-        What structures are compared by, see `criterion`.
+        What structures are compared by, see `Learner.cost`.
     """
 
     alpha: float = 1.0
@@ -182,6 +189,8 @@ class Fit:
     heights
         By which factor the variance of a component differs in each series, [N, K] (see `heights`),
         also where the series may not have it; None if in none.
+    cost
+        What structures were compared by, if not by BIC.
     """
 
     kernels: tuple[Product, ...]
@@ -196,6 +205,12 @@ class Fit:
     history: Floats = field(default_factory=lambda: np.empty(0))
     relaxed: Relaxed | None = None
     heights: Floats | None = None
+    cost: float | None = None
+
+    @property
+    def criterion(self) -> float:
+        """What fits are compared by, smaller is better: BIC if it is no other."""
+        return self.bic if self.cost is None else self.cost
 
     @property
     def loadings(self) -> Floats:

@@ -22,6 +22,7 @@ from ..models.relaxation import anneal
 from ..numerics.types import Floats
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
 from .engine import Objective, components, pair_log_densities, scan
+from .evidence import log_evidence
 from .fits import MOST_ROUNDS, Fit, FitSettings, State
 from .heights import (
     LEVELS,
@@ -81,6 +82,14 @@ class Learner:
                 f"then has covariances of its own, got {observations.num_series}: 'series' serves "
                 "any number"
             )
+        if settings.criterion == "laplace" and observations.num_series > MOST_SERIES:
+            raise ValueError(
+                f"criterion: expected at most {MOST_SERIES} series with 'laplace', which takes a "
+                f"gradient for every hyperparameter, got {observations.num_series}: 'bic' and "
+                "'bic+prior' serve any number"
+            )
+        if settings.criterion == "laplace" and not settings.priors:
+            raise ValueError("criterion: expected priors=True with 'laplace', got priors=False")
         self._step = typical_step(observations.x)
         self._known: dict[_StateKey, Floats] = {}
 
@@ -186,14 +195,14 @@ class Learner:
         return state
 
     def prune(self, state: State) -> State:
-        """Drop components while BIC falls."""
+        """Drop components while the criterion falls."""
         while len(state.kernels) > 1:
-            bic = self.bic(state)
-            loss = [self.bic(self._improve(state.without(k))) for k in range(len(state.kernels))]
+            cost = self.cost(state)
+            loss = [self.cost(self._improve(state.without(k))) for k in range(len(state.kernels))]
             # A component that looks a little too dear after learning again may still be cheap.
             for k in np.argsort(loss)[:2]:
                 smaller = self.refine(state.without(int(k)), rounds=3)
-                if self.bic(smaller) < bic:
+                if self.cost(smaller) < cost:
                     state = smaller
                     break
             else:
@@ -240,6 +249,7 @@ class Learner:
             elbo=posterior.elbo,
             seconds=time.perf_counter() - began,
             history=history,
+            cost=None if self.settings.criterion == "bic" else self.cost(state),
             heights=None if state.log_heights is None else np.exp(state.log_heights),
         )
 
@@ -251,6 +261,20 @@ class Learner:
         count = sum(kernel.num_parameters for kernel in used.kernels) + len(state.noise_variance)
         log_likelihood = float(self._log_likelihoods(state).sum())
         return bic(log_likelihood, count, self.observations.num_observed)
+
+    def cost(self, state: State) -> float:
+        """What structures are compared by, smaller is better: on the scale of BIC.
+
+        "bic+prior" is BIC less twice the log prior of Z, weights of components integrated out;
+        "laplace" is minus twice the log evidence, see `evidence`.
+        """
+        if self.settings.criterion == "bic" or not state.kernels:
+            return self.bic(state)
+        if self.settings.criterion == "bic+prior":
+            prior = RowPrior(self.settings.alpha, len(state.kernels))
+            return self.bic(state) - 2.0 * prior.log_prob(state.Z)
+        posterior = self.posterior(state)
+        return -2.0 * log_evidence(self.target(state, posterior), posterior.elbo)
 
     def _log_likelihoods(self, state: State) -> Floats:
         """``log p(x_n | z_n)``, [N]; those of the last states are remembered."""

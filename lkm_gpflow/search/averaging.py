@@ -73,7 +73,7 @@ def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]
         How many fits count at most.
     """
     best = different(fits)[:most]
-    exponents = np.array([best[0].bic - fit.bic for fit in best]) / (2.0 * num_times)
+    exponents = np.array([best[0].criterion - fit.criterion for fit in best]) / (2.0 * num_times)
     weights = np.exp(exponents) / np.exp(exponents).sum()
     return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
 
@@ -88,7 +88,7 @@ def counting(members: Sequence[Member]) -> list[Member]:
 def different(fits: Sequence[Fit]) -> list[Fit]:
     """Sort fits by BIC, and keep one of those that found the same optimum."""
     kept: list[Fit] = []
-    for fit in sorted(fits, key=lambda fit: fit.bic):
+    for fit in sorted(fits, key=lambda fit: fit.criterion):
         if not any(_is_same(fit, other) for other in kept):
             kept.append(fit)
     return kept
@@ -96,7 +96,7 @@ def different(fits: Sequence[Fit]) -> list[Fit]:
 
 def _is_same(fit: Fit, other: Fit) -> bool:
     names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
-    return names[0] == names[1] and abs(fit.bic - other.bic) < _SAME_BIC
+    return names[0] == names[1] and abs(fit.criterion - other.criterion) < _SAME_BIC
 
 
 def best_first(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:

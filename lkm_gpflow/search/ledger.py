@@ -155,8 +155,9 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
         for key, value in vars(fit).items()
     }
     values["kernels"] = [str(kernel) for kernel in fit.kernels]
-    if values["heights"] is None:
-        del values["heights"]
+    for key in ("heights", "cost"):
+        if values[key] is None:
+            del values[key]
     relaxed = values.pop("relaxed")
     if relaxed is not None:
         values["relaxed"] = {**vars(relaxed), "logits": relaxed.logits.tolist()}

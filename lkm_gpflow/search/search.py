@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product, expand
-from ..learning.fits import Fit, State
+from ..learning.fits import CRITERIA, Fit, State
 from ..learning.training import fit
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all
@@ -150,7 +150,7 @@ class _Search:
         """Learn a set; keep it if BIC is lower."""
         expanded = str(members[0].structure) if rest is not None else "every member"
         found, step = yield from self._learn(members, rest, depth, expanded, self._best_step)
-        if found.bic < self._best.bic - MIN_IMPROVEMENT:
+        if found.criterion < self._best.criterion - MIN_IMPROVEMENT:
             self._best, self._best_step = found, step
 
     def _learn(
@@ -172,18 +172,21 @@ class _Search:
         fits = yield from self._run_restarts(step, members, rest, entry)
         # The paper's learner compares starts by what they climbed.
         by_bound = self._settings.fit.learner == "relaxed"
-        costs = [-found.elbo if by_bound else found.bic for found in fits]
+        costs = [-found.elbo if by_bound else found.criterion for found in fits]
         best = int(np.argmin(costs))
-        limit = self._best.bic - MIN_IMPROVEMENT if step else np.inf
+        name = CRITERIA[self._settings.fit.criterion]
+        limit = self._best.criterion - MIN_IMPROVEMENT if step else np.inf
         for restart, found in enumerate(fits):
             if restart != best:
-                by = f"{costs[restart] - costs[best]:.1f} in {'its bound' if by_bound else 'BIC'}"
+                by = f"{costs[restart] - costs[best]:.1f} in {'its bound' if by_bound else name}"
                 decision = f"another restart is better by {by}"
-            elif found.bic < limit:
+            elif found.criterion < limit:
                 decision = ACCEPTED
             else:
-                change = round(found.bic - self._best.bic, 1) + 0.0  # no minus before a zero
-                decision = f"rolled back: BIC changes by {change:+.1f}"
+                change = (
+                    round(found.criterion - self._best.criterion, 1) + 0.0
+                )  # no minus before a zero
+                decision = f"rolled back: {name} changes by {change:+.1f}"
             self._ledger.decide(step, restart, decision)
         return fits[best], step
 
@@ -226,6 +229,7 @@ class _Report:
     def __init__(self, bar: tqdm, settings: SearchSettings) -> None:
         self._bar = bar
         self._restarts = settings.restarts
+        self._name = CRITERIA[settings.fit.criterion]
         self._best = np.inf
         self.expect(1)
 
@@ -234,9 +238,11 @@ class _Report:
         self._bar.refresh()
 
     def show(self, entry: Entry) -> None:
-        self._best = min(self._best, entry.fit.bic)
+        self._best = min(self._best, entry.fit.criterion)
         self._bar.set_description_str(f"expanding {entry.expanded}" if entry.depth else "start")
-        self._bar.set_postfix_str(f"BIC {entry.fit.bic:.1f}, best {self._best:.1f}", refresh=False)
+        self._bar.set_postfix_str(
+            f"{self._name} {entry.fit.criterion:.1f}, best {self._best:.1f}", refresh=False
+        )
         self._bar.update()
 
 
