@@ -83,8 +83,9 @@ def discover(
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
     amplitudes
-        What series that share a component differ in: "none" (the paper: nothing), or "series":
-        their scale, integrated out; see `models.amplitudes`.
+        What series that share a component differ in: "none" (the paper: nothing), "series":
+        their scale, integrated out; or "component": the height of each component, for at most 64
+        series, about ten times slower (see `models.amplitudes`).
     criterion
         What structures are compared by: "bic" (the paper), "bic+prior" (with the prior of Z), or
         "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.

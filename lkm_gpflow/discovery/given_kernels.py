@@ -83,6 +83,11 @@ def learn(
     members = [parse(member) if isinstance(member, str) else member for member in structure]
     if not members:
         raise ValueError("expected a structure of at least one component, got none")
+    if amplitudes == "component" and subset is not None:
+        raise ValueError(
+            "expected no subset with the amplitudes 'component', which give series covariances "
+            f"of their own, got {subset!r}: amplitudes 'series' serve any number of series"
+        )
     bases = dict.fromkeys(factor.base.name for member in members for factor in member.factors)
     settings = SearchSettings(
         tuple(bases),
