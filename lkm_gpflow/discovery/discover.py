@@ -85,7 +85,7 @@ def discover(
     amplitudes
         What series that share a component differ in: "none" (the paper: nothing), "series":
         their scale, integrated out; or "component": the height of each component, for at most 64
-        series, about ten times slower (see `models.amplitudes`).
+        series, more than ten times slower (see `models.amplitudes`).
     criterion
         What structures are compared by: "bic" (the paper), "bic+prior" (with the prior of Z), or
         "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.
