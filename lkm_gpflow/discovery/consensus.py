@@ -11,7 +11,7 @@ from scipy.special import logit
 
 from ..data.observations import Observations
 from ..kernels.grammar import Kind, Product
-from ..learning.fits import Fit
+from ..learning.fits import Fit, FitSettings
 from ..models.ibp import FiniteIBP, InfiniteIBP
 from ..numerics.types import Floats, Integers
 from ..search.averaging import Member, mixture_moments, to_model
@@ -136,17 +136,19 @@ def measured_in_time(kernel: Product) -> list[tuple[str, float]]:
     ]
 
 
-def alone(fit: Fit, alpha: float) -> Consensus:
+def alone(fit: Fit, settings: FitSettings) -> Consensus:
     """Return the consensus of one fit: its components as they are."""
     by_fit = fit.probabilities[None]
     every = np.arange(len(fit.kernels))
-    evidence = np.array([_evidence(fit, alpha, [k], fit.probabilities[:, k]) for k in every])
+    evidence = np.array([_evidence(fit, settings, [k], fit.probabilities[:, k]) for k in every])
     return Consensus(
         (fit,), np.ones(1), (every,), fit.kernels, by_fit, evidence.T.reshape(fit.Z.shape)
     )
 
 
-def agree(members: Sequence[Member], observations: Observations, alpha: float) -> Consensus:
+def agree(
+    members: Sequence[Member], observations: Observations, settings: FitSettings
+) -> Consensus:
     """Match the components of several fits.
 
     The fits come in the order of their weights.  Near duplicates within a fit are folded; then
@@ -159,8 +161,8 @@ def agree(members: Sequence[Member], observations: Observations, alpha: float) -
         The fits and their weights, which add up to one.
     observations
         The scaled data.
-    alpha
-        Concentration of the Indian Buffet Process.
+    settings
+        How the fits were learnt.
 
     Returns
     -------
@@ -178,11 +180,11 @@ def agree(members: Sequence[Member], observations: Observations, alpha: float) -
     for m, (fit, own) in enumerate(zip(fits, places, strict=True)):
         for k in np.unique(own):
             group = [int(i) for i in np.flatnonzero(own == k)]
-            by_fit[m, :, k] = _any_of(fit, group, observations, alpha)
-            total[:, k] += weights[m] * _evidence(fit, alpha, group, by_fit[m, :, k])
+            by_fit[m, :, k] = _any_of(fit, group, observations, settings)
+            total[:, k] += weights[m] * _evidence(fit, settings, group, by_fit[m, :, k])
             support[:, k] += weights[m]
     probabilities = np.tensordot(weights, by_fit, axes=1)
-    explained = _explained(fits, weights, places, K, observations, alpha)
+    explained = _explained(fits, weights, places, K, observations, settings)
     kept = np.flatnonzero(probabilities.max(axis=0, initial=0.0) >= _SELDOM)
     kept = kept[np.argsort(-explained[kept], kind="stable")]
     number = np.full(K, -1)
@@ -200,7 +202,7 @@ def agree(members: Sequence[Member], observations: Observations, alpha: float) -
 def predict_parts(
     consensus: Consensus,
     observations: Observations,
-    alpha: float,
+    settings: FitSettings,
     x: Floats,
     *,
     most_probable: bool = False,
@@ -209,7 +211,7 @@ def predict_parts(
 
     Parameters
     ----------
-    consensus, observations, alpha
+    consensus, observations, settings
         Of a discovery.
     x
         Scaled times, [M].
@@ -222,7 +224,7 @@ def predict_parts(
     """
     predictions = []
     for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
-        model = to_model(fit, observations, alpha)
+        model = to_model(fit, observations, settings)
         Z = fit.Z if most_probable else None
         mean, variance = model.predict_sums(x[:, None], consensus.sums(fit), False, Z)
         predictions.append((float(weight), mean, variance))
@@ -261,11 +263,13 @@ def _folded(
     return [group[own] for own in places]
 
 
-def _any_of(fit: Fit, group: Sequence[int], observations: Observations, alpha: float) -> Floats:
+def _any_of(
+    fit: Fit, group: Sequence[int], observations: Observations, settings: FitSettings
+) -> Floats:
     """Probability that a series has any component of a group, [N]."""
     if len(group) == 1:
         return fit.probabilities[:, group[0]]
-    model = to_model(fit, observations, alpha)
+    model = to_model(fit, observations, settings)
     series, rows, weights = (np.asarray(part) for part in model.posterior.configurations(model))
     has = rows[:, list(group)].any(axis=1)
     total = np.zeros(observations.num_series)
@@ -273,7 +277,7 @@ def _any_of(fit: Fit, group: Sequence[int], observations: Observations, alpha: f
     return total
 
 
-def _evidence(fit: Fit, alpha: float, group: Sequence[int], probability: Floats) -> Floats:
+def _evidence(fit: Fit, settings: FitSettings, group: Sequence[int], probability: Floats) -> Floats:
     r"""Log Bayes factors of having any component of a group, [N].
 
     .. math:: \log \frac{P(z = 1 \mid x_n)}{P(z = 0 \mid x_n)} - \log \frac{P(z = 1)}{P(z = 0)}
@@ -281,9 +285,9 @@ def _evidence(fit: Fit, alpha: float, group: Sequence[int], probability: Floats)
     with the prior odds under the fit's posterior of pi.
     """
     if fit.relaxed is not None and fit.relaxed.prior == "infinite":
-        prior: FiniteIBP | InfiniteIBP = InfiniteIBP(alpha, len(fit.kernels))
+        prior: FiniteIBP | InfiniteIBP = InfiniteIBP(settings.alpha, len(fit.kernels))
     else:
-        prior = FiniteIBP(alpha, len(fit.kernels))
+        prior = FiniteIBP(settings.alpha, len(fit.kernels))
     on, off = (np.asarray(f(fit.tau)) for f in (prior.expected_log_on, prior.expected_log_off))
     log_none = -np.logaddexp(0.0, (on - off)[list(group)]).sum()
     none = np.clip(np.exp(log_none), _CERTAIN, 1.0 - _CERTAIN)
@@ -296,7 +300,7 @@ def _explained(
     places: Sequence[Integers],
     K: int,
     observations: Observations,
-    alpha: float,
+    settings: FitSettings,
 ) -> Floats:
     """Variance over time that each component explains, on average over fits and series, [K]."""
     judges = np.arange(observations.num_series, dtype=np.int32)
@@ -304,7 +308,9 @@ def _explained(
     some = observations.of_series(judges)
     total = np.zeros(K)
     for fit, weight, own in zip(fits, weights, places, strict=True):
-        mean, _ = to_model(fit.of_series(judges), some, alpha).predict_components(some.x[:, None])
+        mean, _ = to_model(fit.of_series(judges), some, settings).predict_components(
+            some.x[:, None]
+        )
         np.add.at(total, own, weight * np.asarray(mean).var(axis=1).mean(axis=1))
     return total
 

@@ -14,7 +14,8 @@ from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..kernels.grammar import EXTENDED_BASES
-from ..learning.fits import FitSettings, LearnerName, PriorName
+from ..learning.fits import Criterion, FitSettings, LearnerName, PriorName
+from ..models.amplitudes import Amplitudes, degrees_of
 from ..models.annealing import Annealing
 from ..models.lkm import LKM
 from ..models.subclasses import name_of
@@ -39,6 +40,8 @@ def discover(
     prior: PriorName = "finite",
     model: type[LKM] = LKM,
     annealing: Annealing | None = None,
+    amplitudes: Amplitudes = "none",
+    criterion: Criterion = "bic",
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -81,6 +84,13 @@ def discover(
     annealing
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
+    amplitudes
+        What series that share a component differ in: "none" (the paper: nothing), "series":
+        their scale, integrated out; or "component": the height of each component, for at most 64
+        series, more than ten times slower (see `models.amplitudes`).
+    criterion
+        What structures are compared by: "bic" (the paper), "bic+prior" (with the prior of Z), or
+        "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
@@ -138,6 +148,8 @@ def discover(
         prior=prior,
         model=model,
         annealing=annealing,
+        amplitudes=amplitudes,
+        criterion=criterion,
         averaging=averaging,
         subset=subset,
         seed=seed,
@@ -167,6 +179,8 @@ def discover_steps(
     prior: PriorName = "finite",
     model: type[LKM] = LKM,
     annealing: Annealing | None = None,
+    amplitudes: Amplitudes = "none",
+    criterion: Criterion = "bic",
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -189,6 +203,8 @@ def discover_steps(
     Parameters
     ----------
     frame, bases, depth, restarts, strategy, alpha, priors, learner, prior, model, annealing
+        As of `discover`.
+    amplitudes, criterion
         As of `discover`.
     averaging, subset, seed, ledger
         As of `discover`.  Forecasts average over the fits so far, weighted by BIC, until held-out
@@ -234,11 +250,31 @@ def discover_steps(
     if subset is not None and averaging == "stacked":
         raise ValueError("expected averaging 'tempered' or 'none' with a subset, got 'stacked'")
     fit_settings = FitSettings(
-        alpha=alpha, priors=priors, learner=learner, prior=prior, model=name_of(model)
+        alpha=alpha,
+        priors=priors,
+        learner=learner,
+        prior=prior,
+        model=name_of(model),
+        amplitudes=amplitudes,
+        criterion=criterion,
     )
     if annealing is not None:
         fit_settings = replace(fit_settings, annealing=annealing)
     check_executor(executor)
+    if criterion not in get_args(Criterion):
+        raise ValueError(f"expected criterion among {get_args(Criterion)}, got {criterion!r}")
+    if criterion != "bic" and learner == "relaxed":
+        raise ValueError(
+            "expected the criterion 'bic' with the learner 'relaxed', which compares starts by "
+            f"their bound, got {criterion!r}"
+        )
+    degrees_of(amplitudes)  # or say what there is
+    if amplitudes == "component" and (learner != "scan" or subset is not None):
+        raise ValueError(
+            "expected the learner 'scan' and no subset with the amplitudes 'component', got "
+            f"{learner!r} and {subset!r}: amplitudes 'series' serve all learners and any number of "
+            "series"
+        )
     settings = SearchSettings(base_names(bases), depth, restarts, strategy, seed, fit_settings)
     table = Table.of(frame)
     check_size(*table.frame.shape, subset)

@@ -12,6 +12,7 @@ from ..data.tables import Table
 from ..kernels.grammar import Product, parse
 from ..learning.fits import FitSettings
 from ..learning.training import fit
+from ..models.amplitudes import Amplitudes
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.progress import Progress
 from ..search.ledger import Entry, Ledger
@@ -28,6 +29,7 @@ def learn(
     restarts: int = 3,
     alpha: float = 1.0,
     priors: bool = True,
+    amplitudes: Amplitudes = "none",
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
@@ -55,6 +57,8 @@ def learn(
         Concentration of the Indian Buffet Process.
     priors
         Weak priors on the hyperparameters.
+    amplitudes
+        As of `discover`.
     seed
         The same seed gives the same result, whatever the executor.
     ledger
@@ -84,13 +88,18 @@ def learn(
     members = [parse(member) if isinstance(member, str) else member for member in structure]
     if not members:
         raise ValueError("expected a structure of at least one component, got none")
+    if amplitudes == "component" and subset is not None:
+        raise ValueError(
+            "expected no subset with the amplitudes 'component', which give series covariances "
+            f"of their own, got {subset!r}: amplitudes 'series' serve any number of series"
+        )
     bases = dict.fromkeys(factor.base.name for member in members for factor in member.factors)
     settings = SearchSettings(
         tuple(bases),
         depth=0,
         restarts=restarts,
         seed=seed,
-        fit=FitSettings(alpha=alpha, priors=priors, prune=False),
+        fit=FitSettings(alpha=alpha, priors=priors, prune=False, amplitudes=amplitudes),
     )
     table = Table.of(frame)
     observations = some = table.observations

@@ -168,6 +168,7 @@ def _model(
         EnumeratedPosterior(),
         inducing=inducing,
         noise_variance=noise,
+        amplitudes=found.settings.fit.amplitudes,
     )
 
 

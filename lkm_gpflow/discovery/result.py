@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
 from ..data.tables import Table
 from ..kernels.grammar import Product
 from ..learning.fits import Fit
+from ..models.amplitudes import degrees_of
 from ..models.lkm import LKM
 from ..numerics.types import Floats, Integers
 from ..runtime.text import did_you_mean, listed
@@ -90,13 +92,13 @@ class Discovery:
         if self.settings.fit.learner == "relaxed":
             # Of the starts of a structure the bound has chosen one.
             entries = tuple(e for e in entries if e.decision == "accepted") or entries
-        best = min((entry.fit for entry in entries), key=lambda fit: fit.bic)
-        return best_first(best, self.table.observations, self.settings.fit.alpha)
+        best = min((entry.fit for entry in entries), key=lambda fit: fit.criterion)
+        return best_first(best, self.table.observations, self.settings.fit)
 
     @cached_property
     def model(self) -> LKM:
         """The fitted model, on scaled data: times span one, series have unit variance."""
-        return to_model(self.fit, self.table.observations, self.settings.fit.alpha)
+        return to_model(self.fit, self.table.observations, self.settings.fit)
 
     @property
     def best(self) -> Discovery:
@@ -110,10 +112,10 @@ class Discovery:
     @cached_property
     def consensus(self) -> Consensus:
         """The components that the weighted fits of the search agree upon, and who has them."""
-        alpha = self.settings.fit.alpha
+        settings = self.settings.fit
         if self.averaging == "none":
-            return alone(self.fit, alpha)
-        return agree(self.searched, self.table.observations, alpha)
+            return alone(self.fit, settings)
+        return agree(self.searched, self.table.observations, settings)
 
     @property
     def names(self) -> list[str]:
@@ -240,7 +242,7 @@ class Discovery:
         mean, variance = self._moments(times)
         mean = mean * self.table.scale + self.table.location
         sd = np.sqrt(variance) * self.table.scale
-        half = norm.ppf(0.5 + 0.5 * level) * sd
+        half = self._half_width(level) * sd
         series = self.table.frame.columns
         index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
         columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
@@ -251,11 +253,11 @@ class Discovery:
         key = tuple(times)
         if key not in self._told:
             x = self.table.scaled_times(times)[:, None]
-            alpha, observations = self.settings.fit.alpha, self.table.observations
+            observations = self.table.observations
             is_forecast = x > observations.x[-1]
             predictions = []
             for member in self.counting_members:
-                mean, variance = predict_in_parts(member.fit, observations, alpha, x)
+                mean, variance = predict_in_parts(member.fit, observations, self.settings.fit, x)
                 spread = np.where(is_forecast, member.spread, 1.0)
                 predictions.append((member.weight, mean, variance * spread))
             self._tell(key, mixture_moments(predictions))
@@ -265,6 +267,18 @@ class Discovery:
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told[key] = moments
+
+    def _half_width(self, level: float) -> Floats:
+        """Half an interval in standard deviations, [N]: of a normal, or of a Student-t.
+
+        Scales of series leave v + D_n degrees of freedom, with D_n the values of series n.
+        """
+        degrees = degrees_of(self.settings.fit.amplitudes)
+        if np.isinf(degrees):
+            return np.full(len(self.table.scale), norm.ppf(0.5 + 0.5 * level))
+        degrees_left = degrees + self.table.observations.mask.sum(axis=1)
+        unit = np.sqrt((degrees_left - 2.0) / degrees_left)
+        return np.asarray(student_t.ppf(0.5 + 0.5 * level, degrees_left) * unit)
 
     @cached_property
     def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:
@@ -310,8 +324,8 @@ class Discovery:
         key = ("parts", *times)
         if key not in self._told:
             x = self.table.scaled_times(times)
-            alpha, observations = self.settings.fit.alpha, self.table.observations
-            self._tell(key, predict_parts(self.consensus, observations, alpha, x))
+            observations = self.table.observations
+            self._tell(key, predict_parts(self.consensus, observations, self.settings.fit, x))
         return self._told[key]
 
     def select(self, series: Sequence[object]) -> Discovery:

@@ -104,7 +104,7 @@ class SeizureResult:
         """Posterior means of the series [N, D] and of their components [K, N, D], z-scored."""
         observations = self.table.observations
         fit = self.fits[restart]
-        model = to_model(fit, observations, self.alpha)
+        model = to_model(fit, observations, FitSettings(alpha=self.alpha))
         parts, _ = model.predict_components(observations.x[:, None], Z=fit.Z)
         components = np.asarray(parts).transpose(0, 2, 1)
         return components.sum(axis=0), components

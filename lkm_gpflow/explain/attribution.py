@@ -100,7 +100,7 @@ def _moments(
 ) -> tuple[Floats, Floats, Floats]:
     """Means and covariances with the whole [G, M, N], and noise [M, N], in the series' units."""
     x = found.table.scaled_times(times)[:, None]
-    model = to_model(member.fit, found.table.observations, found.settings.fit.alpha)
+    model = to_model(member.fit, found.table.observations, found.settings.fit)
     G = len(parts)
     # Of f = f_g + h_g: Cov[f_g, f] = (Var[f] + Var[f_g] - Var[h_g]) / 2.
     sums = np.vstack([np.ones((1, parts.shape[1])), parts, 1.0 - parts])
@@ -111,7 +111,7 @@ def _moments(
     return (
         mean[:, 1 : G + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,
-        np.broadcast_to(member.fit.noise_variance, (len(x), len(scale))) * spread * scale**2,
+        np.broadcast_to(model.predict_noise(), (len(x), len(scale))) * spread * scale**2,
     )
 
 

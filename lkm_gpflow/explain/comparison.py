@@ -89,7 +89,7 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
         both = np.flatnonzero(((own.Z @ sums.T) > 0.0).all(axis=0))
         if not len(both):
             continue
-        model = to_model(own, pair, found.settings.fit.alpha)
+        model = to_model(own, pair, found.settings.fit)
         mean, covariance = map(np.asarray, model.predict_sums(x, sums[both], True, own.Z))
         for i, k in enumerate(shared[both]):
             means[k] = means.get(k, 0.0) + weight * mean[:, i]

@@ -63,9 +63,11 @@ def whitened(found: Discovery) -> list[pd.Series]:
     residuals = []
     for n, name in enumerate(frame.columns):
         seen = mask[n] > 0.0
-        V = np.tensordot(fit.Z[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
+        V = np.tensordot(fit.loadings[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
         L = cholesky(V[np.ix_(seen, seen)], lower=True)
         values = solve_triangular(L, Y[n][seen], lower=True)
+        if found.model.amplitudes == "series":
+            values /= np.sqrt(found.model.expected_scales([n], found.fit.Z[n : n + 1])[0])
         residuals.append(pd.Series(values, frame.index[seen], name=name))
     return residuals
 

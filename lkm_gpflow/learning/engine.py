@@ -62,6 +62,10 @@ class Objective:
         Pairs of a series n_p and a configuration t_p, [P], sorted by series, and [P, K], and w_p,
         [P]: the log prior probability of the configuration.  One pair a series with w = 0 is the
         log likelihood of a given Z.
+    degrees
+        Degrees of freedom of the scale of a series, see `student`; infinite: all scales are one.
+    heights
+        Whether log heights [N, K] follow the hyperparameters in the flat vector, see `heights`.
     """
 
     def __init__(
@@ -71,8 +75,11 @@ class Objective:
         series: Integers,
         configurations: Floats,
         log_weights: Floats,
+        degrees: float = np.inf,
+        heights: bool = False,
     ) -> None:
-        self._layout, self._observations = layout, observations
+        self._heights = heights
+        self._layout, self._observations, self._degrees = layout, observations, degrees
         self._series, self._configurations = series, configurations
         self._log_weights = log_weights
         self._grid = lag_grid(observations.x)
@@ -80,10 +87,8 @@ class Objective:
         self._is_moving = np.array(
             [any(not f.base.stationary for f in p.factors) for p in layout.products], bool
         )
-        self._by_pair = np.ascontiguousarray(configurations[:, self._is_moving])
-        self._by_lag = np.ascontiguousarray(configurations[:, ~self._is_moving])
-        self._shared = SharedPairs(observations, series, configurations)
-        if not self._shared.are_many:
+        self._shared = SharedPairs(observations, series, configurations, degrees)
+        if heights or not self._shared.are_many:
             self._prepare()
 
     def _prepare(self) -> None:
@@ -109,21 +114,32 @@ class Objective:
 
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient at a flat vector; NaN where a covariance is not positive definite."""
-        found = self._structure.at(flat)
-        noise_variance = np.exp(flat[self._layout.size - self._layout.num_series :])
+        size, num_series = self._layout.size, self._layout.num_series
+        found = self._structure.at(flat[:size])
+        noise_variance = np.exp(flat[size - num_series : size])
+        if self._heights:
+            log_heights = flat[size:].reshape(num_series, -1)
+            return self._by_cholesky(found, noise_variance, log_heights)
         if self._shared.are_many:
             return self._by_eigenbases(found, noise_variance)
         return self._by_cholesky(found, noise_variance)
 
     def _by_cholesky(
-        self, found: Sequence[Component], noise_variance: Floats
+        self, found: Sequence[Component], noise_variance: Floats, log_heights: Floats | None = None
     ) -> tuple[float, Floats]:
         """One factor for every pair; all of a series are held until their weights are known."""
         D = len(self._observations.x)
-        by_lag = self._by_lag @ _stacked([c.by_lag for c in found if c.moving is None], self._grid)
+        loadings = self._configurations
+        if log_heights is not None:
+            loadings = loadings * np.exp(log_heights[self._series])
+        own_by_pair = np.ascontiguousarray(loadings[:, self._is_moving])
+        own_by_lag = np.ascontiguousarray(loadings[:, ~self._is_moving])
+        stationary = _stacked([c.by_lag for c in found if c.moving is None], self._grid)
+        by_lag = own_by_lag @ stationary
         moving = np.array([c.matrix().ravel() for c in found if c.moving is not None])
         total, d_noise = 0.0, np.zeros(self._layout.num_series)
-        d_by_lag = np.zeros((self._by_lag.shape[1], len(self._grid.lags)))
+        d_heights = np.zeros((self._layout.num_series, len(found)))
+        d_by_lag = np.zeros((own_by_lag.shape[1], len(self._grid.lags)))
         d_by_pair = [matrix(D) for _ in moving]
         for n, own, seen, y in self._plan:
             memory = self._memory[id(seen)]
@@ -131,29 +147,45 @@ class Objective:
             for i, p in enumerate(own):
                 V = seen.target(memory[i], self._whole)
                 if len(moving):
-                    np.dot(self._by_pair[p], moving, out=V.reshape(-1))
-                if self._by_lag.shape[1] or not len(moving):
+                    np.dot(own_by_pair[p], moving, out=V.reshape(-1))
+                if own_by_lag.shape[1] or not len(moving):
                     self._grid.spread_into(by_lag[p], V, add=len(moving) > 0)
                 seen.select(V, noise_variance[n], memory[i])
-                log_density, b = cholesky.factorise(memory[i], y)
+                log_density, b = cholesky.factorise(memory[i], y, self._degrees)
                 log_joint[i] = log_density + self._log_weights[p]
                 solved.append(b)
             evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
             total += evidence
             if not np.isfinite(total):
-                return np.nan, np.full(self._layout.size, np.nan)
+                return np.nan, np.full(self._size, np.nan)
             for i, (p, r) in enumerate(zip(own, np.exp(log_joint - evidence), strict=True)):
                 if r < _NO_WEIGHT:
                     continue
                 G = cholesky.gradient(memory[i], solved[i])
                 d_noise[n] -= r * float(np.trace(G))
                 G = seen.whole(G, self._scattered)
-                for t, own_sum in zip(self._by_pair[p], d_by_pair, strict=True):
+                for t, own_sum in zip(own_by_pair[p], d_by_pair, strict=True):
                     if t:
                         _add(own_sum, -r * t, G)
-                if self._by_lag[p].any():
-                    d_by_lag -= np.multiply.outer(r * self._by_lag[p], self._grid.collect(G))
-        return total, self._gradient(found, d_by_lag, d_by_pair, noise_variance * d_noise)
+                if own_by_lag[p].any():
+                    sums = self._grid.collect(G)
+                    d_by_lag -= np.multiply.outer(r * own_by_lag[p], sums)
+                    if log_heights is not None:
+                        d_heights[n, ~self._is_moving] -= r * own_by_lag[p] * (stationary @ sums)
+                if log_heights is not None and own_by_pair[p].any():
+                    # Covariances are symmetric: the order of their memory does not matter.
+                    slopes = moving @ G.T.reshape(-1)
+                    d_heights[n, self._is_moving] -= r * own_by_pair[p] * slopes
+        gradient = self._gradient(found, d_by_lag, d_by_pair, noise_variance * d_noise)
+        if log_heights is None:
+            return total, gradient
+        return total, np.concatenate([gradient, d_heights.ravel()])
+
+    @property
+    def _size(self) -> int:
+        """Length of the flat vector."""
+        num_heights = self._layout.num_series * len(self._layout.products) * self._heights
+        return self._layout.size + num_heights
 
     def _by_eigenbases(
         self, found: Sequence[Component], noise_variance: Floats
@@ -197,6 +229,7 @@ def pair_log_densities(
     observations: Observations,
     series: Integers,
     configurations: Floats,
+    degrees: float = np.inf,
 ) -> Floats:
     """``log p(x_n | z = t)`` for pairs of series [P] and configurations [P, K].
 
@@ -206,14 +239,14 @@ def pair_log_densities(
         Components, [K, D, D].
     noise_levels
         L times a noise variance for every series, [L, N].
-    observations, series, configurations
+    observations, series, configurations, degrees
         As in `Objective`.
 
     Returns
     -------
     Array [L, P]; NaN where a covariance is not positive definite.
     """
-    shared = SharedPairs(observations, series, configurations)
+    shared = SharedPairs(observations, series, configurations, degrees)
     if shared.are_many:
         bases = shared.decompose(tf.constant(covariances))
         return np.asarray(shared.log_densities(bases, tf.constant(noise_levels)))
@@ -227,7 +260,7 @@ def pair_log_densities(
             n, points = series[p], seen[series[p]]
             for level, noise_variance in enumerate(noise_levels[:, n]):
                 points.select(V, noise_variance, points.covariance)
-                found[level, p] = cholesky.log_density(points.covariance, rows[n])
+                found[level, p] = cholesky.log_density(points.covariance, rows[n], degrees)
     return found
 
 
@@ -236,6 +269,7 @@ def scan(
     candidates: Sequence[Product],
     noise_variance: Floats,
     observations: Observations,
+    degrees: float = np.inf,
 ) -> Floats:
     """Log densities of every series with one more component, for many candidates.
 
@@ -249,6 +283,8 @@ def scan(
         L noise variances to try for each series, [L, N].
     observations
         The data.
+    degrees
+        As in `Objective`.
 
     Returns
     -------
@@ -264,7 +300,7 @@ def scan(
             for level, variance in enumerate(noise_variance[:, n]):
                 V = np.add(base[n], C, out=points.target(points.covariance, whole))
                 points.select(V, variance, points.covariance)
-                found[m, level, n] = cholesky.log_density(points.covariance, rows[n])
+                found[m, level, n] = cholesky.log_density(points.covariance, rows[n], degrees)
     return found
 
 

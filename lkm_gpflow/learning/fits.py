@@ -10,11 +10,20 @@ from typing import Any, Literal
 import numpy as np
 
 from ..kernels.grammar import Product
+from ..models.amplitudes import Amplitudes
 from ..models.annealing import Annealing
 from ..numerics.types import Floats, Integers
 
 LearnerName = Literal["scan", "relaxed", "relaxed+scan"]
 PriorName = Literal["finite", "infinite"]
+Criterion = Literal["bic", "bic+prior", "laplace"]
+
+CRITERIA: Mapping[Criterion, str] = {
+    "bic": "BIC",
+    "bic+prior": "BIC with the prior of Z",
+    "laplace": "minus twice the log evidence",
+}
+"""What they are called where they are shown."""
 
 PLAIN_MODEL = "lkm_gpflow.models.lkm:LKM"
 """Name of the model class that is learnt if no other is asked for."""
@@ -71,6 +80,10 @@ class FitSettings:
         S, draws of Z in every step of the learner "relaxed".
     model
         Name of the model class that the learner "relaxed" learns; see `models.subclasses`.
+    amplitudes
+        What series of one component differ in, see `models.amplitudes`.
+    criterion
+        What structures are compared by, see `Learner.cost`.
     """
 
     alpha: float = 1.0
@@ -85,13 +98,19 @@ class FitSettings:
     annealing: Annealing = PUBLISHED_ANNEALING
     num_samples: int = 5
     model: str = PLAIN_MODEL
+    amplitudes: Amplitudes = "none"
+    criterion: Criterion = "bic"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings in JSON's types, those of version 0.1 as that version wrote them.
+        """Return the settings in JSON's types, those of older versions as these wrote them.
 
-        Its "relaxed" is what is "relaxed+scan" now; today's "relaxed" comes with an ``annealing``.
+        Amplitudes and criterion are there where they are not the paper's.  Version 0.1's "relaxed"
+        is what is "relaxed+scan" now; today's "relaxed" comes with an ``annealing``.
         """
         values = asdict(self)
+        for key, papers in (("amplitudes", "none"), ("criterion", "bic")):
+            if values[key] == papers:
+                del values[key]
         if self.learner == "relaxed":
             return values
         for key in ("prior", "annealing", "num_samples", "model"):
@@ -167,6 +186,11 @@ class Fit:
         learnt together; of the learner "relaxed", the mean of every block of steps.
     relaxed
         The posterior that the learner "relaxed" has learnt; None if rows were enumerated.
+    heights
+        By which factor the variance of a component differs in each series, [N, K] (see `heights`),
+        also where the series may not have it; None if in none.
+    cost
+        What structures were compared by, if not by BIC.
     """
 
     kernels: tuple[Product, ...]
@@ -180,6 +204,18 @@ class Fit:
     seconds: float
     history: Floats = field(default_factory=lambda: np.empty(0))
     relaxed: Relaxed | None = None
+    heights: Floats | None = None
+    cost: float | None = None
+
+    @property
+    def criterion(self) -> float:
+        """What fits are compared by, smaller is better: BIC if it is no other."""
+        return self.bic if self.cost is None else self.cost
+
+    @property
+    def loadings(self) -> Floats:
+        """Z times heights, [N, K]: with which weights covariances of components add up."""
+        return self.Z if self.heights is None else self.Z * self.heights
 
     def of_series(self, places: Integers) -> Fit:
         """Return the fit's part about some series; its scores stay those of all."""
@@ -187,6 +223,7 @@ class Fit:
         return replace(
             self,
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[places]),
+            heights=None if self.heights is None else self.heights[places],
             Z=self.Z[places],
             probabilities=self.probabilities[places],
             noise_variance=self.noise_variance[places],
@@ -202,17 +239,22 @@ class Fit:
             probabilities=self.probabilities[:, order],
             tau=self.tau[order],
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[:, order]),
+            heights=None if self.heights is None else self.heights[:, order],
         )
 
 
 @dataclass(frozen=True)
 class State:
-    """A point of the search within one structure: kernels [K], Z [N, K], noise [N], its score."""
+    """A point of the search within one structure: kernels [K], Z [N, K], noise [N], its score.
+
+    And log heights [N, K], where series differ in them.
+    """
 
     kernels: tuple[Product, ...]
     Z: Floats
     noise_variance: Floats
     score: float = -np.inf
+    log_heights: Floats | None = None
 
     @classmethod
     def empty(cls, num_series: int, noise_variance: float = 1.0) -> State:
@@ -222,7 +264,11 @@ class State:
     def without(self, k: int) -> State:
         """Return the state with component k taken out."""
         kernels = self.kernels[:k] + self.kernels[k + 1 :]
-        return replace(self, kernels=kernels, Z=np.delete(self.Z, k, axis=1))
+        log_heights = self.log_heights
+        if log_heights is not None:
+            log_heights = np.delete(log_heights, k, axis=1)
+        Z = np.delete(self.Z, k, axis=1)
+        return replace(self, kernels=kernels, Z=Z, log_heights=log_heights)
 
     def exchanges(self) -> Iterator[State]:
         """States in which two components keep one base kernel each and exchange all beside it.
@@ -244,4 +290,11 @@ class State:
     def used(self) -> State:
         """Return the state without components that no series uses."""
         keep = np.flatnonzero(self.Z.sum(axis=0) > 0)
-        return replace(self, kernels=tuple(self.kernels[k] for k in keep), Z=self.Z[:, keep])
+        log_heights = None if self.log_heights is None else self.log_heights[:, keep]
+        kernels = tuple(self.kernels[k] for k in keep)
+        return replace(self, kernels=kernels, Z=self.Z[:, keep], log_heights=log_heights)
+
+    @property
+    def loadings(self) -> Floats:
+        """Z times heights, [N, K]: with which weights covariances of components add up."""
+        return self.Z if self.log_heights is None else self.Z * np.exp(self.log_heights)

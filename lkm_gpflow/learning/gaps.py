@@ -23,19 +23,21 @@ class Seen:
     """
 
     def __init__(self, pattern: Floats) -> None:
-        self._places = np.flatnonzero(pattern)
-        self._is_all = len(self._places) == len(pattern)
-        self._pairs = (self._places[:, None] * len(pattern) + self._places).ravel()
-        self.covariance = matrix(len(self._places))
+        self.places = np.flatnonzero(pattern)
+        """Of the points that were observed, [d]."""
+        self.is_all = len(self.places) == len(pattern)
+        """Whether that is every point."""
+        self._pairs = (self.places[:, None] * len(pattern) + self.places).ravel()
+        self.covariance = matrix(len(self.places))
         """For the use of whoever comes next, [d, d] in Fortran's order."""
 
     def rows(self, y: Floats) -> Floats:
         """Return the observed entries of a series, [d]."""
-        return y if self._is_all else y[self._places]
+        return y if self.is_all else y[self.places]
 
     def target(self, out: Floats, whole: Floats) -> Floats:
         """Where to write a symmetric matrix [D, D] that goes to `out`: there, or to `whole`."""
-        return out.T if self._is_all else whole
+        return out.T if self.is_all else whole
 
     def select(self, V: Floats, noise_variance: float, out: Floats) -> None:
         """Write a symmetric matrix [D, D] to `out`, without missing rows, with noise.
@@ -43,7 +45,7 @@ class Seen:
         What was written to `target` is there already.
         """
         flat = out.T.reshape(-1)
-        if not self._is_all:
+        if not self.is_all:
             V.ravel().take(self._pairs, out=flat, mode="clip")
         elif not np.may_share_memory(V, out):
             np.copyto(out.T, V)
@@ -51,7 +53,7 @@ class Seen:
 
     def whole(self, G: Floats, out: Floats) -> Floats:
         """From a lower triangle [d, d] to one of all points, in `out` [D, D], zero elsewhere."""
-        if self._is_all:
+        if self.is_all:
             return G
         out[...] = 0.0
         # Places are in order: what was below the diagonal is so again.

@@ -8,16 +8,13 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product
+from ..models.amplitudes import HEIGHT_SD
 from ..numerics.types import Floats
+from .evidence import curvature
 from .fits import Fit, FitSettings, State
 from .initialization import Ranges
 from .layout import Layout
 from .learner import Learner
-
-_STEP = 1e-4
-"""Of the finite differences of the gradient, on the scale on which hyperparameters are learnt."""
-
-_AT_BOUND = 1e-6
 
 
 @dataclass(frozen=True)
@@ -77,19 +74,19 @@ def laplace(
         With which the fit was learnt.
     """
     learner = Learner(observations, settings or FitSettings(), np.random.default_rng(0))
-    state = State(fit.kernels, fit.Z, fit.noise_variance)
+    log_heights = None if fit.heights is None else np.log(fit.heights)
+    state = State(fit.kernels, fit.Z, fit.noise_variance, log_heights=log_heights)
     target = learner.target(state, learner.posterior(state))
-    mean = target.begin
-    free = np.flatnonzero((mean > target.lower + _AT_BOUND) & (mean < target.upper - _AT_BOUND))
-    columns = []
-    for i in free:
-        step = np.zeros_like(mean)
-        step[i] = _STEP
-        columns.append((target.loss(mean + step)[1] - target.loss(mean - step)[1]) / (2.0 * _STEP))
-    hessian = np.array(columns).reshape(len(free), -1)[:, free]
-    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    size = target.layout.size
+    mean = target.begin[:size]
+    free, hessian = curvature(target)
+    values, vectors = np.linalg.eigh(hessian)
     # Flat or (where learning stopped early) bent the wrong way: no less certain than the prior.
-    least = (vectors**2).T @ target.ranges.precision[free]
-    covariance = np.zeros((len(mean), len(mean)))
+    of_heights = np.full(len(target.begin) - size, HEIGHT_SD**-2.0)
+    precision = np.concatenate([target.ranges.precision, of_heights])
+    least = (vectors**2).T @ precision[free]
+    covariance = np.zeros((len(target.begin), len(target.begin)))
     covariance[np.ix_(free, free)] = (vectors / np.maximum(values, least)) @ vectors.T
+    # Heights, if there are any, are integrated out.
+    covariance = covariance[:size, :size]
     return HyperparameterPosterior(target.layout, target.ranges, mean, covariance)

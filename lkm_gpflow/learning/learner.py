@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from ..data.observations import Observations
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
+from ..models.amplitudes import HEIGHT_SD, degrees_of
 from ..models.criterion import bic
 from ..models.lkm import LKM
 from ..models.posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
@@ -22,7 +23,17 @@ from ..numerics.types import Floats
 from ..runtime.news import tell
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
 from .engine import Objective, components, pair_log_densities, scan
+from .evidence import log_evidence
 from .fits import MOST_ROUNDS, Fit, FitSettings, State
+from .heights import (
+    LEVELS,
+    MOST_SERIES,
+    SeriesEvidence,
+    chosen_heights,
+    every_series,
+    pair_evidence,
+    would_be,
+)
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .layout import Layout
 from .prior import RowPrior
@@ -51,8 +62,8 @@ _NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 _REMEMBERED = 32
 """States whose log likelihoods a learner remembers: scores and BIC ask for them again."""
 
-_StateKey: TypeAlias = tuple[tuple[Product, ...], bytes, bytes]
-"""Kernels, Z and noise variances of a state."""
+_StateKey: TypeAlias = tuple[tuple[Product, ...], bytes, bytes, bytes]
+"""Kernels, Z, noise variances and heights of a state."""
 
 
 class Learner:
@@ -64,6 +75,22 @@ class Learner:
         self.observations = observations
         self.settings = settings
         self.rng = rng
+        self._degrees = degrees_of(settings.amplitudes)
+        self._has_heights = settings.amplitudes == "component"
+        if self._has_heights and observations.num_series > MOST_SERIES:
+            raise ValueError(
+                f"amplitudes: expected at most {MOST_SERIES} series with 'component', because each "
+                f"then has covariances of its own, got {observations.num_series}: 'series' serves "
+                "any number"
+            )
+        if settings.criterion == "laplace" and observations.num_series > MOST_SERIES:
+            raise ValueError(
+                f"criterion: expected at most {MOST_SERIES} series with 'laplace', which takes a "
+                f"gradient for every hyperparameter, got {observations.num_series}: 'bic' and "
+                "'bic+prior' serve any number"
+            )
+        if settings.criterion == "laplace" and not settings.priors:
+            raise ValueError("criterion: expected priors=True with 'laplace', got priors=False")
         self._step = typical_step(observations.x)
         self._known: dict[_StateKey, Floats] = {}
 
@@ -117,6 +144,7 @@ class Learner:
             alpha=self.settings.alpha,
             posterior=RelaxedPosterior(num_samples=3, temperature=1.0),
             noise_variance=np.maximum(state.noise_variance, 0.05),
+            amplitudes=self.settings.amplitudes,
         )
         anneal(model, seed=int(self.rng.integers(2**31)))
         relaxed = State(
@@ -171,14 +199,14 @@ class Learner:
         return state
 
     def prune(self, state: State) -> State:
-        """Drop components while BIC falls."""
+        """Drop components while the criterion falls."""
         while len(state.kernels) > 1:
-            bic = self.bic(state)
-            loss = [self.bic(self._improve(state.without(k))) for k in range(len(state.kernels))]
+            cost = self.cost(state)
+            loss = [self.cost(self._improve(state.without(k))) for k in range(len(state.kernels))]
             # A component that looks a little too dear after learning again may still be cheap.
             for k in np.argsort(loss)[:2]:
                 smaller = self.refine(state.without(int(k)), rounds=3)
-                if self.bic(smaller) < bic:
+                if self.cost(smaller) < cost:
                     state = smaller
                     break
             else:
@@ -208,6 +236,8 @@ class Learner:
             if len(used.kernels) in (0, len(state.kernels)):
                 break
             state = used
+        if self._has_heights:
+            state = self._settled(state)
         return self.describe(state, posterior, np.array(history), began)
 
     def describe(self, state: State, posterior: RowPosterior, history: Floats, began: float) -> Fit:
@@ -224,6 +254,8 @@ class Learner:
             elbo=posterior.elbo,
             seconds=time.perf_counter() - began,
             history=history,
+            cost=None if self.settings.criterion == "bic" else self.cost(state),
+            heights=None if state.log_heights is None else np.exp(state.log_heights),
         )
 
     def _tell(self, what: str, state: State) -> None:
@@ -239,29 +271,57 @@ class Learner:
         log_likelihood = float(self._log_likelihoods(state).sum())
         return bic(log_likelihood, count, self.observations.num_observed)
 
+    def cost(self, state: State) -> float:
+        """What structures are compared by, smaller is better: on the scale of BIC.
+
+        "bic+prior" is BIC less twice the log prior of Z, weights of components integrated out;
+        "laplace" is minus twice the log evidence, see `evidence`.
+        """
+        if self.settings.criterion == "bic" or not state.kernels:
+            return self.bic(state)
+        if self.settings.criterion == "bic+prior":
+            prior = RowPrior(self.settings.alpha, len(state.kernels))
+            return self.bic(state) - 2.0 * prior.log_prob(state.Z)
+        posterior = self.posterior(state)
+        return -2.0 * log_evidence(self.target(state, posterior), posterior.elbo)
+
     def _log_likelihoods(self, state: State) -> Floats:
         """``log p(x_n | z_n)``, [N]; those of the last states are remembered."""
-        key = (state.kernels, state.Z.tobytes(), state.noise_variance.tobytes())
+        key = _key(state)
         if key not in self._known:
-            self._remember(key, self._log_densities(state, Pairs.of_rows(state.Z)))
+            self._remember(state, self._log_densities(state, Pairs.of_rows(state.Z)))
         return self._known[key]
 
-    def _remember(self, key: _StateKey, log_likelihoods: Floats) -> None:
+    def _remember(self, state: State, log_likelihoods: Floats) -> None:
+        key = _key(state)
         if len(self._known) >= _REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[key] = log_likelihoods
 
     def _log_densities(self, state: State, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
+        if self._has_heights:
+            return pair_evidence(self._evidence(state), pairs, _log_heights(state))[0]
         return self._at_levels(state.kernels, state.noise_variance[None], pairs)[0]
 
     def _at_levels(self, kernels: Sequence[Product], noise_levels: Floats, pairs: Pairs) -> Floats:
         """`_log_densities` for each row of noise variances [L, N], [L, P]."""
         log_densities = pair_log_densities(
             components(kernels, self.observations.x), noise_levels, self.observations,
-            pairs.series, pairs.configurations,
+            pairs.series, pairs.configurations, self._degrees,
         )  # fmt: skip
         return np.nan_to_num(log_densities, nan=-np.inf)
+
+    def _evidence(self, state: State) -> list[SeriesEvidence]:
+        """What rows are worth to each series where heights differ."""
+        C = components(state.kernels, self.observations.x)
+        return every_series(C, state.noise_variance, self.observations)
+
+    def _settled(self, state: State) -> State:
+        """Heights at their best for Z."""
+        log_heights, pairs = _log_heights(state), Pairs.of_rows(state.Z)
+        _, found = pair_evidence(self._evidence(state), pairs, log_heights)
+        return replace(state, log_heights=np.where(state.Z > 0.0, found, log_heights))
 
     def posterior(self, state: State) -> RowPosterior:
         """The posterior over Z given the hyperparameters."""
@@ -287,8 +347,12 @@ class Learner:
         candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
         noise = _NOISE_FACTORS[:, None] * state.noise_variance
         covariances = components(state.kernels, self.observations.x)
-        base = np.tensordot(state.Z, covariances, axes=1)
-        log_densities = np.nan_to_num(scan(base, candidates, noise, self.observations), nan=-np.inf)
+        base = np.tensordot(state.loadings, covariances, axes=1)
+        log_densities = scan(base, candidates, noise, self.observations, self._degrees)
+        log_densities = np.nan_to_num(log_densities, nan=-np.inf)
+        log_heights = None
+        if self._has_heights:
+            log_densities, log_heights = self._scan_heights(log_densities, base, candidates, noise)
         best_noise = log_densities.max(axis=1)
         gains = np.maximum(best_noise - self._log_likelihoods(state), 0.0)
         best = int(np.argmax(gains.sum(axis=1)))
@@ -303,7 +367,31 @@ class Learner:
             kernels=(*state.kernels, candidates[best]),
             Z=np.column_stack([state.Z, chosen.astype(np.float64)]),
             noise_variance=np.where(chosen, np.maximum(own, 2e-5), state.noise_variance),
+            log_heights=None
+            if log_heights is None
+            else np.column_stack([_log_heights(state), log_heights[best]]),
         )
+
+    def _scan_heights(
+        self, at_one: Floats, base: Floats, candidates: Sequence[Product], noise: Floats
+    ) -> tuple[Floats, Floats]:
+        """Let each series take the best height of a few, see `scan`.
+
+        Returns
+        -------
+        Log densities with the prior of heights, [M, L, N], and log heights [M, N].
+        """
+        found, log_heights = at_one, np.zeros((len(candidates), base.shape[0]))
+        for level in LEVELS:
+            if level == 1.0:
+                continue
+            scaled = [replace(c, variance=level * (c.variance or 1.0)) for c in candidates]
+            own = scan(base, scaled, noise, self.observations)
+            own = np.nan_to_num(own, nan=-np.inf) - 0.5 * np.square(np.log(level) / HEIGHT_SD)
+            gains = own.max(axis=1) > found.max(axis=1)
+            found = np.where(gains[:, None, :], own, found)
+            log_heights = np.where(gains, np.log(level), log_heights)
+        return found, log_heights
 
     def _keep_better(self, state: State, reduced: State, member: Product) -> State:
         """Let a member enter the reduced state; the old state if that scores no better."""
@@ -332,8 +420,14 @@ class Learner:
             bounds=np.column_stack([target.lower * scale, target.upper * scale]),
             options={"maxiter": max_iterations, "maxfun": 2 * max_iterations, "ftol": tolerance},
         )  # fmt: skip
-        kernels, noise_variance = target.layout.unpack(found.x / scale)
-        return replace(state, kernels=kernels, noise_variance=noise_variance)
+        flat, size = found.x / scale, target.layout.size
+        kernels, noise_variance = target.layout.unpack(flat[:size])
+        log_heights = state.log_heights
+        if self._has_heights:
+            log_heights = flat[size:].reshape(state.Z.shape)
+        return replace(
+            state, kernels=kernels, noise_variance=noise_variance, log_heights=log_heights
+        )
 
     def target(self, state: State, posterior: RowPosterior | None) -> Target:
         """Return what hyperparameters are learnt on, given Z or over the posterior's rows."""
@@ -343,25 +437,59 @@ class Learner:
         else:
             pairs = posterior.active(1e-4)
             log_weights = log_prior_weights(posterior.tau, pairs)
+            if self._has_heights:
+                log_weights += self._log_volumes(state, pairs)
         layout = Layout(state.kernels, num_series)
         ranges = Ranges.of(layout, self._step, exact=self.settings.exact)
         objective = Objective(
-            layout, self.observations, pairs.series, pairs.configurations, log_weights
-        )
+            layout, self.observations, pairs.series, pairs.configurations, log_weights,
+            self._degrees, self._has_heights,
+        )  # fmt: skip
         begin = np.clip(layout.pack(state.noise_variance), ranges.lower, ranges.upper)
-        return Target(layout, ranges, objective, begin, self.settings.priors)
+        if not self._has_heights:
+            return Target(layout, ranges, objective, begin, self.settings.priors)
+        begin = np.concatenate([begin, _log_heights(state).ravel()])
+        is_used = pairs.by_series(pairs.configurations, 0.0).max(axis=1)
+        return Target(layout, ranges, objective, begin, self.settings.priors, is_used)
+
+    def _log_volumes(self, state: State, pairs: Pairs) -> Floats:
+        """What the evidence of each pair has beside its density at the state's heights, [P]."""
+        evidence, log_heights = self._evidence(state), _log_heights(state)
+        values, _ = pair_evidence(evidence, pairs, log_heights)
+        plain = [
+            evidence[n].log_density(row, log_heights[n])
+            for n, row in zip(pairs.series, pairs.configurations, strict=True)
+        ]
+        return values - np.array(plain)
 
     def _improve(self, state: State) -> State:
         """Best rows of Z given the hyperparameters, without unused components; then the score."""
         if state.kernels:
-            pairs = Pairs.around(state.Z, _ENUMERATE_IN_MOVES)
-            log_densities = self._log_densities(state, pairs)
+            pairs, log_heights = Pairs.around(state.Z, _ENUMERATE_IN_MOVES), None
+            if self._has_heights:
+                evidence = self._evidence(state)
+                tried = would_be(evidence, state.Z, _log_heights(state))
+                log_densities, heights = pair_evidence(evidence, pairs, tried)
+            else:
+                log_densities = self._log_densities(state, pairs)
             rows = best_rows(state.Z, self.settings.alpha, pairs, log_densities)
-            state = replace(state, Z=pairs.configurations[rows]).used()
-            key = (state.kernels, state.Z.tobytes(), state.noise_variance.tobytes())
-            self._remember(key, log_densities[rows])
+            Z = pairs.configurations[rows]
+            if self._has_heights:
+                log_heights = chosen_heights(pairs, log_densities, heights, Z, tried)
+            state = replace(state, Z=Z, log_heights=log_heights).used()
+            self._remember(state, log_densities[rows])
         score = float(self._log_likelihoods(state).sum()) + self._log_prior(state)
         return replace(state, score=score)
+
+
+def _key(state: State) -> _StateKey:
+    heights = b"" if state.log_heights is None else state.log_heights.tobytes()
+    return state.kernels, state.Z.tobytes(), state.noise_variance.tobytes(), heights
+
+
+def _log_heights(state: State) -> Floats:
+    """Log heights [N, K], zero where none are known yet."""
+    return np.zeros_like(state.Z) if state.log_heights is None else state.log_heights
 
 
 def _missing(members: Sequence[Product], kernels: Sequence[Product]) -> list[Product]:

@@ -107,7 +107,9 @@ def learn_relaxed(
     return bench.describe(observations, settings, history, began)
 
 
-def relaxed_model(fit: Fit, relaxed: Relaxed, observations: Observations, alpha: float) -> LKM:
+def relaxed_model(
+    fit: Fit, relaxed: Relaxed, observations: Observations, settings: FitSettings
+) -> LKM:
     """Return the model that was learnt, on these observations.
 
     Raises
@@ -119,15 +121,21 @@ def relaxed_model(fit: Fit, relaxed: Relaxed, observations: Observations, alpha:
     model = find(relaxed.model)(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
-        alpha=alpha,
+        alpha=settings.alpha,
         posterior=posterior,
         noise_variance=fit.noise_variance,
         prior=relaxed.prior,
+        **_amplitudes(settings),
     )
     posterior.logits.assign(relaxed.logits)
     model.tau.assign(fit.tau)
     gpflow.utilities.multiple_assign(model, relaxed.parameters)
     return model
+
+
+def _amplitudes(settings: FitSettings) -> dict[str, Any]:
+    """Return the argument of a model; subclasses of a narrower constructor stay usable without."""
+    return {} if settings.amplitudes == "none" else {"amplitudes": settings.amplitudes}
 
 
 class _Bench:
@@ -146,6 +154,7 @@ class _Bench:
             posterior=self.posterior,
             noise_variance=_FRESH_NOISE,
             prior=settings.prior,
+            **_amplitudes(settings),
         )
         self.annealer = Annealer(self.model)
         self._tau = self.model.tau.numpy()
@@ -198,7 +207,7 @@ class _Bench:
             used = np.argmax(logits.sum(axis=0), keepdims=True)
         fit = whole.of_components(used.astype(np.int32))
         assert fit.relaxed is not None
-        model = relaxed_model(fit, fit.relaxed, observations, settings.alpha)
+        model = relaxed_model(fit, fit.relaxed, observations, settings)
         return replace(
             fit,
             log_likelihood=float(np.sum(model.log_likelihood(fit.Z))),
@@ -240,6 +249,7 @@ def _bench_for(
     key = (
         find(settings.model), tuple(KERNELS.values()), observations.fingerprint,
         len(products), most, settings.alpha, settings.prior, settings.num_samples,
+        settings.amplitudes,
     )  # fmt: skip
     if key not in _BENCHES:
         _BENCHES[key] = _Bench(observations, settings, len(products), most)

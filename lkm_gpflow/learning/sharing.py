@@ -61,12 +61,19 @@ class SharedPairs:
         The data.
     series, configurations
         [P] and [P, K], entries 0 or 1.
+    degrees
+        Degrees of freedom of the scale of a series, see `student`.
     """
 
     def __init__(
-        self, observations: Observations, series: Integers, configurations: Floats
+        self,
+        observations: Observations,
+        series: Integers,
+        configurations: Floats,
+        degrees: float = np.inf,
     ) -> None:
         self._observations = observations
+        self._degrees = tf.constant(degrees, tf.float64)
         self._groups = _grouped(observations, series, configurations)
         blocks = [block for group in self._groups for block in group.blocks]
         places = np.concatenate([block.places for block in blocks])
@@ -90,7 +97,7 @@ class SharedPairs:
     def log_densities(self, bases: list[Eigenbasis], noise_levels: FloatTensor) -> FloatTensor:
         """``log p(x_n | z = t)`` of all pairs for each row of noise variances [L, N], [L, P]."""
         values = [
-            _block_log_densities(*self._arguments(group, basis, block, noise_levels))
+            _block_log_densities(*self._arguments(group, basis, block, noise_levels), self._degrees)
             for group, basis in zip(self._groups, bases, strict=True)
             for block in group.blocks
         ]
@@ -115,6 +122,7 @@ class SharedPairs:
                 d_inner, d_own = _block_gradients(
                     *self._arguments(group, basis, block, noise_variance),
                     tf.gather(weights, block.places),
+                    self._degrees,
                 )
                 inner[block.configuration] += d_inner
                 d_noise = tf.tensor_scatter_nd_add(d_noise, block.series[:, None], d_own)
@@ -182,14 +190,19 @@ _F = tf.float64
 _VECTOR, _MATRIX = tf.TensorSpec([None], _F), tf.TensorSpec([None, None], _F)
 
 
-@tf.function(input_signature=[_VECTOR, _MATRIX, _MATRIX, _MATRIX], autograph=False)
-def _block_log_densities(values, vectors, Y, noise_levels):  # type: ignore[no-untyped-def]
-    basis = Eigenbasis(values[None], vectors[None])
-    return log_density_in_basis(basis, Y, noise_levels)[:, 0]
+_NUMBER = tf.TensorSpec([], _F)
 
 
-@tf.function(input_signature=[_VECTOR, _MATRIX, _MATRIX, _VECTOR, _VECTOR], autograph=False)
-def _block_gradients(values, vectors, Y, noise_variance, weights):  # type: ignore[no-untyped-def]
+@tf.function(input_signature=[_VECTOR, _MATRIX, _MATRIX, _MATRIX, _NUMBER], autograph=False)
+def _block_log_densities(values, vectors, Y, noise_levels, degrees):  # type: ignore[no-untyped-def]
     basis = Eigenbasis(values[None], vectors[None])
-    inner, d_noise = gradients_in_basis(basis, Y, noise_variance, weights[None])
+    return log_density_in_basis(basis, Y, noise_levels, degrees)[:, 0]
+
+
+@tf.function(
+    input_signature=[_VECTOR, _MATRIX, _MATRIX, _VECTOR, _VECTOR, _NUMBER], autograph=False
+)
+def _block_gradients(values, vectors, Y, noise_variance, weights, degrees):  # type: ignore[no-untyped-def]
+    basis = Eigenbasis(values[None], vectors[None])
+    inner, d_noise = gradients_in_basis(basis, Y, noise_variance, weights[None], degrees)
     return inner[0], d_noise

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..models.amplitudes import HEIGHT_SD
 from ..numerics.types import Floats
 from .engine import Objective
 from .initialization import Ranges
 from .layout import Layout
+
+_MOST_LOG_HEIGHT = 7.0
 
 MANY = 64
 """From so many series on kernels are scaled: 500 series of EEG then need a fifth of the steps."""
@@ -31,6 +34,9 @@ class Target:
         Where learning begins.
     priors
         Whether the priors count.
+    is_used
+        Heights of which series and components follow the hyperparameters and are learnt, [N, K];
+        None: there are none.
     """
 
     layout: Layout
@@ -38,16 +44,24 @@ class Target:
     objective: Objective
     begin: Floats
     priors: bool
+    is_used: Floats | None = None
 
     @property
     def lower(self) -> Floats:
         """Lower bounds; what is not learnt stays where it begins."""
-        return np.where(self.layout.is_fixed, self.begin, self.ranges.lower)
+        return self._bound(self.ranges.lower, -_MOST_LOG_HEIGHT)
 
     @property
     def upper(self) -> Floats:
         """Upper bounds; what is not learnt stays where it begins."""
-        return np.where(self.layout.is_fixed, self.begin, self.ranges.upper)
+        return self._bound(self.ranges.upper, _MOST_LOG_HEIGHT)
+
+    def _bound(self, values: Floats, of_heights: float) -> Floats:
+        own = np.where(self.layout.is_fixed, self.begin[: self.layout.size], values)
+        heights = self.begin[self.layout.size :]
+        if self.is_used is not None:
+            heights = np.where(self.is_used.ravel() > 0.0, of_heights, heights)
+        return np.concatenate([own, heights])
 
     @property
     def scale(self) -> Floats:
@@ -57,7 +71,8 @@ class Target:
         no scaling, and keep the results that they had without.
         """
         N, size = self.layout.num_series, self.layout.size
-        return np.where(np.arange(size) < size - N, np.sqrt(N) if N >= MANY else 1.0, 1.0)
+        is_kernels = np.arange(len(self.begin)) < size - N
+        return np.where(is_kernels, np.sqrt(N) if N >= MANY else 1.0, 1.0)
 
     def scaled_loss(self, scaled: Floats) -> tuple[float, Floats]:
         """`loss`, of hyperparameters multiplied by `scale`."""
@@ -67,9 +82,15 @@ class Target:
     def loss(self, flat: Floats) -> tuple[float, Floats]:
         """Minus the log joint density, and its gradient."""
         value, gradient = self.objective(flat)
+        size = self.layout.size
         if self.priors:
-            log_prior, prior_gradient = self.ranges.log_prior(flat)
-            value, gradient = value + log_prior, gradient + prior_gradient
+            log_prior, prior_gradient = self.ranges.log_prior(flat[:size])
+            value, gradient = value + log_prior, gradient.copy()
+            gradient[:size] += prior_gradient
+        if self.is_used is not None:
+            own = self.is_used.ravel() * flat[size:]
+            value -= 0.5 * float(own @ own) / HEIGHT_SD**2
+            gradient[size:] -= own / HEIGHT_SD**2
         if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
             # Not positive definite: send the line search back.
             return 1e15, np.zeros_like(flat)

@@ -22,8 +22,10 @@ from ..numerics.linalg import (
     mask_covariance,
     total_covariance,
 )
+from ..numerics.student_tensors import tensor_gain
 from ..numerics.types import LOG_2PI, LONGEST, FloatTensor
 from . import model_data
+from .amplitudes import Amplitudes, degrees_of
 from .criterion import bic
 from .ibp import IBP
 from .posteriors import Posterior, Seed, WeightedRows
@@ -59,9 +61,16 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         sigma_n^2, a number or an array [N], above 1e-6; a trainable parameter [N].
     prior
         "finite", "infinite", or an object.
+    amplitudes
+        "none" as above, or "series": a scale of each series is integrated out, and its noise
+        variance is relative to this scale, or "component": every series has a height for each
+        component, a factor of its variance; see `amplitudes`.
 
     Attributes
     ----------
+    heights
+        With amplitudes "component", a parameter [N, K] with a log-normal prior, at first ones; else
+        None.  Likelihoods, predictions and the posterior over Z are those given the heights.
     tau
         Beta parameters of the posterior of the component weights, a parameter [K, 2].
 
@@ -99,8 +108,10 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         *,
         noise_variance: float | AnyNDArray = 1.0,
         prior: Literal["finite", "infinite"] | IBP = "finite",
+        amplitudes: Amplitudes = "none",
     ) -> None:
         super().__init__()
+        self.amplitudes, self._degrees = amplitudes, degrees_of(amplitudes)
         X, Y = model_data.checked_data(data)
         self.data = (to_default_float(X), to_default_float(Y))
         self.observations = model_data.ModelData.from_table(Y)
@@ -111,6 +122,9 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         self.posterior = model_data.checked_posterior(posterior)
         self.posterior.build(num_series, num_components)
         self.tau = model_data.initial_tau(self.prior, num_series)
+        self.heights: gpflow.Parameter | None = None
+        if amplitudes == "component":
+            self.heights = model_data.initial_heights(num_series, num_components)
         self.noise_variance = gpflow.Parameter(
             model_data.checked_noise(noise_variance, num_series),
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
@@ -172,7 +186,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
     @check_shapes("Z: [batch..., N, K]", "return: [batch..., N]")
     def log_likelihood(self, Z: TensorType) -> FloatTensor:
-        """``log p(x_n | z_n)`` with f integrated out, exact.
+        """``log p(x_n | z_n)`` with f and scales integrated out, exact.
 
         Parameters
         ----------
@@ -184,8 +198,14 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         Tensor [..., N]; NaN where rounding makes a covariance indefinite.
         """
         C = self.component_covariances(self.data[0])
-        V = total_covariance(C, self.noise_variance, to_default_float(Z))
-        return gaussian_log_density(V, self.observations.x, self.observations.mask)
+        V = total_covariance(C, self.noise_variance, self._loadings(to_default_float(Z)))
+        return gaussian_log_density(V, self.observations.x, self.observations.mask, self._degrees)
+
+    def _loadings(self, Z: FloatTensor, series: tf.Tensor | None = None) -> FloatTensor:
+        """Z [..., N, K], or rows of some series [P, K], times their heights if they have any."""
+        if self.heights is None:
+            return Z
+        return Z * (self.heights if series is None else tf.gather(self.heights, series))
 
     @check_shapes("configurations: [T, K]", "return: [N, T]")
     def configuration_log_likelihood(self, configurations: TensorType) -> FloatTensor:
@@ -202,6 +222,9 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         -------
         Tensor [N, T].
         """
+        if self.heights is not None:
+            every = tf.repeat(configurations[:, None, :], self.num_series, axis=1)
+            return tf.transpose(self.log_likelihood(every))
         C = tf.tensordot(configurations, self.component_covariances(self.data[0]), axes=1)
         groups = self.observations.groups
         parts = [
@@ -210,6 +233,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
                 tf.gather(self.observations.x, group.series),
                 tf.gather(self.noise_variance, group.series),
                 group.mask,
+                self._degrees,
             )
             for group in groups
         ]
@@ -235,7 +259,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         .. math:: -2 \sum_n \log p(x_n \mid z_n) + p \log(\text{number of observed values})
 
         p counts the trainable parameters of kernels that at least one series uses, N noises, and
-        what a subclass has beside them.
+        what a subclass has beside them.  Scales of series are integrated out and cost nothing.
 
         Parameters
         ----------
@@ -262,6 +286,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
         owners = (*self.kernels, self.posterior, *inducing)
         known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
+        known += [] if self.heights is None else [self.heights]
         return any(parameter is other for other in known)
 
     # --- prediction -----------------------------------------------------------------------------
@@ -327,16 +352,74 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         """
         assert_params_false(self.predict_y, full_cov=full_cov, full_output_cov=full_output_cov)
         mean, variance = self.predict_f(Xnew, Z=Z)
-        return mean, variance + self.noise_variance
+        return mean, variance + self.predict_noise(Z)
+
+    @check_shapes("Z: [N, K]", "return: [N]")
+    def predict_noise(self, Z: TensorType | None = None) -> FloatTensor:
+        """Variance of the noise of each series, [N], times the mean of its scale if it has one.
+
+        Parameters
+        ----------
+        Z
+            As for `predict_f`.
+        """
+        if self.amplitudes != "series":
+            return tf.convert_to_tensor(self.noise_variance)
+
+        def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
+            mean = (self.expected_scales(series, z) * tf.gather(self.noise_variance, series))[
+                :, None, None
+            ]
+            return mean, tf.zeros_like(mean)
+
+        rows = self._weighted_rows(Z)
+        mean, _ = average_over_rows(moments_of, rows, self.num_series, PREDICTION_CHUNK)
+        return mean[:, 0, 0]
+
+    @check_shapes("series: [P]", "z: [P, K]", "return: [P]")
+    def expected_scales(self, series: tf.Tensor, z: FloatTensor) -> FloatTensor:
+        r"""Posterior means of the scales of series given their z, [P].
+
+        .. math:: E[s_n \mid x_n, z_n] = \frac{v + x_n^\top V_n^{-1} x_n}{v + D_n - 2}
+
+        with D_n the observed points of the series.
+        """
+        V = total_covariance(
+            self.component_covariances(self.data[0]), tf.gather(self.noise_variance, series), z
+        )
+        x = tf.gather(self.observations.x, series)
+        if self.observations.mask is not None:
+            V = mask_covariance(V, tf.gather(self.observations.mask, series))
+        whitened = tf.linalg.triangular_solve(tf.linalg.cholesky(V), x[..., None])[..., 0]
+        return self._expected_scales(tf.reduce_sum(tf.square(whitened), axis=-1), series)
+
+    def _expected_scales(self, q: FloatTensor, series: tf.Tensor) -> FloatTensor:
+        """`expected_scales` from the quadratic forms of the series, [P]."""
+        num_observed = tf.gather(self.observations.num_observed_by_series, series)
+        return (self._degrees + q) / (self._degrees + num_observed - 2.0)
+
+    @property
+    def predictive_degrees(self) -> FloatTensor:
+        """Degrees of freedom of predictions, [N]: v + D_n, or infinite without amplitudes."""
+        return self._degrees + self.observations.num_observed_by_series
 
     @check_shapes("data[0]: [M, Q]", "data[1]: [M, N]", "Z: [N, K]", "return: [M, N]")
     def predict_log_density(
         self, data: RegressionData, *, Z: TensorType | None = None
     ) -> FloatTensor:
-        """Log density [M, N] of each new observation under the Gaussian of `predict_y`."""
+        """Log density [M, N] of each new observation, with mean and variance of `predict_y`.
+
+        A Gaussian; with scales of series a Student-t of `predictive_degrees`.
+        """
         Xnew, Ynew = data
         mean, variance = self.predict_y(Xnew, Z=Z)
-        return -0.5 * (LOG_2PI + tf.math.log(variance) + tf.square(Ynew - mean) / variance)
+        if self.amplitudes != "series":
+            return -0.5 * (LOG_2PI + tf.math.log(variance) + tf.square(Ynew - mean) / variance)
+        degrees = self.predictive_degrees
+        squared_scale = variance * (degrees - 2.0) / degrees
+        q = tf.square(Ynew - mean) / squared_scale
+        gaussian = -0.5 * (LOG_2PI + tf.math.log(squared_scale) + q)
+        return gaussian + tensor_gain(q, 1.0, degrees)
 
     @check_shapes("Xnew: [M, Q]", "Z: [N, K]", "return[0]: [K, M, N]", "return[1]: [K, M, N]")
     def predict_components(
@@ -348,7 +431,8 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             f_k \mid x_n \sim \mathcal{N}(z_{nk} C_{*k} V^{-1} x_n,\;
             z_{nk} C_{**k} - z_{nk}^2 C_{*k} V^{-1} C_{*k}^\top)
 
-        Parameters are those of `predict_f`.
+        With scales of series the covariance is multiplied by `expected_scales`.  Parameters are
+        those of `predict_f`.
         """
         mean, variance = self.predict_sums(Xnew, np.eye(self.num_components), False, Z)
         return tf.transpose(mean, [1, 2, 0]), tf.transpose(variance, [1, 2, 0])
@@ -389,6 +473,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             C_new = tf.linalg.diag_part(C_new)
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
+            z = self._loadings(z, series)
             V = total_covariance(C, tf.gather(self.noise_variance, series), z)
             x = tf.gather(self.observations.x, series)
             parts = z[:, None, :] * sums  # [P, G, K]
@@ -402,8 +487,13 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             mean = tf.linalg.matvec(whitened, whitened_x, transpose_a=True)
             variance = tf.tensordot(parts, C_new, axes=1)
             if full_cov:
-                return mean, variance - tf.matmul(whitened, whitened, transpose_a=True)
-            return mean, variance - tf.reduce_sum(tf.square(whitened), axis=-2)
+                variance -= tf.matmul(whitened, whitened, transpose_a=True)
+            else:
+                variance -= tf.reduce_sum(tf.square(whitened), axis=-2)
+            if self.amplitudes != "series":
+                return mean, variance
+            q = tf.reduce_sum(tf.square(whitened_x[:, 0]), axis=-1)
+            return mean, variance * beside(self._expected_scales(q, series), variance)
 
         return moments_of
 
@@ -413,3 +503,10 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             return self.posterior.configurations(self)
         Z = to_default_float(Z)
         return WeightedRows(tf.range(self.num_series), Z, tf.ones(self.num_series, Z.dtype))
+
+
+def beside(values: FloatTensor, like: FloatTensor) -> FloatTensor:
+    """Values [P] with dimensions of one after them, to multiply a tensor [P, ...]."""
+    return tf.reshape(
+        values, tf.concat([tf.shape(values), tf.ones(tf.rank(like) - 1, tf.int32)], 0)
+    )

@@ -13,11 +13,13 @@ from typing import Any
 
 import gpflow
 import numpy as np
+import tensorflow_probability as tfp
 from gpflow.base import AnyNDArray, RegressionData
 from gpflow.kernels import Kernel, MultioutputKernel
 from gpflow.utilities import positive, to_default_float
 
 from ..numerics.types import FloatTensor
+from .amplitudes import HEIGHT_SD
 from .ibp import IBP, FiniteIBP, InfiniteIBP
 from .posteriors import EnumeratedPosterior, Posterior, RelaxedPosterior
 
@@ -44,6 +46,8 @@ class ModelData:
     """One where observed, [N, D]; None if nothing is missing in any series."""
     groups: tuple[SeriesGroup, ...]
     num_observed: int
+    num_observed_by_series: FloatTensor
+    """[N]"""
 
     @classmethod
     def from_table(cls, Y: AnyNDArray) -> ModelData:
@@ -59,7 +63,8 @@ class ModelData:
         )
         x = to_default_float(np.where(observed, Y.T, 0.0))
         mask = None if observed.all() else to_default_float(observed)
-        return cls(x, mask, groups, int(observed.sum()))
+        by_series = to_default_float(observed.sum(axis=1))
+        return cls(x, mask, groups, int(observed.sum()), by_series)
 
 
 def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
@@ -163,6 +168,16 @@ def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDA
             f"above {MIN_NOISE_VARIANCE:g}, given {noise_variance!r}"
         )
     return np.broadcast_to(noise, num_series).copy()
+
+
+def initial_heights(num_series: int, num_components: int) -> gpflow.Parameter:
+    """Heights of one, [N, K], with the normal prior of their logarithms."""
+    return gpflow.Parameter(
+        np.ones((num_series, num_components)),
+        transform=tfp.bijectors.Exp(),
+        prior=tfp.distributions.Normal(np.float64(0.0), np.float64(HEIGHT_SD)),
+        prior_on=gpflow.base.PriorOn.UNCONSTRAINED,
+    )
 
 
 def initial_tau(prior: IBP, num_series: int) -> gpflow.Parameter:

@@ -22,10 +22,12 @@ from ..numerics.lowrank import (
     summarize,
     woodbury_terms,
 )
+from ..numerics.student_tensors import tensor_gain
 from ..numerics.types import LOG_2PI, FloatTensor
+from .amplitudes import Amplitudes
 from .ibp import IBP
 from .inducing import place_inducing
-from .lkm import LKM
+from .lkm import LKM, beside
 from .posteriors import Posterior
 from .predictions import ConditionalMoments
 
@@ -58,8 +60,9 @@ class SparseLKM(LKM):
 
     Parameters
     ----------
-    data, kernels, alpha, posterior, noise_variance, prior
-        As for `LKM`.
+    data, kernels, alpha, posterior, noise_variance, prior, amplitudes
+        As for `LKM`.  A scale multiplies covariance and noise, so that it leaves the trace term as
+        it is, and integrated out of the bound it leaves a bound.
     inducing
         How many inducing variables all components have together at most (they are placed by
         `place_inducing` for the given hyperparameters), or inputs [M, Q] that all components
@@ -98,10 +101,17 @@ class SparseLKM(LKM):
         inducing: Inducing = NUM_INDUCING,
         noise_variance: float | AnyNDArray = 1.0,
         prior: Literal["finite", "infinite"] | IBP = "finite",
+        amplitudes: Amplitudes = "none",
     ) -> None:
+        if amplitudes == "component":
+            raise ValueError(
+                "amplitudes: expected 'none' or 'series' with inducing variables, given "
+                "'component': LKM has heights of components"
+            )
         super().__init__(
-            data, kernels, alpha, posterior, noise_variance=noise_variance, prior=prior
-        )
+            data, kernels, alpha, posterior,
+            noise_variance=noise_variance, prior=prior, amplitudes=amplitudes,
+        )  # fmt: skip
         groups, mask = self.observations.groups, self.observations.mask
         num_series, num_times = self.observations.x.shape
         first = [int(group.series[0]) for group in groups]
@@ -203,8 +213,9 @@ class SparseLKM(LKM):
         _, log_determinant = self._terms(features, summary, Z, self.noise_variance)
         noise = self.noise_variance + self._lost(summary, Z)
         quadratic, _ = self._terms(features, summary, Z, noise)
-        explained = (self._squares - quadratic) / noise
-        return -0.5 * (explained + self._log_volume(log_determinant))
+        q = (self._squares - quadratic) / noise
+        gaussian = -0.5 * (q + self._log_volume(log_determinant))
+        return gaussian + tensor_gain(q, self._num_observed, self._degrees)
 
     def _summary(self) -> tuple[Features, Summary]:
         features = Features(self.kernels, self.inducing_variables)
@@ -237,7 +248,11 @@ class SparseLKM(LKM):
     ) -> FloatTensor:
         """From the terms of V to the bound; the last dimension is that of the series."""
         squares = (self._squares - quadratic + lost) / self.noise_variance
-        return -0.5 * (squares + self._log_volume(log_determinant))
+        gaussian = -0.5 * (squares + self._log_volume(log_determinant))
+        if self.amplitudes == "none":
+            return gaussian
+        q = (self._squares - quadratic) / self.noise_variance
+        return gaussian + tensor_gain(q, self._num_observed, self._degrees)
 
     def _log_volume(self, log_determinant: FloatTensor) -> FloatTensor:
         """``log |2 pi (Q + sigma_n^2 I)|`` of the observed points, from log |V| in M dimensions."""
@@ -291,9 +306,30 @@ class SparseLKM(LKM):
             known = tf.reshape(known, shape)
             level = tf.reshape(noise, [-1, 1, 1, 1] if full_cov else [-1, 1, 1])
             mean = tf.tensordot(selected * v[:, None, :], B, axes=1)
-            return mean, tf.tensordot(z[:, None, :] * sums, residual, axes=1) + level * known
+            variance = tf.tensordot(z[:, None, :] * sums, residual, axes=1) + level * known
+            if self.amplitudes == "none":
+                return mean, variance
+            return mean, variance * beside(self._scales(y, v, noise, series), variance)
 
         return moments_of
+
+    @inherit_check_shapes
+    def expected_scales(self, series: tf.Tensor, z: FloatTensor) -> FloatTensor:
+        """As `LKM.expected_scales`, with ``Q + sigma_n^2 I`` in the place of V."""
+        features, summary = self._summary()
+        scale, noise = features.by_component(_root(z)), tf.gather(self.noise_variance, series)
+        gram = tf.gather(summary.gram, tf.gather(self._group_of, series))
+        W = gram * scale[:, :, None] * scale[:, None, :]
+        y = tf.gather(summary.projected, series) * scale
+        L = tf.linalg.cholesky(tf.linalg.set_diag(W, tf.linalg.diag_part(W) + noise[:, None]))
+        return self._scales(y, tf.linalg.cholesky_solve(L, y[..., None])[..., 0], noise, series)
+
+    def _scales(
+        self, y: FloatTensor, v: FloatTensor, noise: FloatTensor, series: tf.Tensor
+    ) -> FloatTensor:
+        """Expected scales from the projected series, ``V^-1`` of them, and their noise, [P]."""
+        squares = tf.gather(self._squares, series)
+        return self._expected_scales((squares - tf.reduce_sum(y * v, axis=-1)) / noise, series)
 
 
 def _root(Z: FloatTensor) -> FloatTensor:

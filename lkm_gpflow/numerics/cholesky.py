@@ -1,20 +1,24 @@
 """Gaussian log densities and their gradients by LAPACK, in place, one matrix at a time.
 
-For matrices of some hundred rows the calls of LAPACK are all the work there is; a batch would only
+With finite degrees of freedom the scale of V is integrated out: a Student-t, see `student`.  For
+matrices of some hundred rows the calls of LAPACK are all the work there is; a batch would only
 leave the processor's cache.  `linalg` has the same for TensorFlow.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg.blas import dsyr, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
+from .student import gain, weight
 from .types import LOG_2PI, Floats
 
 
-def log_density(V: Floats, y: Floats) -> float:
-    """``log N(y | 0, V)``; V is overwritten.
+def log_density(V: Floats, y: Floats, degrees: float = math.inf) -> float:
+    """``log N(y | 0, V)``, or that of a Student-t; V is overwritten.
 
     Parameters
     ----------
@@ -22,6 +26,8 @@ def log_density(V: Floats, y: Floats) -> float:
         Covariance, [D, D] in Fortran's order; only its lower triangle is read.
     y
         Observations, [D].
+    degrees
+        Degrees of freedom; infinite for a Gaussian.
 
     Returns
     -------
@@ -31,23 +37,32 @@ def log_density(V: Floats, y: Floats) -> float:
     if failed:
         return np.nan
     white = dtrsv(L, y, lower=1)
-    log_determinant = 2.0 * float(np.log(L.diagonal()).sum())
-    return -0.5 * (float(white @ white) + log_determinant + len(y) * LOG_2PI)
+    return _value(L, float(white @ white), degrees)
 
 
-def factorise(V: Floats, y: Floats) -> tuple[float, Floats]:
+def factorise(V: Floats, y: Floats, degrees: float = math.inf) -> tuple[float, Floats]:
     """As `log_density`, and what the gradient needs: V holds L then, its upper triangle zero.
 
     Returns
     -------
-    The log density (NaN where V is not positive definite), and ``b = V^-1 y``, [D].
+    The log density (NaN where V is not positive definite), and ``b = V^-1 y``, [D]; of a Student-t
+    times the root of its weight, so that its gradient is that of a Gaussian with this b.
     """
     L, failed = dpotrf(V, lower=1, clean=1, overwrite_a=1)
     if failed:
         return np.nan, y
     b, _ = dpotrs(L, y, lower=1)
+    q = float(y @ b)
+    if not math.isinf(degrees):
+        b *= math.sqrt(weight(q, len(y), degrees))
+    return _value(L, q, degrees), b
+
+
+def _value(L: Floats, q: float, degrees: float) -> float:
+    """From a factor and the quadratic form to the log density."""
     log_determinant = 2.0 * float(np.log(L.diagonal()).sum())
-    return -0.5 * (float(y @ b) + log_determinant + len(y) * LOG_2PI), b
+    gaussian = -0.5 * (q + log_determinant + len(L) * LOG_2PI)
+    return gaussian if math.isinf(degrees) else gaussian + gain(q, len(L), degrees)
 
 
 def gradient(L: Floats, b: Floats) -> Floats:

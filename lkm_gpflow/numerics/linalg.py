@@ -6,17 +6,21 @@ covariance matrix and serves all series that share it, whatever their noise.
 
 Both gradients follow from ``d log N(x | 0, V) / dV = (V^-1 x x' V^-1 - V^-1) / 2``: automatic
 differentiation through the factorisations costs about three times as much, and fails where
-eigenvalues coincide.
+eigenvalues coincide.  With finite degrees of freedom the scale of each covariance is integrated out
+(a Student-t, see `student`): the value gains a function of the quadratic form, the gradient a
+weight of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 from check_shapes import check_shapes
 
+from .student_tensors import tensor_gain, tensor_weight
 from .types import LOG_2PI, FloatTensor
 
 _TINY = 1e-11
@@ -82,7 +86,10 @@ def mask_covariance(covariance: FloatTensor, mask: FloatTensor) -> FloatTensor:
     "return: [batch...]",
 )
 def gaussian_log_density(
-    covariance: FloatTensor, x: FloatTensor, mask: FloatTensor | None = None
+    covariance: FloatTensor,
+    x: FloatTensor,
+    mask: FloatTensor | None = None,
+    degrees: float = math.inf,
 ) -> FloatTensor:
     r"""Log density of zero-mean Gaussians, ``log N(x | 0, V)``, over the observed points.
 
@@ -97,6 +104,8 @@ def gaussian_log_density(
     mask
         One where observed, zero where missing, [..., D]; None where nothing is missing.
         Missing entries of `x` may hold any finite number.
+    degrees
+        Degrees of freedom; infinite for a Gaussian, finite for a Student-t (see `student`).
 
     Returns
     -------
@@ -104,31 +113,34 @@ def gaussian_log_density(
     """
     if mask is None:
         num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
-        return _log_density(covariance, x) - 0.5 * LOG_2PI * num_observed
-    num_observed = tf.reduce_sum(mask, axis=-1)
-    value = _log_density(mask_covariance(covariance, mask), x * mask)
+    else:
+        num_observed = tf.reduce_sum(mask, axis=-1)
+        covariance, x = mask_covariance(covariance, mask), x * mask
+    value = _log_density(covariance, x, num_observed, tf.constant(degrees, x.dtype))
     return value - 0.5 * LOG_2PI * num_observed
 
 
 @tf.custom_gradient
 def _log_density(
-    V: FloatTensor, x: FloatTensor
-) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor]]]:
+    V: FloatTensor, x: FloatTensor, num_observed: FloatTensor, degrees: FloatTensor
+) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor | None, ...]]]:
     """Log density without its 2 pi term; one Cholesky factor serves value and gradient."""
     L = tf.linalg.cholesky(V)
     rows = tf.broadcast_to(x, tf.shape(V)[:-1])
     b = tf.linalg.cholesky_solve(L, rows[..., None])
     log_determinant = 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)), axis=-1)
-    value = -0.5 * (tf.reduce_sum(rows * b[..., 0], axis=-1) + log_determinant)
+    q = tf.reduce_sum(rows * b[..., 0], axis=-1)
+    value = -0.5 * (q + log_determinant) + tensor_gain(q, num_observed, degrees)
+    w = tensor_weight(q, num_observed, degrees)
 
-    def gradient(upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+    def gradient(upstream: FloatTensor) -> tuple[FloatTensor | None, ...]:
         half = 0.5 * upstream[..., None, None]
         V_inverse = tf.linalg.cholesky_solve(
             L, tf.eye(tf.shape(V)[-1], batch_shape=tf.shape(V)[:-2], dtype=V.dtype)
         )
-        dV = tf.matmul(half * b, b, transpose_b=True) - half * V_inverse
-        dx = -upstream[..., None] * b[..., 0]
-        return dV, _sum_to_shape(dx, tf.shape(x))
+        dV = tf.matmul(half * w[..., None, None] * b, b, transpose_b=True) - half * V_inverse
+        dx = -(upstream * w)[..., None] * b[..., 0]
+        return dV, _sum_to_shape(dx, tf.shape(x)), None, None
 
     return value, gradient
 
@@ -151,6 +163,7 @@ def eigen_log_density(
     x: FloatTensor,
     noise_variance: FloatTensor,
     mask: FloatTensor | None = None,
+    degrees: float = math.inf,
 ) -> FloatTensor:
     r"""``log N(x_n | 0, C_t + sigma_n^2 I)`` for all pairs of T covariances and N series.
 
@@ -168,17 +181,21 @@ def eigen_log_density(
         sigma_n^2, [N].
     mask
         One where observed, zero where missing, [D]: shared by these series.
+    degrees
+        As of `gaussian_log_density`.
 
     Returns
     -------
     Tensor [T, N].
     """
+    v = tf.constant(degrees, x.dtype)
     if mask is None:
         num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
-        return _eigen_log_density(covariance, x, noise_variance) - 0.5 * LOG_2PI * num_observed
+        value = _eigen_log_density(covariance, x, noise_variance, num_observed, v)
+        return value - 0.5 * LOG_2PI * num_observed
     num_observed = tf.reduce_sum(mask)
     observed = covariance * mask[:, None] * mask[None, :]
-    value = _eigen_log_density(observed, x * mask, noise_variance)
+    value = _eigen_log_density(observed, x * mask, noise_variance, num_observed, v)
     # A missing point leaves an eigenvalue of zero, hence a log(sigma_n^2) that does not belong.
     num_missing = tf.cast(tf.size(mask), mask.dtype) - num_observed
     surplus = 0.5 * num_missing * tf.math.log(noise_variance)
@@ -187,18 +204,23 @@ def eigen_log_density(
 
 @tf.custom_gradient
 def _eigen_log_density(
-    C: FloatTensor, x: FloatTensor, noise_variance: FloatTensor
-) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, FloatTensor, FloatTensor]]]:
+    C: FloatTensor,
+    x: FloatTensor,
+    noise_variance: FloatTensor,
+    num_observed: FloatTensor,
+    degrees: FloatTensor,
+) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor | None, ...]]]:
     """Log density without its 2 pi term, [T, N]; one eigendecomposition for each of T."""
     basis = eigenbasis(C)
     solved = _solve(basis, _project(basis, x), noise_variance)
 
-    def gradient(upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor, FloatTensor]:
-        inner, d_noise = _inner_gradients(solved, upstream)
-        dx = -tf.einsum("tde,tne->nd", basis.vectors, upstream[..., None] * solved.b)
-        return rotate_back(basis, inner), dx, d_noise
+    def gradient(upstream: FloatTensor) -> tuple[FloatTensor | None, ...]:
+        weighted = upstream * tensor_weight(solved.q, num_observed, degrees)
+        inner, d_noise = _inner_gradients(solved, upstream, weighted)
+        dx = -tf.einsum("tde,tne->nd", basis.vectors, weighted[..., None] * solved.b)
+        return rotate_back(basis, inner), dx, d_noise, None, None
 
-    return _half_sums(solved), gradient
+    return _values(solved, num_observed, degrees), gradient
 
 
 class Eigenbasis(NamedTuple):
@@ -216,7 +238,10 @@ def eigenbasis(C: FloatTensor) -> Eigenbasis:
 
 
 def log_density_in_basis(
-    basis: Eigenbasis, x: FloatTensor, noise_levels: FloatTensor
+    basis: Eigenbasis,
+    x: FloatTensor,
+    noise_levels: FloatTensor,
+    degrees: FloatTensor | float = math.inf,
 ) -> FloatTensor:
     """`eigen_log_density` without a mask, where the decomposition is known, [L, T, N].
 
@@ -224,16 +249,21 @@ def log_density_in_basis(
     `gradients_in_basis` computes again what it needs.  Each of the L rows of `noise_levels`
     [L, N] has a noise variance for every series.
     """
-    constant = 0.5 * LOG_2PI * tf.cast(tf.shape(x)[-1], x.dtype)
+    num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
     projected = _project(basis, x)
-    return tf.map_fn(
-        lambda noise_variance: _half_sums(_solve(basis, projected, noise_variance)) - constant,
-        noise_levels,
-    )
+
+    def at(noise_variance: FloatTensor) -> FloatTensor:
+        return _values(_solve(basis, projected, noise_variance), num_observed, degrees)
+
+    return tf.map_fn(at, noise_levels) - 0.5 * LOG_2PI * num_observed
 
 
 def gradients_in_basis(
-    basis: Eigenbasis, x: FloatTensor, noise_variance: FloatTensor, upstream: FloatTensor
+    basis: Eigenbasis,
+    x: FloatTensor,
+    noise_variance: FloatTensor,
+    upstream: FloatTensor,
+    degrees: FloatTensor | float = math.inf,
 ) -> tuple[FloatTensor, FloatTensor]:
     r"""Gradients of the sum of `log_density_in_basis`, weighted by `upstream` [T, N].
 
@@ -242,7 +272,10 @@ def gradients_in_basis(
     With respect to the covariances in their eigenbases, ``U' (dV) U``, [T, D, D], to be added up
     over blocks of series before `rotate_back`; and with respect to the noise variances, [N].
     """
-    return _inner_gradients(_solve(basis, _project(basis, x), noise_variance), upstream)
+    solved = _solve(basis, _project(basis, x), noise_variance)
+    num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
+    weighted = upstream * tensor_weight(solved.q, num_observed, degrees)
+    return _inner_gradients(solved, upstream, weighted)
 
 
 def rotate_back(basis: Eigenbasis, inner: FloatTensor) -> FloatTensor:
@@ -251,11 +284,14 @@ def rotate_back(basis: Eigenbasis, inner: FloatTensor) -> FloatTensor:
 
 
 class _Solved(NamedTuple):
-    """In the eigenbases, [T, N, D]: ``U' x``, ``l + sigma^2``, and ``b``, their quotient."""
+    """In the eigenbases, [T, N, D]: ``l + sigma^2``, and ``b``, by which ``U' x`` is divided by it.
 
-    projected: FloatTensor
+    ``q`` is the quadratic form ``x' V^-1 x``, [T, N].
+    """
+
     spectrum: FloatTensor
     b: FloatTensor
+    q: FloatTensor
 
 
 def _project(basis: Eigenbasis, x: FloatTensor) -> FloatTensor:
@@ -264,20 +300,29 @@ def _project(basis: Eigenbasis, x: FloatTensor) -> FloatTensor:
 
 def _solve(basis: Eigenbasis, projected: FloatTensor, noise_variance: FloatTensor) -> _Solved:
     spectrum = basis.values[:, None, :] + noise_variance[None, :, None]
-    return _Solved(projected, spectrum, projected / spectrum)
+    b = projected / spectrum
+    return _Solved(spectrum, b, tf.reduce_sum(projected * b, axis=-1))
 
 
-def _half_sums(solved: _Solved) -> FloatTensor:
-    terms = solved.projected * solved.b + tf.math.log(solved.spectrum)
-    return -0.5 * tf.reduce_sum(terms, axis=-1)
+def _values(
+    solved: _Solved, num_observed: FloatTensor, degrees: FloatTensor | float
+) -> FloatTensor:
+    """Log densities without their 2 pi terms, [T, N]."""
+    log_determinant = tf.reduce_sum(tf.math.log(solved.spectrum), axis=-1)
+    return -0.5 * (solved.q + log_determinant) + tensor_gain(solved.q, num_observed, degrees)
 
 
-def _inner_gradients(solved: _Solved, upstream: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
-    inner = tf.matmul(solved.b, upstream[..., None] * solved.b, transpose_a=True)
+def _inner_gradients(
+    solved: _Solved, upstream: FloatTensor, weighted: FloatTensor
+) -> tuple[FloatTensor, FloatTensor]:
+    """`gradients_in_basis`; ``weighted`` is `upstream` times the weights of a Student-t."""
+    inner = tf.matmul(solved.b, weighted[..., None] * solved.b, transpose_a=True)
     diagonal = tf.reduce_sum(upstream[..., None] / solved.spectrum, axis=1)
     inner = 0.5 * (inner - tf.linalg.diag(diagonal))
-    per_point = tf.square(solved.b) - 1.0 / solved.spectrum
-    return inner, 0.5 * tf.einsum("tn,tne->n", upstream, per_point)
+    per_series = tf.reduce_sum(
+        weighted[..., None] * tf.square(solved.b) - upstream[..., None] / solved.spectrum, axis=-1
+    )
+    return inner, 0.5 * tf.reduce_sum(per_series, axis=0)
 
 
 def eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.base import to_kernel
-from ..learning.fits import Fit
+from ..learning.fits import Fit, FitSettings
 from ..learning.relaxed import relaxed_model
 from ..models.lkm import LKM
 from ..models.posteriors import EnumeratedPosterior
@@ -73,7 +73,7 @@ def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]
         How many fits count at most.
     """
     best = different(fits)[:most]
-    exponents = np.array([best[0].bic - fit.bic for fit in best]) / (2.0 * num_times)
+    exponents = np.array([best[0].criterion - fit.criterion for fit in best]) / (2.0 * num_times)
     weights = np.exp(exponents) / np.exp(exponents).sum()
     return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
 
@@ -88,7 +88,7 @@ def counting(members: Sequence[Member]) -> list[Member]:
 def different(fits: Sequence[Fit]) -> list[Fit]:
     """Sort fits by BIC, and keep one of those that found the same optimum."""
     kept: list[Fit] = []
-    for fit in sorted(fits, key=lambda fit: fit.bic):
+    for fit in sorted(fits, key=lambda fit: fit.criterion):
         if not any(_is_same(fit, other) for other in kept):
             kept.append(fit)
     return kept
@@ -96,21 +96,21 @@ def different(fits: Sequence[Fit]) -> list[Fit]:
 
 def _is_same(fit: Fit, other: Fit) -> bool:
     names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
-    return names[0] == names[1] and abs(fit.bic - other.bic) < _SAME_BIC
+    return names[0] == names[1] and abs(fit.criterion - other.criterion) < _SAME_BIC
 
 
-def best_first(fit: Fit, observations: Observations, alpha: float) -> Fit:
+def best_first(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:
     """Return a fit with its components in the order of what they explain, the most first."""
     places = np.arange(len(fit.Z), dtype=np.int32)
     places = places[:: -(-len(places) // _JUDGES)]
     some = observations.of_series(places)
-    mean, _ = to_model(fit.of_series(places), some, alpha).predict_components(some.x[:, None])
+    mean, _ = to_model(fit.of_series(places), some, settings).predict_components(some.x[:, None])
     explained = np.asarray(mean).var(axis=1).sum(axis=1)
     order = np.argsort(-explained, kind="stable")
     return fit.of_components(order)
 
 
-def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
+def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM:
     """Return the latent kernel model of a fit, on scaled data, with the posterior that was learnt.
 
     Its sparse version if there are more times than `LKM.LONGEST`.
@@ -121,26 +121,29 @@ def to_model(fit: Fit, observations: Observations, alpha: float) -> LKM:
         If it is a fit of a subclass of `LKM` that is not defined.
     """
     if fit.relaxed is not None:
-        return relaxed_model(fit, fit.relaxed, observations, alpha)
+        return relaxed_model(fit, fit.relaxed, observations, settings)
     build = SparseLKM if len(observations.x) > LKM.LONGEST else LKM
     model = build(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
-        alpha=alpha,
+        alpha=settings.alpha,
         posterior=EnumeratedPosterior(),
         noise_variance=fit.noise_variance,
+        amplitudes=settings.amplitudes,
     )
     model.tau.assign(fit.tau)
+    if fit.heights is not None and model.heights is not None:
+        model.heights.assign(fit.heights)
     return model
 
 
 def predict_in_parts(
-    fit: Fit, observations: Observations, alpha: float, x: Floats
+    fit: Fit, observations: Observations, settings: FitSettings, x: Floats
 ) -> tuple[Floats, Floats]:
     """Mean and variance of new observations at x [M, 1], [M, N] each; some series at a time."""
     every = np.arange(observations.num_series, dtype=np.int32)
     parts = [
-        to_model(fit.of_series(p), observations.of_series(p), alpha).predict_y(x)
+        to_model(fit.of_series(p), observations.of_series(p), settings).predict_y(x)
         for p in np.split(every, every[_PREDICTED::_PREDICTED])
     ]
     means, variances = zip(*parts, strict=True)

@@ -155,6 +155,9 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
         for key, value in vars(fit).items()
     }
     values["kernels"] = [str(kernel) for kernel in fit.kernels]
+    for key in ("heights", "cost"):
+        if values[key] is None:
+            del values[key]
     relaxed = values.pop("relaxed")
     if relaxed is not None:
         values["relaxed"] = {**vars(relaxed), "logits": relaxed.logits.tolist()}
@@ -175,7 +178,7 @@ def fit_from_json(record: Mapping[str, Any]) -> Fit:
         for key, value in record.items()
         if key not in ("kernels", "relaxed")
     }
-    for key in ("Z", "probabilities"):
+    for key in {"Z", "probabilities", "heights"} & values.keys():
         values[key] = values[key].reshape(num_series, -1)
     if "relaxed" in record:
         logits = np.array(record["relaxed"]["logits"], np.float64).reshape(num_series, -1)

@@ -126,7 +126,7 @@ def extend_best(
             learn(name, best, some, rounds=1)
         except OutOfBudget as which:
             stopped = which
-        best = [min(_learnt(name, best, ledger), key=lambda entry: entry.fit.bic)]
+        best = [min(_learnt(name, best, ledger), key=lambda entry: entry.fit.criterion)]
     learn(_ALL, best, observations)
     if stopped is not None:
         raise stopped
@@ -193,13 +193,13 @@ def _note(name: str, entry: Entry) -> str:
 
 def decided(entries: Sequence[Entry]) -> list[Entry]:
     """Say of every entry how its BIC compares with the lowest."""
-    lowest = min(entry.fit.bic for entry in entries)
+    lowest = min(entry.fit.criterion for entry in entries)
     return [
         replace(
             entry,
             decision="accepted"
-            if entry.fit.bic == lowest
-            else f"another is better by {entry.fit.bic - lowest:.1f} in BIC",
+            if entry.fit.criterion == lowest
+            else f"another is better by {entry.fit.criterion - lowest:.1f} in BIC",
         )
         for entry in entries
     ]

@@ -76,14 +76,14 @@ def learn_in_steps(
     share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
     try:
         spent = partial(guard.spent, share)
-        best = min((entry.fit.bic for entry in ledger.rows), default=np.inf)
+        best = min((entry.fit.criterion for entry in ledger.rows), default=np.inf)
         if subset is None and ledger.entries:
             yield Learnt(tuple(ledger.rows), (), "")
         for entry in search_steps(
             some, settings, ledger, executor=executor, progress=progress, spent=spent
         ):
-            if subset is None and entry.fit.bic < best:
-                best = entry.fit.bic
+            if subset is None and entry.fit.criterion < best:
+                best = entry.fit.criterion
                 yield Learnt(tuple(ledger.rows), (), "")
     except OutOfBudget as which:
         stops.append(f"{which} ended the search after {_reached(ledger)}")

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product, expand
-from ..learning.fits import Fit, State
+from ..learning.fits import CRITERIA, Fit, State
 from ..learning.training import fit
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
@@ -151,7 +151,7 @@ class _Search:
         """Learn a set; keep it if BIC is lower."""
         expanded = str(members[0].structure) if rest is not None else "every member"
         found, step = yield from self._learn(members, rest, depth, expanded, self._best_step)
-        if found.bic < self._best.bic - MIN_IMPROVEMENT:
+        if found.criterion < self._best.criterion - MIN_IMPROVEMENT:
             self._best, self._best_step = found, step
 
     def _learn(
@@ -173,18 +173,21 @@ class _Search:
         fits = yield from self._run_restarts(step, members, rest, entry)
         # The paper's learner compares starts by what they climbed.
         by_bound = self._settings.fit.learner == "relaxed"
-        costs = [-found.elbo if by_bound else found.bic for found in fits]
+        costs = [-found.elbo if by_bound else found.criterion for found in fits]
         best = int(np.argmin(costs))
-        limit = self._best.bic - MIN_IMPROVEMENT if step else np.inf
+        name = CRITERIA[self._settings.fit.criterion]
+        limit = self._best.criterion - MIN_IMPROVEMENT if step else np.inf
         for restart, found in enumerate(fits):
             if restart != best:
-                by = f"{costs[restart] - costs[best]:.1f} in {'its bound' if by_bound else 'BIC'}"
+                by = f"{costs[restart] - costs[best]:.1f} in {'its bound' if by_bound else name}"
                 decision = f"another restart is better by {by}"
-            elif found.bic < limit:
+            elif found.criterion < limit:
                 decision = ACCEPTED
             else:
-                change = round(found.bic - self._best.bic, 1) + 0.0  # no minus before a zero
-                decision = f"rolled back: BIC changes by {change:+.1f}"
+                change = (
+                    round(found.criterion - self._best.criterion, 1) + 0.0
+                )  # no minus before a zero
+                decision = f"rolled back: {name} changes by {change:+.1f}"
             self._ledger.decide(step, restart, decision)
         return fits[best], step
 
@@ -219,7 +222,8 @@ class _Search:
 
 
 def _state(fit: Fit) -> State:
-    return State(fit.kernels, fit.Z, fit.noise_variance)
+    log_heights = None if fit.heights is None else np.log(fit.heights)
+    return State(fit.kernels, fit.Z, fit.noise_variance, log_heights=log_heights)
 
 
 class _Report:
@@ -229,6 +233,7 @@ class _Report:
         self._bar = bar
         self._settings = settings
         self._parallel = parallel
+        self._name = CRITERIA[settings.fit.criterion]
         self._best = np.inf
         self._seconds: list[float] = []
         self._num_left = 0
@@ -240,7 +245,7 @@ class _Report:
         self._bar.expect(num_structures * self._settings.restarts)
 
     def show(self, entry: Entry) -> None:
-        self._best = min(self._best, entry.fit.bic)
+        self._best = min(self._best, entry.fit.criterion)
         self._seconds.append(entry.fit.seconds)
         self._num_left -= 1
         self._bar.label(f"expanding {entry.expanded}" if entry.depth else "start")
@@ -248,7 +253,7 @@ class _Report:
         later = (self._settings.depth - entry.depth) * len(entry.fit.kernels)
         count = self._num_left + later * self._settings.restarts
         time_left = left(self._seconds, count, self._parallel)
-        scores = f"BIC {entry.fit.bic:.1f}, best {self._best:.1f}"
+        scores = f"{self._name} {entry.fit.criterion:.1f}, best {self._best:.1f}"
         self._bar.update(", ".join(filter(None, [scores, time_left])))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
+from scipy.stats import t
 
 from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
@@ -26,6 +27,7 @@ from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings, State
 from ..learning.learner import Learner
 from ..learning.training import fit
+from ..models.amplitudes import degrees_of
 from ..numerics.types import Floats
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
@@ -261,10 +263,13 @@ class HeldOut:
     ----------
     mean, variance
         Of the window's observations, [N, M]; NaN in series of whose past too little is known.
+    degrees
+        Of freedom of their Student-t, [N]; infinite where they are normal.
     """
 
     mean: Floats
     variance: Floats
+    degrees: Floats
 
 
 def held_out_score(
@@ -287,8 +292,20 @@ def held_out_score(
         return 0.0, 1.0
     seen: Any = np.ma.masked_array(observations.Y[:, rows], unseen)
     squared = np.square(seen - forecast.mean) / forecast.variance
-    log_density = -0.5 * (np.log(2.0 * np.pi * forecast.variance) + squared)
+    log_density = _log_density(squared, forecast)
     return float(log_density.mean(axis=1).mean()), float(squared.mean(axis=1).mean())
+
+
+def _log_density(squared: Any, forecast: HeldOut) -> Any:
+    """Log densities from squared errors in forecast variances, masked [N, M]."""
+    if np.all(np.isinf(forecast.degrees)):
+        return -0.5 * (np.log(2.0 * np.pi * forecast.variance) + squared)
+    degrees = forecast.degrees[:, None]
+    unit = (degrees - 2.0) / degrees
+    at: Any = np.ma.masked_array(
+        t.logpdf(np.sqrt(squared / unit).filled(0.0), degrees), squared.mask
+    )
+    return at - 0.5 * np.log(unit * forecast.variance)
 
 
 def held_out_forecast(
@@ -311,8 +328,10 @@ def held_out_forecast(
     told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
     mean: Floats = np.full((len(Y), window.end - window.begin), np.nan)
     variance = mean.copy()
+    prior_degrees = degrees_of(settings.amplitudes)
+    degrees = prior_degrees + mask.sum(axis=1)
     if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
-        return HeldOut(mean, variance)
+        return HeldOut(mean, variance, degrees)
     # Series of which too little is known are left out.
     location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
     begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
@@ -325,26 +344,32 @@ def held_out_forecast(
         kernels=tuple(kernel.change_units(1.0 / span, -begin / span) for kernel in fit.kernels),
         Z=fit.Z[told],
         noise_variance=fit.noise_variance[told] / np.square(scale),
+        log_heights=None
+        if fit.heights is None
+        else np.log(fit.heights[told] / np.square(scale)[:, None]),
     )
     learner = Learner(past, settings, np.random.default_rng(0))
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
-    scaled_mean, scaled_variance = _predict(state, past, (observations.x[rows] - begin) / span)
+    x = (observations.x[rows] - begin) / span
+    scaled_mean, scaled_variance = _predict(state, past, x, prior_degrees)
     # In the units of the whole table, so that windows compare.
     mean[told] = scaled_mean * scale[:, None] + location[:, None]
     variance[told] = scaled_variance * np.square(scale)[:, None]
-    return HeldOut(mean, variance)
+    return HeldOut(mean, variance, degrees)
 
 
-def _predict(state: State, past: Observations, x: Floats) -> tuple[Floats, Floats]:
+def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tuple[Floats, Floats]:
     r"""Mean and variance of new observations at times x, [N, M].
 
-    .. math:: C_* V^{-1} y, \qquad \mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2
+    .. math:: C_* V^{-1} y, \qquad \mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2,
+
+    the variance times ``(v + y' V^-1 y) / (v + D - 2)`` for scales of v degrees of freedom.
     """
     D, noise_variance = len(past.x), np.maximum(state.noise_variance, _LEAST_NOISE)
     C = components(state.kernels, np.concatenate([past.x, x]))
     moments = []
-    for y, mask, z, noise in zip(past.Y, past.mask, state.Z, noise_variance, strict=True):
+    for y, mask, z, noise in zip(past.Y, past.mask, state.loadings, noise_variance, strict=True):
         seen = np.flatnonzero(mask)
         total = np.tensordot(z, C, axes=1)
         L, failed = dpotrf(total[np.ix_(seen, seen)] + noise * np.eye(len(seen)), lower=1)
@@ -353,6 +378,8 @@ def _predict(state: State, past: Observations, x: Floats) -> tuple[Floats, Float
         white = solve_triangular(L, np.column_stack([total[seen, D:], y[seen]]), lower=True)
         K, own = white[:, :-1], white[:, -1]
         variance = total.diagonal()[D:] - np.square(K).sum(axis=0) + noise
+        if np.isfinite(degrees):
+            variance *= (degrees + own @ own) / (degrees + len(own) - 2.0)
         moments.append((own @ K, variance))
     mean, variance = zip(*moments, strict=True)
     return np.array(mean), np.array(variance)

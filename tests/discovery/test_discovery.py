@@ -14,6 +14,7 @@ import pytest
 from small import numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
+from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.search.averaging import Member, average, mixture_moments, to_model
 
 
@@ -151,7 +152,7 @@ def test_mixture_moments_by_monte_carlo() -> None:
 
 
 def test_model_is_the_fit(found: lkm.Discovery) -> None:
-    again = to_model(found.fit, found.table.observations, 1.0)
+    again = to_model(found.fit, found.table.observations, FitSettings())
     assert float(found.model.elbo()) == pytest.approx(float(again.elbo()))
     np.testing.assert_allclose(found.model.probabilities(), found.probabilities, atol=1e-6)
 

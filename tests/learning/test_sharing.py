@@ -153,7 +153,7 @@ def test_the_bound_is_the_models(gaps: bool) -> None:
     data = Observations(TIMES, Y * mask, mask)
     noise = rng.uniform(0.05, 0.5, num_series)
     found = evaluate(PRODUCTS, noise, data, FitSettings())
-    model = to_model(found, data, alpha=1.0)
+    model = to_model(found, data, FitSettings())
     assert float(model.elbo()) == pytest.approx(found.elbo, rel=1e-8)
     np.testing.assert_allclose(model.probabilities(), found.probabilities, atol=1e-6)
     assert float(model.bic()) == pytest.approx(found.bic, rel=1e-8)

@@ -31,7 +31,7 @@ def learnt(observations: Observations) -> Fit:
 
 
 def test_bound_and_bic_are_those_of_the_model(observations: Observations, learnt: Fit) -> None:
-    model = to_model(learnt, observations, alpha=1.0)
+    model = to_model(learnt, observations, FitSettings())
     assert float(model.elbo()) == pytest.approx(learnt.elbo, abs=1e-6)
     assert float(model.bic()) == pytest.approx(learnt.bic, abs=1e-6)
     np.testing.assert_allclose(model.probabilities(), learnt.probabilities, atol=1e-6)
