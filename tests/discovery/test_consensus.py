@@ -27,7 +27,7 @@ from lkm_gpflow.discovery.matching import (
 )
 from lkm_gpflow.kernels.base import to_kernel
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit
+from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.search.averaging import Member, to_model
 
 X = np.linspace(0.0, 1.0, 40)
@@ -49,7 +49,7 @@ def agreed(
     for weight, kernels, Z in fits:
         found = made_by_hand(frame, kernels, Z)
         fit = replace(found.entries[0].fit, tau=np.ones((len(kernels), 2)))
-        model = to_model(fit, found.table.observations, 1.0)
+        model = to_model(fit, found.table.observations, FitSettings())
         model.update_tau()
         nu = np.asarray(model.probabilities())
         members.append(Member(replace(fit, probabilities=nu, tau=model.tau.numpy()), weight))
@@ -185,7 +185,7 @@ def test_what_few_fits_have_is_not_spoken_of_but_counts() -> None:
     x = found.table.scaled_times(parts.index)[:, None]
     whole = sum(
         member.weight
-        * np.asarray(to_model(member.fit, found.table.observations, 1.0).predict_f(x)[0])[:, 1]
+        * np.asarray(to_model(member.fit, found.table.observations, FitSettings()).predict_f(x)[0])[:, 1]
         for member in found.searched
     )
     np.testing.assert_allclose(parts.sum(axis=1), whole * found.table.scale[1], atol=1e-8)
