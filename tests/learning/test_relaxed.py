@@ -39,7 +39,7 @@ def observations() -> Observations:
 def test_the_fit_is_that_of_the_model_it_names(observations: Observations) -> None:
     """BIC by hand, from the likelihood at the thresholded nu; the posterior as it was learnt."""
     fit = learn_relaxed(observations, BASES, seed=0, settings=QUICK)
-    model = relaxed_model(fit, fit.relaxed, observations, 1.0)
+    model = relaxed_model(fit, fit.relaxed, observations, FitSettings())
     assert isinstance(model.posterior, lkm.RelaxedPosterior)
     np.testing.assert_allclose(model.probabilities(), fit.probabilities, rtol=1e-12)
     np.testing.assert_array_equal(fit.Z, fit.probabilities > 0.5)
@@ -134,7 +134,7 @@ def test_starts_of_a_planted_table_reach_the_planted_bound() -> None:
 def test_the_infinite_prior_learns_tau_by_gradient(observations: Observations) -> None:
     settings = replace(QUICK, prior="infinite")
     fit = learn_relaxed(observations, BASES, seed=0, settings=settings)
-    model = relaxed_model(fit, fit.relaxed, observations, 1.0)
+    model = relaxed_model(fit, fit.relaxed, observations, FitSettings())
     assert isinstance(model.prior, lkm.ibp.InfiniteIBP)
     np.testing.assert_allclose(model.tau, fit.tau)
     start = lkm.LKM(observations.table, model.kernels, posterior="relaxed", prior="infinite").tau
@@ -161,7 +161,7 @@ def test_a_subclass_is_learnt_with_its_own_parameters(observations: Observations
     assert numbers(fits[0]) == numbers(fits[1]), "a start begins with the class's own values"
     bend = fits[0].relaxed.parameters[".bend"]
     assert bend != 0.5
-    model = relaxed_model(fits[0], fits[0].relaxed, observations, 1.0)
+    model = relaxed_model(fits[0], fits[0].relaxed, observations, FitSettings())
     assert type(model) is Tilted
     assert float(model.bend.numpy()) == bend
     # The parameter of its own counts in BIC.
