@@ -183,9 +183,10 @@ def test_what_few_fits_have_is_not_spoken_of_but_counts() -> None:
     parts = found.components("b", 3).xs("mean", axis=1, level="moment")
     assert list(parts.columns) == ["PER", "others"]
     x = found.table.scaled_times(parts.index)[:, None]
+    observations, settings = found.table.observations, FitSettings()
     whole = sum(
         member.weight
-        * np.asarray(to_model(member.fit, found.table.observations, FitSettings()).predict_f(x)[0])[:, 1]
+        * np.asarray(to_model(member.fit, observations, settings).predict_f(x)[0])[:, 1]
         for member in found.searched
     )
     np.testing.assert_allclose(parts.sum(axis=1), whole * found.table.scale[1], atol=1e-8)
