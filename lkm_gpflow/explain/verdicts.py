@@ -35,8 +35,9 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     A series *has* a component if that is probable (`SURE`), the data of this very series say so
     (`STRONG`), and it makes up some of the variation (`WEIGHTY`).  What is more likely than not,
     with some evidence (`SOME`), but fails one of the three is said with *perhaps*; what is
-    unlikely (`HARDLY`) it *has not*; of the rest it *cannot be told*.  Without averaging there is
-    one fit, and a series has what that fit's most probable Z says, as in the paper.
+    unlikely (`HARDLY`), with as strong evidence against it, it *has not*; of the rest it *cannot be
+    told*.  Without averaging there is one fit, and a series has what that fit's most probable Z
+    says, as in the paper.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
             [
                 (p >= SURE) & (evidence >= STRONG) & is_weighty,
                 (p > 0.5) & (evidence >= SOME),
-                p > HARDLY,
+                (p > HARDLY) | (evidence > -STRONG),
             ],
             [has, perhaps, untold],
             has_not,

@@ -41,7 +41,8 @@ def judged(p: float, evidence: float, share: float, averaging: str = "tempered",
         (0.6, 0.0, 0.2, "cannot be told"),
         (0.3, -1.0, 0.0, "cannot be told"),
         (0.05, -5.0, 0.0, "has not"),
-        (0.05, 2.0, 0.0, "has not"),
+        (0.05, -2.0, 0.0, "cannot be told"),
+        (0.05, 2.0, 0.0, "cannot be told"),
     ],
 )
 def test_has_needs_probability_evidence_and_share(
