@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,18 @@ STRUCTURE = ("SE", "SE", "PER", "PER", "PER x SE", "PER x SE")
 SAMPLES = ("get_50_exp_0", "get_50_exp_1", "get_50_exp_2")
 """The authors' own draws of 50 series."""
 
+POSTERIORS: Mapping[str, FitSettings] = {
+    "relaxed": FitSettings(learner="relaxed", prune=False),
+    "enumerated": FitSettings(prune=False),
+}
+"""How the kernels are learnt: the paper's way, and ours.  They are given, so nothing is pruned."""
+
+
+def journal_of(sample: int, posterior: str, seed: int) -> str:
+    """Return the file name of the fits to one sample."""
+    way = "" if posterior == "enumerated" else f"{posterior}_"
+    return f"seizure_{sample}_{way}seed_{seed}.jsonl"
+
 
 @dataclass(frozen=True)
 class SeizureSettings:
@@ -44,13 +56,13 @@ class SeizureSettings:
     seed
         Everything random follows from it.
     fit
-        How one structure is learnt; nothing is pruned, because the structure is given.
+        How one structure is learnt, see `POSTERIORS`.
     """
 
     structure: tuple[str, ...] = STRUCTURE
     restarts: int = 6
     seed: int = 0
-    fit: FitSettings = field(default_factory=lambda: FitSettings(prune=False))
+    fit: FitSettings = POSTERIORS["enumerated"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ class SeizureResult:
     activities
         The activity of each series, [N].
     fits
-        One a restart, in scaled units; the best (by its evidence lower bound) first.
+        One a restart, in scaled units; the best (by the bound that was climbed) first.
     alpha
         Concentration of the Indian Buffet Process.
     """
