@@ -29,8 +29,7 @@ class Prophet:
     """Prophet with its own settings, told the season; it passes over missing observations.
 
     A row of the table is a day to it, so that all tables have one clock, and the season is one of
-    so many days with up to six waves.  The sd is that of its simulated futures.  The library is not
-    part of the extra ``comparators``: ``pip install prophet``.
+    so many days with up to six waves.  The sd is that of its simulated futures.
 
     Parameters
     ----------
