@@ -61,6 +61,10 @@ class Observations:
         """Return the observations of some series."""
         return Observations(self.x, self.Y[places], self.mask[places])
 
+    def at_times(self, places: Integers) -> Observations:
+        """Return the observations at some times, on the same scales."""
+        return Observations(self.x[places], self.Y[:, places], self.mask[:, places])
+
     @property
     def fingerprint(self) -> str:
         """A checksum of the scaled data."""

@@ -264,46 +264,6 @@ def pair_log_densities(
     return found
 
 
-def scan(
-    base: Floats,
-    candidates: Sequence[Product],
-    noise_variance: Floats,
-    observations: Observations,
-    degrees: float = np.inf,
-) -> Floats:
-    """Log densities of every series with one more component, for many candidates.
-
-    Parameters
-    ----------
-    base
-        Covariances of what each series has already, without noise, [N, D, D].
-    candidates
-        M complete products.
-    noise_variance
-        L noise variances to try for each series, [L, N].
-    observations
-        The data.
-    degrees
-        As in `Objective`.
-
-    Returns
-    -------
-    Array [M, L, N]; NaN where a covariance is not positive definite.
-    """
-    found = np.empty((len(candidates), *noise_variance.shape))
-    seen = seen_by_series(observations)
-    rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
-    whole = np.empty_like(base[0])
-    for m, component in enumerate(at(candidates, lag_grid(observations.x))):
-        C = component.matrix()
-        for n, points in enumerate(seen):
-            for level, variance in enumerate(noise_variance[:, n]):
-                V = np.add(base[n], C, out=points.target(points.covariance, whole))
-                points.select(V, variance, points.covariance)
-                found[m, level, n] = cholesky.log_density(points.covariance, rows[n], degrees)
-    return found
-
-
 def _stacked(by_lag: Sequence[Floats], grid: LagGrid) -> Floats:
     return np.array(by_lag).reshape(len(by_lag), len(grid.lags))
 

@@ -22,7 +22,7 @@ from ..models.relaxation import anneal
 from ..numerics.types import Floats
 from ..runtime.news import tell
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
-from .engine import Objective, components, pair_log_densities, scan
+from .engine import Objective, components, pair_log_densities
 from .evidence import log_evidence
 from .fits import MOST_ROUNDS, Fit, FitSettings, State
 from .heights import (
@@ -37,6 +37,7 @@ from .heights import (
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .layout import Layout
 from .prior import RowPrior
+from .scanning import promising, scan
 from .target import MANY, Target
 
 _ENUMERATE_IN_MOVES = 4
@@ -58,6 +59,8 @@ _NOISE_LEVELS = np.geomspace(1e-4, 1.0, 9)
 _NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 """A new component may explain what passed for noise: each candidate is tried with less of it."""
 
+_SCANNED = 8
+"""Of a new component's candidates so many, the best by a part of the times, are tried on all."""
 
 _REMEMBERED = 32
 """States whose log likelihoods a learner remembers: scores and BIC ask for them again."""
@@ -348,6 +351,9 @@ class Learner:
         noise = _NOISE_FACTORS[:, None] * state.noise_variance
         covariances = components(state.kernels, self.observations.x)
         base = np.tensordot(state.loadings, covariances, axes=1)
+        candidates = promising(
+            base, candidates, noise, self.observations, self._degrees, count=_SCANNED
+        )
         log_densities = scan(base, candidates, noise, self.observations, self._degrees)
         log_densities = np.nan_to_num(log_densities, nan=-np.inf)
         log_heights = None

@@ -15,8 +15,9 @@ from scipy.stats import multivariate_normal
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.base import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.learning.engine import Objective, components, pair_log_densities, scan, variances
+from lkm_gpflow.learning.engine import Objective, components, pair_log_densities, variances
 from lkm_gpflow.learning.layout import Layout
+from lkm_gpflow.learning.scanning import scan
 from lkm_gpflow.models.lkm import LKM
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal, norm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.assignments import Pairs
-from lkm_gpflow.learning.engine import Objective, components, pair_log_densities, scan
+from lkm_gpflow.learning.engine import Objective, components, pair_log_densities
 from lkm_gpflow.learning.fits import FitSettings, State
 from lkm_gpflow.learning.heights import (
     HEIGHT_SD,
@@ -24,6 +24,7 @@ from lkm_gpflow.learning.heights import (
 )
 from lkm_gpflow.learning.layout import Layout
 from lkm_gpflow.learning.learner import Learner
+from lkm_gpflow.learning.scanning import scan
 from lkm_gpflow.search.ledger import fit_from_json, fit_to_json
 
 Array = NDArray[np.float64]
