@@ -229,7 +229,7 @@ class Learner:
             for _ in range(rounds):
                 before = posterior.elbo
                 self._tell("finishing", state)
-                state = self._polish(state, 60, posterior, tolerance=1e-9)
+                state = self._polish(state, 60, posterior, tolerance=1e-7)
                 posterior = self.posterior(state)
                 history.append(posterior.elbo)
                 if posterior.elbo < before + enough:
@@ -414,7 +414,7 @@ class Learner:
         state: State,
         max_iterations: int,
         posterior: RowPosterior | None = None,
-        tolerance: float = 1e-6,
+        tolerance: float = 1e-5,
     ) -> State:
         """L-BFGS on all hyperparameters, given Z or (if given) over the posterior's rows."""
         if not state.kernels:
@@ -441,7 +441,7 @@ class Learner:
         if posterior is None:
             pairs, log_weights = Pairs.of_rows(state.Z), np.zeros(num_series)
         else:
-            pairs = posterior.active(1e-4)
+            pairs = posterior.active(1e-3)
             log_weights = log_prior_weights(posterior.tau, pairs)
             if self._has_heights:
                 log_weights += self._log_volumes(state, pairs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -203,14 +204,14 @@ class _Search:
 
         def job(restart: int) -> Callable[[], Fit]:
             seed = (self._settings.seed, step, restart)
-            start, new = rest, tuple(members)
+            start, new, settings = rest, tuple(members), self._settings.fit
             if restart > 0 and rest is not None and self._settings.fit.learner == "scan":
                 # A scan hardly depends on its random numbers: others start from nothing, so that
                 # not all end where the parent is.  A relaxed posterior starts at random anyway.
                 start, new = None, tuple(member.structure for member in (*rest.kernels, *members))
-            return partial(
-                fit, self._observations, new, seed=seed, settings=self._settings.fit, start=start
-            )
+                # The next restart is another start from nothing already.
+                settings = replace(settings, num_starts=1)
+            return partial(fit, self._observations, new, seed=seed, settings=settings, start=start)
 
         jobs = {restart: job(restart) for restart in missing}
         hear = self._report.hear
