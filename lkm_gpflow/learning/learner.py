@@ -176,15 +176,17 @@ class Learner:
 
     def reseed(self, state: State, members: Sequence[Product]) -> State:
         """Take components out one by one and let them enter anew; try unused members again."""
+        tried: set[tuple[_StateKey, int | Product]] = set()
         for _ in range(self.settings.num_reseeds):
             before = state.score
             for k in range(len(state.kernels)):
-                if k < len(state.kernels):
+                if k < len(state.kernels) and _is_new(tried, state, k):
                     self._tell(f"{state.kernels[k].structure} enters anew", state)
                     reduced = state.without(k)
                     state = self._keep_better(state, reduced, state.kernels[k].structure)
             for member in _missing(members, state.kernels):
-                state = self._keep_better(state, state, member.structure)
+                if _is_new(tried, state, member):
+                    state = self._keep_better(state, state, member.structure)
             if state.score < before + 0.1:
                 break
         return self.refine(state)
@@ -491,6 +493,16 @@ class Learner:
 def _key(state: State) -> _StateKey:
     heights = b"" if state.log_heights is None else state.log_heights.tobytes()
     return state.kernels, state.Z.tobytes(), state.noise_variance.tobytes(), heights
+
+
+def _is_new(
+    tried: set[tuple[_StateKey, int | Product]], state: State, what: int | Product
+) -> bool:
+    """Whether this was not tried from the same state before; from now on it was."""
+    question = _key(state), what
+    is_new = question not in tried
+    tried.add(question)
+    return is_new
 
 
 def _log_heights(state: State) -> Floats:
