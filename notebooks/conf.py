@@ -12,6 +12,7 @@ import shutil
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 from docutils import nodes
@@ -26,7 +27,7 @@ from lkm_gpflow.cli import main
 HERE = Path(__file__).parent
 EXPERIMENTS = HERE.parent / "paper_experiments"
 SCRIPT_LETTERS = "𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵"
-COPIES = HERE / "paper"  # git-ignored, as is the next one, where autosummary writes
+COPIES = HERE / "paper_experiments"  # git-ignored, as is the next one, where autosummary writes
 GENERATED = HERE / "reference" / "api"
 
 project = "lkm_gpflow"
@@ -107,7 +108,7 @@ html_theme_options = {
 if repository := os.environ.get("GITHUB_REPOSITORY"):
     html_theme_options |= {
         "repository_url": f"https://github.com/{repository}",
-        "path_to_docs": "notebooks",
+        "repository_branch": os.environ.get("GITHUB_REF_NAME", "main"),
         "use_repository_button": True,
         "launch_buttons": {
             "binderhub_url": "https://mybinder.org",
@@ -128,7 +129,9 @@ def copy_experiments() -> None:
         shutil.copy2(path, COPIES / name)
     readme = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
     table = readme.partition("<!-- results: begin -->")[2].partition("<!-- results: end -->")[0]
-    rows = [line.split("|") for line in table.replace("](", "](paper/").strip().splitlines()]
+    rows = [
+        line.split("|") for line in table.replace("](", "](paper_experiments/").strip().splitlines()
+    ]
     without_commands = "\n".join("|".join(row[:3] + row[4:]) for row in rows)
     (COPIES / "artefacts.txt").write_text(without_commands, encoding="utf-8")
 
@@ -170,9 +173,18 @@ def block_math(translator: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def say_where_it_stands(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document
+) -> None:
+    """Let launch buttons open a copied notebook where it stands in the repository."""
+    is_copy = pagename.startswith(f"{COPIES.name}/")
+    app.config.html_theme_options["path_to_docs"] = "" if is_copy else HERE.name
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Copy what stands elsewhere, and register the formulas."""
     copy_experiments()
     write_help()
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
+    app.connect("html-page-context", say_where_it_stands, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

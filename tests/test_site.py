@@ -23,10 +23,11 @@ MODULES = [
     "comparators", "datasets", "experiments", "expressions", "ibp", "kernels", "metrics",
     "plotting", "report", "sktime",
 ]  # fmt: skip
+PUBLISHED = {"GITHUB_REPOSITORY": "owner/repository", "GITHUB_REF_NAME": "main"}
 PAGES = {
     "index.html": "lkm_gpflow",
     "03_model_and_inference.html": "The model and its inference",
-    "paper/table1.html": "Table 1 and Figure 7: who forecasts best?",
+    "paper_experiments/table1.html": "Table 1 and Figure 7: who forecasts best?",
     "reference/api/lkm_gpflow.LKM.html": "LKM",
 }
 SCRIPTS = {
@@ -120,7 +121,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "notebooks", str(folder)],
         cwd=ROOT,
-        env={**os.environ, "GITHUB_REPOSITORY": "owner/repository", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **PUBLISHED},
         capture_output=True,
         text=True,
     )
@@ -141,8 +142,14 @@ def test_the_site_is_whole(site: Path) -> None:
     notebooks = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
     paper = {path.stem for path in (ROOT / "paper_experiments").glob("*.ipynb")}
     assert notebooks <= {path.stem for path in site.glob("*.html")}
-    assert paper == {path.stem for path in (site / "paper").glob("*.html")}
-    assert "mybinder.org" in (site / "01_quickstart.html").read_text(encoding="utf-8")
+    assert paper == {path.stem for path in (site / "paper_experiments").glob("*.html")}
+    for page, path in (
+        ("01_quickstart", "notebooks/01_quickstart.ipynb"),
+        ("paper_experiments/table1", "paper_experiments/table1.ipynb"),
+    ):
+        text = (site / f"{page}.html").read_text(encoding="utf-8")
+        assert f"https://mybinder.org/v2/gh/owner/repository/main?urlpath=lab/tree/{path}" in text
+        assert (ROOT / path).exists()
 
 
 @pytest.mark.slow
