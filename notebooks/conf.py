@@ -169,7 +169,7 @@ def inline_math(translator: HTML5Translator, node: nodes.math) -> None:
 
 def block_math(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write formulas on lines of their own."""
-    translator.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>')
+    translator.body.append(f'<div class="formula" tabindex="0">{mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
 
 
