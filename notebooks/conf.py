@@ -181,10 +181,19 @@ def say_where_it_stands(
     app.config.html_theme_options["path_to_docs"] = "" if is_copy else HERE.name
 
 
+def keep_first_line(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Do not let napoleon take what stands before a colon for the type of a property."""
+    if what == "property":
+        lines.insert(0, "")
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Copy what stands elsewhere, and register the formulas."""
     copy_experiments()
     write_help()
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
+    app.connect("autodoc-process-docstring", keep_first_line, priority=400)
     app.connect("html-page-context", say_where_it_stands, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
