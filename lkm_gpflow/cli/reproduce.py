@@ -45,7 +45,7 @@ def reproduce_command(
 ) -> None:
     """Run the notebooks of the paper's experiments, and make a page of their results.
 
-    What is finished is not run again: to run everything yourself, name an empty folder with
+    Finished runs are not repeated: to run everything yourself, name an empty folder with
     --results.  A run that fails is kept with its traceback, does not stop the others, and is tried
     again by the next call.  It may be stopped at any time and goes on when it is called again;
     several machines may work on one folder of results.

@@ -46,7 +46,7 @@ class GPRegressionNetwork:
     node_kernel, weight_kernel
         Names among `KERNELS`; squared exponential in the papers.
     restarts
-        Starts for each number of nodes, of which the best two are gone on from.
+        Starts for each number of nodes; only the best two continue.
     max_iterations
         Iterations of L-BFGS for each of these two.
     """

@@ -42,7 +42,7 @@ class IndependentGP:
     components
         The terms of the sum, as expressions without numbers.
     restarts
-        Starts, of which the best is gone on from.
+        Starts; only the best continues.
     """
 
     components: tuple[str, ...] = ("SE", "PER", "LIN", "RW", "C")
@@ -82,7 +82,7 @@ class SpectralMixtureGP:
     num_components
         Candidates for Q, the Gaussians in the spectral density; BIC chooses, series by series.
     restarts
-        Starts, drawn from the spectrum of the series, of which the best is gone on from.
+        Starts, drawn from the spectrum of the series; only the best continues.
     """
 
     num_components: tuple[int, ...] = (1, 2, 3)
@@ -125,7 +125,7 @@ def fit_each_gp(
     start
         See `kernel`.
     restarts
-        Starts, of which the best is gone on from.
+        Starts; only the best continues.
     noise_prior
         Of the noise variance; None: flat.
     """

@@ -136,7 +136,7 @@ class LMC:
     ranks
         Columns of every W to choose among.
     restarts
-        Starts of each choice, of which the best is gone on from.
+        Starts of each choice; only the best continues.
     short, max_iterations
         Iterations from every start, and of the run that is gone on with.
     """

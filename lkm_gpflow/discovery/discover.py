@@ -67,13 +67,13 @@ def discover(
     strategy
         "partial" set expansion (the paper's algorithm 1) or "full".
     alpha
-        Concentration of the Indian Buffet Process: larger means more components a series.
+        Concentration of the Indian Buffet Process; larger means more components per series.
     priors
         Weak priors on the hyperparameters.
     learner
         "scan": components enter one by one, and the rows of Z are enumerated (see `training`).
-        "relaxed": the paper's section 4 and algorithm 1, nothing else (see `relaxed`); `restarts`
-        are its starts, of which the largest bound wins.  "relaxed+scan": as "scan", but the relaxed
+        "relaxed": the paper's section 4 and algorithm 1, nothing else (see `relaxed`); of its
+        `restarts` the one with the largest bound wins.  "relaxed+scan": as "scan", but the relaxed
         posterior finds Z first; slower.
     prior
         Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
@@ -85,11 +85,11 @@ def discover(
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
     amplitudes
-        What series that share a component differ in: "none" (the paper: nothing), "series":
-        their scale, integrated out; or "component": the height of each component, for at most 64
-        series, more than ten times slower (see `models.amplitudes`).
+        How series that share a component may differ: "none" (as in the paper, not at all),
+        "series" (in their scale, which is integrated out), or "component" (in the height of each
+        component; at most 64 series, more than ten times slower); see `models.amplitudes`.
     criterion
-        What structures are compared by: "bic" (the paper), "bic+prior" (with the prior of Z), or
+        The score that compares structures: "bic" (the paper), "bic+prior" (with the prior of Z), or
         "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
@@ -101,8 +101,8 @@ def discover(
         For thousands of series: search on so many, drawn at random, then learn the best fits again
         on all; beyond 1,000 series, on 1,000, and the best of these on all (see
         `search.many_series`).
-        Approximate is which structures are tried; bound, probabilities and BIC of the result are
-        exact, of all series.
+        Only the choice of structures is approximate; bound, probabilities and BIC of the result
+        are exact, for all series.
     seed
         The same seed gives the same result, whatever the executor.
     ledger
@@ -113,8 +113,8 @@ def discover(
     time_budget
         Seconds, or a text such as "10m", after which search and averaging end with the best so
         far, and `Discovery.stopped` says so; a search ends after three quarters if more follows it.
-        The first fit is finished in any case, and so is one under way in this process; those of an
-        executor are not waited for.  A later call with the same ledger goes on.
+        The first fit, and one under way in this process, are always finished; fits of an executor
+        are not waited for.  A later call with the same ledger continues.
     memory_budget
         The same for bytes, or a text such as "4GB"; see `budget.resident_memory`.
     progress
@@ -193,9 +193,9 @@ def discover_steps(
     """Discover as `discover` does, and yield a result each time a better one is found.
 
     The first comes when the first fit is done, long before the search ends: it has components,
-    probabilities and a forecast.  The last is what `discover` returns.  Whoever has waited long
-    enough leaves the loop, or presses Ctrl-C, and keeps the last result; with a `ledger` the same
-    call goes on from there later, and the first result is what the ledger has.
+    probabilities and a forecast.  The last is what `discover` returns.  Leave the loop, or press
+    Ctrl-C, to keep the last result.  With a `ledger` the same call later continues from there, and
+    its first result is the best in the ledger.
 
     >>> for found in lkm.discover_steps(frame, ledger="prices.jsonl"):    # doctest: +SKIP
     ...     print(found.bic, found.kernels)

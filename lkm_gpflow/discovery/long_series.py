@@ -43,10 +43,10 @@ _TRACE_PER_VALUE = 0.01
 def thin(frame: pd.DataFrame, count: int = 300, *, seed: int = 0) -> pd.DataFrame:
     """Keep at most `count` rows of a table, at random distances of all sizes.
 
-    The distances are log-uniform from one row up: near rows show what is fast and the noise,
-    far ones what is slow, and uneven ones tell periods from their aliases, as evenly spaced rows
-    cannot.  What is faster than the typical distance, about the square root of D / count rows, may
-    be missed.
+    The distances are log-uniform from one row up.  Near rows show fast patterns and the noise, far
+    rows slow patterns, and uneven distances distinguish periods from their aliases, which evenly
+    spaced rows cannot.  A search can miss patterns faster than the typical distance, about the
+    square root of D / count rows.
 
     Parameters
     ----------

@@ -56,9 +56,9 @@ Averaging = Literal["stacked", "tempered", "none"]
 class Discovery:
     """What `discover` or `learn` found: components, who has them, forecasts.
 
-    Names, kernels, probabilities, structure and components are those that the fits of the search
-    agree upon (`consensus`), each fit weighing as much as in the forecast.  The fit of lowest BIC
-    alone is `best`, with the same attributes; with ``averaging="none"`` it is all there is.
+    Names, kernels, probabilities, structure and components are those on which the fits of the
+    search agree (`consensus`), weighted as in the forecast.  `best` is the single fit with the
+    lowest BIC, with the same attributes; with ``averaging="none"`` there is no other.
 
     Parameters
     ----------

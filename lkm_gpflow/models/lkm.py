@@ -23,7 +23,7 @@ PREDICTION_CHUNK = 64
 
 
 class LKM(LKMBound):
-    r"""Latent Kernel Model: series that are sums of shared kernels, some of them.
+    r"""Latent Kernel Model: every series uses some of a list of shared kernels.
 
     .. math::
         Z &\sim \mathrm{IBP}(\alpha) \\
@@ -49,15 +49,15 @@ class LKM(LKMBound):
     prior
         "finite", "infinite", or an object.
     amplitudes
-        "none" as above, or "series": a scale of each series is integrated out, and its noise
-        variance is relative to this scale, or "component": every series has a height for each
+        "none": as above.  "series": a scale of each series is integrated out, and its noise
+        variance is relative to this scale.  "component": every series has a height for each
         component, a factor of its variance; see `amplitudes`.
 
     Attributes
     ----------
     heights
-        With amplitudes "component", a parameter [N, K] with a log-normal prior, at first ones; else
-        None.  Likelihoods, predictions and the posterior over Z are those given the heights.
+        With amplitudes "component", a parameter [N, K] with a log-normal prior, initially ones;
+        otherwise None.  Likelihoods, predictions and the posterior over Z condition on it.
     tau
         Beta parameters of the posterior of the component weights, a parameter [K, 2].
 

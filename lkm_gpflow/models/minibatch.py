@@ -26,18 +26,18 @@ _LOCAL_STEPS = {"enumerated": best_enumerated, "relaxed": best_mean_field}
 
 
 class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
-    r"""Latent Kernel Model that sees its N series B at a time, at a cost that does not know N.
+    r"""Latent Kernel Model that sees B of its N series at a time, at a cost independent of N.
 
     The model is that of `LKM` with the finite prior.  Its bound is a sum over series plus what the
-    component weights add, hence estimated without bias by a batch b of B series drawn uniformly:
+    component weights add, so a batch b of B series, drawn uniformly, estimates it without bias:
 
     .. math::
         \widehat{\mathrm{ELBO}} = \frac{N}{B} \sum_{n \in b} \max_{q(z_n), \sigma_n^2}
             \ell_n(q(z_n), \sigma_n^2) + E_q[\log p(\pi)] + H[q(\pi)]
 
-    Shared are the kernels and ``tau``.  Local are q(z_n) and the noise sigma_n^2: both are set to
-    their optimum inside the batch (`local_steps`) and forgotten after it, so that nothing of size
-    N exists.  The noise is each series' own, as in `LKM`, and not one for all: a search over one
+    The kernels and ``tau`` are shared.  q(z_n) and the noise sigma_n^2 are local: both are set to
+    their optimum inside the batch (`local_steps`) and forgotten after it, so nothing of size N is
+    stored.  The noise is each series' own, as in `LKM`, and not one for all: a search over one
     number per series is cheap once the covariances are decomposed, and it is what makes this
     bound and that of `LKM` the same.  Sources: Tong and Choi 2019, section "Latent Kernel Model";
     Hoffman et al. 2013, *Stochastic Variational Inference*.

@@ -125,11 +125,11 @@ class RelaxedPosterior(Posterior):
     because the mean of z~ is not nu; `hard_elbo` and `mean_field_elbo` are.  Source: Tong and
     Choi 2019, section on variational inference; Maddison et al. 2017, *The Concrete Distribution*.
 
-    All logits start at zero, the state of least knowledge: components with different kernels get
-    different gradients, and independent draws set identical ones apart.
+    All logits start at zero, a probability of one half.  Components with different kernels get
+    different gradients, and independent draws separate identical ones.
 
     The posterior keeps its random numbers, so that the objective is a function of the parameters
-    alone, as L-BFGS wants it.  A stochastic optimiser asks for others before every step:
+    alone, as L-BFGS requires.  A stochastic optimiser needs new ones before every step:
 
     >>> @tf.function
     ... def step():

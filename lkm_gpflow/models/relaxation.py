@@ -126,8 +126,8 @@ def anneal(
 ) -> None:
     """Train all trainable parameters of a model with a relaxed posterior, in place.
 
-    Fresh draws of Z at every step; tau by its closed form after it with the finite prior, by
-    gradient with the infinite one.
+    Every step uses fresh draws of Z.  With the finite prior tau then follows in closed form; with
+    the infinite prior it is trained by gradient.
 
     Parameters
     ----------

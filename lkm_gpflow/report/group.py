@@ -244,11 +244,6 @@ class GroupReport(Report):
         found, few = self.found, len(self.series) <= _FEW
         pictures = [
             Picture.of(
-                "Who has what",
-                "How probable it is that a series (row) has a component (column).",
-                plotting.plot_structure(found),
-            ),
-            Picture.of(
                 "Every series and its components",
                 "Blank where a series does not have a component; heights in a row compare. "
                 f"Bands hold {self.level:.0%}.",

@@ -87,7 +87,7 @@ class Report(ABC):
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained file; returns its path."""
         path = Path(path)
-        html = render("page.html", title=self.title, body=self._body())
+        html = render("page.html", title=self.title, body=with_contents(self._body()))
         with replacing(path) as unfinished:
             unfinished.write_text(html, "utf-8")
         return path
@@ -105,6 +105,18 @@ class Report(ABC):
 def render(name: str, **context: Any) -> str:
     """Fill in a template of this room."""
     return _ENVIRONMENT.get_template(name).render(**context)
+
+
+def with_contents(body: str) -> str:
+    """Return a page with a list of its sections before the first one, if it has three or more."""
+    heads = re.findall(r"<h2>(.*?)</h2>", body)
+    if len(heads) < 3:
+        return body
+    for number, head in enumerate(heads, start=1):
+        body = body.replace(f"<h2>{head}</h2>", f'<h2 id="section-{number}">{head}</h2>', 1)
+    links = (f'<li><a href="#section-{i}">{head}</a></li>' for i, head in enumerate(heads, start=1))
+    contents = f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>'
+    return body.replace("<h2 id=", f"{contents}\n<h2 id=", 1)
 
 
 def markdown(text: object) -> str:

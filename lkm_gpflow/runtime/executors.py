@@ -271,9 +271,9 @@ class _RenewedPool(Executor):
 def process_pool(jobs: int | None = None) -> Executor:
     """Return a pool of worker processes that suits TensorFlow.
 
-    Workers are started afresh (a forked TensorFlow hangs) and use one thread each.  Ctrl-C is left
-    to the parent, and they end with it.  If a worker dies, the pool takes new jobs all the same,
-    with new workers.
+    Workers are started afresh (a forked TensorFlow hangs) and use one thread each.  The parent
+    handles Ctrl-C, and workers end with it.  If a worker dies, the pool starts new ones and keeps
+    taking jobs.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class Browser:
         self._rest = b""
         self._events: list[dict[str, Any]] = []
 
-    def visit(self, file: Path, width: int, scripts: dict[str, str]) -> Page:
+    def visit(self, file: Path, width: int, scripts: dict[str, str], *, dark: bool = False) -> Page:
         """Open a file in a window of this width, and evaluate scripts in it, by name."""
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
@@ -80,6 +80,8 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", session,
             width=width, height=900, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._ask("Emulation.setEmulatedMedia", session, features=[scheme])
         self._events.clear()
         self._ask("Page.navigate", session, url=file.as_uri())
         self._wait_for("Page.loadEventFired")

@@ -17,6 +17,7 @@ from small import made_by_hand
 import lkm_gpflow as lkm
 from lkm_gpflow.explain import decomposition
 from lkm_gpflow.report import GroupReport
+from lkm_gpflow.report.page import with_contents
 
 LONG, RTL = "a name of thirty signs, exactly", "ذهب"
 ODD_NAMES = ("<b>&amp;</b>", "😀 & co", LONG, RTL, "a|b*c_d")
@@ -249,3 +250,22 @@ def test_a_notebook_shows_it(report: GroupReport) -> None:
     assert "<html" not in html
     assert html.count("data:image/png;base64,") == len(report.pictures())
     assert repr(report) == report.text
+
+
+def test_who_has_what_is_a_table(report: GroupReport, tmp_path: Path) -> None:
+    html = report.to_html(tmp_path / "r.html").read_text("utf-8")
+    (table,) = re.findall(r'<table class="who">(.*?)</table>', html, re.DOTALL)
+    rows = re.findall(r"<tr><th scope=\"row\"><bdi>(.*?)</bdi></th>(.*?)</tr>", table, re.DOTALL)
+    assert [unescape(name) for name, _ in rows] == [each.name for each in report.series]
+    for name, cells in rows:
+        claims = [each.claims[unescape(name)] for each in report.components]
+        shown = re.findall(r"<td[^>]*>(.*?)</td>", cells)
+        assert shown == [f"{claim.verdict}<br>{claim.probability:.2f}" for claim in claims]
+
+
+def test_a_page_lists_its_sections() -> None:
+    body = "<h1>t</h1><h2>a</h2>x<h2><bdi>b</bdi></h2>y<h2>a</h2>"
+    page = with_contents(body)
+    assert page.index("<nav") < page.index("<h2")
+    assert re.findall(r'<h2 id="(.*?)">', page) == re.findall(r'href="#(.*?)"', page)
+    assert with_contents("<h2>a</h2><h2>b</h2>") == "<h2>a</h2><h2>b</h2>"

@@ -1,0 +1,199 @@
+"""The documentation site: `sphinx-build -W notebooks OUT` from the folder of the repository.
+
+Pages and notebooks stand here; those of the paper's experiments are copied in for the build.
+Nothing is executed: notebooks show their committed outputs.  The build needs no network.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
+
+import lkm_gpflow as lkm
+from lkm_gpflow.cli import main
+
+HERE = Path(__file__).parent
+EXPERIMENTS = HERE.parent / "paper_experiments"
+SCRIPT_LETTERS = "𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵"
+COPIES = HERE / "paper_experiments"  # git-ignored, as is the next one, where autosummary writes
+GENERATED = HERE / "reference" / "api"
+
+project = "lkm_gpflow"
+author = "The lkm_gpflow contributors"
+copyright = author
+version = release = installed_version("lkm_gpflow")
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["ledgers", "figures", "**.ipynb_checkpoints", "README.md"]
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+
+nb_execution_mode = "off"
+nb_merge_streams = True
+suppress_warnings = ["mystnb.unknown_mime_type"]  # scores for the runner, nothing to show
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+
+# Docstrings call names of the package in single backticks, and modules by their last name.
+default_role = "py:obj"
+autosummary_generate = True
+autosummary_filename_map = {  # file systems that do not tell upper from lower case
+    "lkm_gpflow.Backtest": "lkm_gpflow.Backtest_class",
+    "lkm_gpflow.comparators.Comparator": "lkm_gpflow.comparators.Comparator_class",
+}
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 80
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False  # GPflow's are read at GPflow
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+add_module_names = False
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+# Public modules that are called otherwise than their files.
+for alias in ("expressions", "ibp", "metrics"):
+    sys.modules[f"lkm_gpflow.{alias}"] = getattr(lkm, alias)
+
+# Links to other libraries need their inventories, and those a network.
+if os.environ.get("LKM_GPFLOW_INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
+        "gpflow": ("https://gpflow.github.io/GPflow/develop", None),
+        "tensorflow_probability": (
+            "https://www.tensorflow.org/probability/api_docs/python",
+            "https://github.com/GPflow/tensorflow-intersphinx/raw/master/tfp_py_objects.inv",
+        ),
+    }
+
+html_theme = "sphinx_book_theme"
+html_title = "lkm_gpflow"
+html_math_renderer = "mathml"
+html_show_copyright = False
+html_copy_source = False
+html_theme_options = {
+    "home_page_in_toc": False,
+    "navbar_persistent": [],
+    "use_download_button": True,
+    "show_toc_level": 2,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+# The workflow that publishes the site knows where the notebooks can be opened and run.
+if repository := os.environ.get("GITHUB_REPOSITORY"):
+    html_theme_options |= {
+        "repository_url": f"https://github.com/{repository}",
+        "repository_branch": os.environ.get("GITHUB_REF_NAME", "main"),
+        "use_repository_button": True,
+        "launch_buttons": {
+            "binderhub_url": "https://mybinder.org",
+            "colab_url": "https://colab.research.google.com",
+            "notebook_interface": "jupyterlab",
+        },
+    }
+
+
+def copy_experiments() -> None:
+    """Put the notebooks of the paper's experiments beside the pages, with their times."""
+    COPIES.mkdir(exist_ok=True)
+    wanted = {path.name: path for path in EXPERIMENTS.glob("*.ipynb")}
+    for old in COPIES.iterdir():
+        if old.name not in wanted:
+            old.unlink()
+    for name, path in wanted.items():
+        shutil.copy2(path, COPIES / name)
+    readme = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("<!-- results: begin -->")[2].partition("<!-- results: end -->")[0]
+    rows = [
+        line.split("|") for line in table.replace("](", "](paper_experiments/").strip().splitlines()
+    ]
+    without_commands = "\n".join("|".join(row[:3] + row[4:]) for row in rows)
+    (COPIES / "artefacts.txt").write_text(without_commands, encoding="utf-8")
+
+
+def write_help() -> None:
+    """Write what `lkm-gpflow --help` and its commands say, for the page on the command line."""
+    texts = []
+    for command in ("", "discover", "data", "reproduce", "status"):
+        line = ["lkm-gpflow", *([command] if command else [])]
+        result = CliRunner().invoke(main, [*line[1:], "--help"], prog_name="lkm-gpflow")
+        texts.append(f"$ {' '.join([*line, '--help'])}\n{result.output}")
+    shutil.rmtree(GENERATED, ignore_errors=True)  # pages of names that are gone
+    GENERATED.mkdir()
+    (GENERATED / "help.txt").write_text("\n".join(texts), encoding="utf-8")
+
+
+def mathml(formula: str, display: str) -> str:
+    """Write a formula as MathML, which browsers draw without a script."""
+    if display == "block" and re.search(r"\\\\|&", formula) and "\\begin" not in formula:
+        formula = rf"\begin{{align*}}{formula}\end{{align*}}"
+    text = str(convert(formula, display=display)).replace("<mi>&#x0007E;</mi>", "<mo>∼</mo>")
+    # Browsers do not know mathvariant="script".
+    return re.sub(
+        '<mi mathvariant="script">([A-Z])</mi>',
+        lambda match: f"<mi>{SCRIPT_LETTERS[ord(match[1]) - ord('A')]}</mi>",
+        text,
+    )
+
+
+def inline_math(translator: HTML5Translator, node: nodes.math) -> None:
+    """Write a formula within a line."""
+    translator.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def block_math(translator: HTML5Translator, node: nodes.math_block) -> None:
+    """Write formulas on lines of their own."""
+    translator.body.append(f'<div class="formula" tabindex="0">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
+
+
+def say_where_it_stands(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document
+) -> None:
+    """Let launch buttons open a copied notebook where it stands in the repository."""
+    is_copy = pagename.startswith(f"{COPIES.name}/")
+    app.config.html_theme_options["path_to_docs"] = "" if is_copy else HERE.name
+
+
+def keep_first_line(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Do not let napoleon take what stands before a colon for the type of a property."""
+    if what == "property":
+        lines.insert(0, "")
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Copy what stands elsewhere, and register the formulas."""
+    copy_experiments()
+    write_help()
+    app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
+    app.connect("autodoc-process-docstring", keep_first_line, priority=400)
+    app.connect("html-page-context", say_where_it_stands, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

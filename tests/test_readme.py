@@ -1,0 +1,162 @@
+"""README.md is short, its links hold, and its numbers are those of committed results."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lkm_gpflow as lkm
+from lkm_gpflow.experiments import ablations
+from lkm_gpflow.experiments.calibration import expected_calibration_error
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "paper_experiments" / "results"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROSE = " ".join(README.split())
+SIMPLE = ["last-value", "drift", "auto-arima", "auto-ets", "auto-theta"]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def test_it_is_short() -> None:
+    assert len(README.split()) <= 700
+
+
+def test_its_links_lead_somewhere() -> None:
+    targets = [
+        link for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("https:")
+    ]
+    assert len(targets) > 10
+    assert [link for link in targets if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.slow
+def test_its_python_prints_what_it_says(tables: Path, tmp_path: Path) -> None:
+    ledger = tmp_path / "gonu.jsonl"
+    ledger.write_bytes((ROOT / "notebooks" / "ledgers" / "gonu.jsonl").read_bytes())
+    (code,), (shown,) = blocks("python"), blocks("text")
+    assert len(lines(code)) <= 10
+    printed = io.StringIO()
+    with redirect_stdout(printed), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lkm, "discover", partial(lkm.discover, ledger=ledger, progress=False))
+        exec(code, {})
+    assert lines(printed.getvalue()) == lines(shown)
+
+
+@pytest.fixture(scope="module")
+def backtests(tables: Path) -> Iterator[dict[str, dict[str, lkm.Backtest]]]:
+    """Ours and the simple methods, from their committed journals: nothing is fitted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lkm.comparators.LatentKernelModel, "fit", refuse)
+        yield {dataset: of(dataset) for dataset in ablations.DATASETS}
+
+
+def refuse(*arguments: object, **options: object) -> None:
+    raise AssertionError("expected a committed result")
+
+
+def of(dataset: str) -> dict[str, lkm.Backtest]:
+    train, test = lkm.datasets.load(dataset).split()
+    simple = {
+        method: lkm.backtest(
+            train,
+            method,
+            len(test),
+            ablations.FOLDS,
+            journal=RESULTS / "backtests" / f"{dataset}_{method}.jsonl",
+            progress=False,
+        )
+        for method in SIMPLE
+    }
+    return {"lkm": ablations.ablate(dataset, "default", RESULTS / "backtests"), **simple}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "said"),
+    [
+        ("houses", "{:.1f}% lower on house prices"),
+        ("stocks", "{:.1f}% lower on stocks"),
+        ("currencies", "{:.1f}% higher on currencies"),
+        ("gonu", "{:.1f}% higher on gold"),
+    ],
+)
+def test_backtests(backtests: dict[str, dict[str, lkm.Backtest]], dataset: str, said: str) -> None:
+    crps = {method: result.summary()["crps"] for method, result in backtests[dataset].items()}
+    change = 100 * (crps.pop("lkm") / min(crps.values()) - 1)
+    assert said.format(abs(change)) in PROSE
+    assert (change > 0) == ("higher" in said)
+
+
+def test_no_difference_is_significant(backtests: dict[str, dict[str, lkm.Backtest]]) -> None:
+    assert "no single difference is statistically significant" in PROSE
+    p = [
+        results["lkm"].compare(results[method], "crps").p_value
+        for results in backtests.values()
+        for method in SIMPLE
+    ]
+    assert min(p) > 0.05
+
+
+def test_intervals(backtests: dict[str, dict[str, lkm.Backtest]]) -> None:
+    cells = pd.concat([results["lkm"].forecasts for results in backtests.values()])
+    held = ((cells["observed"] - cells["mean"]).abs() < 1.6448536 * cells["sd"]).mean()
+    assert f"90% intervals held {100 * held:.1f}% of outcomes" in PROSE
+
+
+def test_the_windows_of_the_paper() -> None:
+    runs = pd.read_csv(RESULTS / "final_windows.csv")
+    mean = runs.groupby(["method", "dataset"])[["rmse", "mnlp"]].mean().unstack("dataset")
+    published = lkm.experiments.table_1()[["rmse", "mnlp"]].unstack("dataset").loc["lkm-paper"]
+    ours = mean.loc["lkm"]
+    as_good = int((ours <= published[ours.index]).sum())
+    behind = int((ours > mean.drop(index="lkm").min()).sum())
+    assert len(ours) == 8
+    assert f"we match or beat the published model in {as_good} of 8 scores" in PROSE
+    assert f"in all {behind} some other method is better than ours" in PROSE
+    assert behind == 8
+
+
+def test_prices_gain_nothing_from_the_search(
+    backtests: dict[str, dict[str, lkm.Backtest]],
+) -> None:
+    assert "explains them and does not improve their forecast" in PROSE
+    for dataset in ("stocks", "currencies", "gonu"):
+        walks = ablations.ablate(dataset, "walks alone", RESULTS / "backtests")
+        compared = walks.compare(backtests[dataset]["lkm"], "crps")
+        assert compared.difference < 2 * compared.standard_error
+
+
+def test_the_benchmark() -> None:
+    tables = [name for name in lkm.datasets.names() if name.startswith("bench/")]
+    assert f"our benchmark of {len(tables)} tables" in PROSE
+    assert not list((RESULTS / "benchmark").glob("lkm*")), "say what ours does on the benchmark"
+
+
+def test_probabilities() -> None:
+    records = [json.loads(line) for line in lines((RESULTS / "calibration.jsonl").read_text())[1:]]
+
+    def error_and_right(said: str, truth: str) -> tuple[float, float]:
+        there = [record for record in records if said in record]
+        p = np.concatenate([record[said] for record in there])
+        z = np.concatenate([record[truth] for record in there])
+        return expected_calibration_error(p, z), float(np.mean((p > 0.5) == z))
+
+    known, _ = error_and_right("known", "truth")
+    searched, right = error_and_right("searched", "searched_truth")
+    assert f"{known:.2f} if the kernels are known and {searched:.2f} after a whole" in PROSE
+    assert f"{100 * right:.0f}% of yes-or-no answers are right" in PROSE
