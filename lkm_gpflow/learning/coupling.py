@@ -32,8 +32,11 @@ MOST_COLUMNS = 3
 _STEP_SD = 0.7
 """Prior of a correlation in the step that the search starts from."""
 
-_SHORT = 15
+_SHORT = 10
 """Iterations of a climb that only tries something."""
+
+_PROMISING = 3.0
+"""Nats that another column must promise to gain, before it is tried."""
 
 _WORTH = 1.0
 """Nats that another column gains at least."""
@@ -184,11 +187,25 @@ class _Search:
         -------
         The loadings, and the evidence for the correlations of each pattern, [K].
         """
-        first = none
+        first, promise = none, self._promise(none)
         for k in self._able():
-            first = first.column(k, 0, _unbounded(_leading(step[k])), self._owners[:, k])
-        found, _ = self._pruned(self._thinned(self._climber.climb(first)))
-        return self._pruned(self._extended(found))
+            if promise[k][0] > _PROMISING:
+                first = first.column(k, 0, _unbounded(_leading(step[k])), self._owners[:, k])
+        begun, evidence = self._pruned(self._thinned(self._climber.climb(first), first.free))
+        found = self._extended(begun)
+        return (found, evidence) if found is begun else self._pruned(found)
+
+    def _promise(self, found: Loadings) -> list[tuple[float, Floats]]:
+        """What another column of each pattern may gain, in nats, and in which direction, [N].
+
+        With slope s along a direction, a quadratic that has its top at a correlation of one gains
+        half of s.
+        """
+        _, slope = self._climber.slope(found.u)
+        directions = np.linalg.eigh(slope)[1][:, :, -1]
+        directions /= np.abs(directions).max(axis=1, keepdims=True)
+        gains = 0.5 * np.einsum("kn,knm,km->k", directions, slope, directions)
+        return [(float(gain), direction) for gain, direction in zip(gains, directions, strict=True)]
 
     def _score(self, at: Loadings) -> float:
         return at.log_likelihood - at.price(self._owners, self._D)
@@ -215,11 +232,11 @@ class _Search:
                 return found, evidence
             found = others[weakest]
 
-    def _thinned(self, found: Loadings) -> Loadings:
-        """Take out the loadings that do not pay, if that is better."""
+    def _thinned(self, found: Loadings, asked: Booleans) -> Loadings:
+        """Take out those of the loadings asked about [K, N, R] that do not pay, if it is better."""
         free = found.free.copy()
         price = 0.5 * np.log(self._D)
-        for k, n, r in np.argwhere(found.free):
+        for k, n, r in np.argwhere(found.free & asked):
             tried = found.u.copy()
             tried[k, n, r] = 0.0
             free[k, n, r] = found.log_likelihood - self._climber.value(tried) > price
@@ -234,19 +251,21 @@ class _Search:
         tried: set[int] = set()
         while True:
             columns = found.free.any(axis=1).sum(axis=1)
-            _, slope = self._climber.slope(found.u)
-            values, vectors = np.linalg.eigh(slope)
+            promise = self._promise(found)
             able = [
                 k for k in self._able()
                 if k not in tried and columns[k] < min(MOST_COLUMNS, self._owners[:, k].sum() - 1)
             ]  # fmt: skip
             if not able:
                 return found
-            k = max(able, key=lambda k: values[k, -1])
-            direction = 0.3 * vectors[k, :, -1] / np.abs(vectors[k, :, -1]).max()
+            k = max(able, key=lambda k: promise[k][0])
+            gain, direction = promise[k]
+            if gain < _PROMISING:
+                return found
             r = int(np.argmin(found.free[k].any(axis=0)))
-            more = found.column(k, r, direction, self._owners[:, k])
-            more = self._thinned(self._climber.climb(more, _SHORT))
+            more = found.column(k, r, 0.3 * direction, self._owners[:, k])
+            asked = more.free & ~found.free
+            more = self._thinned(self._climber.climb(more, _SHORT), asked)
             if more.free[k, :, r].any() and self._score(more) > self._score(found) + _WORTH:
                 found, tried = self._climber.climb(more), set()
             else:

@@ -138,7 +138,7 @@ class Climber:
         value, G = self.density.value_and_gradient(covariances(bounded(u), self.amplitudes))
         return value, np.asarray(G * self._aa * self._off)
 
-    def climb(self, at: Loadings, max_iterations: int = 40) -> Loadings:
+    def climb(self, at: Loadings, max_iterations: int = 30) -> Loadings:
         """Return the best free loadings from here."""
         if not at.free.any():
             return replace(at, log_likelihood=self.value(at.u))
