@@ -167,7 +167,7 @@ def run(table: str, task: Task, method: str) -> list[dict[str, Any]]:
 def scores(cut: Blanked, moments: Moments) -> dict[str, float]:
     """Scores of the cells that were taken out, in standard deviations of the series."""
     location, scale = cut.left.mean().to_numpy(), np.asarray(cut.left.std(ddof=0))
-    truth = ((cut.hidden - location) / scale).to_numpy()
+    truth = (cut.hidden.to_numpy() - location) / scale
     mean, sd = (moments[0] - location) / scale, moments[1] / scale
     own = ~np.isnan(truth)
     told = score(truth[own][:, None], mean[own][:, None], sd[own][:, None])
