@@ -10,6 +10,7 @@ from . import plotting as plotting
 from . import report as report
 from .data.shapes import from_long as from_long
 from .data.shapes import to_long as to_long
+from .discovery.coupled import CoupledDiscovery as CoupledDiscovery
 from .discovery.discover import discover as discover
 from .discovery.discover import discover_steps as discover_steps
 from .discovery.given_kernels import learn as learn
@@ -24,6 +25,7 @@ from .kernels.grammar import PAPER_BASES as PAPER_BASES
 from .kernels.grammar import Product as Product
 from .kernels.grammar import parse as parse
 from .models.annealing import Annealing as Annealing
+from .models.coupled import CoupledLKM as CoupledLKM
 from .models.lkm import LKM as LKM
 from .models.minibatch import MinibatchLKM as MinibatchLKM
 from .models.minibatch_learning import MinibatchSettings as MinibatchSettings

@@ -126,6 +126,21 @@ class Table:
         """Names of the series."""
         return [str(name) for name in self.frame.columns]
 
+    def after(self, horizon: int | pd.Index) -> pd.Index:
+        """Return so many times after the last row, or the times that are given."""
+        if isinstance(horizon, pd.Index):
+            return horizon
+        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+            raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
+        return self.axis.after(self.frame.index[-1], int(horizon))
+
+    @property
+    def gaps(self) -> pd.MultiIndex:
+        """The cells (series, time) without an observation, series after series."""
+        series, rows = np.nonzero(self.frame.isna().to_numpy().T)
+        cells = [self.frame.columns[series], self.frame.index[rows]]
+        return pd.MultiIndex.from_arrays(cells, names=["series", "time"])
+
     def of_series(self, places: Integers) -> Table:
         """Return the table of some of the series, with the scaling of all."""
         return replace(

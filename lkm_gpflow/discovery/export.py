@@ -15,6 +15,7 @@ from ..runtime.text import whole_number
 from ..search.ledger import Entry
 
 if TYPE_CHECKING:
+    from .forecaster import Forecaster
     from .result import Discovery
 
 SIDES = ("lower", "upper")
@@ -25,7 +26,7 @@ _JITTER = 1e-10
 
 
 def several_intervals(
-    found: Discovery, times: pd.Index, levels: Sequence[float], quantiles: Sequence[float]
+    found: Forecaster, times: pd.Index, levels: Sequence[float], quantiles: Sequence[float]
 ) -> pd.DataFrame:
     """Predict with several intervals and quantiles.
 
@@ -65,7 +66,7 @@ def several_intervals(
     return table
 
 
-def sample_paths(found: Discovery, times: pd.Index, count: int, seed: int) -> pd.DataFrame:
+def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> pd.DataFrame:
     r"""Draw paths of new observations, which hold together over time.
 
     Each path takes one of the fits that forecasts average over, by its weight w_m, and draws every

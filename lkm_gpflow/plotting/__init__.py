@@ -8,6 +8,7 @@ May import: explain and what lies below.
 from .attribution import plot_attribution, plot_attribution_shares
 from .backtests import plot_coverage, plot_scores
 from .comparison import pair_rows, plot_comparison, plot_likeness
+from .coupled import plot_filled, plot_pairs, plot_what_if
 from .decomposition import plot_decomposition
 from .expansion import plot_expansion
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
@@ -39,16 +40,19 @@ __all__ = [
     "plot_coverage",
     "plot_decomposition",
     "plot_expansion",
+    "plot_filled",
     "plot_forecast",
     "plot_forecasts",
     "plot_kernel",
     "plot_ledger",
     "plot_likeness",
     "plot_methods",
+    "plot_pairs",
     "plot_plates",
     "plot_probabilities_over_time",
     "plot_probability_snapshots",
     "plot_ranks",
     "plot_scores",
     "plot_structure",
+    "plot_what_if",
 ]

@@ -1,0 +1,252 @@
+"""A discovery whose series know of each other: gaps, joint forecasts, sums and what-if."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from ..data.tables import Table
+from ..kernels.base import to_kernel
+from ..learning.coupling import Coupling
+from ..learning.coupling import couple as learn_coupling
+from ..models.coupled import CoupledLKM
+from ..numerics.types import Floats
+from ..search.averaging import Member
+from .joint import Joint, Path
+
+NOISE = "noise"
+"""What the correlations of the noise are called, among those of the patterns."""
+
+
+def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDiscovery:
+    """Learn which components of different series go together.
+
+    Parameters
+    ----------
+    table
+        The training data and its scaling.
+    members
+        The fits that forecasts average over, and their weights.
+    most
+        So many fits of the highest weight are coupled.
+
+    Raises
+    ------
+    ValueError
+        If `most` is below one, or the table has more values than can be coupled (see
+        `numerics.coregion.LARGEST`).
+    """
+    if most < 1:
+        raise ValueError(f"expected at least one fit to couple, got most={most!r}")
+    heaviest = sorted(members, key=lambda member: -member.weight)[:most]
+    total = sum(member.weight for member in heaviest)
+    kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)
+    learnt = tuple(learn_coupling(member.fit, table.observations) for member in kept)
+    return CoupledDiscovery(table, kept, learnt)
+
+
+@dataclass(frozen=True)
+class CoupledDiscovery:
+    """Fits of a search in which the components of different series may be correlated.
+
+    Where there was no strong evidence that two series go together they are independent, as they
+    are in the discovery itself.
+
+    Parameters
+    ----------
+    table
+        The training data and its scaling.
+    members
+        The fits that count, and their weights.
+    couplings
+        How the series of each fit go together.
+    """
+
+    table: Table
+    members: tuple[Member, ...]
+    couplings: tuple[Coupling, ...]
+
+    # --- what goes together ---
+
+    @cached_property
+    def models(self) -> tuple[CoupledLKM, ...]:
+        """The models of all members, on scaled data, with a component for each pattern."""
+        return tuple(to_model(coupling, self.table) for coupling in self.couplings)
+
+    @property
+    def correlations(self) -> pd.DataFrame:
+        """Correlations of the patterns of the heaviest fit, and of its noise.
+
+        Index (pattern, series), a column for each series.
+        """
+        coupling, columns = self.couplings[0], self.table.frame.columns
+        names = [*map(str, (kernel.structure for kernel in coupling.patterns.kernels)), NOISE]
+        index = pd.MultiIndex.from_product([names, columns], names=["pattern", "series"])
+        return pd.DataFrame(coupling.correlations.reshape(-1, len(columns)), index, columns)
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """Every pair of series that goes together somewhere, on average over the fits.
+
+        Returns
+        -------
+        DataFrame with a row a pair, the strongest first: ``correlation`` of what the two do in a
+        step (all patterns and noise, weighted by how much they move in a step) and ``evidence``,
+        the largest log Bayes factor of a pattern in which they are correlated, weighted over fits.
+        """
+        N = len(self.table.scale)
+        correlation, evidence = np.zeros((N, N)), np.zeros((N, N))
+        for member, coupling in zip(self.members, self.couplings, strict=True):
+            correlation += member.weight * step_correlation(coupling, self.table.observations.x)
+            joined = (coupling.correlations != 0.0) * coupling.evidence[:, None, None]
+            evidence += member.weight * joined.max(axis=0)
+        rows = [
+            (self.table.names[n], self.table.names[m], correlation[n, m], evidence[n, m])
+            for n in range(N)
+            for m in range(n + 1, N)
+            if evidence[n, m] > 0.0
+        ]
+        frame = pd.DataFrame(rows, columns=["first", "second", "correlation", "evidence"])
+        order = frame["correlation"].abs().sort_values(ascending=False, kind="stable").index
+        return frame.loc[order].reset_index(drop=True)
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether any series go together."""
+        return not all(coupling.is_none for coupling in self.couplings)
+
+    # --- what follows ---
+
+    def joint(self, cells: pd.MultiIndex) -> Joint:
+        """Return the joint distribution of new observations of cells (series, time)."""
+        table = self.table
+        n = table.frame.columns.get_indexer(cells.get_level_values(0))
+        x = table.scaled_times(cells.get_level_values(1))
+        is_forecast = x > table.observations.x[-1]
+        means, covariances = [], []
+        for member, model in zip(self.members, self.models, strict=True):
+            mean, covariance = model.predict_cells(n, x[:, None])
+            wide = np.where(is_forecast, np.sqrt(member.spread), 1.0) * table.scale[n]
+            means.append(np.asarray(mean) * table.scale[n] + table.location[n])
+            covariances.append(np.asarray(covariance) * np.outer(wide, wide))
+        weights = np.array([member.weight for member in self.members])
+        return Joint(cells, weights, np.array(means), np.array(covariances))
+
+    def ahead(self, horizon: int | pd.Index, given: Mapping[object, Path] | None = None) -> Joint:
+        """Return the joint distribution of all series at the times of a forecast."""
+        product = [self.table.frame.columns, self.table.after(horizon)]
+        cells = pd.MultiIndex.from_product(product, names=["series", "time"])
+        joint = self.joint(cells)
+        return joint if given is None else joint.given(given)
+
+    def forecast(
+        self,
+        horizon: int | pd.Index,
+        level: float = 0.9,
+        *,
+        given: Mapping[object, Path] | None = None,
+        quantiles: Sequence[float] = (),
+    ) -> pd.DataFrame:
+        """Forecast new observations, of series that ended early from those that did not.
+
+        Parameters
+        ----------
+        horizon
+            Steps after the last row of the table, or the times themselves.
+        level
+            Probability of the interval.
+        given
+            What some series are taken to do: ``{"Oil": 80.0}`` at the last time, or a value for
+            every time (NaN: unknown), or a Series with some of the times.
+        quantiles
+            Such as 0.05, for columns called q0.05.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
+        the series.
+        """
+        return self.ahead(horizon, given).frame(level, quantiles)
+
+    def quantiles(
+        self,
+        horizon: int | pd.Index,
+        levels: Sequence[float] = (0.05, 0.5, 0.95),
+        *,
+        given: Mapping[object, Path] | None = None,
+    ) -> pd.DataFrame:
+        """Quantiles of new observations: index (series, time), columns the levels."""
+        told = self.ahead(horizon, given).frame(quantiles=levels)
+        return told[[f"q{q:g}" for q in levels]].set_axis(list(levels), axis=1)
+
+    def samples(
+        self,
+        horizon: int | pd.Index,
+        count: int = 100,
+        *,
+        seed: int = 0,
+        given: Mapping[object, Path] | None = None,
+    ) -> pd.DataFrame:
+        """Draw paths that hold together over time and series: a column each."""
+        return self.ahead(horizon, given).samples(count, seed)
+
+    def aggregate(
+        self,
+        horizon: int | pd.Index,
+        weights: Mapping[object, float],
+        level: float = 0.9,
+        *,
+        given: Mapping[object, Path] | None = None,
+    ) -> pd.DataFrame:
+        """Weighted sums of series (totals, spreads, portfolios): mean, sd, lower, upper by time."""
+        return self.ahead(horizon, given).aggregate(weights, level)
+
+    def fill(self, level: float = 0.9) -> pd.DataFrame:
+        """What missing observations may have been, also by what other series did at the time.
+
+        Returns
+        -------
+        DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
+        """
+        return self.joint(self.table.gaps).frame(level)
+
+    def __repr__(self) -> str:
+        names, pairs = self.table.names, self.pairs
+        head = f"CoupledDiscovery: {len(names)} series, {len(self.members)} fits"
+        rows = [
+            f"  {row.first} and {row.second}: correlation {row.correlation:+.2f}, "
+            f"log evidence {row.evidence:.1f}"
+            for row in pairs.head(12).itertuples()
+        ]
+        left = [f"  and {len(pairs) - 12} more pairs"] if len(pairs) > 12 else []
+        return "\n".join([head, *(rows or ["  no series go together"]), *left])
+
+
+def to_model(coupling: Coupling, table: Table) -> CoupledLKM:
+    """Return the model of a coupling, on scaled data."""
+    patterns = coupling.patterns
+    squared = np.square(patterns.amplitudes[:, :-1])
+    has = squared > 0.0
+    return CoupledLKM(
+        table.observations.table,
+        [to_kernel(kernel) for kernel in patterns.kernels],
+        has.astype(np.float64),
+        heights=np.where(has, squared, 1.0),
+        noise_variance=np.square(patterns.amplitudes[:, -1]),
+        loadings=coupling.loadings,
+    )
+
+
+def step_correlation(coupling: Coupling, x: Floats) -> Floats:
+    """Correlation [N, N] of what series do from one time to the next, on average over times."""
+    C, a = coupling.patterns.covariances(x), coupling.patterns.amplitudes.T
+    variance = C[:, range(len(x)), range(len(x))]
+    moved = variance[:, 1:] + variance[:, :-1] - 2.0 * C[:, range(1, len(x)), range(len(x) - 1)]
+    B = coupling.correlations * a[:, :, None] * a[:, None, :]
+    total = np.tensordot(moved.mean(axis=1), B, axes=1)
+    sd = np.sqrt(total.diagonal())
+    return np.asarray(total / np.outer(sd, sd))

@@ -1,0 +1,275 @@
+"""What fits of a search forecast: their weighted average, in the units of the series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+from scipy.stats import t as student_t
+
+from ..data.tables import Table
+from ..learning.fits import Fit
+from ..models.amplitudes import degrees_of
+from ..models.lkm import LKM
+from ..numerics.types import Floats
+from ..runtime.text import did_you_mean, listed
+from ..search.averaging import (
+    Member,
+    average,
+    best_first,
+    counting,
+    mixture_moments,
+    predict_in_parts,
+    to_model,
+)
+from ..search.ledger import Entry
+from ..search.settings import SearchSettings
+from .coupled import CoupledDiscovery, couple
+from .joint import intervals
+
+MOST_NAMED = 12
+"""Series by name in an error."""
+
+_MOST_TOLD = 8
+"""Predictions that are kept, for pictures that ask for them again."""
+
+Averaging = Literal["stacked", "tempered", "none"]
+
+
+@dataclass(frozen=True)
+class Forecaster:
+    """Fits of a search, and what they forecast together.
+
+    Parameters
+    ----------
+    table
+        The training data and its scaling.
+    settings
+        Of the search.
+    averaging
+        "stacked", "tempered" or "none".
+    entries
+        Every fit of the search; with a subset the fits that were learnt on all series.
+    stacked
+        The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
+    stopped
+        Which budget ended what, in a sentence; empty if nothing was stopped.
+    """
+
+    table: Table
+    settings: SearchSettings
+    averaging: Averaging
+    entries: tuple[Entry, ...]
+    stacked: tuple[Member, ...] = ()
+    stopped: str = ""
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The best fit, in scaled units; components that explain more come first."""
+        entries = self.entries
+        if self.settings.fit.learner == "relaxed":
+            # Of the starts of a structure the bound has chosen one.
+            entries = tuple(e for e in entries if e.decision == "accepted") or entries
+        best = min((entry.fit for entry in entries), key=lambda fit: fit.criterion)
+        return best_first(best, self.table.observations, self.settings.fit)
+
+    @cached_property
+    def model(self) -> LKM:
+        """The fitted model, on scaled data: times span one, series have unit variance."""
+        return to_model(self.fit, self.table.observations, self.settings.fit)
+
+    # --- forecasts ---
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """The fits that forecasts average over, and their weights."""
+        if self.averaging == "none":
+            return [Member(self.fit, 1.0)]
+        if self.averaging == "stacked" and self.stacked:
+            return list(self.stacked)
+        return average([entry.fit for entry in self.entries], len(self.table.frame))
+
+    @cached_property
+    def searched(self) -> list[Member]:
+        """The members that the search found, without the walks; their weights add up to one."""
+        found = [member for member in self.members if not member.is_walk]
+        total = sum(member.weight for member in found)
+        return counting([replace(member, weight=member.weight / total) for member in found])
+
+    @property
+    def counting_members(self) -> list[Member]:
+        """The members without those of next to no weight."""
+        return counting(self.members)
+
+    def forecast(
+        self,
+        horizon: int | pd.Index,
+        level: float | Sequence[float] = 0.9,
+        quantiles: Sequence[float] = (),
+    ) -> pd.DataFrame:
+        """Forecast new observations.
+
+        Parameters
+        ----------
+        horizon
+            How many steps after the last row, or the times themselves.
+        level
+            Probability of the interval from `lower` to `upper`; of several, the columns are
+            called lower50, upper50, lower90 and so on.
+        quantiles
+            Such as 0.05, for columns called q0.05.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
+        the series; sd is that of a new observation, with its noise.
+        """
+        times = self.times(horizon)
+        if isinstance(level, int | float) and not quantiles:
+            return self.predict(times, level)
+        from .export import several_intervals
+
+        levels = [level] if isinstance(level, int | float) else level
+        return several_intervals(self, times, levels, quantiles)
+
+    def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
+        """Draw paths of new observations; see `export.sample_paths`."""
+        from .export import sample_paths
+
+        return sample_paths(self, self.times(horizon), count, seed)
+
+    def sample(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
+        """Draw paths, as `samples` does, which was called so first."""
+        return self.samples(horizon, count, seed=seed)
+
+    def quantiles(
+        self, horizon: int | pd.Index, levels: Sequence[float] = (0.05, 0.5, 0.95)
+    ) -> pd.DataFrame:
+        """Quantiles of new observations: index (series, time), columns the levels."""
+        told = self.forecast(horizon, quantiles=levels)
+        return told[[f"q{q:g}" for q in levels]].set_axis(list(levels), axis=1)
+
+    def fill(self, level: float = 0.9) -> pd.DataFrame:
+        """What missing observations may have been, each from its own series.
+
+        Other series tell more if they go together: see `couple`.
+
+        Returns
+        -------
+        DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
+        """
+        gaps = self.table.gaps
+        told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
+        return told.loc[gaps]
+
+    def aggregate(
+        self, horizon: int | pd.Index, weights: Mapping[object, float], level: float = 0.9
+    ) -> pd.DataFrame:
+        """Weighted sums of the series, independent as they are here given a fit; see `couple`.
+
+        Parameters
+        ----------
+        horizon
+            Steps after the last row, or the times themselves.
+        weights
+            By series; of a spread one is negative.
+        level
+            Of the interval.
+
+        Returns
+        -------
+        DataFrame by time with columns mean, sd, lower, upper.
+        """
+        times, own = self.times(horizon), np.zeros(len(self.table.scale))
+        own[list(self.places(*weights))] = list(weights.values())
+        by_series = own * self.table.scale
+        sums = [
+            (weight, mean @ by_series, variance @ np.square(by_series))
+            for weight, mean, variance in self._by_member(times)
+        ]
+        mean, variance = mixture_moments(sums)
+        return intervals(times, mean + self.table.location @ own, np.sqrt(variance), level, ())
+
+    def couple(self, most: int = 4) -> CoupledDiscovery:
+        """Learn which components of different series go together; see `coupled.couple`.
+
+        Parameters
+        ----------
+        most
+            So many fits of the highest weight are coupled, and count from there on.
+        """
+        return couple(self.table, self.counting_members, most)
+
+    def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
+        """As `forecast`, at any times, also within the history."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"expected a level between 0 and 1, got {level}")
+        mean, variance = self._moments(times)
+        mean = mean * self.table.scale + self.table.location
+        sd = np.sqrt(variance) * self.table.scale
+        half = self._half_width(level) * sd
+        series = self.table.frame.columns
+        index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
+        columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
+        return pd.DataFrame({k: v.T.ravel() for k, v in columns.items()}, index=index)
+
+    def _moments(self, times: pd.Index) -> tuple[Floats, Floats]:
+        """Mean and variance of new observations in scaled units, [M, N]; pictures ask again."""
+        key = tuple(times)
+        if key not in self._told:
+            self._tell(key, mixture_moments(self._by_member(times)))
+        return self._told[key]
+
+    def _by_member(self, times: pd.Index) -> list[tuple[float, Floats, Floats]]:
+        """Weight, mean [M, N] and variance [M, N] of every fit, in scaled units."""
+        x = self.table.scaled_times(times)[:, None]
+        observations = self.table.observations
+        is_forecast = x > observations.x[-1]
+        predictions = []
+        for member in self.counting_members:
+            mean, variance = predict_in_parts(member.fit, observations, self.settings.fit, x)
+            spread = np.where(is_forecast, member.spread, 1.0)
+            predictions.append((member.weight, mean, variance * spread))
+        return predictions
+
+    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, Floats]) -> None:
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[key] = moments
+
+    def _half_width(self, level: float) -> Floats:
+        """Half an interval in standard deviations, [N]: of a normal, or of a Student-t.
+
+        Scales of series leave v + D_n degrees of freedom, with D_n the values of series n.
+        """
+        degrees = degrees_of(self.settings.fit.amplitudes)
+        if np.isinf(degrees):
+            return np.full(len(self.table.scale), norm.ppf(0.5 + 0.5 * level))
+        degrees_left = degrees + self.table.observations.mask.sum(axis=1)
+        unit = np.sqrt((degrees_left - 2.0) / degrees_left)
+        return np.asarray(student_t.ppf(0.5 + 0.5 * level, degrees_left) * unit)
+
+    @cached_property
+    def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:
+        return {}
+
+    def places(self, *series: object) -> tuple[int, ...]:
+        """Return the numbers of different series; a ValueError says which are known."""
+        columns: list[object] = list(self.table.frame.columns)
+        for name in series:
+            if name not in columns:
+                known = listed([repr(column) for column in columns], MOST_NAMED)
+                hint = did_you_mean(str(name), map(str, columns))
+                raise ValueError(f"expected one of the series {known}, got {name!r}{hint}")
+            if series.count(name) > 1:
+                raise ValueError(f"expected different series, got {name!r} twice")
+        return tuple(columns.index(name) for name in series)
+
+    def times(self, horizon: int | pd.Index) -> pd.Index:
+        """Return the times of a forecast: so many steps after the last row, or those given."""
+        return self.table.after(horizon)

@@ -1,0 +1,213 @@
+"""Joint forecasts: what several series do together, as mixtures of Gaussians over cells.
+
+A cell is a series at a time.  Whatever can be asked of a joint forecast follows from its means and
+covariances by plain linear algebra: intervals, paths, sums, and what else is to be expected if some
+of the cells were known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from scipy.special import softmax
+from scipy.stats import norm
+
+from ..numerics.types import LOG_2PI, Floats
+from ..runtime.text import did_you_mean, listed, whole_number
+
+Path: TypeAlias = "float | Sequence[float] | pd.Series[float]"
+"""What a series is taken to do: its value at the last time, or at every time, or at some."""
+
+_JITTER = 1e-10
+"""Of the mean variance, for covariances of neighbouring times."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A mixture of Gaussians over cells, in the units of the series.
+
+    Parameters
+    ----------
+    cells
+        Index (series, time), [P].
+    weights
+        Of the fits, [F].
+    means
+        [F, P].
+    covariances
+        [F, P, P].
+    """
+
+    cells: pd.MultiIndex
+    weights: Floats
+    means: Floats
+    covariances: Floats
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean [P] and covariance [P, P] of the mixture."""
+        mean = self.weights @ self.means
+        apart = self.means - mean
+        within = np.tensordot(self.weights, self.covariances, axes=1)
+        return mean, within + np.einsum("f,fp,fq->pq", self.weights, apart, apart)
+
+    def frame(self, level: float = 0.9, quantiles: Sequence[float] = ()) -> pd.DataFrame:
+        """Columns mean, sd, lower, upper, and q0.05 for the quantile 0.05; one row a cell."""
+        mean, covariance = self.moments()
+        sd = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+        return intervals(self.cells, mean, sd, level, quantiles)
+
+    def samples(self, count: int, seed: int) -> pd.DataFrame:
+        """Draw all cells together: a row a cell, a column a draw."""
+        count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
+        rng = np.random.default_rng(seed)
+        drawn = []
+        for own, mean, covariance in zip(
+            rng.multinomial(count, self.weights), self.means, self.covariances, strict=True
+        ):
+            normal = rng.standard_normal((own, len(mean)))
+            drawn.append(mean + normal @ _root(covariance).T)
+        paths = rng.permutation(np.concatenate(drawn))
+        return pd.DataFrame(paths.T, self.cells, pd.RangeIndex(count, name="sample"))
+
+    def given(self, known: Mapping[object, Path]) -> Joint:
+        r"""What is to be expected if some series did this.
+
+        .. math:: \mu_a + \Sigma_{ab} \Sigma_{bb}^{-1} (y_b - \mu_b), \qquad
+           \Sigma_{aa} - \Sigma_{ab} \Sigma_{bb}^{-1} \Sigma_{ba}
+
+        for each fit, whose weight is multiplied by the density that it had for what is given.
+
+        Parameters
+        ----------
+        known
+            By series: its value at the last time, or one for every time (NaN is unknown), or a
+            Series with some of the times.
+
+        Raises
+        ------
+        ValueError
+            If a series or time is not in the forecast, or nothing is given.
+        """
+        values = self._given_values(known)
+        b = np.flatnonzero(np.isfinite(values))
+        if not len(b):
+            raise ValueError(f"expected at least one known value, got {dict(known)!r}")
+        log_weights, means, covariances = np.log(self.weights), [], []
+        for f, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
+            own = covariance[np.ix_(b, b)]
+            own = own + _JITTER * own.diagonal().mean() * np.eye(len(b))
+            off = values[b] - mean[b]
+            gain = np.linalg.solve(own, covariance[b]).T
+            log_weights[f] -= 0.5 * float(
+                off @ np.linalg.solve(own, off) + np.linalg.slogdet(own)[1] + len(b) * LOG_2PI
+            )
+            conditional = covariance - gain @ covariance[b]
+            conditional[b] = conditional[:, b] = 0.0
+            expected = mean + gain @ off
+            expected[b] = values[b]
+            means.append(expected)
+            covariances.append(conditional)
+        weights = np.asarray(softmax(log_weights))
+        return replace(
+            self, weights=weights, means=np.array(means), covariances=np.array(covariances)
+        )
+
+    def _given_values(self, known: Mapping[object, Path]) -> Floats:
+        """Return what is known of every cell, [P], NaN where nothing is."""
+        values: pd.Series[float] = pd.Series(np.nan, self.cells)
+        for name, path in known.items():
+            check_series([name], self.cells)
+            times = self.cells[self.cells.get_level_values(0) == name].get_level_values(1)
+            if not isinstance(path, pd.Series):
+                path = [path] if np.ndim(path) == 0 else path  # type: ignore[list-item]
+                own = np.asarray(path, np.float64)
+                if len(own) not in (1, len(times)):
+                    raise ValueError(
+                        f"expected one value of {name!r}, at the last time, or {len(times)}, one "
+                        f"for each time, or a Series by time, got {len(own)}"
+                    )
+                path = pd.Series(own, times[-len(own) :])
+            unknown = path.index.difference(times)
+            if len(unknown):
+                raise ValueError(
+                    f"expected values of {name!r} at times of the forecast, {times[0]} to "
+                    f"{times[-1]}, got {unknown[0]}"
+                )
+            own_cells = pd.MultiIndex.from_product([[name], path.index])
+            values.loc[own_cells] = path.to_numpy(np.float64)
+        return values.to_numpy(np.float64)
+
+    def aggregate(
+        self,
+        weights: Mapping[object, float],
+        level: float = 0.9,
+        quantiles: Sequence[float] = (),
+    ) -> pd.DataFrame:
+        """Weighted sums of the series at every time, with intervals.
+
+        Parameters
+        ----------
+        weights
+            By series; of a spread one is negative.
+        level, quantiles
+            Of the interval, and of more columns.
+
+        Returns
+        -------
+        DataFrame by time with columns mean, sd, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            If there is no such series.
+        """
+        check_series(list(weights), self.cells)
+        times = self.cells.get_level_values(1).unique()
+        own = np.array([float(weights.get(name, 0.0)) for name, _ in self.cells])
+        at = times.get_indexer(self.cells.get_level_values(1))
+        W = np.zeros((len(times), len(own)))
+        W[at, np.arange(len(own))] = own
+        mean, covariance = self.moments()
+        sd = np.sqrt(np.maximum(np.einsum("tp,pq,tq->t", W, covariance, W), 0.0))
+        return intervals(times, W @ mean, sd, level, quantiles)
+
+
+def intervals(
+    index: pd.Index, mean: Floats, sd: Floats, level: float, quantiles: Sequence[float]
+) -> pd.DataFrame:
+    """Columns mean, sd, lower, upper, and quantiles, of normals.
+
+    Raises
+    ------
+    ValueError
+        If the level or a quantile is not between 0 and 1.
+    """
+    for what, value in [("a level", level), *(("quantiles", q) for q in quantiles)]:
+        if not 0.0 < value < 1.0:
+            raise ValueError(f"expected {what} between 0 and 1, got {value}")
+    half = norm.ppf(0.5 + 0.5 * level) * sd
+    columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
+    columns |= {f"q{q:g}": mean + norm.ppf(q) * sd for q in quantiles}
+    return pd.DataFrame(columns, index)
+
+
+def check_series(names: Sequence[object], cells: pd.MultiIndex) -> None:
+    """Refuse a series that is not among the cells."""
+    known = list(cells.get_level_values(0).unique())
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(str(name), map(str, known))
+            raise ValueError(
+                f"expected one of the series {listed([repr(k) for k in known], 12)}, "
+                f"got {name!r}{hint}"
+            )
+
+
+def _root(covariance: Floats) -> Floats:
+    """A with A A' the covariance, which may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -1,0 +1,289 @@
+r"""Which patterns of a fit go together in which series: correlations, learnt after the search.
+
+The series of a latent kernel model are independent given its kernels.  Here the components of
+different series may be correlated,
+
+.. math:: \mathrm{cov}(f_n(t), f_m(t')) = \sum_k a_{nk} a_{mk} R_k[n, m] C_k(t, t'),
+
+and so may their noise, with C the identity.  Every series alone stays what it was.  Kernels are
+held.  Correlations start at one step of Fisher scoring from independence, climb the likelihood, and
+stay where they pay: in `Loadings.price`, or the series do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ..data.observations import Observations
+from ..models.amplitudes import HEIGHT_SD
+from ..numerics.coregion import CoupledDensity
+from ..numerics.types import Booleans, Floats
+from .fits import Fit
+from .loadings import Climber, Loadings, correlations
+from .patterns import LEAST_NOISE, Patterns
+
+MOST_COLUMNS = 3
+"""Rank of what a pattern's correlation matrix has beside its diagonal."""
+
+_STEP_SD = 0.7
+"""Prior of a correlation in the step that the search starts from."""
+
+_SHORT = 10
+"""Iterations of a climb that only tries something."""
+
+_PROMISING = 3.0
+"""Nats that another column must promise to gain, before it is tried."""
+
+_WORTH = 1.0
+"""Nats that another column gains at least."""
+
+STRONG = 3.0
+"""Log Bayes factor that correlations need (Kass and Raftery 1995: a factor of 20)."""
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """How the series of a fit go together.
+
+    Parameters
+    ----------
+    patterns
+        What they may share.
+    loadings
+        w, [K + 1, N, R]; those of the noise last.
+    evidence
+        Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
+        the noise, [K + 1]; zero where there are none.
+    log_likelihood
+        Of all series together.
+    uncoupled
+        The same without any correlation.
+    """
+
+    patterns: Patterns
+    loadings: Floats
+    evidence: Floats
+    log_likelihood: float
+    uncoupled: float
+
+    @property
+    def correlations(self) -> Floats:
+        """R of the patterns and of the noise, [K + 1, N, N]."""
+        return correlations(self.loadings)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the series are independent."""
+        return not np.any(self.loadings)
+
+
+def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coupling:
+    """Learn how the series of a fit go together.
+
+    Parameters
+    ----------
+    fit
+        Of the search; its kernels and Z are held.
+    observations
+        The scaled data.
+    adapts
+        Whether every series gets amplitudes of its own first: series that share a variance have
+        it on average alone, and correlations would make up for that.
+
+    Raises
+    ------
+    CellsTooManyError
+        If there are too many values.
+    """
+    patterns = Patterns.of(fit, observations.x)
+    C = patterns.covariances(observations.x)
+    density = CoupledDensity(C, observations.Y, observations.mask)
+    if adapts:
+        patterns = replace(patterns, amplitudes=adapted(C, patterns.amplitudes, observations))
+    owners = patterns.amplitudes > 0.0
+    climber = Climber(density, patterns.amplitudes)
+    search = _Search(climber, owners, len(observations.x))
+    none = climber.climb(Loadings.none(len(C), len(owners), MOST_COLUMNS))
+    step = first_step(C, patterns.amplitudes, observations)
+    found, evidence = search.run(none, step)
+    return Coupling(patterns, found.w, evidence, found.log_likelihood, none.log_likelihood)
+
+
+def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
+    """Amplitudes [N, K] at which each series alone has its highest posterior density.
+
+    The prior is that of heights: log variances are normal around those of the fit.
+    """
+    found = amplitudes.copy()
+    for n, (y, mask) in enumerate(zip(observations.Y, observations.mask, strict=True)):
+        own = np.flatnonzero(amplitudes[n])
+        alone = CoupledDensity(C[own], y[None], mask[None])
+        before = 2.0 * np.log(amplitudes[n, own])
+
+        def loss(
+            h: Floats, alone: CoupledDensity = alone, before: Floats = before
+        ) -> tuple[float, Floats]:
+            variance = np.exp(before + h)
+            value, G = alone.value_and_gradient(variance[:, None, None])
+            if np.isnan(value):
+                return 1e30, np.zeros_like(h)
+            prior = 0.5 * float(h @ h) / HEIGHT_SD**2
+            return prior - value, h / HEIGHT_SD**2 - G[:, 0, 0] * variance
+
+        best = minimize(loss, np.zeros(len(own)), jac=True, method="L-BFGS-B")
+        found[n, own] = np.exp(0.5 * (before + best.x))
+    found[:, -1] = np.maximum(found[:, -1], np.sqrt(LEAST_NOISE))
+    return found
+
+
+def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
+    r"""Correlations [K, N, N] one step of Fisher scoring away from independence.
+
+    .. math:: s_k = a_{nk} a_{mk} b_n^\top C_k b_m, \qquad
+       F_{kl} = a_{nk} a_{mk} a_{nl} a_{ml} \operatorname{tr}(V_n^{-1} C_k V_m^{-1} C_l), \qquad
+       b_n = V_n^{-1} y_n
+
+    for every pair of series: where nothing is coupled, the information of different pairs is
+    separate.
+    """
+    N, K = amplitudes.shape
+    D = len(observations.x)
+    b, P = np.zeros((N, D)), np.zeros((N, K, D, D))
+    for n, mask in enumerate(observations.mask):
+        seen = np.flatnonzero(mask)
+        V = np.tensordot(np.square(amplitudes[n]), C, axes=1)[np.ix_(seen, seen)]
+        inverse = np.zeros((D, D))
+        inverse[np.ix_(seen, seen)] = np.linalg.inv(V)
+        b[n] = inverse @ observations.Y[n]
+        P[n] = inverse @ C
+    step = np.zeros((K, N, N))
+    for n in range(N):
+        for m in range(n):
+            both = np.flatnonzero((amplitudes[n] > 0.0) & (amplitudes[m] > 0.0))
+            aa = amplitudes[n, both] * amplitudes[m, both]
+            s = aa * np.einsum("d,kde,e->k", b[n], C[both], b[m])
+            left = P[n, both].reshape(len(both), -1)
+            right = P[m, both].transpose(0, 2, 1).reshape(len(both), -1)
+            F = np.outer(aa, aa) * (left @ right.T)
+            F = 0.5 * (F + F.T) + np.eye(len(both)) / _STEP_SD**2
+            step[both, n, m] = step[both, m, n] = np.linalg.solve(F, s)
+    return np.clip(step, -0.95, 0.95)
+
+
+class _Search:
+    """Columns of loadings that pay, one after the other."""
+
+    def __init__(self, climber: Climber, owners: Booleans, num_times: int) -> None:
+        self._climber, self._owners, self._D = climber, owners, num_times
+
+    def run(self, none: Loadings, step: Floats) -> tuple[Loadings, Floats]:
+        """Begin with a column for every pattern, leave out what does not pay, add what does.
+
+        Returns
+        -------
+        The loadings, and the evidence for the correlations of each pattern, [K].
+        """
+        first, promise = none, self._promise(none)
+        for k in self._able():
+            if promise[k][0] > _PROMISING:
+                first = first.column(k, 0, _unbounded(_leading(step[k])), self._owners[:, k])
+        begun, evidence = self._pruned(self._thinned(self._climber.climb(first), first.free))
+        found = self._extended(begun)
+        return (found, evidence) if found is begun else self._pruned(found)
+
+    def _promise(self, found: Loadings) -> list[tuple[float, Floats]]:
+        """What another column of each pattern may gain, in nats, and in which direction, [N].
+
+        With slope s along a direction, a quadratic that has its top at a correlation of one gains
+        half of s.
+        """
+        _, slope = self._climber.slope(found.u)
+        directions = np.linalg.eigh(slope)[1][:, :, -1]
+        directions /= np.abs(directions).max(axis=1, keepdims=True)
+        gains = 0.5 * np.einsum("kn,knm,km->k", directions, slope, directions)
+        return [(float(gain), direction) for gain, direction in zip(gains, directions, strict=True)]
+
+    def _score(self, at: Loadings) -> float:
+        return at.log_likelihood - at.price(self._owners, self._D)
+
+    def _able(self) -> Sequence[int]:
+        """Patterns that at least two series have."""
+        return [int(k) for k in np.flatnonzero(self._owners.sum(axis=0) > 1)]
+
+    def _pruned(self, found: Loadings) -> tuple[Loadings, Floats]:
+        """Take out the correlations of patterns, the least first, until evidence for all is strong.
+
+        Returns
+        -------
+        What is left, and how much the score falls without the correlations of each pattern, [K].
+        """
+        while True:
+            evidence = np.zeros(len(found.u))
+            others: dict[int, Loadings] = {}
+            for k in np.flatnonzero(found.free.any(axis=(1, 2))):
+                others[k] = self._climber.climb(found.without(int(k)), _SHORT)
+                evidence[k] = self._score(found) - self._score(others[k])
+            weakest = min(others, key=lambda k: evidence[k], default=None)
+            if weakest is None or evidence[weakest] >= STRONG:
+                return found, evidence
+            found = others[weakest]
+
+    def _thinned(self, found: Loadings, asked: Booleans) -> Loadings:
+        """Take out those of the loadings asked about [K, N, R] that do not pay, if it is better."""
+        free = found.free.copy()
+        price = 0.5 * np.log(self._D)
+        for k, n, r in np.argwhere(found.free & asked):
+            tried = found.u.copy()
+            tried[k, n, r] = 0.0
+            free[k, n, r] = found.log_likelihood - self._climber.value(tried) > price
+        free &= free.sum(axis=1, keepdims=True) > 1
+        if np.array_equal(free, found.free):
+            return found
+        fewer = replace(found, u=np.where(free, found.u, 0.0), free=free)
+        return max(self._climber.climb(fewer, _SHORT), found, key=self._score)
+
+    def _extended(self, found: Loadings) -> Loadings:
+        """Add columns to the patterns where the likelihood rises most, for as long as they pay."""
+        tried: set[int] = set()
+        while True:
+            columns = found.free.any(axis=1).sum(axis=1)
+            promise = self._promise(found)
+            able = [
+                k for k in self._able()
+                if k not in tried and columns[k] < min(MOST_COLUMNS, self._owners[:, k].sum() - 1)
+            ]  # fmt: skip
+            if not able:
+                return found
+            k = max(able, key=lambda k: promise[k][0])
+            gain, direction = promise[k]
+            if gain < _PROMISING:
+                return found
+            r = int(np.argmin(found.free[k].any(axis=0)))
+            more = found.column(k, r, 0.3 * direction, self._owners[:, k])
+            asked = more.free & ~found.free
+            more = self._thinned(self._climber.climb(more, _SHORT), asked)
+            if more.free[k, :, r].any() and self._score(more) > self._score(found) + _WORTH:
+                found, tried = self._climber.climb(more), set()
+            else:
+                tried.add(k)
+
+
+def _leading(correlation: Floats) -> Floats:
+    """Loadings [N] of one column that come near to correlations off the diagonal, [N, N]."""
+    communality = np.abs(correlation).max(axis=1)
+    for _ in range(10):
+        values, vectors = np.linalg.eigh(correlation + np.diag(communality))
+        w = np.sqrt(max(float(values[-1]), 0.0)) * vectors[:, -1]
+        w = np.clip(w, -0.9, 0.9)
+        communality = np.square(w)
+    return w
+
+
+def _unbounded(w: Floats) -> Floats:
+    """Return the u of loadings that are not almost zero, from which L-BFGS could not leave."""
+    w = np.where(np.abs(w) < 0.05, 0.05, w)
+    return w / np.sqrt(1.0 - np.square(w))

@@ -1,0 +1,146 @@
+"""Series that know of each other: which go together, gaps that were filled, and what-if."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ..discovery.coupled import CoupledDiscovery
+from .style import (
+    COMPONENT_COLOURS,
+    FAINT_COLOUR,
+    FORECAST_COLOUR,
+    HISTORY_COLOUR,
+    labels,
+    mark_start,
+    new_axes,
+    plain,
+    readable_dates,
+)
+
+
+def plot_pairs(coupled: CoupledDiscovery, ax: Axes | None = None) -> Axes:
+    """Draw how far series go together from one time to the next, as a heat map.
+
+    Pairs without strong evidence are blank.
+    """
+    names = coupled.table.names
+    N = len(names)
+    ax = new_axes((2.2 + 0.6 * N, 1.4 + 0.45 * N)) if ax is None else ax
+    values = np.full((N, N), np.nan)
+    for row in coupled.pairs.itertuples():
+        n, m = names.index(str(row.first)), names.index(str(row.second))
+        values[n, m] = values[m, n] = row.correlation
+    ax.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0, aspect="auto")
+    for (n, m), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            colour = "white" if abs(value) > 0.6 else HISTORY_COLOUR
+            ax.text(m, n, f"{value:+.2f}", ha="center", va="center", color=colour, fontsize=9)
+    shown = labels(names)
+    ax.set_xticks(range(N), labels=shown, rotation=30, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(N), labels=shown)
+    ax.set_xticks(np.arange(N + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(N + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="#DDDDDD", linewidth=0.8)
+    ax.tick_params(which="both", length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_title("correlation from one time to the next", fontsize=10)
+    return ax
+
+
+def plot_filled(
+    history: pd.Series,
+    fills: Mapping[str, pd.DataFrame],
+    ax: Axes | None = None,
+    *,
+    unit: str | None = None,
+    truth: pd.Series | None = None,
+) -> Axes:
+    """Draw a series with its gaps, and with what one or several methods fill them.
+
+    Parameters
+    ----------
+    history
+        The series, NaN where it was not observed.
+    fills
+        By name: a table by time with columns mean, lower and upper.
+    ax
+        Where to draw; by default a new figure.
+    unit
+        Of the values, for the label of the axis.
+    truth
+        What happened in the gaps, drawn as open circles.
+    """
+    ax = new_axes((8.0, 3.2)) if ax is None else ax
+    ax.plot(history.index, history, color=HISTORY_COLOUR, linewidth=1.0, label="observed")
+    colours = (FORECAST_COLOUR, *COMPONENT_COLOURS)
+    for colour, (name, told) in zip(colours, fills.items(), strict=False):
+        _band(ax, told, colour, name)
+    if truth is not None:
+        ax.plot(truth.index, truth, "o", color=HISTORY_COLOUR, mfc="none", ms=3.5, label="happened")
+    return _finished(ax, history, unit)
+
+
+def plot_what_if(
+    coupled: CoupledDiscovery,
+    series: object,
+    horizon: int | pd.Index,
+    given: Mapping[object, float],
+    ax: Axes | None = None,
+    *,
+    level: float = 0.9,
+    unit: str | None = None,
+    last: int = 40,
+) -> Axes:
+    """Draw the forecast of a series, and what it is if others did this.
+
+    Parameters
+    ----------
+    coupled
+        The coupled discovery.
+    series
+        Name of a column.
+    horizon
+        Steps after the last row, or the times themselves.
+    given
+        As of `CoupledDiscovery.forecast`.
+    ax
+        Where to draw; by default a new figure.
+    level
+        Probability of the bands.
+    unit
+        Of the values, for the label of the axis.
+    last
+        How many rows of history are shown.
+    """
+    ax = new_axes((8.0, 3.2)) if ax is None else ax
+    ahead = coupled.ahead(horizon)
+    history = coupled.table.frame[series].iloc[-last:]
+    ax.plot(history.index, history, color=HISTORY_COLOUR, linewidth=1.0, label="observed")
+    scenario = f"if {', '.join(map(str, given))} did so"
+    for name, joint, colour in [
+        ("forecast", ahead, FAINT_COLOUR),
+        (scenario, ahead.given(given), FORECAST_COLOUR),
+    ]:
+        _band(ax, pd.DataFrame(joint.frame(level).xs(series, level="series")), colour, name)
+    mark_start(ax, history.index)
+    ax.set_title(plain(series), fontsize=10)
+    return _finished(ax, history, unit)
+
+
+def _band(ax: Axes, told: pd.DataFrame, colour: str, name: str) -> None:
+    """Draw means and intervals; a gap is a stretch of its own."""
+    ax.plot(told.index, told["mean"], color=colour, linewidth=1.4, label=plain(name))
+    ax.fill_between(told.index, told["lower"], told["upper"], color=colour, alpha=0.25, linewidth=0)
+
+
+def _finished(ax: Axes, history: pd.Series, unit: str | None) -> Axes:
+    readable_dates(ax, history.index)
+    if unit:
+        ax.set_ylabel(plain(unit), fontsize=9)
+    ax.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

@@ -1,0 +1,194 @@
+"""Discoveries that are coupled, and what the same asks of those that are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.discovery.coupled import CoupledDiscovery, step_correlation
+from lkm_gpflow.learning.coupling import Coupling
+from lkm_gpflow.learning.patterns import Patterns
+from lkm_gpflow.search.averaging import Member
+
+KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
+
+
+def by_hand() -> lkm.Discovery:
+    return made_by_hand(small_table(), KERNELS, [[1, 1], [1, 1], [1, 1]])
+
+
+def coupled_by_hand(found: lkm.Discovery, correlation: float = 0.0) -> CoupledDiscovery:
+    """A coupling that nobody learnt: the walks of all series have this correlation."""
+    patterns = Patterns.of(found.fit, found.table.observations.x)
+    w = np.zeros((3, 3, 1))
+    walk = [str(kernel.structure) for kernel in patterns.kernels].index("RW")
+    w[walk] = np.sqrt(correlation)
+    evidence = np.zeros(3)
+    evidence[walk] = 7.0 * (correlation > 0.0)
+    coupling = Coupling(patterns, w, evidence, 0.0, 0.0)
+    return CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
+
+
+def test_without_correlations_forecasts_are_todays() -> None:
+    found = by_hand()
+    coupled = coupled_by_hand(found)
+    for told, expected in [
+        (coupled.forecast(5, 0.8), found.forecast(5, 0.8)),
+        (coupled.fill(), found.fill()),
+        (coupled.aggregate(5, {"a": 1, "c": -2}), found.aggregate(5, {"a": 1, "c": -2})),
+        (coupled.quantiles(4), found.quantiles(4)),
+    ]:
+        assert list(told.index) == list(expected.index)
+        np.testing.assert_allclose(told, expected, rtol=1e-7, atol=1e-9)
+    assert not coupled.is_coupled
+    assert "no series go together" in repr(coupled)
+    assert coupled.pairs.empty
+
+
+def test_gaps_of_a_discovery() -> None:
+    frame = small_table()
+    told = by_hand().fill()
+    assert list(told.index) == [("c", time) for time in frame.index[5:8]]
+    expected = by_hand().predict(frame.index).loc["c"].loc[frame.index[5:8]]
+    np.testing.assert_allclose(told, expected)
+
+
+def test_quantiles_of_a_discovery() -> None:
+    found = by_hand()
+    told, forecast = found.quantiles(3, [0.1, 0.9]), found.forecast(3)
+    np.testing.assert_allclose(told[0.9], norm(forecast["mean"], forecast["sd"]).ppf(0.9))
+    pd.testing.assert_frame_equal(found.samples(2, 3, seed=1), found.sample(2, 3, seed=1))
+
+
+def test_spread_and_average_of_fits() -> None:
+    found = by_hand()
+    fit = found.fit
+    other = replace(fit, noise_variance=4.0 * fit.noise_variance)
+    members = (Member(fit, 0.25, spread=2.0), Member(other, 0.75))
+    found = replace(found, averaging="stacked", stacked=members)
+    couplings = coupled_by_hand(found).couplings[0]
+    louder = Coupling(
+        Patterns.of(other, found.table.observations.x), couplings.loadings, np.zeros(3), 0.0, 0.0
+    )
+    coupled = CoupledDiscovery(found.table, members, (couplings, louder))
+    np.testing.assert_allclose(coupled.forecast(4), found.forecast(4), rtol=1e-7)
+    weights = {"a": 0.5, "b": 2.0}
+    np.testing.assert_allclose(
+        coupled.aggregate(4, weights), found.aggregate(4, weights), rtol=1e-7
+    )
+
+
+def test_gaps_are_filled_from_the_other_series() -> None:
+    alone, together = (coupled_by_hand(by_hand(), correlation) for correlation in (0.0, 0.98))
+    assert (together.fill()["sd"] < 0.99 * alone.fill()["sd"]).all()
+    assert together.is_coupled
+    row = together.pairs.iloc[0]
+    assert row["evidence"] == 7.0
+    assert 0.0 < row["correlation"] < 0.98
+    told = together.correlations.loc["RW"].to_numpy()
+    np.testing.assert_allclose(told[np.triu_indices(3, 1)], 0.98)
+
+
+def test_late_series_follow_the_early_ones() -> None:
+    frame = small_table()
+    frame.iloc[-6:, 0] = np.nan
+    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1], [1, 1]])
+    up = frame.copy()
+    up.iloc[-6:, 1] += 3.0
+    ahead = made_by_hand(up, KERNELS, [[1, 1], [1, 1], [1, 1]])
+    tables = [
+        replace(coupled_by_hand(each, 0.9), table=replace(found.table, frame=each.table.frame))
+        for each in (found, ahead)
+    ]
+    calm, risen = (each.fill().loc["a", "mean"] for each in tables)
+    assert (risen > calm).all()
+    calm, risen = (each.forecast(3).loc["a", "mean"] for each in tables)
+    assert (risen > calm).all()
+
+
+def test_what_if() -> None:
+    coupled = coupled_by_hand(by_hand(), 0.9)
+    plain = coupled.forecast(4)
+    high = plain.loc["b", "mean"].iloc[-1] + 5.0
+    told = coupled.forecast(4, given={"b": high})
+    assert told.loc["b", "mean"].iloc[-1] == pytest.approx(high)
+    assert told.loc["b", "sd"].iloc[-1] == 0.0
+    assert (told.loc["a", "mean"] > plain.loc["a", "mean"]).all()
+    assert told.loc["a", "sd"].iloc[-1] < plain.loc["a", "sd"].iloc[-1]
+    draws = coupled.samples(4, 4000, seed=0, given={"b": high})
+    error = draws.mean(axis=1) - told["mean"]
+    assert (error.abs() <= 5.0 * told["sd"] / np.sqrt(4000) + 1e-6).all()
+    sums = coupled.aggregate(4, {"a": 1.0, "b": -1.0}, given={"b": high})
+    assert sums["mean"].iloc[-1] == pytest.approx(told.loc["a", "mean"].iloc[-1] - high)
+    with pytest.raises(ValueError, match="one of the series 'a', 'b' and 'c', got 'oil'"):
+        coupled.forecast(4, given={"oil": 1.0})
+    with pytest.raises(ValueError, match="a horizon of at least 1 step, got 0"):
+        coupled.forecast(0)
+
+
+def test_draws_go_together_as_they_should() -> None:
+    coupled = coupled_by_hand(by_hand(), 0.9)
+    _, covariance = coupled.ahead(3).moments()
+    draws = coupled.samples(3, 100_000, seed=2)
+    sd = np.sqrt(covariance.diagonal())
+    np.testing.assert_allclose(
+        np.corrcoef(draws), covariance / np.outer(sd, sd), atol=5.0 / np.sqrt(100_000)
+    )
+
+
+def test_correlation_of_steps_by_draws() -> None:
+    found = by_hand()
+    coupled = coupled_by_hand(found, 0.8)
+    x = found.table.observations.x
+    patterns = coupled.couplings[0].patterns
+    rng = np.random.default_rng(0)
+    C = patterns.covariances(x)
+    R, a = coupled.couplings[0].correlations, patterns.amplitudes.T
+    steps = np.zeros((4000, 3, len(x) - 1))
+    for k in range(3):
+        roots = np.linalg.cholesky(C[k] + 1e-9 * np.eye(len(x)))
+        paths = rng.normal(size=(4000, 3, len(x))) @ roots.T
+        together = np.einsum("nm,smd->snd", np.linalg.cholesky(R[k]), paths)
+        steps += np.diff(together * a[k][:, None], axis=2)
+    expected = np.corrcoef(steps.transpose(1, 0, 2).reshape(3, -1))
+    np.testing.assert_allclose(step_correlation(coupled.couplings[0], x), expected, atol=0.01)
+
+
+@pytest.fixture(scope="module")
+def learnt() -> tuple[pd.DataFrame, lkm.CoupledDiscovery]:
+    """Two walks that go together and one that does not; the first is broken for a while."""
+    rng = np.random.default_rng(5)
+    steps = rng.normal(size=(100, 3))
+    steps[:, 1] = 0.95 * steps[:, 0] + 0.3 * steps[:, 1]
+    frame = pd.DataFrame(np.cumsum(steps, axis=0), columns=["gauge", "next", "other"])
+    broken = frame.copy()
+    broken.iloc[40:60, 0] = np.nan
+    found = lkm.learn(broken, ["C", "RW"], restarts=1, progress=False)
+    return frame, found.couple()
+
+
+def test_learnt_coupling_fills_a_broken_gauge(
+    learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery],
+) -> None:
+    frame, coupled = learnt
+    told = coupled.fill().loc["gauge"]
+    truth = frame["gauge"].iloc[40:60]
+    straight = np.interp(np.arange(40, 60), [39, 60], frame["gauge"].iloc[[39, 60]])
+    assert np.square(told["mean"] - truth).mean() < 0.5 * np.square(straight - truth).mean()
+    # The errors of one gap are one path, so their mean square is far from one as often as not.
+    assert np.square((told["mean"] - truth) / told["sd"]).mean() < 6.0
+    assert "gauge and next: correlation +0.9" in repr(coupled)
+    first = coupled.pairs.iloc[0]
+    assert (first["first"], first["second"]) == ("gauge", "next")
+    assert first["evidence"] > 20.0
+
+
+def test_nothing_to_couple_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one fit to couple, got most=0"):
+        by_hand().couple(0)

@@ -1,0 +1,61 @@
+"""Pictures of series that know of each other: what stands on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow import plotting
+from lkm_gpflow.discovery.coupled import CoupledDiscovery
+from lkm_gpflow.learning.coupling import Coupling
+from lkm_gpflow.learning.patterns import Patterns
+from lkm_gpflow.search.averaging import Member
+
+
+@pytest.fixture(scope="module")
+def coupled() -> lkm.CoupledDiscovery:
+    """Series a and b walk together; c has a gap."""
+    found = made_by_hand(small_table(), ["0.4 x RW(start=-7)"], [[1], [1], [1]])
+    w = np.zeros((2, 3, 1))
+    w[0, :2] = 0.9
+    coupling = Coupling(
+        Patterns.of(found.fit, found.table.observations.x), w, np.array([5.0, 0.0]), 0.0, 0.0
+    )
+    return CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
+
+
+def test_pairs_without_evidence_are_blank(coupled: lkm.CoupledDiscovery) -> None:
+    ax = plotting.plot_pairs(coupled)
+    shown = np.ma.masked_invalid(ax.images[0].get_array())
+    correlation = coupled.pairs["correlation"].iloc[0]
+    assert shown.count() == 2
+    assert shown[0, 1] == shown[1, 0] == pytest.approx(correlation)
+    assert [text.get_text() for text in ax.texts] == [f"{correlation:+.2f}"] * 2
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
+
+
+def test_filled_gaps_are_what_was_told(coupled: lkm.CoupledDiscovery) -> None:
+    history = coupled.table.frame["c"]
+    told = coupled.fill().loc["c"]
+    truth = told["mean"] + 1.0
+    ax = plotting.plot_filled(history, {"$filled$": told}, truth=truth, unit="$")
+    observed, filled, happened = ax.lines
+    np.testing.assert_array_equal(observed.get_ydata(), history)
+    np.testing.assert_allclose(filled.get_ydata(), told["mean"])
+    np.testing.assert_allclose(happened.get_ydata(), truth)
+    assert ax.get_legend().texts[1].get_text() == r"\$filled\$"
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.max() == pytest.approx(told["upper"].max())
+
+
+def test_what_if_shows_both_forecasts(coupled: lkm.CoupledDiscovery) -> None:
+    given = {"b": 9.0}
+    ax = plotting.plot_what_if(coupled, "a", 4, given, last=10)
+    history, plain, scenario, _ = ax.lines
+    assert len(history.get_ydata()) == 10
+    np.testing.assert_allclose(plain.get_ydata(), coupled.forecast(4).loc["a", "mean"])
+    told = coupled.forecast(4, given=given).loc["a", "mean"]
+    np.testing.assert_allclose(scenario.get_ydata(), told)
+    assert "if b did so" in [text.get_text() for text in ax.get_legend().texts]
