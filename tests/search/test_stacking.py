@@ -16,9 +16,10 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.training import fit
+from lkm_gpflow.search.held_out import Window, held_out_score, windows
 from lkm_gpflow.search.ledger import Ledger
 from lkm_gpflow.search.settings import SearchSettings
-from lkm_gpflow.search.stacking import MOST, WALKS_SHARE, Window, held_out_score, stack, windows
+from lkm_gpflow.search.stacking import MOST, WALKS_SHARE, stack
 
 QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
 
