@@ -19,6 +19,9 @@ from ..models.amplitudes import degrees_of
 from ..numerics.types import Floats
 from ..runtime.executors import single_threaded
 
+TAILS = 4.0
+"""Degrees of freedom of the density that scores a window."""
+
 _MAX_ITERATIONS = 30
 """Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
 
@@ -71,49 +74,38 @@ class HeldOut:
     ----------
     mean, variance
         Of the window's observations, [N, M]; NaN in series of whose past too little is known.
-    degrees
-        Of freedom of their Student-t, [N]; infinite where they are normal.
     """
 
     mean: Floats
     variance: Floats
-    degrees: Floats
 
 
 def held_out_score(
     fit: Fit, observations: Observations, window: Window, settings: FitSettings
-) -> tuple[float, float]:
+) -> float:
     """Score a fit's structure on a window; see `held_out_forecast`.
+
+    Log densities are those of a Student-t of `TAILS` degrees of freedom about the forecast, with
+    the forecast's standard deviations as its scale: of a few windows one with a break, far outside
+    of all intervals, would otherwise decide alone.
 
     Returns
     -------
-    The mean log density of the window's observations, and their mean squared error in forecast
-    standard deviations, each series counting alike.  Zero and one where nothing can be said.
+    The mean log density of the window's observations, each series counting alike; zero where
+    nothing can be said.
     """
     rows = slice(window.begin, window.end)
     try:
         forecast = held_out_forecast(fit, observations, window, settings)
     except ValueError:  # not positive definite
-        return _IMPOSSIBLE, 1.0
+        return _IMPOSSIBLE
     unseen = (observations.mask[:, rows] == 0.0) | np.isnan(forecast.mean)
     if np.all(unseen):
-        return 0.0, 1.0
-    seen: Any = np.ma.masked_array(observations.Y[:, rows], unseen)
-    squared = np.square(seen - forecast.mean) / forecast.variance
-    log_density = _log_density(squared, forecast)
-    return float(log_density.mean(axis=1).mean()), float(squared.mean(axis=1).mean())
-
-
-def _log_density(squared: Any, forecast: HeldOut) -> Any:
-    """Log densities from squared errors in forecast variances, masked [N, M]."""
-    if np.all(np.isinf(forecast.degrees)):
-        return -0.5 * (np.log(2.0 * np.pi * forecast.variance) + squared)
-    degrees = forecast.degrees[:, None]
-    unit = (degrees - 2.0) / degrees
-    at: Any = np.ma.masked_array(
-        t.logpdf(np.sqrt(squared / unit).filled(0.0), degrees), squared.mask
-    )
-    return at - 0.5 * np.log(unit * forecast.variance)
+        return 0.0
+    seen = np.where(unseen, forecast.mean, observations.Y[:, rows])
+    sd = np.sqrt(forecast.variance)
+    log_density: Any = np.ma.masked_array(t.logpdf(seen, TAILS, forecast.mean, sd), unseen)
+    return float(log_density.mean(axis=1).mean())
 
 
 def held_out_forecast(
@@ -136,10 +128,8 @@ def held_out_forecast(
     told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
     mean: Floats = np.full((len(Y), window.end - window.begin), np.nan)
     variance = mean.copy()
-    prior_degrees = degrees_of(settings.amplitudes)
-    degrees = prior_degrees + mask.sum(axis=1)
     if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
-        return HeldOut(mean, variance, degrees)
+        return HeldOut(mean, variance)
     # Series of which too little is known are left out.
     location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
     begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
@@ -160,11 +150,11 @@ def held_out_forecast(
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
     x = (observations.x[rows] - begin) / span
-    scaled_mean, scaled_variance = _predict(state, past, x, prior_degrees)
+    scaled_mean, scaled_variance = _predict(state, past, x, degrees_of(settings.amplitudes))
     # In the units of the whole table, so that windows compare.
     mean[told] = scaled_mean * scale[:, None] + location[:, None]
     variance[told] = scaled_variance * np.square(scale)[:, None]
-    return HeldOut(mean, variance, degrees)
+    return HeldOut(mean, variance)
 
 
 def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tuple[Floats, Floats]:
