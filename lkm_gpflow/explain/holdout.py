@@ -13,7 +13,7 @@ from ..discovery.result import Discovery
 from ..models.lkm import LKM
 from ..numerics.types import Floats
 from ..search.averaging import mixture_moments
-from ..search.stacking import Window, held_out_forecast
+from ..search.held_out import Window, held_out_forecast
 
 _MOST_MEMBERS = 6
 """So many of the fits that weigh most are learnt again."""

@@ -74,8 +74,8 @@ def rests_on(found: Discovery) -> str:
     if not added:
         return ""
     return (
-        f"Forecasts give {percent(added)} of their weight to plain walks that were added for "
-        f"safety, and {percent(1.0 - added)} to what is described here."
+        f"Forecasts give {percent(added)} of their weight to walks that were added for safety, "
+        f"with a season and without, and {percent(1.0 - added)} to what is described here."
     )
 
 

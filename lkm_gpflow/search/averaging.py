@@ -40,9 +40,11 @@ class Member:
     weight
         Its weight; those of all members add up to one.
     spread
-        What its forecast variance is multiplied by (see `stacking`).
+        What its forecast variance is multiplied by: one, but in files of version 0.1, which
+        calibrated spreads by held-out windows.
     is_walk
-        Whether it is a walk (see `stacking`) rather than found by the search.
+        Whether it is a walk, with or without a season (see `stacking`), rather than found by the
+        search.
     exact
         Whether it was learnt with series that are seen almost exactly (`FitSettings.exact`).
     """

@@ -10,7 +10,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.explain.holdout import hold_out_tail
-from lkm_gpflow.search.stacking import Window, held_out_forecast
+from lkm_gpflow.search.held_out import Window, held_out_forecast
 
 
 def test_the_tail_is_not_seen(small_found: lkm.Discovery) -> None:

@@ -1,0 +1,183 @@
+"""Windows of the past, forecast by a structure that is learnt again from what came before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
+from scipy.stats import t
+
+from ..data.checks import MIN_OBSERVED
+from ..data.observations import Observations
+from ..learning.engine import components
+from ..learning.fits import Fit, FitSettings, State
+from ..learning.learner import Learner
+from ..models.amplitudes import degrees_of
+from ..numerics.types import Floats
+from ..runtime.executors import single_threaded
+
+TAILS = 4.0
+"""Degrees of freedom of the density that scores a window."""
+
+_MAX_ITERATIONS = 30
+"""Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
+
+_LEAST_NOISE = 1.1e-6
+"""Noise variance of a forecast, in that of the series; models take no less either."""
+
+_CONSTANT = 1e-6
+"""A series of a smaller standard deviation cannot be scaled by it."""
+
+_IMPOSSIBLE = -1e6
+"""Log density where no forecast could be had."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the past that is forecast from what came before it.
+
+    Parameters
+    ----------
+    begin, end
+        Rows ``begin`` to ``end - 1`` are forecast, those before ``begin`` are known.
+    """
+
+    begin: int
+    end: int
+
+
+def windows(num_times: int, count: int = 5) -> list[Window]:
+    """Windows over the second half of the data, the last one at its end.
+
+    Parameters
+    ----------
+    num_times
+        D.  A window has a ninth of the rows: what comes next is to be forecast as far as a tenth
+        of the longer table.
+    count
+        How many windows at most.
+    """
+    horizon = max(1, round(num_times / 9))
+    first = max(num_times // 2, min(num_times - horizon, 4))
+    begins = np.linspace(num_times - horizon, first, count).round().astype(int)
+    return [Window(int(begin), int(begin) + horizon) for begin in np.unique(begins)]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A forecast of a window from what came before it, in the units of the scaled table.
+
+    Parameters
+    ----------
+    mean, variance
+        Of the window's observations, [N, M]; NaN in series of whose past too little is known.
+    """
+
+    mean: Floats
+    variance: Floats
+
+
+def held_out_score(
+    fit: Fit, observations: Observations, window: Window, settings: FitSettings
+) -> float:
+    """Score a fit's structure on a window; see `held_out_forecast`.
+
+    Log densities are those of a Student-t of `TAILS` degrees of freedom about the forecast, with
+    the forecast's standard deviations as its scale: of a few windows one with a break, far outside
+    of all intervals, would otherwise decide alone.
+
+    Returns
+    -------
+    The mean log density of the window's observations, each series counting alike; zero where
+    nothing can be said.
+    """
+    rows = slice(window.begin, window.end)
+    try:
+        forecast = held_out_forecast(fit, observations, window, settings)
+    except ValueError:  # not positive definite
+        return _IMPOSSIBLE
+    unseen = (observations.mask[:, rows] == 0.0) | np.isnan(forecast.mean)
+    if np.all(unseen):
+        return 0.0
+    seen = np.where(unseen, forecast.mean, observations.Y[:, rows])
+    sd = np.sqrt(forecast.variance)
+    log_density: Any = np.ma.masked_array(t.logpdf(seen, TAILS, forecast.mean, sd), unseen)
+    return float(log_density.mean(axis=1).mean())
+
+
+def held_out_forecast(
+    fit: Fit, observations: Observations, window: Window, settings: FitSettings, rounds: int = 2
+) -> HeldOut:
+    """Learn a fit's structure again on what came before a window, and forecast the window.
+
+    Learning begins at the fit's numbers, and takes turns of hyperparameters and Z at most `rounds`
+    times; the past is scaled anew, as if the table ended there.
+
+    Raises
+    ------
+    ValueError
+        If a covariance is not positive definite.
+    """
+    rows = slice(window.begin, window.end)
+    mask = observations.mask[:, : window.begin]
+    told = mask.sum(axis=1) >= MIN_OBSERVED
+    Y = np.where(mask > 0.0, observations.Y[:, : window.begin], np.nan)
+    told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
+    mean: Floats = np.full((len(Y), window.end - window.begin), np.nan)
+    variance = mean.copy()
+    if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
+        return HeldOut(mean, variance)
+    # Series of which too little is known are left out.
+    location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
+    begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
+    past = Observations(
+        x=(observations.x[: window.begin] - begin) / span,
+        Y=np.nan_to_num((Y[told] - location[:, None]) / scale[:, None]).round(9),
+        mask=mask[told],
+    )
+    state = State(
+        kernels=tuple(kernel.change_units(1.0 / span, -begin / span) for kernel in fit.kernels),
+        Z=fit.Z[told],
+        noise_variance=fit.noise_variance[told] / np.square(scale),
+        log_heights=None
+        if fit.heights is None
+        else np.log(fit.heights[told] / np.square(scale)[:, None]),
+    )
+    learner = Learner(past, settings, np.random.default_rng(0))
+    with single_threaded():
+        state = learner.refine(state, rounds, _MAX_ITERATIONS)
+    x = (observations.x[rows] - begin) / span
+    scaled_mean, scaled_variance = _predict(state, past, x, degrees_of(settings.amplitudes))
+    # In the units of the whole table, so that windows compare.
+    mean[told] = scaled_mean * scale[:, None] + location[:, None]
+    variance[told] = scaled_variance * np.square(scale)[:, None]
+    return HeldOut(mean, variance)
+
+
+def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tuple[Floats, Floats]:
+    r"""Mean and variance of new observations at times x, [N, M].
+
+    .. math:: C_* V^{-1} y, \qquad \mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2,
+
+    the variance times ``(v + y' V^-1 y) / (v + D - 2)`` for scales of v degrees of freedom.
+    """
+    D, noise_variance = len(past.x), np.maximum(state.noise_variance, _LEAST_NOISE)
+    C = components(state.kernels, np.concatenate([past.x, x]))
+    moments = []
+    for y, mask, z, noise in zip(past.Y, past.mask, state.loadings, noise_variance, strict=True):
+        seen = np.flatnonzero(mask)
+        total = np.tensordot(z, C, axes=1)
+        L, failed = dpotrf(total[np.ix_(seen, seen)] + noise * np.eye(len(seen)), lower=1)
+        if failed:
+            raise ValueError("the covariance of a series is not positive definite")
+        white = solve_triangular(L, np.column_stack([total[seen, D:], y[seen]]), lower=True)
+        K, own = white[:, :-1], white[:, -1]
+        variance = total.diagonal()[D:] - np.square(K).sum(axis=0) + noise
+        if np.isfinite(degrees):
+            variance *= (degrees + own @ own) / (degrees + len(own) - 2.0)
+        moments.append((own @ K, variance))
+    mean, variance = zip(*moments, strict=True)
+    return np.array(mean), np.array(variance)
