@@ -10,8 +10,9 @@ import numpy as np
 
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
+from ..models.configurations import MAX_ENUMERATED_COMPONENTS
 from ..models.lkm import LKM
-from ..models.posteriors import MAX_ENUMERATED_COMPONENTS, RelaxedPosterior
+from ..models.posteriors import RelaxedPosterior
 from ..models.relaxation import anneal
 from ..numerics.types import Floats
 from ..runtime.news import tell

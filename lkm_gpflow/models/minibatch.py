@@ -15,10 +15,11 @@ from gpflow.utilities import to_default_float
 
 from ..numerics.types import FloatTensor
 from . import model_data
+from .configurations import all_configurations
 from .ibp import FiniteIBP
 from .lkm import LKM
 from .local_steps import NOISE_GRID, LocalTerms, best_enumerated, best_mean_field, local_terms
-from .posteriors import EnumeratedPosterior, RelaxedPosterior, all_configurations
+from .posteriors import EnumeratedPosterior, RelaxedPosterior
 
 PosteriorName = Literal["enumerated", "relaxed"]
 

@@ -20,12 +20,17 @@ from gpflow.config import default_float
 from gpflow.utilities import positive
 
 from ..numerics.types import FloatTensor
+from .configurations import (
+    MAX_ENUMERATED_COMPONENTS,
+    all_configurations,
+    check_enumerable,
+    configurations_from_numbers,
+)
 from .ibp import IBP
 
 Seed: TypeAlias = int | tf.Tensor | None
 """None for the draws that the posterior keeps; an integer or an integer tensor [2] for others."""
 
-MAX_ENUMERATED_COMPONENTS = 12
 MIN_WEIGHT = 1e-4
 MIN_RESPONSIBILITY = 1e-8
 REFRESH_CHUNK = 256
@@ -282,7 +287,7 @@ class EnumeratedPosterior(Posterior):
         ValueError
             If K is above 12, or if the posterior belongs to a model already.
         """
-        _check_enumerable(num_components)
+        check_enumerable(num_components)
         super().build(num_series, num_components)
         self.active = tf.Variable(tf.range(2**num_components), trainable=False, shape=[None])
 
@@ -342,26 +347,6 @@ class EnumeratedPosterior(Posterior):
         return WeightedRows(series, tf.gather(t, row), weights)
 
 
-@check_shapes("numbers: [T]", "return: [T, K]")
-def configurations_from_numbers(numbers: tf.Tensor, num_components: int) -> FloatTensor:
-    """Rows of zeros and ones, [T, K]: component k is bit k of the number."""
-    bits = tf.bitwise.right_shift(numbers[:, None], tf.range(num_components)[None, :])
-    return tf.cast(tf.bitwise.bitwise_and(bits, 1), default_float())
-
-
-@check_shapes("return: [T, K]")
-def all_configurations(num_components: int) -> FloatTensor:
-    """{0, 1}^K as rows, [2^K, K].
-
-    Raises
-    ------
-    ValueError
-        If K is above 12.
-    """
-    _check_enumerable(num_components)
-    return configurations_from_numbers(tf.range(2**num_components), num_components)
-
-
 @check_shapes("logits: [N, K]", "configurations: [T, K]", "return: [N, T]")
 def independent_weights(logits: FloatTensor, configurations: FloatTensor) -> FloatTensor:
     """Probabilities of configurations under independent Bernoulli variables, [N, T]."""
@@ -393,11 +378,3 @@ def _significant(weights: FloatTensor) -> tuple[tf.Tensor, tf.Tensor, FloatTenso
     kept /= tf.reduce_sum(kept, axis=-1, keepdims=True)
     where = tf.cast(tf.where(kept > 0.0), tf.int32)
     return where[:, 0], where[:, 1], tf.gather_nd(kept, where)
-
-
-def _check_enumerable(num_components: int) -> None:
-    if num_components > MAX_ENUMERATED_COMPONENTS:
-        raise ValueError(
-            f"expected at most {MAX_ENUMERATED_COMPONENTS} components to enumerate all "
-            f"2^K configurations, given {num_components}: use RelaxedPosterior, or fewer components"
-        )

@@ -18,7 +18,7 @@ from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import multivariate_normal
 
 import lkm_gpflow as lkm
-from lkm_gpflow.models.posteriors import all_configurations
+from lkm_gpflow.models.configurations import all_configurations
 
 Array = NDArray[np.float64]
 POSTERIORS = ["enumerated", "relaxed"]

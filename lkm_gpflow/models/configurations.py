@@ -1,0 +1,41 @@
+"""Configurations: rows of zeros and ones, which of K components a series has."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.config import default_float
+
+from ..numerics.types import FloatTensor
+
+MAX_ENUMERATED_COMPONENTS = 12
+"""2^K rows are held for at most so many components."""
+
+
+@check_shapes("numbers: [T]", "return: [T, K]")
+def configurations_from_numbers(numbers: tf.Tensor, num_components: int) -> FloatTensor:
+    """Rows of zeros and ones, [T, K]: component k is bit k of the number."""
+    bits = tf.bitwise.right_shift(numbers[:, None], tf.range(num_components)[None, :])
+    return tf.cast(tf.bitwise.bitwise_and(bits, 1), default_float())
+
+
+@check_shapes("return: [T, K]")
+def all_configurations(num_components: int) -> FloatTensor:
+    """{0, 1}^K as rows, [2^K, K].
+
+    Raises
+    ------
+    ValueError
+        If K is above 12.
+    """
+    check_enumerable(num_components)
+    return configurations_from_numbers(tf.range(2**num_components), num_components)
+
+
+def check_enumerable(num_components: int) -> None:
+    """Refuse more components than can be enumerated."""
+    if num_components > MAX_ENUMERATED_COMPONENTS:
+        raise ValueError(
+            f"expected at most {MAX_ENUMERATED_COMPONENTS} components to enumerate all "
+            f"2^K configurations, given {num_components}: use RelaxedPosterior, or fewer components"
+        )
