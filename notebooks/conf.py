@@ -6,6 +6,7 @@ Nothing is executed: notebooks show their committed outputs.  The build needs no
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -169,7 +170,9 @@ def inline_math(translator: HTML5Translator, node: nodes.math) -> None:
 
 def block_math(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write formulas on lines of their own."""
-    translator.body.append(f'<div class="formula" tabindex="0">{mathml(node.astext(), "block")}</div>')
+    translator.body.append(
+        f'<div class="formula" tabindex="0">{mathml(node.astext(), "block")}</div>'
+    )
     raise nodes.SkipNode
 
 
@@ -184,9 +187,10 @@ def say_where_it_stands(
 def keep_first_line(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Do not let napoleon take what stands before a colon for the type of a property."""
-    if what == "property":
-        lines.insert(0, "")
+    """Undo that napoleon takes what stands before a colon for the type of a property."""
+    text = inspect.getdoc(obj) or ""
+    if what == "property" and "---" not in text:
+        lines[:] = [*text.splitlines(), ""]
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
@@ -194,6 +198,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     copy_experiments()
     write_help()
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
-    app.connect("autodoc-process-docstring", keep_first_line, priority=400)
+    app.connect("autodoc-process-docstring", keep_first_line, priority=600)
     app.connect("html-page-context", say_where_it_stands, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -147,16 +147,24 @@ def test_the_benchmark() -> None:
     assert not list((RESULTS / "benchmark").glob("lkm*")), "say what ours does on the benchmark"
 
 
-def test_probabilities() -> None:
+def error_and_right(said: str, truth: str) -> tuple[float, float]:
+    """Expected calibration error, and the share of entries on the right side of a half."""
     records = [json.loads(line) for line in lines((RESULTS / "calibration.jsonl").read_text())[1:]]
+    there = [record for record in records if said in record]
+    p = np.concatenate([record[said] for record in there])
+    z = np.concatenate([record[truth] for record in there])
+    return expected_calibration_error(p, z), float(np.mean((p > 0.5) == z))
 
-    def error_and_right(said: str, truth: str) -> tuple[float, float]:
-        there = [record for record in records if said in record]
-        p = np.concatenate([record[said] for record in there])
-        z = np.concatenate([record[truth] for record in there])
-        return expected_calibration_error(p, z), float(np.mean((p > 0.5) == z))
 
+def test_probabilities() -> None:
     known, _ = error_and_right("known", "truth")
     searched, right = error_and_right("searched", "searched_truth")
     assert f"{known:.2f} if the kernels are known and {searched:.2f} after a whole" in PROSE
     assert f"{100 * right:.0f}% of yes-or-no answers are right" in PROSE
+
+
+def test_the_page_on_calibration() -> None:
+    page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
+    for said, truth in (("known", "truth"), ("learnt", "truth"), ("searched", "searched_truth")):
+        error, right = error_and_right(said, truth)
+        assert f"| {error:.3f} | {100 * right:.0f}% |" in page
