@@ -190,3 +190,15 @@ def test_learnt_coupling_fills_a_broken_gauge(
 def test_nothing_to_couple_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one fit to couple, got most=0"):
         by_hand().couple(0)
+
+
+def test_a_table_without_gaps_has_nothing_to_fill() -> None:
+    frame = small_table()[["a", "b"]]
+    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1]])
+    patterns = Patterns.of(found.fit, found.table.observations.x)
+    none = np.zeros((3, 2, 1))
+    coupling = Coupling(patterns, none, np.zeros(3), np.zeros((3, 2, 2)), 0.0, 0.0)
+    coupled = CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
+    for told in (found.fill(), coupled.fill()):
+        assert told.empty
+        assert list(told.columns) == ["mean", "sd", "lower", "upper"]
