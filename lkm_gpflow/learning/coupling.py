@@ -5,9 +5,10 @@ different series may be correlated,
 
 .. math:: \mathrm{cov}(f_n(t), f_m(t')) = \sum_k a_{nk} a_{mk} R_k[n, m] C_k(t, t'),
 
-and so may their noise, with C the identity.  Every series alone stays what it was.  Kernels are
-held.  Correlations start at one step of Fisher scoring from independence, climb the likelihood, and
-stay where they pay: in `Loadings.price`, or the series do without.
+and so may their noise, with C the identity.  Kernels and Z are held; the amplitudes a of a series
+are fitted to it alone, and also stand in for its scale where that was integrated out (amplitudes
+"series"), so that it is normal here and not a Student-t.  Correlations start at one step of Fisher
+scoring from independence, climb the likelihood, and stay where they pay (`Loadings.price`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy.optimize import minimize
 
 from ..data.observations import Observations
 from ..models.amplitudes import HEIGHT_SD
-from ..numerics.coregion import CoupledDensity
+from ..numerics.coregion import CoupledDensity, check_number_of_cells
 from ..numerics.types import Booleans, Floats
 from .fits import PLAIN_MODEL, Fit
 from .loadings import Climber, Loadings, correlations, covariances
@@ -109,6 +110,7 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
             f"expected a fit of LKM itself to couple, got one of {fit.relaxed.model}, whose "
             "covariances may be others: learn LKM (model=lkm.LKM)"
         )
+    check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)
     density = CoupledDensity(C, observations.Y, observations.mask)
