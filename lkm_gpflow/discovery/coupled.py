@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..kernels.base import to_kernel
-from ..learning.coupling import Coupling
+from ..learning.coupling import STRONG, Coupling
 from ..learning.coupling import couple as learn_coupling
 from ..models.coupled import CoupledLKM
 from ..numerics.types import Floats
@@ -90,25 +90,28 @@ class CoupledDiscovery:
 
     @property
     def pairs(self) -> pd.DataFrame:
-        """Every pair of series that goes together somewhere, on average over the fits.
+        """Every pair of series that goes together in a pattern or its noise, on average over fits.
 
         Returns
         -------
         DataFrame with a row a pair, the strongest first: ``correlation`` of what the two do in a
-        step (all patterns and noise, weighted by how much they move in a step) and ``evidence``,
-        the largest log Bayes factor of a pattern in which they are correlated, weighted over fits.
+        step (all patterns and noise, weighted by how much they move in a step), and ``evidence``,
+        the log Bayes factor of the pattern that has most, from the two series alone: strong from
+        3 on.
         """
         N = len(self.table.scale)
-        correlation, evidence = np.zeros((N, N)), np.zeros((N, N))
+        correlation, evidence, joined = np.zeros((3, N, N))
         for member, coupling in zip(self.members, self.couplings, strict=True):
             correlation += member.weight * step_correlation(coupling, self.table.observations.x)
-            joined = (coupling.correlations != 0.0) * coupling.evidence[:, None, None]
-            evidence += member.weight * joined.max(axis=0)
+            is_joined = coupling.correlations != 0.0
+            best = np.where(is_joined, coupling.pair_evidence, -np.inf).max(axis=0)
+            evidence += member.weight * np.where(np.isfinite(best), best, 0.0)
+            joined += is_joined.any(axis=0)
         rows = [
             (self.table.names[n], self.table.names[m], correlation[n, m], evidence[n, m])
             for n in range(N)
             for m in range(n + 1, N)
-            if evidence[n, m] > 0.0
+            if joined[n, m] > 0.0
         ]
         frame = pd.DataFrame(rows, columns=["first", "second", "correlation", "evidence"])
         order = frame["correlation"].abs().sort_values(ascending=False, kind="stable").index
@@ -216,6 +219,7 @@ class CoupledDiscovery:
 
     def __repr__(self) -> str:
         names, pairs = self.table.names, self.pairs
+        pairs = pairs[pairs["evidence"] >= STRONG]
         head = f"CoupledDiscovery: {len(names)} series, {len(self.members)} fits"
         rows = [
             f"  {row.first} and {row.second}: correlation {row.correlation:+.2f}, "
@@ -223,7 +227,9 @@ class CoupledDiscovery:
             for row in pairs.head(12).itertuples()
         ]
         left = [f"  and {len(pairs) - 12} more pairs"] if len(pairs) > 12 else []
-        return "\n".join([head, *(rows or ["  no series go together"]), *left])
+        return "\n".join(
+            [head, *(rows or ["  no strong evidence that any series go together"]), *left]
+        )
 
 
 def to_model(coupling: Coupling, table: Table) -> CoupledLKM:

@@ -5,9 +5,10 @@ different series may be correlated,
 
 .. math:: \mathrm{cov}(f_n(t), f_m(t')) = \sum_k a_{nk} a_{mk} R_k[n, m] C_k(t, t'),
 
-and so may their noise, with C the identity.  Every series alone stays what it was.  Kernels are
-held.  Correlations start at one step of Fisher scoring from independence, climb the likelihood, and
-stay where they pay: in `Loadings.price`, or the series do without.
+and so may their noise, with C the identity.  Kernels and Z are held; the amplitudes a of a series
+are fitted to it alone, and also stand in for its scale where that was integrated out (amplitudes
+"series"), so that it is normal here and not a Student-t.  Correlations start at one step of Fisher
+scoring from independence, climb the likelihood, and stay where they pay (`Loadings.price`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from scipy.optimize import minimize
 
 from ..data.observations import Observations
 from ..models.amplitudes import HEIGHT_SD
-from ..numerics.coregion import CoupledDensity
+from ..numerics.coregion import CoupledDensity, check_number_of_cells
 from ..numerics.types import Booleans, Floats
-from .fits import Fit
-from .loadings import Climber, Loadings, correlations
+from .fits import PLAIN_MODEL, Fit
+from .loadings import Climber, Loadings, correlations, covariances
 from .patterns import LEAST_NOISE, Patterns
 
 MOST_COLUMNS = 3
@@ -58,6 +59,8 @@ class Coupling:
     evidence
         Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
         the noise, [K + 1]; zero where there are none.
+    pair_evidence
+        The same of each pair of series alone, [K + 1, N, N]; see `evidence_of_pairs`.
     log_likelihood
         Of all series together.
     uncoupled
@@ -67,6 +70,7 @@ class Coupling:
     patterns: Patterns
     loadings: Floats
     evidence: Floats
+    pair_evidence: Floats
     log_likelihood: float
     uncoupled: float
 
@@ -98,7 +102,15 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     ------
     CellsTooManyError
         If there are too many values.
+    ValueError
+        If it is a fit of a subclass of `LKM`, whose covariances may be others.
     """
+    if fit.relaxed is not None and fit.relaxed.model != PLAIN_MODEL:
+        raise ValueError(
+            f"expected a fit of LKM itself to couple, got one of {fit.relaxed.model}, whose "
+            "covariances may be others: learn LKM (model=lkm.LKM)"
+        )
+    check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)
     density = CoupledDensity(C, observations.Y, observations.mask)
@@ -110,7 +122,8 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     none = climber.climb(Loadings.none(len(C), len(owners), MOST_COLUMNS))
     step = first_step(C, patterns.amplitudes, observations)
     found, evidence = search.run(none, step)
-    return Coupling(patterns, found.w, evidence, found.log_likelihood, none.log_likelihood)
+    pairs = evidence_of_pairs(C, covariances(found.w, patterns.amplitudes), observations)
+    return Coupling(patterns, found.w, evidence, pairs, found.log_likelihood, none.log_likelihood)
 
 
 def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
@@ -172,6 +185,33 @@ def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Flo
             F = 0.5 * (F + F.T) + np.eye(len(both)) / _STEP_SD**2
             step[both, n, m] = step[both, m, n] = np.linalg.solve(F, s)
     return np.clip(step, -0.95, 0.95)
+
+
+def evidence_of_pairs(C: Floats, B: Floats, observations: Observations) -> Floats:
+    r"""Log Bayes factors that two series are correlated in a pattern, by BIC, [K, N, N].
+
+    .. math:: \log p(y_n, y_m \mid B) - \log p(y_n, y_m \mid B \text{ with } B_k[n, m] = 0)
+       - \tfrac12 \log D
+
+    of the two series alone; zero where they are not correlated.
+    """
+    found = np.zeros_like(B)
+    price = 0.5 * np.log(len(observations.x))
+    N = observations.num_series
+    for n, m in zip(*np.triu_indices(N, 1), strict=True):
+        joined = np.flatnonzero(B[:, n, m])
+        if not len(joined):
+            continue
+        both = np.ix_(range(len(B)), (n, m), (n, m))
+        pair = [n, m]
+        density = CoupledDensity(C, observations.Y[pair], observations.mask[pair])
+        together = density.value(B[both])
+        for k in joined:
+            apart = B[both].copy()
+            apart[k, 0, 1] = apart[k, 1, 0] = 0.0
+            gain = together - density.value(apart)
+            found[k, n, m] = found[k, m, n] = gain - price
+    return found
 
 
 class _Search:

@@ -5,8 +5,8 @@ r"""Correlations of series as loadings: low rank plus diagonal, found by L-BFGS.
 
 A series' loading w has a length below one, so every R_k is a correlation matrix, whatever u is.
 The covariance of pattern k is :math:`B_k[n, m] = a_{nk} a_{mk} R_k[n, m]`, with a the amplitudes.
-The prior :math:`\prod (1 - |w_{kn}|^2)` keeps correlations off one; that of Lewandowski, Kurowicka
-and Joe (2009) for two series is of this form.
+The prior :math:`\prod (1 - |w_{kn}|^2)` keeps correlations off one, as that of Lewandowski,
+Kurowicka and Joe (2009) does.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from . import cholesky
 from .types import Floats, Integers
 
 LARGEST = 3400
-"""Most observed cells: with so many, one value with gradient takes 5 s and 0.6 GB on one core."""
+"""Most observed cells: one value with its gradient takes 1.3 s of one core for 3,263, and a search
+asks for some hundred."""
 
 
 class CellsTooManyError(ValueError):

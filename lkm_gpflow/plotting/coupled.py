@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..discovery.coupled import CoupledDiscovery
+from ..learning.coupling import STRONG
 from .style import (
     COMPONENT_COLOURS,
     FAINT_COLOUR,
@@ -31,7 +32,8 @@ def plot_pairs(coupled: CoupledDiscovery, ax: Axes | None = None) -> Axes:
     N = len(names)
     ax = new_axes((2.2 + 0.6 * N, 1.4 + 0.45 * N)) if ax is None else ax
     values = np.full((N, N), np.nan)
-    for row in coupled.pairs.itertuples():
+    pairs = coupled.pairs
+    for row in pairs[pairs["evidence"] >= STRONG].itertuples():
         n, m = names.index(str(row.first)), names.index(str(row.second))
         values[n, m] = values[m, n] = row.correlation
     ax.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0, aspect="auto")

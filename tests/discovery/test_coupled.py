@@ -29,9 +29,9 @@ def coupled_by_hand(found: lkm.Discovery, correlation: float = 0.0) -> CoupledDi
     w = np.zeros((3, 3, 1))
     walk = [str(kernel.structure) for kernel in patterns.kernels].index("RW")
     w[walk] = np.sqrt(correlation)
-    evidence = np.zeros(3)
-    evidence[walk] = 7.0 * (correlation > 0.0)
-    coupling = Coupling(patterns, w, evidence, 0.0, 0.0)
+    evidence, pairs = np.zeros(3), np.zeros((3, 3, 3))
+    evidence[walk] = pairs[walk] = 7.0 * (correlation > 0.0)
+    coupling = Coupling(patterns, w, evidence, pairs, 0.0, 0.0)
     return CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
 
 
@@ -47,7 +47,7 @@ def test_without_correlations_forecasts_are_todays() -> None:
         assert list(told.index) == list(expected.index)
         np.testing.assert_allclose(told, expected, rtol=1e-7, atol=1e-9)
     assert not coupled.is_coupled
-    assert "no series go together" in repr(coupled)
+    assert "no strong evidence that any series go together" in repr(coupled)
     assert coupled.pairs.empty
 
 
@@ -73,9 +73,7 @@ def test_spread_and_average_of_fits() -> None:
     members = (Member(fit, 0.25, spread=2.0), Member(other, 0.75))
     found = replace(found, averaging="stacked", stacked=members)
     couplings = coupled_by_hand(found).couplings[0]
-    louder = Coupling(
-        Patterns.of(other, found.table.observations.x), couplings.loadings, np.zeros(3), 0.0, 0.0
-    )
+    louder = replace(couplings, patterns=Patterns.of(other, found.table.observations.x))
     coupled = CoupledDiscovery(found.table, members, (couplings, louder))
     np.testing.assert_allclose(coupled.forecast(4), found.forecast(4), rtol=1e-7)
     weights = {"a": 0.5, "b": 2.0}
@@ -192,3 +190,15 @@ def test_learnt_coupling_fills_a_broken_gauge(
 def test_nothing_to_couple_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one fit to couple, got most=0"):
         by_hand().couple(0)
+
+
+def test_a_table_without_gaps_has_nothing_to_fill() -> None:
+    frame = small_table()[["a", "b"]]
+    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1]])
+    patterns = Patterns.of(found.fit, found.table.observations.x)
+    none = np.zeros((3, 2, 1))
+    coupling = Coupling(patterns, none, np.zeros(3), np.zeros((3, 2, 2)), 0.0, 0.0)
+    coupled = CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
+    for told in (found.fill(), coupled.fill()):
+        assert told.empty
+        assert list(told.columns) == ["mean", "sd", "lower", "upper"]

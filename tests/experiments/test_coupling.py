@@ -106,3 +106,11 @@ def test_the_committed_results_are_of_these_tables_and_settings() -> None:
             assert {**again, "processor_seconds": 0} == {**record, "processor_seconds": 0}
     told = coupling.overview(records)
     assert told.loc[("gaps", "coupled"), "nlpd"] < told.loc[("gaps", "uncoupled"), "nlpd"]
+
+
+@pytest.mark.slow
+def test_coupling_fills_gaps_better_than_the_same_fit_uncoupled() -> None:
+    uncoupled, coupled = coupling.run("office_room", "gaps", "lkm")
+    assert (uncoupled["method"], coupled["method"]) == ("uncoupled", "coupled")
+    assert coupled["smse"] < 0.8 * uncoupled["smse"]
+    assert coupled["nlpd"] < uncoupled["nlpd"]

@@ -11,9 +11,15 @@ from scipy.stats import multivariate_normal
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.learning.coupling import STRONG, adapted, couple, first_step
+from lkm_gpflow.learning.coupling import (
+    STRONG,
+    adapted,
+    couple,
+    evidence_of_pairs,
+    first_step,
+)
 from lkm_gpflow.learning.engine import components
-from lkm_gpflow.learning.fits import Fit
+from lkm_gpflow.learning.fits import Fit, Relaxed
 from lkm_gpflow.learning.loadings import Climber, Loadings, correlations
 from lkm_gpflow.learning.patterns import Patterns
 from lkm_gpflow.numerics.coregion import CoupledDensity
@@ -111,6 +117,33 @@ def test_first_step_by_finite_differences() -> None:
     assert step[1, 0, 1] == 0.0  # the first series has no SE
 
 
+def test_evidence_of_pairs_by_brute_force() -> None:
+    C, amplitudes, found = small_problem()
+    observations = found.table.observations
+    R = np.tile(np.eye(3), (3, 1, 1))
+    R[0, 0, 1] = R[0, 1, 0] = 0.5
+    R[2, 1, 2] = R[2, 2, 1] = -0.4
+    B = R * amplitudes.T[:, :, None] * amplitudes.T[:, None, :]
+    told = evidence_of_pairs(C, B, observations)
+    assert np.array_equal(told != 0.0, (R != 0.0) & ~np.eye(3, dtype=bool))
+
+    def density(n: int, m: int, R: np.ndarray) -> float:
+        pair = found.select([found.table.names[n], found.table.names[m]])
+        return by_brute_force(C, amplitudes[[n, m]], R[np.ix_(range(3), (n, m), (n, m))], pair)
+
+    for k, n, m in [(0, 0, 1), (2, 1, 2)]:
+        gain = density(n, m, R) - density(n, m, np.tile(np.eye(3), (3, 1, 1)))
+        expected = gain - 0.5 * np.log(len(observations.x))
+        np.testing.assert_allclose([told[k, n, m], told[k, m, n]], expected, rtol=1e-8)
+
+
+def test_fits_of_other_models_are_refused() -> None:
+    fit, found = fit_of(["0.5 x C"], [[1], [1], [1]])
+    other = replace(fit, relaxed=Relaxed(np.zeros((3, 1)), 0.3, 5, model="mine:Other"))
+    with pytest.raises(ValueError, match="a fit of LKM itself to couple, got one of mine:Other"):
+        couple(other, found.table.observations)
+
+
 def test_loadings_climb_along_their_gradient() -> None:
     C, amplitudes, found = small_problem()
     observations = found.table.observations
@@ -178,6 +211,7 @@ def test_coupled_walks_are_found(planted: tuple[lkm.Discovery, lkm.Discovery]) -
     assert R[0, 1] == pytest.approx(-0.7, abs=0.12)
     assert np.abs(R[np.triu_indices(6, 1)][1:]).max() < 0.35
     assert coupling.evidence[walk] > STRONG
+    assert coupling.pair_evidence[walk, 0, 1] > STRONG
     assert coupling.log_likelihood > coupling.uncoupled + 20.0
 
 

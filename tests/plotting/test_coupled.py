@@ -20,9 +20,10 @@ def coupled() -> lkm.CoupledDiscovery:
     found = made_by_hand(small_table(), ["0.4 x RW(start=-7)"], [[1], [1], [1]])
     w = np.zeros((2, 3, 1))
     w[0, :2] = 0.9
-    coupling = Coupling(
-        Patterns.of(found.fit, found.table.observations.x), w, np.array([5.0, 0.0]), 0.0, 0.0
-    )
+    pairs = np.zeros((2, 3, 3))
+    pairs[0, 0, 1] = pairs[0, 1, 0] = 5.0
+    patterns = Patterns.of(found.fit, found.table.observations.x)
+    coupling = Coupling(patterns, w, np.array([5.0, 0.0]), pairs, 0.0, 0.0)
     return CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
 
 
