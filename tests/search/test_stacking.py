@@ -48,9 +48,10 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
     assert [len(each) for each in held_out] == [5] * 6
     best, *walks = (each.sum() for each in held_out)
-    # Half to four walks, a quarter to the one with a season, a quarter to what was found.
-    prior = [0.5 / 4.0] * 4 + [0.25, 0.25]
-    weights = np.array(prior) * np.exp([*walks, best])
+    # Eight tenths to four walks, one to the walk with a season, one to what was found.
+    prior = [0.8 / 4.0] * 4 + [0.1, 0.1]
+    # A window counts twice.
+    weights = np.array(prior) * np.square(np.exp([*walks, best]))
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
     assert all(m.spread == 1.0 for m in members)
 
