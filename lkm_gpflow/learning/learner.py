@@ -20,7 +20,7 @@ from .assignments import Pairs, RowPosterior
 from .fits import MOST_ROUNDS, Fit, State
 from .initialization import shuffled
 from .moves import Moves
-from .scores import ENUMERATE_AT_MOST, StateKey, key_of
+from .scores import ENUMERATE_AT_MOST
 from .target import MANY
 
 _FAINT = parse("0.001 x C")
@@ -112,17 +112,15 @@ class Learner(Moves):
 
     def reseed(self, state: State, members: Sequence[Product]) -> State:
         """Take components out one by one and let them enter anew; try unused members again."""
-        tried: set[tuple[StateKey, int | Product]] = set()
         for _ in range(self.settings.num_reseeds):
             before = state.score
             for k in range(len(state.kernels)):
-                if k < len(state.kernels) and _is_new(tried, state, k):
+                if k < len(state.kernels):
                     self._tell(f"{state.kernels[k].structure} enters anew", state)
                     reduced = state.without(k)
                     state = self._keep_better(state, reduced, state.kernels[k].structure)
             for member in _missing(members, state.kernels):
-                if _is_new(tried, state, member):
-                    state = self._keep_better(state, state, member.structure)
+                state = self._keep_better(state, state, member.structure)
             if state.score < before + 0.1:
                 break
         return self.refine(state)
@@ -212,14 +210,6 @@ class Learner(Moves):
     def _tell(self, what: str, state: State) -> None:
         """Tell whoever waits for the fit what it does, and how far it is."""
         tell(lambda: f"{what}, BIC {self.bic(state):.1f}" if state.kernels else what)
-
-
-def _is_new(tried: set[tuple[StateKey, int | Product]], state: State, what: int | Product) -> bool:
-    """Whether this was not tried from the same state before; from now on it was."""
-    question = key_of(state), what
-    is_new = question not in tried
-    tried.add(question)
-    return is_new
 
 
 def _missing(members: Sequence[Product], kernels: Sequence[Product]) -> list[Product]:

@@ -111,7 +111,7 @@ class Moves(Scores):
         state: State,
         max_iterations: int,
         posterior: RowPosterior | None = None,
-        tolerance: float = 1e-5,
+        tolerance: float = 1e-6,
     ) -> State:
         """L-BFGS on all hyperparameters, given Z or (if given) over the posterior's rows."""
         if not state.kernels:
