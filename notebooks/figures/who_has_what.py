@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 
@@ -53,7 +54,7 @@ def draw(found: lkm.Discovery) -> plt.Figure:
             ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=colour)
     axes[0, 0].set_title("history, forecast, 90% interval", fontsize=11)
     for ax, component in zip(axes[0, 1:], components, strict=True):
-        ax.set_title(component["title"].replace(" over ", "\nover "), fontsize=11)
+        ax.set_title(fill(component["title"], 16), fontsize=11)
     return figure
 
 
