@@ -168,6 +168,8 @@ class Learner(Moves):
             state = replace(state, kernels=(_FAINT,), Z=np.zeros((len(state.Z), 1)))
         many = self.observations.num_series >= MANY
         enough = max(0.01, _CONVERGED * self.observations.num_observed if many else 0.0)
+        # Relative to the loss, which grows with the series.
+        tolerance = 1e-9 if many else 1e-7
         history = []
         while True:
             posterior = self.posterior(state)
@@ -175,7 +177,7 @@ class Learner(Moves):
             for _ in range(rounds):
                 before = posterior.elbo
                 self._tell("finishing", state)
-                state = self._polish(state, 60, posterior, tolerance=1e-7)
+                state = self._polish(state, 60, posterior, tolerance=tolerance)
                 posterior = self.posterior(state)
                 history.append(posterior.elbo)
                 if posterior.elbo < before + enough:

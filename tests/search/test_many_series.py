@@ -94,8 +94,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sharing, "_BLOCK_BYTES", 8 * 24 * rows)
         fits.append(extend(start, data, QUICK))
     one, other = fits
-    # Learning stops when a round gains less than a hundred-thousandth of a nat a value.
-    assert other.elbo == pytest.approx(one.elbo, abs=1e-5 * data.num_observed)
+    assert other.elbo == pytest.approx(one.elbo, abs=0.05)  # where learning stops
     np.testing.assert_allclose(other.probabilities, one.probabilities, atol=0.02)
     np.testing.assert_array_equal(other.Z, one.Z)
 
