@@ -124,6 +124,8 @@ def _differences(own: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[
             yield from (f"{key}: {difference}" for difference in _differences(there, here))
         elif there != here:
             shown = [str(value) if value is not None else "nothing" for value in (there, here)]
-            yield key if max(map(len, shown)) > _LONGEST_SHOWN else (
-                f"{key} ({shown[0]} there, {shown[1]} here)"
+            yield (
+                key
+                if max(map(len, shown)) > _LONGEST_SHOWN
+                else (f"{key} ({shown[0]} there, {shown[1]} here)")
             )

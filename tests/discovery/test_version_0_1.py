@@ -50,8 +50,8 @@ def test_a_search_goes_on_from_its_ledger(tmp_path: Path, monkeypatch: pytest.Mo
     ledger = tmp_path / "ledger.jsonl"
     shutil.copy(FILES / "ledger.jsonl", ledger)
     found = lkm.discover(
-        small_table(), bases=("C", "SE"), depth=1, restarts=1, seed=0, ledger=ledger, progress=False,
-        amplitudes="none", criterion="bic",
+        small_table(), bases=("C", "SE"), depth=1, restarts=1, amplitudes="none", criterion="bic",
+        seed=0, ledger=ledger, progress=False,
     )  # fmt: skip
     assert found.bic == lkm.load(FILES / "discovered.lkm").bic
 
