@@ -27,7 +27,7 @@ from ..learning.training import fit
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
 from ..runtime.progress import Progress
-from .averaging import Member, different
+from .averaging import Member, average, different
 from .held_out import held_out_score, windows
 from .ledger import Ledger, fit_from_json, fit_key, fit_to_json
 from .settings import SearchSettings
@@ -80,6 +80,9 @@ def stack(
     `SHARPNESS` observations, however many it has.  The prior
     :math:`\pi` gives each kind of forecaster its share of `PRIOR`, in equal parts: `WALKS` and
     `SEASONAL_WALKS` (those whose kernels are among the search's bases), and the fits of the search.
+    What the fits of the search come to together is then divided among them by how well they explain
+    all of the data (`averaging.average`): a few windows tell a search from a walk, but not which of
+    its fits is right, and statements about components rest on these weights, too.
 
     Parameters
     ----------
@@ -117,11 +120,20 @@ def stack(
         for candidate in candidates
     }
     _remember(ledger, asked, "held-out windows", executor, progress, spent)
-    return weigh(fits, settings, ledger)
+    return weigh(fits, len(observations.x), settings, ledger)
 
 
-def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list[Member]:
+def weigh(
+    fits: Sequence[Fit], num_times: int, settings: SearchSettings, ledger: Ledger
+) -> list[Member]:
     """Weigh the fits and walks whose held-out windows the ledger has noted; see `stack`.
+
+    Parameters
+    ----------
+    fits, settings, ledger
+        As of `stack`.
+    num_times
+        D, of the data.
 
     Returns
     -------
@@ -134,10 +146,14 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list
     sizes = Counter(each.kind for each in noted)
     prior = np.array([PRIOR[each.kind] / sizes[each.kind] for each in noted])
     weights = softmax(SHARPNESS * score + np.log(prior))
-    members = [
-        Member(each.fit, float(weight), is_walk=each.is_walk, exact=each.settings.exact)
+    walks = [
+        Member(each.fit, float(weight), is_walk=True, exact=each.settings.exact)
         for each, weight in zip(noted, weights, strict=True)
+        if each.is_walk
     ]
+    share = 1.0 - sum(walk.weight for walk in walks)
+    found = average([each.fit for each in noted if not each.is_walk], num_times, MOST)
+    members = [*walks, *(replace(member, weight=share * member.weight) for member in found)]
     return sorted(members, key=lambda member: -member.weight)
 
 
