@@ -31,9 +31,7 @@ def main(count: int, jobs: int | None, out: Path) -> None:
     journal = Journal(out, "calibration", {"structures": STRUCTURES, "alpha": ALPHA})
     done = {record["seed"] for record in journal.records}
     todo = {
-        seed: partial(calibrate_one, seed, search=True)
-        for seed in range(count)
-        if seed not in done
+        seed: partial(calibrate_one, seed, search=True) for seed in range(count) if seed not in done
     }
     with process_pool(jobs) as pool, tqdm(total=len(todo), unit="data set") as bar:
         for _, record in run_all(todo, pool):
