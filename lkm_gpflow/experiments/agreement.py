@@ -22,7 +22,7 @@ DATASETS = ("demo", "gonu", "houses")
 
 
 def train(dataset: str) -> pd.DataFrame:
-    """Return the table that is searched: real ones without the rows that forecasts are tested on."""
+    """Return the table that is searched; of real ones without the rows that are forecast."""
     data = datasets.load(dataset)
     return data.frame if data.truth is not None else data.split().train
 
