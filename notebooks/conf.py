@@ -48,6 +48,7 @@ exclude_patterns = ["ledgers", "figures", "**.ipynb_checkpoints", "README.md"]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 
 nb_execution_mode = "off"
 nb_merge_streams = True

@@ -40,6 +40,6 @@ def degrees_of(amplitudes: Amplitudes) -> float:
     """
     if amplitudes not in get_args(Amplitudes):
         raise ValueError(
-            f"amplitudes: expected one of {list(get_args(Amplitudes))}, given {amplitudes!r}"
+            f"amplitudes: expected one of {list(get_args(Amplitudes))}, got {amplitudes!r}"
         )
     return SERIES_DEGREES if amplitudes == "series" else math.inf

@@ -58,7 +58,7 @@ def place_inducing(
     """
     if count < len(kernels):
         raise ValueError(
-            f"inducing: expected at least {len(kernels)}, one for each component, given {count}"
+            f"inducing: expected at least {len(kernels)}, one for each component, got {count}"
         )
     X = to_default_float(X).numpy() if hasattr(X, "numpy") else np.asarray(X, np.float64)
     columns = [_PivotedCholesky(kernel, X) for kernel in kernels]

@@ -103,10 +103,10 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     ) -> None:
         super().__init__()
         if num_series < 1:
-            raise ValueError(f"num_series: expected at least 1, given {num_series!r}")
+            raise ValueError(f"num_series: expected at least 1, got {num_series!r}")
         if posterior not in get_args(PosteriorName):
             raise ValueError(
-                f"posterior: expected one of {sorted(get_args(PosteriorName))}, given {posterior!r}"
+                f"posterior: expected one of {sorted(get_args(PosteriorName))}, got {posterior!r}"
             )
         self.kernels = model_data.checked_kernels(kernels, num_inputs=1)
         self.num_series = num_series
@@ -159,7 +159,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
             If the rate is not above 0 and at most 1, or the data are not as described.
         """
         if not 0.0 < rate <= 1.0:
-            raise ValueError(f"rate: expected a number above 0 and at most 1, given {rate!r}")
+            raise ValueError(f"rate: expected a number above 0 and at most 1, got {rate!r}")
         self.update_tau_from(self.local_terms(data), rate)
 
     def update_tau_from(self, terms: LocalTerms, rate: TensorType) -> None:
@@ -282,26 +282,26 @@ def checked_batch(data: RegressionData) -> tuple[FloatTensor, FloatTensor]:
     if not fits or 0 in Y.shape.as_list():
         raise ValueError(
             "data: expected X [D, 1] and Y [D, B] with at least one row and one series, "
-            f"given shapes {tuple(X.shape)} and {tuple(Y.shape)}"
+            f"got shapes {tuple(X.shape)} and {tuple(Y.shape)}"
         )
     if not X.shape[:1].is_compatible_with(Y.shape[:1]):
         raise ValueError(
             "data: expected as many rows in Y [D, B] as in X [D, 1] (series are columns), "
-            f"given shapes {tuple(X.shape)} and {tuple(Y.shape)}"
+            f"got shapes {tuple(X.shape)} and {tuple(Y.shape)}"
         )
     if tf.executing_eagerly():
         model_data.checked_data((X.numpy(), Y.numpy()))
         largest = np.nanmean(np.square(Y.numpy()), axis=0)
         if largest.max() > NOISE_GRID[-1]:
             raise ValueError(
-                f"data: expected series scaled to about unit variance, given a mean square of "
+                f"data: expected series scaled to about unit variance, got a mean square of "
                 f"{largest.max():g} in column {largest.argmax()} of Y"
             )
         return X, Y
     # Inside a graph there are no numbers to look at yet: these checks run with it.
     finite = tf.debugging.Assert(
         tf.reduce_all(tf.math.is_finite(X)) & ~tf.reduce_any(tf.math.is_inf(Y)),
-        ["data: expected finite numbers (or NaN for a missing one in Y), given others"],
+        ["data: expected finite numbers (or NaN for a missing one in Y), got others"],
     )
     with tf.control_dependencies([finite] if finite is not None else []):
         return tf.identity(X), tf.identity(Y)

@@ -65,17 +65,17 @@ class MinibatchSettings:
     def __post_init__(self) -> None:
         for name in ("batch_size", "num_steps", "half"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, given {getattr(self, name)!r}")
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
         if not self.learning_rate > 0.0:
             raise ValueError(
-                f"learning_rate: expected a positive number, given {self.learning_rate!r}"
+                f"learning_rate: expected a positive number, got {self.learning_rate!r}"
             )
         if not 0.5 < self.forgetting <= 1.0:
             raise ValueError(
-                f"forgetting: expected a number above 0.5 and at most 1, given {self.forgetting!r}"
+                f"forgetting: expected a number above 0.5 and at most 1, got {self.forgetting!r}"
             )
         if not 0.0 <= self.averaged <= 1.0:
-            raise ValueError(f"averaged: expected a number from 0 to 1, given {self.averaged!r}")
+            raise ValueError(f"averaged: expected a number from 0 to 1, got {self.averaged!r}")
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def learn_by_minibatches(
             callback(number, model)
     if num_skipped == settings.num_steps:
         raise ValueError(
-            f"expected a finite bound and gradient, given none in all {num_skipped} steps: other "
+            f"expected a finite bound and gradient, got none in all {num_skipped} steps: other "
             "hyperparameters of the kernels to start from may cure this"
         )
     average.assign()
@@ -240,7 +240,7 @@ def _endless_batches(
             if is_empty:
                 raise ValueError(
                     "data: expected an iterable that starts again from its first batch when it "
-                    "ends, as a tf.data.Dataset or a list does, given one without batches"
+                    "ends, as a tf.data.Dataset or a list does, got one without batches"
                 )
     X, Y = _checked_source(model, data, batch_size)
     rng = np.random.default_rng(seed)
@@ -258,10 +258,10 @@ def _checked_source(
     if X.ndim != 2 or Y.shape != (len(X), model.num_series):
         raise ValueError(
             f"data: expected X [D, 1] and Y [D, N] with N = {model.num_series} as the model has "
-            f"it, given shapes {X.shape} and {Y.shape}"
+            f"it, got shapes {X.shape} and {Y.shape}"
         )
     if not 1 <= batch_size <= model.num_series:
         raise ValueError(
-            f"batch_size: expected from 1 to the {model.num_series} series, given {batch_size!r}"
+            f"batch_size: expected from 1 to the {model.num_series} series, got {batch_size!r}"
         )
     return X, Y

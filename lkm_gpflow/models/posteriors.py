@@ -77,7 +77,7 @@ class Posterior(gpflow.base.Module, abc.ABC):
         if hasattr(self, "num_series"):
             raise ValueError(
                 "this posterior belongs to another model: expected a new object for each LKM, "
-                f"given one built for {self.num_series} series and {self.num_components} components"
+                f"got one built for {self.num_series} series and {self.num_components} components"
             )
         self.num_series, self.num_components = num_series, num_components
 
@@ -165,9 +165,9 @@ class RelaxedPosterior(Posterior):
     def __init__(self, num_samples: int = 10, temperature: float = 0.5, seed: int = 0) -> None:
         super().__init__()
         if num_samples < 1:
-            raise ValueError(f"num_samples: expected at least 1, given {num_samples!r}")
+            raise ValueError(f"num_samples: expected at least 1, got {num_samples!r}")
         if not temperature > 0.0:
-            raise ValueError(f"temperature: expected a positive number, given {temperature!r}")
+            raise ValueError(f"temperature: expected a positive number, got {temperature!r}")
         self.num_samples = num_samples
         self.temperature = gpflow.Parameter(temperature, transform=positive(), trainable=False)
         self.seed = tf.Variable([seed, 0], dtype=tf.int32, trainable=False)

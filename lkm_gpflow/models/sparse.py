@@ -105,7 +105,7 @@ class SparseLKM(LKM):
     ) -> None:
         if amplitudes == "component":
             raise ValueError(
-                "amplitudes: expected 'none' or 'series' with inducing variables, given "
+                "amplitudes: expected 'none' or 'series' with inducing variables, got "
                 "'component': LKM has heights of components"
             )
         super().__init__(
@@ -355,11 +355,11 @@ def _checked_inducing(
         if not isinstance(points, InducingPoints) or points.Z.shape[1] != num_inputs:
             raise ValueError(
                 f"inducing[{k}]: expected InducingPoints with {num_inputs} column(s), "
-                f"given {points!r}"
+                f"got {points!r}"
             )
     if len(chosen) != num_components:
         raise ValueError(
             f"inducing: expected one InducingPoints for each of {num_components} components, "
-            f"given {len(chosen)}"
+            f"got {len(chosen)}"
         )
     return chosen
