@@ -52,8 +52,8 @@ def plot_comparison(
     """Draw two series, and below them their components, as the paper's figure 6 does.
 
     On top what the model says of each; then the components that both have, side by side; then
-    each one's own, with "absent" in place of the other.  Components are in standard deviations of
-    their series, on one scale a row.
+    each one's own, which the other panel of the row says it lacks.  Components are in standard
+    deviations of their series, on one scale a row.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def _leave_blank(ax: Axes) -> None:
     """Say that the series lacks the component; the label of the row stays."""
     ax.spines[:].set_visible(False)
     ax.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
-    ax.text(0.5, 0.5, "absent", transform=ax.transAxes, ha="center", va="center", fontsize=9,
-            color=HISTORY_COLOUR)  # fmt: skip
+    ax.text(0.5, 0.5, "not in this series", transform=ax.transAxes, ha="center", va="center",
+            fontsize=9, color=HISTORY_COLOUR)  # fmt: skip
 
 
 def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
