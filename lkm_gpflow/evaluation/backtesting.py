@@ -90,7 +90,7 @@ class Backtest:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """One row an origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
+        """One row per origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
 
         RMSE, CRPS and MNLP are of series divided by their standard deviation before the origin, so
         that every series counts alike.  RMSE and MASE are averaged over series.

@@ -1,6 +1,6 @@
 """All 11,500 pieces of EEG: what the five activities share, and how sure that is.
 
-A fit of so many series is kept as its kernels and one noise variance a series; probabilities are
+A fit of so many series is kept as its kernels and one noise variance per series; probabilities are
 inferred again from these in seconds (`search.many_series.evaluate`).
 """
 

@@ -107,10 +107,10 @@ def recover(
 
     Returns
     -------
-    One row a table: ``planted`` (relaxed bound learnt from the planted solution), ``best`` (of the
-    starts), ``within`` (how many starts are less than a nat below it), ``exact`` (whether the best
-    start has the planted Z), ``ours_exact`` (whether our learner does, of its three restarts the
-    one of lowest BIC), ``seconds`` and ``ours_seconds``.
+    One row per table: ``planted`` (relaxed bound learnt from the planted solution), ``best`` (of
+    the starts), ``within`` (how many starts are less than a nat below it), ``exact`` (whether the
+    best start has the planted Z), ``ours_exact`` (whether our learner does, by the restart of
+    lowest BIC among three), ``seconds`` and ``ours_seconds``.
     """
     settings = settings or FitSettings(learner="relaxed", priors=False)
     ours = FitSettings(priors=False)

@@ -53,7 +53,7 @@ def extrapolation_runs(store: Store, profile: str) -> pd.DataFrame:
 
     Returns
     -------
-    One row a run: dataset, method, seed, the columns of `SCORES`, bic of the best fit to the
+    One row per run: dataset, method, seed, the columns of `SCORES`, bic of the best fit to the
     training part (of the latent kernel model; otherwise NaN), and commit.
 
     Raises

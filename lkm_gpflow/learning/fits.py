@@ -171,7 +171,7 @@ class Fit:
     tau
         Beta parameters of q(pi), [K, 2].
     noise_variance
-        One a series, [N].
+        One per series, [N].
     log_likelihood
         ``sum_n log p(x_n | z_n)`` at Z.
     bic

@@ -48,7 +48,7 @@ def place_inducing(
 
     Returns
     -------
-    One set of inducing points a component, at least one point each, which are not trained unless
+    One set of inducing points per component, at least one point each, which are not trained unless
     ``gpflow.set_trainable`` says so.
 
     Raises

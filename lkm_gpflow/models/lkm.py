@@ -36,7 +36,7 @@ class LKM(LKMBound):
     Parameters
     ----------
     data
-        ``(X, Y)``: inputs [D, Q] (time: Q = 1) and observations [D, N], one column a series.  NaN
+        ``(X, Y)``: inputs [D, Q] (time: Q = 1) and observations [D, N], one column per series.  NaN
         in Y is a missing observation.
     kernels
         The K components, any GPflow kernels of one output.

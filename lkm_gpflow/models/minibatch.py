@@ -75,7 +75,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     -----
     Amplitudes of series (`LKM`) are not offered: the local steps are those of Gaussians.
 
-    Methods take ``data``, a pair of X [D, Q] and Y [D, B], one column a series and NaN a missing
+    Methods take ``data``, a pair of X [D, Q] and Y [D, B], one column per series and NaN a missing
     observation, scaled to about unit variance.  Probabilities, predictions and the rest are those
     of `to_lkm`, for one batch at a time.
 

@@ -38,7 +38,7 @@ class SeriesGroup:
 
 @dataclass(frozen=True)
 class ModelData:
-    """The table Y, one row a series, with its gaps filled by zeros and noted in a mask."""
+    """The table Y, one row per series, with its gaps filled by zeros and noted in a mask."""
 
     x: FloatTensor
     """[N, D]"""

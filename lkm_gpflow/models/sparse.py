@@ -342,7 +342,7 @@ def _checked_inducing(
     num_components: int,
     num_inputs: int,
 ) -> list[InducingPoints]:
-    """One set of inducing points a component."""
+    """One set of inducing points per component."""
     if isinstance(inducing, Sequence):
         chosen = list(inducing)
     elif isinstance(inducing, InducingPoints):

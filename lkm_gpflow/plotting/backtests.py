@@ -35,7 +35,7 @@ class Scored(Protocol):
 
     @property
     def scores(self) -> pd.DataFrame:
-        """One row an origin, one column a score; coverage90 is that of the 90% intervals."""
+        """One row per origin, one column per score; coverage90 is that of the 90% intervals."""
 
 
 def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | None = None) -> Axes:
@@ -46,7 +46,7 @@ def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | Non
     Parameters
     ----------
     backtests
-        One a method, of the same origins.
+        One per method, of the same origins.
     score
         One of rmse, mnlp, crps, mase.
     ax
@@ -89,7 +89,7 @@ def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     backtests
-        One a method.
+        One per method.
     ax
         Where to draw; by default a new figure.
     """

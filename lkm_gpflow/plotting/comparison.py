@@ -123,7 +123,7 @@ def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
     if axes is not None:
         given = np.asarray(axes, dtype=object)
         if given.size != 2 * rows:
-            raise ValueError(f"expected {2 * rows} Axes, two a row, got {given.size}")
+            raise ValueError(f"expected {2 * rows} Axes, two per row, got {given.size}")
         return given.reshape(rows, 2)
     figure, grid = plt.subplots(
         rows,

@@ -77,7 +77,7 @@ def plot_forecasts(
     units: Mapping[str, str] | None = None,
     truth: pd.DataFrame | None = None,
 ) -> AxesArray:
-    """Draw all series as `plot_forecast` does, a panel each; returns the Axes, one a series."""
+    """Draw all series as `plot_forecast` does, one panel each; returns the Axes, one per series."""
     frame = discovery.table.frame
     panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
     prediction = told(discovery, horizon, level)
@@ -110,7 +110,7 @@ def plot_methods(
     forecasts
         By the name of the method: a table with index time and columns mean and sd.
     axes
-        Where to draw, one a method; by default a new figure.
+        Where to draw, one per method; by default a new figure.
     level
         Probability of the band, which is that of a new observation.
     unit

@@ -12,7 +12,7 @@ from .style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, plain
 def plot_beside_published(
     ours: pd.DataFrame, published: pd.DataFrame, label: str, ax: Axes | None = None
 ) -> Axes:
-    """Draw a bar a method, with an error bar of one standard deviation, and what was published.
+    """Draw one bar per method, with an error bar of one standard deviation, and what was published.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from .style import (
 
 
 def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
-    """Draw P(z_nk = 1) as a heat map: a row a series, a column a component."""
+    """Draw P(z_nk = 1) as a heat map: one row per series, one column per component."""
     probabilities = discovery.probabilities
     N, K = probabilities.shape
     ax = new_axes((2.6 + 1.1 * K, 1.2 + 0.34 * N)) if ax is None else ax
@@ -86,7 +86,7 @@ def plot_probabilities_over_time(
     components: Sequence[str] | None = None,
     steps: ArrayLike | None = None,
 ) -> AxesArray:
-    """Draw how nu settles during training, a panel a series and a line a component.
+    """Draw how nu settles during training, one panel per series and one line per component.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def panel_axes(
     if axes is not None:
         given = np.asarray(axes, dtype=object).ravel()
         if len(given) != count:
-            raise ValueError(f"expected {count} Axes, one a panel, got {len(given)}")
+            raise ValueError(f"expected {count} Axes, one per panel, got {len(given)}")
         return given
     columns = min(columns, count)
     rows = -(-count // columns)

@@ -117,7 +117,7 @@ class Ledger:
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a fit: what was tried, what came out, what became of it."""
+        """One row per fit: what was tried, what came out, what became of it."""
         return pd.DataFrame(
             [
                 {

@@ -70,7 +70,7 @@ def evaluate(
 ) -> Fit:
     """Infer the posterior over Z for known kernels and noise variances [N]; nothing is learnt.
 
-    It makes a fit of what is worth keeping of one, a few numbers and one a series.
+    It makes a fit of what is worth keeping of one, a few numbers and one per series.
     """
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))

@@ -187,7 +187,7 @@ def test_a_row_of_a_comparison_keeps_its_label_where_the_first_series_lacks_it()
 
 def test_the_wrong_number_of_axes_is_refused(found: lkm.Discovery) -> None:
     axes = Figure().subplots(1, 2)
-    with pytest.raises(ValueError, match="expected 7 Axes, one a panel, got 2"):
+    with pytest.raises(ValueError, match="expected 7 Axes, one per panel, got 2"):
         plotting.plot_forecasts(found, 4, axes)
 
 
