@@ -219,7 +219,7 @@ def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -
     Returns
     -------
     float
-        Between 0 and 1; near ``level`` for honest intervals.
+        Between 0 and 1; near ``level`` for calibrated intervals.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """How often the learners find a planted Z: the paper's relaxed learner beside ours.
 
 Each table has six series of 120 times, drawn from a smooth and a periodic kernel whose numbers are
-drawn too.  The relaxed learner is asked for the bound of its best start against that of learning
-from the planted solution; ours, which climbs another bound, only for Z.
+drawn too.  The relaxed learner is judged by the bound of its best start against that of learning
+from the planted solution; ours, which climbs another bound, only by Z.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class FitSettings:
     num_candidates
         Hyperparameter draws that are scanned for a new component.
     num_starts
-        How often step 1 is done from nothing; the best is gone on with.
+        How often step 1 is done from nothing; the best result continues.
     num_reseeds
         Rounds over all components in step 3.
     learner

@@ -2,7 +2,7 @@
 
 Both forms of the prior give every component a Beta weight; they differ in how weights become
 probabilities. The posterior of the weights is a product of Beta distributions with parameters
-``tau`` [K, 2]; here is every expectation under it that the evidence lower bound needs.
+``tau`` [K, 2]; this module has every expectation under it that the evidence lower bound needs.
 
 References
 ----------
@@ -45,7 +45,7 @@ class IBP(ABC):
 
     Throughout, ``tau`` [K, 2] holds the positive parameters of q and ``nu`` [N, K] the
     probabilities q(z_nk = 1). Every expectation is differentiable and works inside
-    ``tf.function``; a ValueError says if an argument has another number of components than K.
+    ``tf.function``; an argument with another number of components than K raises a ValueError.
 
     Parameters
     ----------

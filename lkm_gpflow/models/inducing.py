@@ -1,4 +1,4 @@
-"""Where inducing inputs go: greedily to where the components are known least."""
+"""Where inducing inputs go: greedily to where the components are least known."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def place_inducing(
 ) -> list[InducingPoints]:
     r"""Choose inducing inputs of all components among the inputs of the data.
 
-    One after the other: the component k whose weighted residual variance
-    :math:`w_k \sum_d k_k(x_d, x_d) - q_k(x_d, x_d)` is largest gets one where it is largest, a
+    Inputs are placed one at a time: the component k whose weighted residual variance
+    :math:`w_k \sum_d k_k(x_d, x_d) - q_k(x_d, x_d)` is largest gets one where it is largest, by a
     pivoted Cholesky factorisation of every component.  A line needs one, a slow component few, a
     fast one many.  Source: Burt, Rasmussen and van der Wilk 2020, *Convergence of Sparse
     Variational Inference in Gaussian Processes Regression*, section 4.2.

@@ -23,7 +23,7 @@ PREDICTION_CHUNK = 64
 
 
 class LKM(LKMBound):
-    r"""Latent Kernel Model: every series uses some of a list of shared kernels.
+    r"""Latent Kernel Model: every series uses some kernels of one shared list.
 
     .. math::
         Z &\sim \mathrm{IBP}(\alpha) \\

@@ -29,8 +29,8 @@ _LOCAL_STEPS = {"enumerated": best_enumerated, "relaxed": best_mean_field}
 class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
     r"""Latent Kernel Model that sees B of its N series at a time, at a cost independent of N.
 
-    The model is that of `LKM` with the finite prior.  Its bound is a sum over series plus what the
-    component weights add, so a batch b of B series, drawn uniformly, estimates it without bias:
+    The model is that of `LKM` with the finite prior.  Its bound is a sum over series plus a term of
+    the component weights, so a batch b of B series, drawn uniformly, estimates it without bias:
 
     .. math::
         \widehat{\mathrm{ELBO}} = \frac{N}{B} \sum_{n \in b} \max_{q(z_n), \sigma_n^2}
@@ -38,8 +38,8 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
 
     The kernels and ``tau`` are shared.  q(z_n) and the noise sigma_n^2 are local: both are set to
     their optimum inside the batch (`local_steps`) and forgotten after it, so nothing of size N is
-    stored.  The noise is each series' own, as in `LKM`, and not one for all: a search over one
-    number per series is cheap once the covariances are decomposed, and it is what makes this
+    stored.  Every series has its own noise, as in `LKM`: a search over one
+    number per series is cheap once the covariances are decomposed, and makes this
     bound and that of `LKM` the same.  Sources: Tong and Choi 2019, section "Latent Kernel Model";
     Hoffman et al. 2013, *Stochastic Variational Inference*.
 
@@ -141,7 +141,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
 
     @check_shapes("return: []")
     def global_bound(self) -> FloatTensor:
-        """What no series contributes to the bound: ``E_q[log p(pi)] + H[q(pi)]``."""
+        """The part of the bound that no series contributes to: ``E_q[log p(pi)] + H[q(pi)]``."""
         return self.prior.expected_log_weights(self.tau) + self.prior.entropy(self.tau)
 
     def update_tau(self, data: RegressionData, rate: float = 1.0) -> None:
@@ -182,8 +182,8 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     def local_terms(self, data: RegressionData) -> LocalTerms:
         """Bound, noise and q(z_n) of every series of a batch, the last two at their optimum.
 
-        Series that lack the same points share their eigendecompositions: with gaps, a batch costs
-        as many times more as it has different patterns of gaps.
+        Series that lack the same points share their eigendecompositions: the cost of a batch is
+        proportional to its number of different patterns of gaps.
 
         Raises
         ------

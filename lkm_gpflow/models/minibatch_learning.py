@@ -8,8 +8,8 @@ The cubic work is done once a batch, whatever B, so larger batches are cheaper b
 memory, about ``2^K (8 B D + 4 D^2)`` numbers.  Measured on one core of a busy machine, D from 50 to
 200, B from 64 to 512: c_0 near 0.02 s, c_3 near 6e-10 s, c_1 near 1e-7 s.
 `tests/benchmarks/minibatch_cost.py` measures them anew and checks them at sizes that were not
-fitted.  N enters by the number of passes alone, and learning needs no whole one: a few hundred
-steps, however many series there are, and then one pass that looks up what each series has.
+fitted.  N enters only through the number of passes, and learning needs less than one: a few
+hundred steps, however many series there are, and then one pass to infer what each series has.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SeriesSource: TypeAlias = tuple[AnyNDArray, AnyNDArray] | Iterable[RegressionDat
 
 @dataclass(frozen=True)
 class MinibatchSettings:
-    r"""How the stochastic bound is climbed.
+    r"""The schedule by which `learn_by_minibatches` climbs the stochastic bound.
 
     Step i of Adam has the rate ``learning_rate * (1 + i / half)^-forgetting``, that of tau
     ``(1 + i)^-forgetting``: sums of the rates diverge, those of their squares do not (Robbins and
@@ -103,8 +103,8 @@ def learn_by_minibatches(
     model
         Its trainable parameters are learnt.
     data
-        See `SeriesSource`.  Of arrays, every step draws B different series uniformly.  A memory
-        map is read where the batch is: store it series by series, [N, D], and hand over its
+        See `SeriesSource`.  From arrays, every step draws B different series uniformly.  A memory
+        map is read only where the batch is: store it series by series, [N, D], and pass its
         transpose.  Ready-made batches start again from the first when they end; the estimate is
         without bias if they are drawn uniformly.
     settings

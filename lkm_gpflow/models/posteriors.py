@@ -271,7 +271,7 @@ class EnumeratedPosterior(Posterior):
     deterministic, so that L-BFGS converges on it.
 
     ``active`` holds the numbers of the configurations in the sum, at first all of them.  `refresh`
-    drops those without responsibility for any series.  What remains is still a lower bound.
+    drops those without responsibility for any series.  The rest is still a lower bound.
     """
 
     # Whole numbers, which no optimiser can train: hidden from `gpflow.set_trainable`.
@@ -306,7 +306,7 @@ class EnumeratedPosterior(Posterior):
         return tf.nn.softmax(self._log_joint(model, self.active), axis=-1)
 
     def refresh(self, model: AssignmentModel) -> None:
-        """Look at all configurations again and keep those that matter to some series (1e-8).
+        """Evaluate all configurations again and keep those that matter to some series (above 1e-8).
 
         It holds 256 of them in memory at a time, where the bound holds all that are active.
         """

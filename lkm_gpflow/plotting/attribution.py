@@ -58,8 +58,8 @@ def plot_attribution(
 ) -> AxesArray:
     """Draw what the forecast variance of every series consists of, over the horizon.
 
-    One panel per series: areas add up to the variance of a new observation.  Parts that make up for
-    others stand below zero.
+    One panel per series: areas add up to the variance of a new observation.  Parts that offset
+    others lie below zero.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How methods compare in backtests: their scores, and whether their intervals are honest."""
+"""How methods compare in backtests: their scores, and whether their intervals are calibrated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Scored(Protocol):
 
 
 def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | None = None) -> Axes:
-    """Draw a score of several methods: a small dot an origin, a large one their mean.
+    """Draw a score of several methods: a small dot for each origin, a large one for their mean.
 
     The method with the lowest mean stands on top.  Lower is better.
 
@@ -82,7 +82,7 @@ def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | Non
 
 
 def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
-    """Draw how often intervals held what happened, against how often they should.
+    """Draw how many observations the intervals held, against how many they should.
 
     Below the diagonal intervals are too narrow.
 

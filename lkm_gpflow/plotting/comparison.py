@@ -51,9 +51,9 @@ def plot_comparison(
 ) -> AxesArray:
     """Draw two series, and below them their components, as the paper's figure 6 does.
 
-    On top what the model says of each; then the components that both have, side by side; then
-    each one's own, which the other panel of the row says it lacks.  Components are in standard
-    deviations of their series, on one scale a row.
+    On top are both series and their forecasts; then the components that both have, side by side;
+    then those of one series, whose other panel says so.  Components are in standard deviations of
+    their series, with one scale per row.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def plot_likeness(likeness: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     likeness
-        Series x series, in the order in which they are to stand.
+        Series x series, in the order in which they are drawn.
     ax
         Where to draw; by default a new figure.
     """

@@ -41,8 +41,8 @@ def plot_decomposition(
 ) -> AxesArray:
     """Draw one row per series and one column per component, after the paper's picture of seizures.
 
-    The first column has the observations and what the model says of new ones.  A place is blank
-    where the series does not have the component.  Within a row all heights compare.
+    The first column has the observations and the model's interval for new ones.  A place is blank
+    where the series does not have the component.  All curves of a row have one scale.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, new figures, readable dates, names that stay names."""
+"""What all pictures share: colours, new figures, readable dates, names drawn as they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMPONENT_COLOURS = (
 """The colours of components 0, 1, ...; they start again after the last."""
 
 FORECAST_COLOUR = "#0072B2"
-"""Means, bands and whatever else the model says."""
+"""Means, bands and all else that comes from the model."""
 
 HISTORY_COLOUR = "#333333"
 """What was observed."""
@@ -38,7 +38,7 @@ PRESENCE_COLOURS = "Blues"
 """Colour map of who has what, from 0 to 1: dark means has."""
 
 FAINT_COLOUR = "#999999"
-"""What was given up, and lines that only guide the eye."""
+"""What was rejected, and lines that only guide the eye."""
 
 _LONGEST_NAME = 36
 
