@@ -12,8 +12,21 @@ document.addEventListener("DOMContentLoaded", () => {
   sidebar?.setAttribute("role", "region");
   sidebar?.setAttribute("aria-label", "Title, search and pages");
   // Signatures with a line for each parameter are no lists of terms.
-  for (const part of document.querySelectorAll("dt.sig dl, dt.sig dl > dd")) {
-    part.setAttribute("role", "presentation");
+  for (const list of document.querySelectorAll("dt.sig dl")) {
+    const lines = document.createElement("div");
+    lines.className = "signature";
+    for (const part of list.children) {
+      const line = document.createElement("div");
+      line.append(...part.childNodes);
+      lines.append(line);
+    }
+    list.replaceWith(lines);
+  }
+  // The corners of a table are no headings.
+  for (const corner of document.querySelectorAll("table.dataframe th:empty")) {
+    const cell = document.createElement("td");
+    cell.colSpan = corner.colSpan;
+    corner.replaceWith(cell);
   }
   // What scrolls can be reached with the keyboard.
   for (const box of document.querySelectorAll("table.table, .cell_output, .cell_output .output, pre")) {
