@@ -102,7 +102,7 @@ class PairComponent:
             return f"It moves in step in both ({numbers})."
         if c.upper < 0.0 and c.of_means <= -_TOGETHER:
             return f"It moves in opposite directions ({numbers})."
-        return f"It moves independently in each ({numbers})."
+        return f"It shows no clear common movement ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""
