@@ -23,7 +23,7 @@ document.addEventListener("DOMContentLoaded", () => {
     list.replaceWith(lines);
   }
   // The corners of a table are no headings.
-  for (const corner of document.querySelectorAll("table.dataframe th:empty")) {
+  for (const corner of document.querySelectorAll("th:empty, th:has(> p:empty:only-child)")) {
     const cell = document.createElement("td");
     cell.colSpan = corner.colSpan;
     corner.replaceWith(cell);
