@@ -107,7 +107,7 @@ class Discovery(Forecaster):
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
-        """One row a fit of the search."""
+        """One row per fit of the search."""
         ledger = Ledger({})
         for entry in self.entries:
             ledger.entries[entry.step, entry.restart] = entry

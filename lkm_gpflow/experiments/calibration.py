@@ -1,7 +1,7 @@
 """Whether probabilities can be believed: simulation-based calibration on planted data.
 
-Data are drawn from the model with everything drawn from its prior, and learnt from.  Of the
-entries of Z that are said to be one with probability p, a share p must be one; the true
+Data are drawn from the model, with everything drawn from its prior, and then learnt.  Among the
+entries of Z that are one with stated probability p, a share p must be one; the true
 hyperparameters must be spread evenly over the quantiles of their posteriors (Talts et al. 2018,
 "Validating Bayesian inference algorithms with simulation-based calibration").
 """
@@ -43,7 +43,7 @@ UNEQUAL = 0.5
 
 @dataclass(frozen=True)
 class Planted:
-    """Data of which everything is known.
+    """Data whose whole truth is known.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def known(planted: Planted) -> Floats:
 
 
 def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
-    """Learn with the structures known and no number.
+    """Learn with known structures and unknown numbers.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """Weights of several fits from windows that they have not seen.
 
-How well a structure explains the past says little about how well it goes on: the likelihood
-compares one-step forecasts, and the richer structure nearly always wins.  So every fit is asked to
-forecast windows of the past: it is learnt again from what came before a window, and scored on it.
-Beside the best fits of a search stand walks, with and without a season: what one would forecast who
-had found nothing.
+How well a structure explains the past says little about how well it forecasts: the likelihood
+compares one-step forecasts, and the richer structure nearly always wins.  So every fit forecasts
+windows of the past: it is learnt again from what came before a window, and scored on it.  Walks,
+with and without a season, compete with the best fits of a search: somebody who found nothing would
+forecast like them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def stack(
     .. math:: w_m \propto \pi_m \exp \Big( \kappa \sum_w \ell_{mw} \Big)
 
     with l the mean log density of the observations in window w (`held_out_score`): errors within a
-    window go together, over time and over series, so a window counts as :math:`\kappa` =
+    window are correlated, over time and over series, so a window counts as :math:`\kappa` =
     `SHARPNESS` observations, however many it has.  The prior
     :math:`\pi` gives each kind of forecaster its share of `PRIOR`, in equal parts: `WALKS` and
     `SEASONAL_WALKS` (those whose kernels are among the search's bases), and the fits of the search.
@@ -87,13 +87,13 @@ def stack(
     Parameters
     ----------
     fits
-        All fits of the search; the best that differ are asked.
+        All fits of the search; the best that differ take part.
     observations
         The scaled data.
     settings
         Of the search.
     ledger
-        Keeps what is learnt here too, so that it can be gone on with.
+        Keeps what is learnt here, too, so that a stopped call can continue.
     executor
         Runs the fits and the windows; None: this process.
     progress
