@@ -143,12 +143,15 @@ def plot_components(
     """Draw what every component contributes to one series, a panel each.
 
     A panel is blank where the series does not have the component.  All panels share the vertical
-    axis, so that heights compare; the contributions add up to the series less its average.
+    axis, so that heights compare; the contributions add up to the series less its average.  Of a
+    series that is modelled by its logarithm they are in percent, and multiply.
     """
-    parts = discovery.components(series, horizon)
-    has = discovery.consensus.Z[discovery.table.frame.columns.get_loc(series)]
+    parts = discovery.components(series, horizon, level)
+    n = discovery.table.frame.columns.get_loc(series)
+    has = discovery.consensus.Z[n]
+    if discovery.table.transforms.is_log[n]:
+        unit = "%"
     panels = panel_axes(axes, len(has), columns=3, size=(3.6, 2.3), sharey=True)
-    half = norm.ppf(0.5 + 0.5 * level)
     kernels = discovery.kernels
     for k, (ax, name) in enumerate(zip(panels, discovery.names, strict=True)):
         formula = _formula(kernels[k])
@@ -178,12 +181,12 @@ def plot_components(
             )
             ax.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
             continue
-        mean, sd = parts[name, "mean"], parts[name, "sd"]
+        mean = parts[name, "mean"]
         ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
         ax.fill_between(
             parts.index,
-            mean - half * sd,
-            mean + half * sd,
+            parts[name, "lower"],
+            parts[name, "upper"],
             color=component_colour(k),
             alpha=0.25,
             linewidth=0,
