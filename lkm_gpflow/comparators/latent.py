@@ -29,8 +29,9 @@ class DiscoveryForecast:
         told, table = self.found.predict(times)[["mean", "sd"]], self.found.table
         if table.transforms.any:
             is_log = np.repeat(table.transforms.is_log, len(times))
-            modelled = self.found.predict_modelled(times).where(is_log[:, None])
-            told[["log_mean", "log_sd"]] = modelled[["mean", "sd"]]
+            modelled = self.found.predict_modelled(times)
+            for moment in ("mean", "sd"):
+                told[f"log_{moment}"] = modelled[moment].where(is_log)
         return told
 
 
