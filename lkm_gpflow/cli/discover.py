@@ -20,6 +20,7 @@ from ..data.csv import Dialect
 from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table
+from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool
@@ -85,6 +86,22 @@ class _LongNames(click.ParamType[LongNames]):
         return LongNames(*names)
 
 
+class _Transforms(click.ParamType[Transform]):
+    """A transformation of all series, or of one: "log", or "Gold=log"."""
+
+    name = "log|SERIES=log"
+
+    def convert(
+        self, value: str | Transform, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Transform:
+        if not isinstance(value, str):
+            return value
+        series, _, kind = value.rpartition("=")
+        if kind != "log":
+            self.fail(f"expected log, or the name of a series and =log, got {value!r}", param, ctx)
+        return {series: "log"} if series else "log"
+
+
 @click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
 @click.option("--separator", default=",", help="Between the cells of a CSV file.")
@@ -99,6 +116,14 @@ class _LongNames(click.ParamType[LongNames]):
     type=_LongNames(),
     help="Columns of a file in long format, such as unique_id,ds,y: a row for each observation.  "
     "[default: a column for each series]",
+)
+@click.option(
+    "--transform",
+    "transforms",
+    type=_Transforms(),
+    multiple=True,
+    help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
+    "series (may be given several times).  Results are in the units of the data.",
 )
 @click.option(
     "--horizon",
@@ -177,6 +202,7 @@ def discover_command(
     decimal: str,
     dates: str | None,
     long: LongNames | None,
+    transforms: tuple[Transform, ...],
     horizon: int | None,
     out: Path | None,
     depth: int,
@@ -208,7 +234,8 @@ def discover_command(
     with said_plainly(), signals_stop():
         name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
         # All that can be wrong is found before anything is made or deleted.
-        frame = Table.of(frame).frame
+        transform = _one(transforms)
+        frame = Table.of(frame, transform).frame
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
         Guard(time_budget, memory_budget)
         with warnings.catch_warnings():
@@ -232,6 +259,7 @@ def discover_command(
             with _going_on_from(folder.ledger), _workers(processes) as executor:
                 found = discover(
                     frame,
+                    transform=transform,
                     bases=bases,
                     depth=depth,
                     restarts=restarts,
@@ -261,6 +289,16 @@ def discover_command(
         if frame.shape[1] > output.MOST_SHOWN:
             say(f"report, figures and components.csv have the first {output.MOST_SHOWN} series")
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
+
+
+def _one(transforms: tuple[Transform, ...]) -> Transform:
+    """Return what all options together say."""
+    if not transforms:
+        return "none"
+    some = [each for each in transforms if not isinstance(each, str)]
+    if len(some) < len(transforms):
+        return "log"
+    return {name: kind for each in some for name, kind in each.items()}
 
 
 def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict[str, str]]:

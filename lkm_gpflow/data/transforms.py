@@ -116,10 +116,10 @@ class Transforms:
            \mathrm{Cov}[a, e^{b}] = c\, E e^b, \qquad c = \mathrm{Cov}[a, b]
         """
         centre, _ = self.moments(mean, covariance.diagonal())
-        gain = np.where(self.is_log, centre, 1.0)
+        gain: Floats = np.where(self.is_log, centre, 1.0)
         both = np.outer(self.is_log, self.is_log)
-        inner = np.where(both, np.expm1(np.where(both, covariance, 0.0)), covariance)
-        return centre, inner * np.outer(gain, gain)
+        inner: Floats = np.where(both, np.expm1(np.where(both, covariance, 0.0)), covariance)
+        return centre, inner * gain[:, None] * gain
 
 
 def _check_positive(column: pd.Series) -> None:
