@@ -267,7 +267,10 @@ class Discovery(Forecaster):
     def _headline(self) -> str:
         (D, N), K, M = self.table.frame.shape, len(self.names), len(self.consensus.fits)
         agreed = f" that {M} fits agree upon" if M > 1 else ""
-        return f"Discovery: {N} series of {D} times, {K} components{agreed}, BIC {self.bic:.1f}"
+        logs = int(self.table.transforms.is_log.sum())
+        scale = "" if not logs else f", {'all' if logs == N else logs} of them on a log scale"
+        size = f"{N} series of {D} times{scale}"
+        return f"Discovery: {size}, {K} components{agreed}, BIC {self.bic:.1f}"
 
     def _owners(self, k: int) -> str:
         owners = [name for n, name in enumerate(self.table.names) if self.consensus.Z[n, k] == 1.0]

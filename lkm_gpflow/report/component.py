@@ -43,9 +43,10 @@ class Claim:
     share
         Of the component in the variation of the series, between 0 and 1.
     height
-        Standard deviation over time of what it adds to the series, in the unit of the series.
+        Standard deviation over time of what it adds to the series, in the unit of the series; of a
+        series that is modelled by its logarithm, by how many percent it raises or lowers it.
     unit
-        Of the height; empty if it is not known.
+        Of the height: "%", or that of the series; empty if it is not known.
     """
 
     verdict: Verdict
@@ -67,7 +68,7 @@ class Claim:
             f"{self.probability:.2f}",
             evidence,
             percent(self.share),
-            " ".join(filter(None, (height, self.unit))),
+            f"{height}%" if self.unit == "%" else " ".join(filter(None, (height, self.unit))),
         )
 
 
@@ -297,7 +298,9 @@ def component_report(
     """Put together what there is to say about component k."""
     names, consensus, judged = found.table.names, found.consensus, verdicts.to_numpy()
     timeline, span = Timeline.of(found.table), found.table.span
+    is_log = found.table.transforms.is_log
     heights = parts.mean[k].std(axis=0) * found.table.scale
+    heights = np.where(is_log, 100.0 * np.expm1(np.where(is_log, heights, 0.0)), heights)
     claims = {
         name: Claim(
             verdict=judged[n, k],
@@ -305,7 +308,7 @@ def component_report(
             evidence=float(consensus.evidence[n, k]),
             share=float(parts.share[n, k]),
             height=float(heights[n]),
-            unit=units.get(name, ""),
+            unit="%" if is_log[n] else units.get(name, ""),
         )
         for n, name in enumerate(names)
     }
