@@ -147,9 +147,10 @@ def to_xarray(
     Returns
     -------
     Dataset
-        Variables: observed (series, time); probability and structure (series, component); kernel
-        (component); component_mean and component_sd (series, part, all_times), on the history and
-        the forecast, where a part is a component (or what components of little weight add up to);
+        Variables: observed (series, time); transform (series); probability and structure (series,
+        component); kernel (component); component_mean and component_sd (series, part, all_times),
+        on the history and the forecast, where a part is a component (or what components of little
+        weight add up to), in percent of series whose transform is "log";
         forecast_mean and forecast_sd (series, ahead); interval (level, side, series, ahead); if
         asked for, sample (draw, series, ahead).
 
@@ -178,6 +179,7 @@ def to_xarray(
     names = list(components[0].columns.unique(level=0))
     variables = {
         "observed": (("series", "time"), frame.to_numpy().T),
+        "transform": ("series", found.table.transforms.names),
         "probability": (("series", "component"), found.probabilities.to_numpy()),
         "structure": (("series", "component"), found.structure.to_numpy()),
         "kernel": ("component", [str(kernel) for kernel in found.kernels]),

@@ -24,6 +24,9 @@ _STABLE, _FRAGILE = 0.8, 0.4
 
 _ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
+_NOTHING = 1e-12
+"""A smaller share is that of a constant, whose height over time is a rounding error."""
+
 _MOST_EVIDENCE = 20.0
 """Log Bayes factors above are all alike to a reader."""
 
@@ -63,6 +66,8 @@ class Claim:
         if abs(self.evidence) > _MOST_EVIDENCE:
             evidence = ("over " if self.evidence > 0.0 else "below -") + f"{_MOST_EVIDENCE:.0f}"
         height = f"{self.height:.2g}" if self.height < 100.0 else f"{self.height:.0f}"
+        if self.share < _NOTHING:
+            height = "0"
         return (
             self.verdict,
             f"{self.probability:.2f}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -123,6 +125,12 @@ def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
     again = lkm.load(tmp_path / "found.lkm")
     assert again.table.transforms.names == ["log"] * 3
     pd.testing.assert_frame_equal(again.forecast(4), found.forecast(4))
+    made_by_hand(logs(), KERNELS, Z).save(tmp_path / "plain.lkm")
+    versions = [
+        json.loads(zipfile.ZipFile(tmp_path / name).read("discovery.json"))["version"]
+        for name in ("found.lkm", "plain.lkm")
+    ]
+    assert versions == [3, 2]  # programs of before would take logarithms for values
     some = found.select(["c", "a"])
     pd.testing.assert_frame_equal(some.forecast(4), found.forecast(4).loc[["c", "a"]])
 
@@ -178,3 +186,28 @@ def test_coupled_series_are_told_in_units() -> None:
     np.testing.assert_allclose(if_so["mean"].loc["a"].iloc[-1], 1.7)
     with pytest.raises(ValueError, match=r"positive values of 'a', whose logarithm .* got -1 at"):
         coupled.forecast(3, given={"a": -1.0})
+
+
+def test_xarray_has_percentages_and_says_which(tmp_path: Path) -> None:
+    pytest.importorskip("xarray")
+    frame = np.exp(logs()).assign(b=logs()["b"])
+    found = made_by_hand(frame, KERNELS, Z, transform={"a": "log", "c": "log"})
+    data = found.to_xarray(3, [0.9], samples=5)
+    assert list(data["transform"].values) == ["log", "none", "log"]
+    np.testing.assert_allclose(
+        data["component_mean"].sel(series="a", part="SE (1)"),
+        found.components("a", 3)["SE (1)", "mean"],
+    )
+    lower = data["interval"].sel(level=0.9, side="lower", series="c")
+    np.testing.assert_allclose(lower, found.forecast(3).loc["c", "lower"])
+    assert (data["sample"].sel(series="a") > 0.0).all()
+
+
+def test_a_sparse_refit_keeps_the_scale() -> None:
+    frame = np.exp(logs())
+    found = made_by_hand(frame.iloc[::2], ["0.6 x SE(lengthscale=60)"], [[1]] * 3, transform="log")
+    refitted = lkm.refit_sparse(found, frame, inducing=20, max_rounds=1)
+    assert refitted.table.transforms.names == ["log"] * 3
+    assert (refitted.forecast(3)["lower"] > 0.0).all()
+    with pytest.raises(ValueError, match="expected the columns"):
+        lkm.refit_sparse(found, frame.rename(columns={"a": "d"}))
