@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -244,6 +244,13 @@ class Discovery(Forecaster):
         from ..plotting.accessor import DiscoveryPlots
 
         return DiscoveryPlots(self)
+
+    def explore(self, horizon: int | None = None, units: Mapping[str, str] | None = None) -> Any:
+        """Return controls for JupyterLab that draw the pictures one asks for.
+
+        Parameters are those of `plotting.Explorer`, which needs the extra ``explorer``.
+        """
+        return self.plot.explore(horizon, units)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
