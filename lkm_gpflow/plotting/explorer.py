@@ -30,7 +30,9 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
 }
 """What can be looked at, and which of the controls it needs."""
 
-_DPI = 96
+_DPI = 192
+"""Twice that of a page, for screens with fine pixels."""
+
 _MOST_KEPT = 8
 """Discoveries of one or two series that are kept, with what they have predicted."""
 
@@ -94,7 +96,9 @@ class Explorer:
         )
         self._controls = {name: getattr(self, name) for name in ("series", "other", "component")}
         self._controls["horizon"] = self.horizon
-        self._image = widgets.Image(format="png")
+        # Any margin would be scrolled for.
+        fitting = widgets.Layout(max_width="100%", margin="0")
+        self._image = widgets.Image(format="png", layout=fitting)
         self._message = widgets.HTML()
         rows = widgets.HBox(
             [self.view, *self._controls.values()], layout=widgets.Layout(flex_flow="row wrap")
@@ -138,6 +142,7 @@ class Explorer:
         self.figure.savefig(picture, dpi=_DPI)
         plt.close(self.figure)  # or the notebook would show it a second time
         self._message.value, self._image.value = "", picture.getvalue()
+        self._image.layout.width = f"{96.0 * self.figure.get_size_inches()[0]:.0f}px"
 
     def _draw(self) -> Figure:
         draw: Mapping[str, Callable[[], Any]] = {

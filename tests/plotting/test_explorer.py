@@ -41,7 +41,7 @@ def picture(explorer: plotting.Explorer) -> np.ndarray:
 
 def drawn(ax: Axes) -> np.ndarray:
     file = BytesIO()
-    ax.figure.savefig(file, dpi=96)
+    ax.figure.savefig(file, dpi=explorers._DPI)
     return plt.imread(BytesIO(file.getvalue()))
 
 
