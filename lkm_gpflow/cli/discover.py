@@ -24,7 +24,7 @@ from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool
-from ..runtime.text import did_you_mean
+from ..runtime.text import counted, did_you_mean
 from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
@@ -104,8 +104,8 @@ class _Transforms(click.ParamType[Transform]):
 
 @click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
-@click.option("--separator", default=",", help="Between the cells of a CSV file.")
-@click.option("--decimal", default=".", help="Decimal sign of a CSV file.")
+@click.option("--separator", default=",", help="Character between the cells of a CSV file.")
+@click.option("--decimal", default=".", help="Decimal mark of a CSV file.")
 @click.option(
     "--dates",
     metavar="FORMAT",
@@ -167,25 +167,25 @@ class _Transforms(click.ParamType[Transform]):
 @click.option(
     "--subset",
     type=click.IntRange(min=1),
-    help="Search on so many series, drawn at random, and learn what was found on all: for fifty "
+    help="Search on this many series, drawn at random, then learn the result on all: for fifty "
     "series or more.  [default: all]",
 )
 @click.option(
     "--averaging",
     type=click.Choice(["stacked", "tempered", "none"]),
     help="Forecast with the best fits, weighted by held-out windows (stacked) or by BIC (tempered),"
-    " or with the best one alone.  [default: stacked; with a subset tempered]",
+    " or with the best fit alone (none).  [default: stacked; with a subset tempered]",
 )
 @click.option(
     "--time-budget",
     type=_Budget("time", seconds),
-    help="End the search with the best so far after this time, such as 90s, 10m or 1h30m; report "
-    "and pictures come on top.  [default: no limit]",
+    help="Stop the search after this time, such as 90s, 10m or 1h30m, and keep the best result so "
+    "far; report and pictures take extra time.  [default: no limit]",
 )
 @click.option(
     "--memory-budget",
     type=_Budget("memory", num_bytes),
-    help="The same when all processes together take this much memory, such as 500MB or 4GB.  "
+    help="Stop likewise when all processes together use this much memory, such as 500MB or 4GB.  "
     "[default: no limit]",
 )
 @click.option(
@@ -222,14 +222,14 @@ def discover_command(
     """Discover the components of the series in SOURCE and forecast them.
 
     SOURCE is a data set (see `lkm-gpflow data`) or a file: CSV, Parquet (.parquet) or Excel
-    (.xlsx).  A CSV file is UTF-8, the first row has the names, the first column dates (2024-01-31)
-    or numbers, every other column is a series, empty cells are missing.  A file that is called as a
-    data set needs its suffix, or ./ before its name.
+    (.xlsx).  A CSV file is UTF-8 text: names in the first row, dates (2024-01-31) or numbers in the
+    first column, one series in every other column; empty cells are missing.  To read a file named
+    like a data set, give its suffix or write ./ before it.
 
-    The folder gets report.html (what the series share, in words and pictures: one file for any
-    browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
-    (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped, by a budget
-    too, goes on from its ledger: give the same command again.
+    The output folder holds report.html (what the series share, in words and pictures: one file for
+    any browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
+    (lkm_gpflow.load reads it) and the ledger of the search.  To continue a search that was stopped,
+    by you or by a budget, give the same command again.
     """
     with said_plainly(), signals_stop():
         name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
@@ -253,7 +253,7 @@ def discover_command(
         from . import output
 
         if fits := folder.num_fits():
-            say(f"going on from {fits} fits in {folder.ledger}")
+            say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
         try:
             processes = min(jobs or os.cpu_count() or 1, restarts)
             with _going_on_from(folder.ledger), _workers(processes) as executor:
@@ -320,7 +320,7 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
 
 @contextmanager
 def _going_on_from(ledger: Path) -> Iterator[None]:
-    """Say what to do about a ledger that does not suit the search."""
+    """Say what to do about a ledger of another search."""
     there = ledger.exists()
     try:
         yield
