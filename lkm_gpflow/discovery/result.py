@@ -38,7 +38,8 @@ class Discovery(Forecaster):
 
     Names, kernels, probabilities, structure and components are those on which the fits of the
     search agree (`consensus`), weighted as in the forecast.  `best` is the single fit with the
-    lowest BIC, with the same attributes; with ``averaging="none"`` there is no other.
+    lowest criterion (see `discover`), with the same attributes; with ``averaging="none"`` there is
+    no other.
 
     Its parameters are those of `Forecaster`.
     """

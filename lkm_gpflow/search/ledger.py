@@ -129,6 +129,7 @@ class Ledger:
                     "tried": ", ".join(e.structure),
                     "found": ", ".join(str(kernel.structure) for kernel in e.fit.kernels),
                     "bic": e.fit.bic,
+                    "criterion": e.fit.criterion,
                     "elbo": e.fit.elbo,
                     "seconds": e.fit.seconds,
                     "decision": e.decision,
