@@ -254,8 +254,9 @@ class Forecaster:
     def predict_modelled(self, times: pd.Index) -> pd.DataFrame:
         """Mean and sd on the scale on which each series is modelled (see `data.transforms`).
 
-        Quantiles of new observations are those of a normal of this mean and sd, exponentiated
-        where logarithms are modelled.  Index (series, time), columns mean and sd.
+        Quantiles of new observations are those of a normal (or a Student-t, if scales of series are
+        integrated out) of this mean and sd, exponentiated where logarithms are modelled.  Index
+        (series, time), columns mean and sd.
         """
         told = self._moments(times)
         return self._by_cell(times, {"mean": told.centre, "sd": told.spread})

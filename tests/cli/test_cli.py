@@ -335,7 +335,7 @@ def test_bad_encoding_is_refused(tmp_path: Path) -> None:
         (("--depth", "1.5"), ["--depth", "'1.5'"]),
         (("--seed", "lucky"), ["--seed", "'lucky'"]),
         (("--separator", ";;"), ["a single character as separator", "';;'"]),
-        (("--decimal", ","), ["decimal sign that differs from the separator"]),
+        (("--decimal", ","), ["decimal mark that differs from the separator"]),
         (("--long", "id,y"), ["names of three columns", "'id,y'"]),
         (("--bases", "foo"), ["base kernel among", "'FOO'"]),
         (("--bases", ""), ["expected base kernels"]),

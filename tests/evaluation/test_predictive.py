@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad, trapezoid
 from scipy.stats import lognorm, norm
+from scipy.stats import t as student_t
 from small import small_table
 
 import lkm_gpflow as lkm
@@ -134,9 +135,13 @@ def test_our_model_of_logarithms_is_a_comparator(quick_fits: None) -> None:
     found = lkm.discover(frame.iloc[:36], transform="log", progress=False, **quick)
     expected = found.forecast(4)
     np.testing.assert_allclose(told["mean"], expected["mean"])
-    half = norm.ppf(0.95) * told["log_sd"]
-    if found.settings.fit.amplitudes == "none":
-        np.testing.assert_allclose(np.exp(told["log_mean"] + half), expected["upper"])
+    medians = found.quantiles(4, [0.5])[0.5]
+    np.testing.assert_allclose(np.exp(told["log_mean"]), medians)
+    # Scales of series are integrated out: Student-t of 40 degrees of freedom, of the same variance.
+    half = student_t.ppf(0.95, 40.0) * np.sqrt(38.0 / 40.0) * told["log_sd"]
+    np.testing.assert_allclose(
+        np.exp(told["log_mean"] + half).drop("c"), expected["upper"].drop("c")
+    )
     result = lkm.backtest(frame, method, 4, 1, progress=False)
     assert np.isfinite(result.scores.loc[36, ["crps", "mnlp"]]).all()
     some = lkm.comparators.comparator("lkm-log", transform={"b": "log"}, **quick)
