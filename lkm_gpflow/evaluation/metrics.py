@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, ndtri
+from scipy.special import ndtri
+
+from .predictive import normal_crps, normal_nlpd
 
 Matrix = NDArray[np.float64]
 
@@ -157,7 +159,7 @@ def mnlp(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     Y, mu, v = _matrices(y, mean=mean, variance=variance)
     if np.any(v <= 0):
         raise ValueError(f"variance: expected positive numbers, got {np.nanmin(v)}.")
-    return float(np.nanmean(0.5 * (np.log(2 * np.pi * v) + (Y - mu) ** 2 / v)))
+    return float(np.nanmean(normal_nlpd(Y, mu, v)))
 
 
 def crps(y: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> float:
@@ -191,11 +193,7 @@ def crps(y: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> float:
     """
     Y, mu, s = _matrices(y, mean=mean, sd=sd)
     _require_nonnegative(s)
-    error = Y - mu
-    # The limit as sd -> 0 is z -> +-inf, where the formula is |error|.
-    z = np.divide(error, s, out=np.copysign(np.inf, error), where=s > 0)
-    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-    return float(np.nanmean(error * erf(z / np.sqrt(2)) + s * (2 * density - 1 / np.sqrt(np.pi))))
+    return float(np.nanmean(normal_crps(Y, mu, s)))
 
 
 def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -> float:

@@ -11,6 +11,7 @@ from .comparison import pair_rows, plot_comparison, plot_likeness
 from .coupled import plot_filled, plot_pairs, plot_what_if
 from .decomposition import plot_decomposition
 from .expansion import plot_expansion
+from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .kernels import plot_kernel
 from .ledger import plot_ledger
@@ -29,6 +30,7 @@ __all__ = [
     "COMPONENT_COLOURS",
     "FORECAST_COLOUR",
     "HISTORY_COLOUR",
+    "Explorer",
     "Plate",
     "Variable",
     "component_colour",

@@ -11,7 +11,6 @@ from scipy.stats import norm
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..numerics.types import Floats
-from .forecasts import told
 from .style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,
@@ -66,7 +65,7 @@ def plot_decomposition(
     N, K = Z.shape
     columns = _columns(axes, N, K)
     half = norm.ppf(0.5 + 0.5 * level)
-    shown, mean, sd, observed = _scaled(discovery, horizon, level)
+    shown, mean, sd, observed = _scaled(discovery, horizon)
     # Within a row all curves share one scale, which holds them all.
     reach = np.maximum(np.nanmax(np.abs(observed), axis=0), (np.abs(mean) + half * sd).max(axis=0))
     row_scale = _HEIGHT / reach
@@ -84,17 +83,16 @@ def plot_decomposition(
     return columns
 
 
-def _scaled(
-    discovery: Discovery, horizon: int, level: float
-) -> tuple[pd.Index, Floats, Floats, Floats]:
+def _scaled(discovery: Discovery, horizon: int) -> tuple[pd.Index, Floats, Floats, Floats]:
     """Return times, mean and sd of the model, and the observations, in sds of the series."""
     table = discovery.table
-    history = table.frame.index
-    prediction = told(discovery, horizon, level) if horizon else discovery.predict(history, level)
+    times = table.frame.index
+    if horizon:
+        times = times.append(discovery.times(horizon))
+    prediction = discovery.predict_modelled(times)
     N = table.frame.shape[1]
     mean, sd = (prediction[c].to_numpy().reshape(N, -1).T for c in ("mean", "sd"))
-    times = prediction.index[: len(mean)].get_level_values("time")
-    observed = (table.frame.to_numpy() - table.location) / table.scale
+    observed = (table.modelled - table.location) / table.scale
     return times, (mean - table.location) / table.scale, sd / table.scale, observed
 
 

@@ -24,6 +24,9 @@ _STABLE, _FRAGILE = 0.8, 0.4
 
 _ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
+_NOTHING = 1e-12
+"""A smaller share is that of a constant, whose height over time is a rounding error."""
+
 _MOST_EVIDENCE = 20.0
 """Log Bayes factors above are all alike to a reader."""
 
@@ -43,9 +46,10 @@ class Claim:
     share
         Of the component in the variation of the series, between 0 and 1.
     height
-        Standard deviation over time of what it adds to the series, in the unit of the series.
+        Standard deviation over time of what it adds to the series, in the unit of the series; of a
+        series that is modelled by its logarithm, by how many percent it raises or lowers it.
     unit
-        Of the height; empty if it is not known.
+        Of the height: "%", or that of the series; empty if it is not known.
     """
 
     verdict: Verdict
@@ -62,12 +66,14 @@ class Claim:
         if abs(self.evidence) > _MOST_EVIDENCE:
             evidence = ("over " if self.evidence > 0.0 else "below -") + f"{_MOST_EVIDENCE:.0f}"
         height = f"{self.height:.2g}" if self.height < 100.0 else f"{self.height:.0f}"
+        if self.share < _NOTHING:
+            height = "0"
         return (
             self.verdict,
             f"{self.probability:.2f}",
             evidence,
             percent(self.share),
-            " ".join(filter(None, (height, self.unit))),
+            f"{height}%" if self.unit == "%" else " ".join(filter(None, (height, self.unit))),
         )
 
 
@@ -297,7 +303,9 @@ def component_report(
     """Put together what there is to say about component k."""
     names, consensus, judged = found.table.names, found.consensus, verdicts.to_numpy()
     timeline, span = Timeline.of(found.table), found.table.span
+    is_log = found.table.transforms.is_log
     heights = parts.mean[k].std(axis=0) * found.table.scale
+    heights = np.where(is_log, 100.0 * np.expm1(np.where(is_log, heights, 0.0)), heights)
     claims = {
         name: Claim(
             verdict=judged[n, k],
@@ -305,7 +313,7 @@ def component_report(
             evidence=float(consensus.evidence[n, k]),
             share=float(parts.share[n, k]),
             height=float(heights[n]),
-            unit=units.get(name, ""),
+            unit="%" if is_log[n] else units.get(name, ""),
         )
         for n, name in enumerate(names)
     }

@@ -22,7 +22,7 @@ from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.residuals import residual_tests
 from ..explain.stability import leave_one_out, stability
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
-from ..explain.wording import Timeline
+from ..explain.wording import Timeline, scale_note
 from ..models.lkm import LKM
 from ..runtime.text import counted, percent
 from .component import CELLS, ComponentReport, component_report
@@ -93,6 +93,11 @@ class GroupReport(Report):
         if len(self.series) == 1:
             return f"What {self.series[0].name} is made of"
         return f"What {len(self.series)} series share"
+
+    @property
+    def note(self) -> str:
+        """Which series are modelled on a log scale, and what that means; empty if none is."""
+        return scale_note(self.found.table)
 
     @property
     def groups(self) -> list[tuple[str, list[ComponentReport]]]:
@@ -179,14 +184,17 @@ class GroupReport(Report):
             "it is with the component than without. A series has a component if P is at least "
             f"{SURE}, the evidence at least {STRONG:.0f} and its share of the variation at least "
             f"{WEIGHTY:.0%}; perhaps, if it is more likely than not and fails one of these. Height "
-            "is the standard deviation over time of what the component adds."
+            "is the standard deviation over time of what the component adds"
+            + (", or of the percentage by which it changes the series." if self.note else ".")
         )
 
     @property
     def text(self) -> str:
         """See `Report.text`."""
         lines = [f"# {markdown(self.title)}", ""]
-        lines += [markdown(self.summary), "", "## What they share", ""]
+        lines += [markdown(self.summary), ""]
+        lines += [markdown(self.note), ""] if self.note else []
+        lines += ["## What they share", ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
@@ -229,6 +237,9 @@ class GroupReport(Report):
             "title": self.title,
             "about": dict(self.about),
             "summary": self.summary,
+            "scale": dict(
+                zip(self.found.table.names, self.found.table.transforms.names, strict=True)
+            ),
             "components": [each.to_dict() for each in self.components],
             "series": [each.to_dict() for each in self.series],
             "likeness": {
