@@ -95,8 +95,7 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     observations
         The scaled data.
     adapts
-        Whether every series gets amplitudes of its own first: series that share a variance have
-        it on average alone, and correlations would make up for that.
+        As of `independent`, from which the search begins.
 
     Raises
     ------
@@ -104,6 +103,34 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
         If there are too many values.
     ValueError
         If it is a fit of a subclass of `LKM`, whose covariances may be others.
+    """
+    alone = independent(fit, observations, adapts=adapts)
+    amplitudes = alone.patterns.amplitudes
+    C = alone.patterns.covariances(observations.x)
+    climber = Climber(CoupledDensity(C, observations.Y, observations.mask), amplitudes)
+    search = _Search(climber, amplitudes > 0.0, len(observations.x))
+    none = replace(Loadings.none(*alone.loadings.shape), log_likelihood=alone.log_likelihood)
+    found, evidence = search.run(none, first_step(C, amplitudes, observations))
+    pairs = evidence_of_pairs(C, covariances(found.w, amplitudes), observations)
+    return replace(
+        alone,
+        loadings=found.w,
+        evidence=evidence,
+        pair_evidence=pairs,
+        log_likelihood=found.log_likelihood,
+    )
+
+
+def independent(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coupling:
+    """Return the series of a fit without correlations: what coupling begins from.
+
+    Parameters
+    ----------
+    fit, observations
+        As of `couple`, which also raises the same.
+    adapts
+        Whether every series gets amplitudes of its own first: series that share a variance have
+        it on average alone, and correlations would make up for that.
     """
     if fit.relaxed is not None and fit.relaxed.model != PLAIN_MODEL:
         raise ValueError(
@@ -113,17 +140,14 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)
-    density = CoupledDensity(C, observations.Y, observations.mask)
     if adapts:
         patterns = replace(patterns, amplitudes=adapted(C, patterns.amplitudes, observations))
-    owners = patterns.amplitudes > 0.0
-    climber = Climber(density, patterns.amplitudes)
-    search = _Search(climber, owners, len(observations.x))
-    none = climber.climb(Loadings.none(len(C), len(owners), MOST_COLUMNS))
-    step = first_step(C, patterns.amplitudes, observations)
-    found, evidence = search.run(none, step)
-    pairs = evidence_of_pairs(C, covariances(found.w, patterns.amplitudes), observations)
-    return Coupling(patterns, found.w, evidence, pairs, found.log_likelihood, none.log_likelihood)
+    N, K = patterns.amplitudes.shape
+    density = CoupledDensity(C, observations.Y, observations.mask)
+    none = Loadings.none(K, N, MOST_COLUMNS)
+    value = Climber(density, patterns.amplitudes).value(none.u)
+    zero = np.zeros((K, N, N))
+    return Coupling(patterns, none.w, zero[:, 0, 0], zero, value, value)
 
 
 def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
