@@ -18,8 +18,7 @@ from ..learning.uncertainty import CouplingPosterior, intervals, posterior
 from ..models.coupled import CoupledLKM
 from ..numerics.types import Floats
 from ..search.averaging import Member
-from .joint import Joint
-from .joint import Path as Course
+from .joint import Course, Joint
 
 NOISE = "noise"
 """What the correlations of the noise are called, among those of the patterns."""

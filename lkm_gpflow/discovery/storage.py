@@ -47,7 +47,7 @@ def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool =
         numbers = times.as_unit("ns").asi8
     else:
         numbers = times.to_numpy(np.float64)
-    document = {
+    document: dict[str, Any] = {
         "series": found.table.names,
         "index": {
             "dated": isinstance(times, pd.DatetimeIndex),

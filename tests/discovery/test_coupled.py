@@ -242,7 +242,7 @@ def test_saved_and_loaded(
     with pytest.raises(FileExistsError, match="force"):
         coupled.save(path)
     coupled.save(path, force=True)
-    with pytest.raises(ValueError, match="holds a coupled discovery: CoupledDiscovery.load reads"):
+    with pytest.raises(ValueError, match="holds a coupled discovery: CoupledDiscovery"):
         lkm.load(path)
     by_hand().save(path, force=True)
     with pytest.raises(ValueError, match="holds a discovery that is not coupled: load reads it"):
