@@ -28,7 +28,7 @@ _STEP = 1e-4
 """Of finite differences, by u and by log amplitudes."""
 
 _LEAST_PRECISION = 1.0
-"""In directions in which the density is flat, or bent the wrong way where learning stopped short."""
+"""In directions in which the density is flat, or bent the wrong way because learning stopped."""
 
 _INNER = 0.999999
 """Correlations are held inside of this, where Fisher's z is finite."""

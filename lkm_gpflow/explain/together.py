@@ -1,0 +1,136 @@
+"""Whether a component goes together in two series: what their coupling has as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from ..discovery.coupled import CoupledDiscovery
+from ..discovery.result import Discovery
+from ..learning.coupling import STRONG
+from ..learning.fits import Fit
+from ..learning.patterns import Patterns
+from ..numerics.types import Floats
+
+
+@dataclass(frozen=True)
+class Together:
+    """How far a component goes together in two series.
+
+    Parameters
+    ----------
+    correlation
+        Zero in fits without strong evidence that there is any.
+    lower, upper
+        Ends of the interval that holds it with a probability of 90%.
+    evidence
+        Log Bayes factor of the correlation, from the two series alone.
+    """
+
+    correlation: float
+    lower: float
+    upper: float
+    evidence: float
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether the evidence is strong (a Bayes factor of 20)."""
+        return self.evidence >= STRONG
+
+    @property
+    def text(self) -> str:
+        """In a sentence: "It goes together in both (correlation +0.53, ...)."""
+        interval = f"90% interval {self.lower:+.2f} to {self.upper:+.2f}"
+        if not self.is_strong:
+            return f"There is no strong evidence that it goes together in both ({interval})."
+        way = "together in both" if self.correlation > 0.0 else "in opposite directions"
+        return (
+            f"It goes {way} (correlation {self.correlation:+.2f}, {interval}, "
+            f"log evidence {self.evidence:.1f})."
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """Return everything in JSON's types."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Ties:
+    """What a coupling says of the components of a discovery.
+
+    Components are those that the fits of the search agree upon; numbers are averages over the
+    coupled fits that have the component as a pattern of both series, by their weights.
+
+    Parameters
+    ----------
+    found
+        The discovery.
+    coupled
+        Its coupling, as `Discovery.couple` returns it.
+
+    Raises
+    ------
+    ValueError
+        If the coupling is of another discovery.
+    """
+
+    found: Discovery
+    coupled: CoupledDiscovery
+    _ends: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.found.table.frame.equals(self.coupled.table.frame):
+            raise ValueError(
+                "expected the coupling of this discovery, got one of another table: give "
+                "coupled=found.couple()"
+            )
+
+    def of(self, k: int, a: int, b: int) -> Together | None:
+        """What is known of component k in series a and b; None if no coupled fit has it in both."""
+        consensus, total, numbers = self.found.consensus, 0.0, np.zeros(4)
+        if not consensus.Z[a, k] * consensus.Z[b, k]:
+            return None
+        for i, (member, coupling) in enumerate(
+            zip(self.coupled.members, self.coupled.couplings, strict=True)
+        ):
+            p = self._pattern(member.fit, coupling.patterns, k)
+            if p is None or not np.all(coupling.patterns.amplitudes[[a, b], p] > 0.0):
+                continue
+            if i not in self._ends:
+                self._ends[i] = self.coupled.intervals(i)
+            lower, upper = self._ends[i]
+            told = (coupling.correlations, lower, upper, coupling.pair_evidence)
+            numbers += member.weight * np.array([each[p, a, b] for each in told])
+            total += member.weight
+        return Together(*map(float, numbers / total)) if total else None
+
+    def of_pair(self, a: int, b: int) -> dict[int, Together]:
+        """All that is known of two series, by the number of the component."""
+        told = {k: self.of(k, a, b) for k in range(len(self.found.names))}
+        return {k: tie for k, tie in told.items() if tie is not None}
+
+    def strong(self, k: int) -> Iterator[tuple[str, str, Together]]:
+        """Pairs of series in which component k goes together, those of most evidence first."""
+        names = self.found.table.names
+        told = [
+            (names[a], names[b], tie)
+            for a, b in combinations(range(len(names)), 2)
+            if (tie := self.of(k, a, b)) is not None and tie.is_strong
+        ]
+        yield from sorted(told, key=lambda each: -each[2].evidence)
+
+    def _pattern(self, fit: Fit, patterns: Patterns, k: int) -> int | None:
+        """Which pattern of a fit has most of component k; None if none has, or it is a walk's."""
+        places = {id(own): numbers for own, numbers in zip(
+            self.found.consensus.fits, self.found.consensus.places, strict=True
+        )}.get(id(fit))  # fmt: skip
+        if places is None:
+            return None
+        variances = [
+            sum(fit.kernels[i].variance or 0.0 for i in own if places[i] == k)
+            for own in patterns.components
+        ]
+        return int(np.argmax(variances)) if max(variances, default=0.0) > 0.0 else None
