@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -206,6 +206,35 @@ def _spread(filled: pd.DataFrame, left: pd.DataFrame) -> Moments:
 def smallest_first() -> list[str]:
     """Return the open tables of the benchmark, those of the fewest values first."""
     return sorted(tables_of("choosing"), key=lambda name: load(PREFIX + name).frame.size)
+
+
+def against(records: list[dict[str, Any]], rivals: Sequence[str]) -> pd.DataFrame:
+    """The coupled model against others, on the tables that both have.
+
+    Returns
+    -------
+    DataFrame with a row for each task and rival: medians of the ratios of ``smse`` and ``crps``;
+    ``smse_lower`` and ``nlpd_lower``, on how many tables the coupled model has the lower one;
+    ``tables``, on how many both were run.
+    """
+    frame = pd.DataFrame(records).drop_duplicates(["table", "task", "method"], keep="last")
+    rows = {}
+    for task, own in frame.groupby("task"):
+        scores = own.set_index(["method", "table"])
+        for rival in rivals:
+            if rival not in scores.index.get_level_values(0):
+                continue
+            coupled, other = scores.loc["coupled"], scores.loc[rival]
+            both = coupled.index.intersection(other.index)
+            coupled, other = coupled.loc[both], other.loc[both]
+            rows[task, rival] = {
+                "smse": (coupled["smse"] / other["smse"]).median(),
+                "crps": (coupled["crps"] / other["crps"]).median(),
+                "smse_lower": int((coupled["smse"] < other["smse"]).sum()),
+                "nlpd_lower": int((coupled["nlpd"] < other["nlpd"]).sum()),
+                "tables": len(both),
+            }
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def overview(records: list[dict[str, Any]]) -> pd.DataFrame:
