@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from ..discovery.coupled import CoupledDiscovery
+from ..discovery.matching import ALIKE, correlation, shapes_of, thinned
 from ..discovery.result import Discovery
 from ..learning.coupling import STRONG
-from ..learning.fits import Fit
-from ..learning.patterns import Patterns
-from ..numerics.types import Floats
+from ..numerics.types import Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Ties:
     """What a coupling says of the components of a discovery.
 
     Components are those that the fits of the search agree upon; numbers are averages over the
-    coupled fits that have the component as a pattern of both series, by their weights.
+    coupled fits in which both series have a pattern of that shape, by their weights.
 
     Parameters
     ----------
@@ -91,13 +91,13 @@ class Ties:
     def of(self, k: int, a: int, b: int) -> Together | None:
         """What is known of component k in series a and b; None if no coupled fit has it in both."""
         consensus, total, numbers = self.found.consensus, 0.0, np.zeros(4)
-        if not consensus.Z[a, k] * consensus.Z[b, k]:
+        if a == b or not consensus.Z[a, k] * consensus.Z[b, k]:
             return None
         for i, (member, coupling) in enumerate(
             zip(self.coupled.members, self.coupled.couplings, strict=True)
         ):
-            p = self._pattern(member.fit, coupling.patterns, k)
-            if p is None or not np.all(coupling.patterns.amplitudes[[a, b], p] > 0.0):
+            p = self._patterns[i][k]
+            if p < 0 or not np.all(coupling.patterns.amplitudes[[a, b], p] > 0.0):
                 continue
             if i not in self._ends:
                 self._ends[i] = self.coupled.intervals(i)
@@ -112,6 +112,10 @@ class Ties:
         told = {k: self.of(k, a, b) for k in range(len(self.found.names))}
         return {k: tie for k, tie in told.items() if tie is not None}
 
+    def is_asked(self, k: int) -> bool:
+        """Whether a coupled fit has a pattern like component k."""
+        return any(int(places[k]) >= 0 for places in self._patterns)
+
     def strong(self, k: int) -> Iterator[tuple[str, str, Together]]:
         """Pairs of series in which component k goes together, those of most evidence first."""
         names = self.found.table.names
@@ -122,15 +126,17 @@ class Ties:
         ]
         yield from sorted(told, key=lambda each: -each[2].evidence)
 
-    def _pattern(self, fit: Fit, patterns: Patterns, k: int) -> int | None:
-        """Which pattern of a fit has most of component k; None if none has, or it is a walk's."""
-        places = {id(own): numbers for own, numbers in zip(
-            self.found.consensus.fits, self.found.consensus.places, strict=True
-        )}.get(id(fit))  # fmt: skip
-        if places is None:
-            return None
-        variances = [
-            sum(fit.kernels[i].variance or 0.0 for i in own if places[i] == k)
-            for own in patterns.components
-        ]
-        return int(np.argmax(variances)) if max(variances, default=0.0) > 0.0 else None
+    @cached_property
+    def _patterns(self) -> list[Integers]:
+        """Which pattern of each coupled fit is most like component k, [K]; -1 if none is alike.
+
+        By shape, as components of different fits are matched: fits that forecasts rest on may be
+        walks, which no component was found in.
+        """
+        grid = thinned(self.found.table.observations.x)
+        shapes = shapes_of(self.found.consensus.kernels, grid)
+        found = []
+        for coupling in self.coupled.couplings:
+            like = correlation(shapes, shapes_of(coupling.patterns.kernels, grid))
+            found.append(np.where(like.max(axis=1) >= ALIKE, like.argmax(axis=1), -1))
+        return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import plotting
 from ..explain.together import Ties, Together
+from ..runtime.text import listed
 from .component import ComponentReport
 from .page import Picture, markdown
 
@@ -35,10 +36,15 @@ class TogetherReport:
 
     @property
     def nothing(self) -> str:
-        """That there are none, if so."""
-        if self.pairs:
-            return ""
-        return "There is no strong evidence that any component goes together in two series."
+        """That there are none, if so, and what was not asked."""
+        shared = [each for each in self.components if len(each.owners) > 1]
+        unasked = [each.heading for each in shared if not self.ties.is_asked(each.number - 1)]
+        said = []
+        if not self.pairs:
+            said.append("There is no strong evidence that any component goes together.")
+        if unasked:
+            said.append(f"The coupled fits have nothing like {listed(unasked)}: not known.")
+        return " ".join(said)
 
     @property
     def lines(self) -> list[str]:

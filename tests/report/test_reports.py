@@ -311,11 +311,21 @@ def test_a_coupling_that_finds_nothing_says_so() -> None:
     report = found.report(coupled=coupled)
     # The posteriors are against each other; without evidence nothing is made of that.
     assert "Gold and Oil have a 2.8-month cycle." in report.summary
-    assert "no strong evidence that any component goes together" in report.text
+    assert "no strong evidence that any component goes together." in report.text
     (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
     assert "There is no strong evidence that it goes together in both" in wave.together
     assert found.compare("Gold", "USD", coupled=coupled).components[0].together == ""
     assert "What goes together" not in found.report().text
+
+
+def test_fits_without_a_component_say_nothing_of_it() -> None:
+    found = found_in(waves())
+    walks = made_by_hand(waves(), ["0.1 x RW(start=-7)"], [[1], [1], [1]])
+    coupled = walks.couple()
+    (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
+    assert wave.together == ""
+    told = found.report(coupled=coupled).text
+    assert "The coupled fits have nothing like 1. 2.8-month cycle: not known." in told
 
 
 def test_a_coupling_of_another_table_is_refused() -> None:
