@@ -97,7 +97,7 @@ class CoupledDiscovery:
         Notes
         -----
         The first call asks for the gradient of the likelihood as often as there are free loadings
-        and amplitudes: about two minutes for 13 series of 251 values.
+        and amplitudes: about a minute for 13 series of 251 values.
         """
         coupling, names = self.couplings[0], self.table.frame.columns
         lower, upper = self.intervals(0, level)
