@@ -45,9 +45,7 @@ def main(tasks: Sequence[str], methods: Sequence[str], chosen: Sequence[str], ou
                     records.append(record)
                     click.echo(" ".join(f"{value}" for value in record.values()))
     click.echo(coupling.overview(records).round(3).to_string())
-    click.echo(
-        "\nCoupled against the others: medians of ratios, and how often it is lower"
-    )
+    click.echo("\nCoupled against the others: medians of ratios, and how often it is lower")
     click.echo(coupling.against(records, RIVALS).round(3).to_string())
 
 
