@@ -37,8 +37,8 @@ class LatentKernelModel:
     bases, depth, restarts, priors, learner, averaging
         See `lkm_gpflow.discover`.
     ledgers
-        Folder that keeps the ledger of every search, by its data and settings: what was learnt
-        once is not learnt again.
+        Folder that keeps the ledger of every search, by its data and settings, so that nothing is
+        learnt twice.
     """
 
     bases: tuple[str, ...] = EXTENDED_BASES
@@ -80,7 +80,7 @@ class PaperLatentKernelModel(LatentKernelModel):
 
     The paper's base kernels, the relaxed bound climbed by Adam from several starts of which the
     largest bound wins, nu thresholded, BIC, no priors on hyperparameters, and the forecast of the
-    best fit alone; no step of ours.
+    best fit alone; nothing of ours.
 
     The paper gives neither starts nor schedule.  Six starts were decided on the training parts
     alone (``paper_experiments/results/relaxed_starts.csv``): of eight starts of the base kernels,

@@ -40,8 +40,8 @@ def discover(
     prior: PriorName = "finite",
     model: type[LKM] = LKM,
     annealing: Annealing | None = None,
-    amplitudes: Amplitudes = "none",
-    criterion: Criterion = "bic",
+    amplitudes: Amplitudes | None = None,
+    criterion: Criterion | None = None,
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -87,10 +87,12 @@ def discover(
     amplitudes
         How series that share a component may differ: "none" (as in the paper, not at all),
         "series" (in their scale, which is integrated out), or "component" (in the height of each
-        component; at most 64 series, more than ten times slower); see `models.amplitudes`.
+        component; at most 64 series, more than ten times slower); see `models.amplitudes`.  By
+        default "series", with the paper's learners "none".
     criterion
         The score that compares structures: "bic" (the paper), "bic+prior" (with the prior of Z), or
-        "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.
+        "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.  By
+        default "bic+prior", with the paper's learners "bic".
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
@@ -179,8 +181,8 @@ def discover_steps(
     prior: PriorName = "finite",
     model: type[LKM] = LKM,
     annealing: Annealing | None = None,
-    amplitudes: Amplitudes = "none",
-    criterion: Criterion = "bic",
+    amplitudes: Amplitudes | None = None,
+    criterion: Criterion | None = None,
     averaging: Averaging | None = None,
     subset: int | None = None,
     seed: int = 0,
@@ -245,6 +247,8 @@ def discover_steps(
             f"got {prior!r}, {model.__name__} and {annealing!r}"
         )
     averaging = averaging or ("stacked" if subset is None else "tempered")
+    amplitudes = amplitudes or ("series" if learner == "scan" else "none")
+    criterion = criterion or ("bic+prior" if learner == "scan" else "bic")
     if averaging not in get_args(Averaging):
         raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
     if subset is not None and averaging == "stacked":

@@ -55,13 +55,13 @@ class Joint:
         return mean, within + np.einsum("f,fp,fq->pq", self.weights, apart, apart)
 
     def frame(self, level: float = 0.9, quantiles: Sequence[float] = ()) -> pd.DataFrame:
-        """Columns mean, sd, lower, upper, and q0.05 for the quantile 0.05; one row a cell."""
+        """Columns mean, sd, lower, upper, and q0.05 for the quantile 0.05; one row per cell."""
         mean, covariance = self.moments()
         sd = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         return intervals(self.cells, mean, sd, level, quantiles)
 
     def samples(self, count: int, seed: int) -> pd.DataFrame:
-        """Draw all cells together: a row a cell, a column a draw."""
+        """Draw all cells together: one row per cell, one column per draw."""
         count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
         rng = np.random.default_rng(seed)
         drawn = []

@@ -37,7 +37,8 @@ class Discovery(Forecaster):
 
     Names, kernels, probabilities, structure and components are those on which the fits of the
     search agree (`consensus`), weighted as in the forecast.  `best` is the single fit with the
-    lowest BIC, with the same attributes; with ``averaging="none"`` there is no other.
+    lowest criterion (see `discover`), with the same attributes; with ``averaging="none"`` there is
+    no other.
 
     Its parameters are those of `Forecaster`.
     """
@@ -106,7 +107,7 @@ class Discovery(Forecaster):
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
-        """One row a fit of the search."""
+        """One row per fit of the search."""
         ledger = Ledger({})
         for entry in self.entries:
             ledger.entries[entry.step, entry.restart] = entry

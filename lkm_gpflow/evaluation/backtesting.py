@@ -38,15 +38,14 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether one method scored better than another, and how surely.
+    """Whether one method scored better than another, and with what certainty.
 
     Parameters
     ----------
     score
         Which score; lower is better.
     difference
-        Mean difference over origins, the first method's less the second's: negative if the first
-        is better.
+        Mean difference over origins, first method minus second: negative if the first is better.
     standard_error
         Of the difference.
     p_value
@@ -90,7 +89,7 @@ class Backtest:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """One row an origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
+        """One row per origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
 
         RMSE, CRPS and MNLP are of series divided by their standard deviation before the origin, so
         that every series counts alike.  RMSE and MASE are averaged over series.
@@ -123,10 +122,10 @@ class Backtest:
         return self.scores.mean().rename(self.label)
 
     def compare(self, other: Backtest, score: str = "crps") -> Comparison:
-        r"""Test whether this method and another score alike.
+        r"""Test whether this method and another score equally well.
 
         Windows of neighbouring origins overlap, so the differences d_i of their scores are
-        correlated.  Where the steps of a window count alike and differ independently, the
+        correlated.  If all steps of a window count alike and differ independently, the
         correlation is the share of the window that two origins have in common,
         :math:`R_{ij} = \max(0, 1 - |o_i - o_j| / h)`.  With the mean :math:`\bar d` over F origins,
 
@@ -215,7 +214,7 @@ def backtest(
         Rows are times, columns are series, NaN is missing.
     method
         A name among `lkm_gpflow.comparators.comparator_names()` ("lkm" is this package's model
-        with its defaults), or a comparator with settings of one's own.
+        with its defaults), or a comparator with your own settings.
     horizon
         How many steps are forecast at every origin.
     folds
@@ -227,7 +226,7 @@ def backtest(
     seed
         The method's seed, the same at every origin.
     journal
-        File that keeps the forecasts as they come; a backtest that was stopped goes on from it.
+        File that keeps the forecasts as they come; a backtest that was stopped continues from it.
     executor
         Runs the origins, for example `lkm_gpflow.process_pool()`; None: one by one in this
         process.  The result is the same.

@@ -25,12 +25,12 @@ _LITTLE = 0.02
 def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     r"""Divide the forecast of every series among its components.
 
-    The mean is a sum already.  Of the variance a component is given its covariance with the whole,
+    The mean is a sum already.  A component's part of the variance is its covariance with the whole,
 
     .. math:: \mathrm{Var}\Big[\sum_k f_k\Big] = \sum_k \mathrm{Cov}\Big[f_k, \sum_l f_l\Big],
 
     the only division that treats all components alike (their Shapley values); a component that
-    makes up for others has a negative share.  Where the forecast averages over several fits, what
+    offsets others has a negative share.  Where the forecast averages over several fits, what
     they say of a consensus component is added, constants to the level, and what is left is the
     disagreement of the fits.  The walks that were added for safety (`search.stacking`) are one
     part, "added walks", as are components that few fits have, "others".
@@ -120,8 +120,8 @@ def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
 
     .. math:: s_p = \frac{\sum_t |m_{pt}|}{\sum_q \sum_t |m_{qt}|}
 
-    with m the variance, or what the mean departs from the average of the series: how much each
-    part moves it, whichever way.  Shares are between zero and one, also where parts make up for
+    with m the variance, or the departure of the mean from the average of the series: how much each
+    part moves it in either direction.  Shares are between zero and one, even where parts offset
     each other.
 
     Parameters

@@ -42,13 +42,13 @@ class Together:
 
     @property
     def text(self) -> str:
-        """In a sentence: "It goes together in both (correlation +0.53, ...)."""
+        """In a sentence: "It moves in step in both (correlation +0.53, ...)."""
         interval = f"90% interval {self.lower:+.2f} to {self.upper:+.2f}"
         if not self.is_strong:
-            return f"There is no strong evidence that it goes together in both ({interval})."
-        way = "together in both" if self.correlation > 0.0 else "in opposite directions"
+            return f"There is no strong evidence that it moves in step in both ({interval})."
+        way = "in step in both" if self.correlation > 0.0 else "in opposite directions"
         return (
-            f"It goes {way} (correlation {self.correlation:+.2f}, {interval}, "
+            f"It moves {way} (correlation {self.correlation:+.2f}, {interval}, "
             f"log evidence {self.evidence:.1f})."
         )
 

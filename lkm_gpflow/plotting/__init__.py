@@ -18,6 +18,7 @@ from .plates import Plate, Variable, plot_plates
 from .published import plot_beside_published
 from .ranks import plot_ranks
 from .structure import (
+    plot_assignment,
     plot_probabilities_over_time,
     plot_probability_snapshots,
     plot_structure,
@@ -32,6 +33,7 @@ __all__ = [
     "Variable",
     "component_colour",
     "pair_rows",
+    "plot_assignment",
     "plot_attribution",
     "plot_attribution_shares",
     "plot_beside_published",

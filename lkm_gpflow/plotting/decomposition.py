@@ -39,10 +39,10 @@ def plot_decomposition(
     level: float = 0.9,
     parts: Decomposition | None = None,
 ) -> AxesArray:
-    """Draw a row a series and a column a component, after the paper's picture of seizures.
+    """Draw one row per series and one column per component, after the paper's picture of seizures.
 
-    The first column has the observations and what the model says of new ones.  A place is blank
-    where the series does not have the component.  Within a row all heights compare.
+    The first column has the observations and the model's interval for new ones.  A place is blank
+    where the series does not have the component.  All curves of a row have one scale.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def plot_decomposition(
     horizon
         How many steps of forecast the first column shows.
     axes
-        K + 1 Axes, one a column; by default a new figure.
+        K + 1 Axes, one per column; by default a new figure.
     level
         Probability of the bands.
     parts
@@ -120,7 +120,7 @@ def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
     if axes is not None:
         given = np.asarray(axes, dtype=object).ravel()
         if len(given) != K + 1:
-            raise ValueError(f"expected {K + 1} Axes, one a column, got {len(given)}")
+            raise ValueError(f"expected {K + 1} Axes, one per column, got {len(given)}")
         return given
     height = 0.9 + N * float(np.clip(9.0 / N, 0.34, 0.9))
     _, grid = plt.subplots(

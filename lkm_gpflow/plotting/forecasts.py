@@ -1,4 +1,4 @@
-"""A series as the model sees it: its forecast, and what every component contributes."""
+"""A series and its forecast, and what every component contributes to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plot_forecast(
     unit: str | None = None,
     truth: pd.DataFrame | None = None,
 ) -> Axes:
-    """Draw the history of one series, what the model makes of it, and its forecast.
+    """Draw the history of one series, the fit of the model, and the forecast.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def plot_forecasts(
     units: Mapping[str, str] | None = None,
     truth: pd.DataFrame | None = None,
 ) -> AxesArray:
-    """Draw all series as `plot_forecast` does, a panel each; returns the Axes, one a series."""
+    """Draw all series as `plot_forecast` does, one panel each; returns the Axes, one per series."""
     frame = discovery.table.frame
     panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
     prediction = told(discovery, horizon, level)
@@ -106,11 +106,11 @@ def plot_methods(
     Parameters
     ----------
     history
-        What was observed before; as much of it as shall be seen.
+        The observations to draw before the forecast.
     forecasts
         By the name of the method: a table with index time and columns mean and sd.
     axes
-        Where to draw, one a method; by default a new figure.
+        Where to draw, one per method; by default a new figure.
     level
         Probability of the band, which is that of a new observation.
     unit
@@ -143,7 +143,7 @@ def plot_components(
     """Draw what every component contributes to one series, a panel each.
 
     A panel is blank where the series does not have the component.  All panels share the vertical
-    axis, so that heights compare; the contributions add up to the series less its average.
+    axis; the contributions add up to the series minus its average.
     """
     parts = discovery.components(series, horizon)
     has = discovery.consensus.Z[discovery.table.frame.columns.get_loc(series)]

@@ -71,7 +71,7 @@ class Claim:
         )
 
 
-CELLS = ("said", "P", "evidence", "share", "height")
+CELLS = ("verdict", "P", "evidence", "share", "height")
 """Heads of `Claim.cells`."""
 
 
@@ -150,14 +150,14 @@ class ComponentReport:
         return {name: self.claims[name].share for name in self.owners}
 
     def those(self, verdict: Verdict) -> tuple[str, ...]:
-        """Series of which this is said."""
+        """Series with this verdict."""
         return tuple(name for name, claim in self.claims.items() if claim.verdict == verdict)
 
     @property
     def who(self) -> str:
-        """The heading, as sure as what stands below it.
+        """The heading, no more certain than the verdicts below it.
 
-        Of what is sure, that of the paper: "[Gold, Oil] share the following property".
+        Where some series have it, the paper's wording: "[Gold, Oil] share the following property".
         """
         if self.owners:
             verb = "share" if len(self.owners) > 1 else "has"
@@ -177,7 +177,7 @@ class ComponentReport:
 
     @property
     def membership(self) -> str:
-        """Who has it, who perhaps, and of whom it cannot be told."""
+        """Who has it, who perhaps has it, and for whom it cannot be told."""
         said = []
         if self.owners:
             verb = "share" if len(self.owners) > 1 else "has"
@@ -203,7 +203,7 @@ class ComponentReport:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it cannot be told of any series, so that it is not worth many words."""
+        """Whether no series has it, nor perhaps has it: it is then not worth many words."""
         return not self.owners and not self.those("perhaps")
 
     @property
@@ -236,15 +236,15 @@ class ComponentReport:
 
     def _found_again(self) -> str:
         if not self.stability.tried:
-            return "No other fit could have found it: how stable it is is not known."
+            return "No other fit could have found it, so its stability is unknown."
         if self.stability.share >= _STABLE:
-            what = "it is stable"
+            what = "It is stable"
         elif self.stability.share >= _FRAGILE:
-            what = "treat it with caution"
+            what = "Treat it with caution"
         else:
-            what = "it is fragile, other patterns explain the data nearly as well"
+            what = "It is fragile: other patterns explain the data nearly as well"
         fits = counted(self.stability.tried, "independent fit")
-        return f"{self.stability.found} of {fits} found it: {what}."
+        return f"{self.stability.found} of {fits} found it. {what}."
 
     def _spread(self) -> str:
         said = []
@@ -252,13 +252,13 @@ class ComponentReport:
             what = name.split(" ", 1)[1]
             low, high = self.timeline.duration(lower), self.timeline.duration(upper)
             said.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
-        return f"Over the fits: {', '.join(said)}." if said else ""
+        return f"Across fits: {', '.join(said)}." if said else ""
 
     def _left_out(self) -> str:
         if not self.stability.left_out:
             return ""
         return (
-            f"Learnt without one of its series, it was found again {self.stability.survived} of "
+            f"Learning again without one of its series found it {self.stability.survived} of "
             f"{self.stability.left_out} times."
         )
 

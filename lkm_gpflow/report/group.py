@@ -49,7 +49,7 @@ OTHER_TITLES = {
 
 @dataclass(frozen=True, repr=False)
 class GroupReport(Report):
-    """What the series of a discovery share and what is their own.
+    """What the series of a discovery share, and what each has alone.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class GroupReport(Report):
     units
         Of the series, by name.
     summary
-        What a person would repeat, in a paragraph.
+        The gist, in a paragraph.
     components
         Those that are more certain and explain more come first.
     series
@@ -146,7 +146,7 @@ class GroupReport(Report):
             ("forecast", f"{counted(self.horizon, 'step')}, {self.level:.0%} intervals, "
                          f"{counted(len(self.found.counting_members), 'fit')} averaged"),
             *([("components", f"those that {counted(len(self.found.searched), 'fit')} of the "
-                              "search agree upon")] if self.found.averaging != "none" else []),
+                              "search agree on")] if self.found.averaging != "none" else []),
         ]  # fmt: skip
 
     @property
@@ -156,7 +156,7 @@ class GroupReport(Report):
 
     @cached_property
     def trust(self) -> str:
-        """How good the forecasts of the tail were, over all series."""
+        """How good the forecasts of the last rows were, over all series."""
         held_out = sum(each.held_out for each in self.series)
         if not held_out:
             if len(self.found.table.frame) > LKM.LONGEST:
@@ -166,8 +166,8 @@ class GroupReport(Report):
         return (
             f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
             f"what came before, {percent(inside)} fell into the {self.level:.0%} intervals. "
-            f"Hyperparameters were learnt without them; structures and weights were not, so the "
-            f"future may be a little harder."
+            f"Hyperparameters were learnt without these rows, but structures and weights were "
+            f"chosen with them, so expect the future to be slightly harder."
         )
 
     @property
@@ -175,9 +175,9 @@ class GroupReport(Report):
         """What probabilities mean."""
         if self.found.averaging == "none":
             return (
-                "A probability says how likely it is that a series has this component, given that "
-                "these are the components there are: one fit speaks, and others may see it "
-                "otherwise. Read it together with how often a component was found again."
+                "A probability says how likely it is that a series has this component, given "
+                "these components. It is the view of one fit, and other fits may differ. Read it "
+                "together with how often the search found the component."
             )
         return (
             "P is the probability that a series has a component, averaged over the fits of the "
@@ -253,8 +253,8 @@ class GroupReport(Report):
         pictures = [
             Picture.of(
                 "Every series and its components",
-                "Blank where a series does not have a component; heights in a row compare. "
-                f"Bands hold {self.level:.0%}.",
+                "A place is blank where the series does not have the component. All curves of a "
+                f"row have one scale. Bands are {self.level:.0%} intervals.",
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
@@ -268,8 +268,8 @@ class GroupReport(Report):
             pictures.append(Picture.of("Forecasts", caption, panels[0]))
             panels = plotting.plot_attribution(found, self.horizon, attribution=self.attribution)
             caption = (
-                "What the variance of the forecast consists of, step by step; areas below zero "
-                "belong to components that make up for others."
+                "The parts of the variance of the forecast, step by step; areas below zero "
+                "belong to components that offset others."
             )
             pictures.append(Picture.of("Where the uncertainty comes from", caption, panels[0]))
         for moment, title in (
@@ -277,7 +277,9 @@ class GroupReport(Report):
             ("variance", "Shares in its variance"),
         ):
             ax = plotting.plot_attribution_shares(found, self.attribution, moment)
-            pictures.append(Picture.of(title, "A bar a series, over the whole horizon.", ax))
+            pictures.append(
+                Picture.of(title, "One bar for each series, over the whole horizon.", ax)
+            )
         if len(self.series) > 1:
             pictures.append(likeness_picture(self.likeness))
         if self.together is not None:

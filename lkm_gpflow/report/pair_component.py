@@ -88,7 +88,7 @@ class PairComponent:
 
     @property
     def together(self) -> str:
-        """Whether it goes the same way in both; empty where that cannot be said."""
+        """Whether it moves the same way in both; empty where that cannot be said."""
         if self.tie is not None:
             return self.tie.text
         if self.correlation is None:
@@ -96,10 +96,10 @@ class PairComponent:
         c = self.correlation
         numbers = f"correlation {c.of_means:+.2f}, 90% interval {c.lower:+.2f} to {c.upper:+.2f}"
         if c.lower > 0.0 and c.of_means >= _TOGETHER:
-            return f"It goes together in both ({numbers})."
+            return f"It moves in step in both ({numbers})."
         if c.upper < 0.0 and c.of_means <= -_TOGETHER:
-            return f"It goes in opposite directions ({numbers})."
-        return f"It goes its own way in each ({numbers})."
+            return f"It moves in opposite directions ({numbers})."
+        return f"It shows no clear common movement ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+_LONGEST_SHOWN = 60
+"""Of what differs in two headers, in characters: longer values are not quoted."""
 
 
 class Journal:
@@ -19,8 +22,7 @@ class Journal:
     Parameters
     ----------
     path
-        The file; one that is there already must be of the same kind and header, and is gone on
-        with.
+        The file; an existing one must have the same kind and header, and is continued.
     kind
         What the journal holds, such as "ledger".
     header
@@ -101,14 +103,28 @@ class Journal:
         if not isinstance(first, dict) or first.get("format") != self._format:
             raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}")
         own, wanted = first["header"], json.loads(json.dumps(header))
-        differing = [key for key in wanted if own.get(key) != wanted[key]]
-        if differing or set(own) != set(wanted):
+        if own != wanted:
             raise ValueError(
                 f"{path} is a {kind} of other settings or data, it differs in "
-                f"{', '.join(differing) or 'its settings'}: choose another file or delete it"
+                f"{'; '.join(_differences(own, wanted))}: choose another file or delete it"
             )
         if torn:
             # Or the next line would be appended to half a line.
             with path.open("r+", encoding="utf-8") as file:
                 file.truncate(len((whole + "\n").encode()))
         return records[1:]
+
+
+def _differences(own: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Say in which entries two headers differ, and what each has, at any depth."""
+    for key in sorted({*own, *wanted}):
+        there, here = own.get(key), wanted.get(key)
+        if isinstance(there, dict) and isinstance(here, dict):
+            yield from (f"{key}: {difference}" for difference in _differences(there, here))
+        elif there != here:
+            shown = [str(value) if value is not None else "nothing" for value in (there, here)]
+            yield (
+                key
+                if max(map(len, shown)) > _LONGEST_SHOWN
+                else (f"{key} ({shown[0]} there, {shown[1]} here)")
+            )

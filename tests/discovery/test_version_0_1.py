@@ -50,9 +50,19 @@ def test_a_search_goes_on_from_its_ledger(tmp_path: Path, monkeypatch: pytest.Mo
     ledger = tmp_path / "ledger.jsonl"
     shutil.copy(FILES / "ledger.jsonl", ledger)
     found = lkm.discover(
-        small_table(), bases=("C", "SE"), depth=1, restarts=1, seed=0, ledger=ledger, progress=False
-    )
+        small_table(), bases=("C", "SE"), depth=1, restarts=1, amplitudes="none", criterion="bic",
+        seed=0, ledger=ledger, progress=False,
+    )  # fmt: skip
     assert found.bic == lkm.load(FILES / "discovered.lkm").bic
+
+
+def test_a_ledger_of_other_defaults_says_in_what_it_differs(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    shutil.copy(FILES / "ledger.jsonl", ledger)
+    with pytest.raises(ValueError, match=r"fit: amplitudes \(nothing there, series here\)"):
+        lkm.discover(
+            small_table(), bases=("C", "SE"), depth=1, restarts=1, ledger=ledger, progress=False
+        )
 
 
 def test_a_backtest_goes_on_from_its_journal(tmp_path: Path) -> None:

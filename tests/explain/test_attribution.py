@@ -41,7 +41,7 @@ def test_parts_add_up_to_the_forecast(averaging: str, small_found: lkm.Discovery
     assert (WALKS in parts["variance"]) == any(m.is_walk for m in found.counting_members)
     small = folded(parts)
     np.testing.assert_allclose(small["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
-    assert (DISAGREEMENT in parts["variance"]) == (averaging != "none")
+    assert (DISAGREEMENT in parts["variance"]) == (len(found.counting_members) > 1)
 
 
 def test_variance_goes_to_components_by_their_covariance_with_the_whole() -> None:

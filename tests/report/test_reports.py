@@ -122,7 +122,7 @@ def test_trust_is_measured_on_the_tail(report: GroupReport) -> None:
 def test_intervals_that_miss_are_called_too_narrow(report: GroupReport) -> None:
     missed = replace(report.series[0], held_out=10, inside=5, normality=1e-5)
     assert missed.verdict == "doubtful"
-    assert "5 fell into the 90% interval: intervals are too narrow." in missed.findings[0]
+    assert "5 fell into the 90% interval: the intervals are too narrow." in missed.findings[0]
     assert "(p below 0.001)" in missed.findings[-1]
     assert replace(missed, inside=9, normality=0.5).verdict == "good"
 
@@ -131,7 +131,7 @@ def test_pair(report: GroupReport) -> None:
     found = report.found
     pair = found.compare("Gold", "Oil")
     (wave,) = pair.components
-    assert "It goes in opposite directions (correlation -1.00" in wave.together
+    assert "It moves in opposite directions (correlation -1.00" in wave.together
     assert "Gold and Oil share 1 of the 1 components" in pair.summary
     apart = found.compare("Gold", "USD")
     assert apart.summary == "Gold and USD have no component in common."
@@ -243,7 +243,7 @@ def test_without_each_series() -> None:
     told = found.report(without_each=True, progress=False)
     by_name = {each.name: each for each in told.components}
     assert by_name["PER"].stability.left_out == 2
-    assert "Learnt without one of its series" in by_name["PER"].verdict
+    assert "Learning again without one of its series" in by_name["PER"].verdict
 
 
 def test_a_notebook_shows_it(report: GroupReport) -> None:
@@ -290,7 +290,7 @@ def test_a_coupling_says_what_goes_together(tmp_path: Path) -> None:
     ends = coupled.correlations().loc[("PER", "Gold", "Oil")]
     (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
     assert wave.together == (
-        "It goes in opposite directions (correlation -0.90, 90% interval "
+        "It moves in opposite directions (correlation -0.90, 90% interval "
         f"{ends['lower']:+.2f} to {ends['upper']:+.2f}, log evidence 9.0)."
     )
     assert wave.correlation is None  # that of the posteriors is not told beside it
@@ -313,7 +313,7 @@ def test_a_coupling_that_finds_nothing_says_so() -> None:
     assert "Gold and Oil have a 2.8-month cycle." in report.summary
     assert "no strong evidence that any component goes together." in report.text
     (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
-    assert "There is no strong evidence that it goes together in both" in wave.together
+    assert "There is no strong evidence that it moves in step in both" in wave.together
     assert found.compare("Gold", "USD", coupled=coupled).components[0].together == ""
     assert "What goes together" not in found.report().text
 

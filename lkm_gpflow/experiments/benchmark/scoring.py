@@ -1,4 +1,4 @@
-"""Scores of the forecasts in the journals: one row a window and method."""
+"""Scores of the forecasts in the journals: one row per window and method."""
 
 from __future__ import annotations
 
