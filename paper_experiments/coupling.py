@@ -18,6 +18,7 @@ from lkm_gpflow.runtime.journal import Journal
 
 RESULTS = Path(__file__).parent / "results" / "coupling.jsonl"
 METHODS = ("lines", "neighbours", "lkm", "lmc")
+RIVALS = ("uncoupled", "refitted", "lmc", "neighbours", "lines")
 
 
 @click.command(help=__doc__)
@@ -44,6 +45,8 @@ def main(tasks: Sequence[str], methods: Sequence[str], chosen: Sequence[str], ou
                     records.append(record)
                     click.echo(" ".join(f"{value}" for value in record.values()))
     click.echo(coupling.overview(records).round(3).to_string())
+    click.echo("\nCoupled against the others: medians of ratios, and how often it is lower")
+    click.echo(coupling.against(records, RIVALS).round(3).to_string())
 
 
 if __name__ == "__main__":

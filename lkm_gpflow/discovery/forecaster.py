@@ -230,6 +230,11 @@ class Forecaster:
     def couple(self, most: int = 4) -> CoupledDiscovery:
         """Learn which components of different series go together; see `coupled.couple`.
 
+        It is a step of its own because not every table gains: gaps and missing ends do, and sums
+        and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
+        the training parts their CRPS was 1.01 (GONU), 0.91 (houses), 0.98 (stocks) and 1.04
+        (currencies) of that without it.
+
         Parameters
         ----------
         most

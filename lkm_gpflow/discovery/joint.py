@@ -21,7 +21,7 @@ from ..numerics.types import LOG_2PI, Floats
 from ..runtime.text import did_you_mean, listed, whole_number
 from .sums import DRAWS
 
-Path: TypeAlias = "float | Sequence[float] | pd.Series[float]"
+Course: TypeAlias = "float | Sequence[float] | pd.Series[float]"
 """What a series is taken to do: its value at the last time, or at every time, or at some."""
 
 _JITTER = 1e-10
@@ -91,7 +91,7 @@ class Joint:
         paths = self.transforms.back(rng.permutation(np.concatenate(drawn)))
         return pd.DataFrame(paths.T, self.cells, pd.RangeIndex(count, name="sample"))
 
-    def given(self, known: Mapping[object, Path]) -> Joint:
+    def given(self, known: Mapping[object, Course]) -> Joint:
         r"""What is to be expected if some series did this.
 
         .. math:: \mu_a + \Sigma_{ab} \Sigma_{bb}^{-1} (y_b - \mu_b), \qquad
@@ -135,7 +135,7 @@ class Joint:
             self, weights=weights, means=np.array(means), covariances=np.array(covariances)
         )
 
-    def _given_values(self, known: Mapping[object, Path]) -> Floats:
+    def _given_values(self, known: Mapping[object, Course]) -> Floats:
         """Return what is known of every cell as it is modelled, [P], NaN where nothing is."""
         values: pd.Series[float] = pd.Series(np.nan, self.cells)
         for name, path in known.items():

@@ -95,8 +95,7 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     observations
         The scaled data.
     adapts
-        Whether every series gets amplitudes of its own first: series that share a variance have
-        it on average alone, and correlations would make up for that.
+        As of `independent`, from which the search begins.
 
     Raises
     ------
@@ -104,6 +103,34 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
         If there are too many values.
     ValueError
         If it is a fit of a subclass of `LKM`, whose covariances may be others.
+    """
+    alone = independent(fit, observations, adapts=adapts)
+    amplitudes = alone.patterns.amplitudes
+    C = alone.patterns.covariances(observations.x)
+    climber = Climber(CoupledDensity(C, observations.Y, observations.mask), amplitudes)
+    search = _Search(climber, amplitudes > 0.0, len(observations.x))
+    none = replace(Loadings.none(*alone.loadings.shape), log_likelihood=alone.log_likelihood)
+    found, evidence = search.run(none, first_step(C, amplitudes, observations).mean)
+    pairs = evidence_of_pairs(C, covariances(found.w, amplitudes), observations)
+    return replace(
+        alone,
+        loadings=found.w,
+        evidence=evidence,
+        pair_evidence=pairs,
+        log_likelihood=found.log_likelihood,
+    )
+
+
+def independent(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coupling:
+    """Return the series of a fit without correlations: what coupling begins from.
+
+    Parameters
+    ----------
+    fit, observations
+        As of `couple`, which also raises the same.
+    adapts
+        Whether every series gets amplitudes of its own first: series that share a variance have
+        it on average alone, and correlations would make up for that.
     """
     if fit.relaxed is not None and fit.relaxed.model != PLAIN_MODEL:
         raise ValueError(
@@ -113,17 +140,14 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)
-    density = CoupledDensity(C, observations.Y, observations.mask)
     if adapts:
         patterns = replace(patterns, amplitudes=adapted(C, patterns.amplitudes, observations))
-    owners = patterns.amplitudes > 0.0
-    climber = Climber(density, patterns.amplitudes)
-    search = _Search(climber, owners, len(observations.x))
-    none = climber.climb(Loadings.none(len(C), len(owners), MOST_COLUMNS))
-    step = first_step(C, patterns.amplitudes, observations)
-    found, evidence = search.run(none, step)
-    pairs = evidence_of_pairs(C, covariances(found.w, patterns.amplitudes), observations)
-    return Coupling(patterns, found.w, evidence, pairs, found.log_likelihood, none.log_likelihood)
+    N, K = patterns.amplitudes.shape
+    density = CoupledDensity(C, observations.Y, observations.mask)
+    none = Loadings.none(K, N, MOST_COLUMNS)
+    value = Climber(density, patterns.amplitudes).value(none.u)
+    zero = np.zeros((K, N, N))
+    return Coupling(patterns, none.w, zero[:, 0, 0], zero, value, value)
 
 
 def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
@@ -153,15 +177,29 @@ def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats
     return found
 
 
-def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
-    r"""Correlations [K, N, N] one step of Fisher scoring away from independence.
+@dataclass(frozen=True)
+class Step:
+    """What the data say of each correlation, of two series alone and from independence.
+
+    Parameters
+    ----------
+    mean, sd
+        Of the correlations, [K, N, N]; zero where series do not both have the pattern.
+    """
+
+    mean: Floats
+    sd: Floats
+
+
+def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Step:
+    r"""Correlations one step of Fisher scoring away from independence.
 
     .. math:: s_k = a_{nk} a_{mk} b_n^\top C_k b_m, \qquad
        F_{kl} = a_{nk} a_{mk} a_{nl} a_{ml} \operatorname{tr}(V_n^{-1} C_k V_m^{-1} C_l), \qquad
        b_n = V_n^{-1} y_n
 
     for every pair of series: where nothing is coupled, the information of different pairs is
-    separate.
+    separate.  The prior of a correlation is normal, of mean 0 and standard deviation 0.7.
     """
     N, K = amplitudes.shape
     D = len(observations.x)
@@ -173,7 +211,7 @@ def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Flo
         inverse[np.ix_(seen, seen)] = np.linalg.inv(V)
         b[n] = inverse @ observations.Y[n]
         P[n] = inverse @ C
-    step = np.zeros((K, N, N))
+    step, sd = np.zeros((2, K, N, N))
     for n in range(N):
         for m in range(n):
             both = np.flatnonzero((amplitudes[n] > 0.0) & (amplitudes[m] > 0.0))
@@ -182,9 +220,10 @@ def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Flo
             left = P[n, both].reshape(len(both), -1)
             right = P[m, both].transpose(0, 2, 1).reshape(len(both), -1)
             F = np.outer(aa, aa) * (left @ right.T)
-            F = 0.5 * (F + F.T) + np.eye(len(both)) / _STEP_SD**2
-            step[both, n, m] = step[both, m, n] = np.linalg.solve(F, s)
-    return np.clip(step, -0.95, 0.95)
+            covariance = np.linalg.inv(0.5 * (F + F.T) + np.eye(len(both)) / _STEP_SD**2)
+            step[both, n, m] = step[both, m, n] = covariance @ s
+            sd[both, n, m] = sd[both, m, n] = np.sqrt(covariance.diagonal())
+    return Step(np.clip(step, -0.95, 0.95), sd)
 
 
 def evidence_of_pairs(C: Floats, B: Floats, observations: Observations) -> Floats:

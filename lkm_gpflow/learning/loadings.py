@@ -98,6 +98,11 @@ def bounded(u: Floats) -> Floats:
     return u / np.sqrt(1.0 + np.square(u).sum(axis=2, keepdims=True))
 
 
+def unbounded(w: Floats) -> Floats:
+    """Return the u [K, N, R] of loadings w whose length is below one."""
+    return w / np.sqrt(1.0 - np.square(w).sum(axis=2, keepdims=True))
+
+
 def correlations(w: Floats) -> Floats:
     """R [K, N, N] from loadings [K, N, R]."""
     R = w @ w.transpose(0, 2, 1)
@@ -109,6 +114,19 @@ def covariances(w: Floats, amplitudes: Floats) -> Floats:
     """B [K, N, N] from loadings [K, N, R] and amplitudes [N, K]."""
     a = amplitudes.T
     return correlations(w) * a[:, :, None] * a[:, None, :]
+
+
+def log_prior(u: Floats) -> tuple[float, Floats]:
+    """Log density of the prior up to a constant, and its gradient, [K, N, R]."""
+    length = 1.0 + np.square(u).sum(axis=2, keepdims=True)
+    return -float(np.log(length).sum()), -2.0 * u / length
+
+
+def by_unbounded(by_R: Floats, u: Floats) -> Floats:
+    """Gradient by u [K, N, R] from that by the entries of R off the diagonal, [K, N, N]."""
+    w, length = bounded(u), 1.0 + np.square(u).sum(axis=2, keepdims=True)
+    by_w = 2.0 * by_R @ w
+    return np.asarray((by_w - w * (w * by_w).sum(axis=2, keepdims=True)) / np.sqrt(length))
 
 
 class Climber:
@@ -138,6 +156,12 @@ class Climber:
         value, G = self.density.value_and_gradient(covariances(bounded(u), self.amplitudes))
         return value, np.asarray(G * self._aa * self._off)
 
+    def log_posterior(self, u: Floats) -> tuple[float, Floats]:
+        """Log likelihood plus log prior, up to a constant, and the gradient by u, [K, N, R]."""
+        value, by_R = self.slope(u)
+        prior, by_u = log_prior(u)
+        return value + prior, by_u + by_unbounded(by_R, u)
+
     def climb(self, at: Loadings, max_iterations: int = 30) -> Loadings:
         """Return the best free loadings from here."""
         if not at.free.any():
@@ -146,14 +170,10 @@ class Climber:
 
         def evaluate(values: Floats) -> tuple[float, Floats]:
             u[at.free] = values
-            value, by_R = self.slope(u)
+            value, by_u = self.log_posterior(u)
             if not np.isfinite(value):
                 return _FAILED, np.zeros_like(values)
-            w, length = bounded(u), 1.0 + np.square(u).sum(axis=2, keepdims=True)
-            by_w = 2.0 * by_R @ w
-            by_u = (by_w - w * (w * by_w).sum(axis=2, keepdims=True)) / np.sqrt(length)
-            by_u -= 2.0 * u / length
-            return float(np.log(length).sum()) - value, -by_u[at.free]
+            return -value, -by_u[at.free]
 
         found = minimize(
             evaluate,

@@ -14,7 +14,6 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import positive, to_default_float
 
-from ..kernels.bank import stacked_covariances
 from ..numerics.linalg import (
     check_positive_definite,
     eigen_log_density,
@@ -24,12 +23,15 @@ from ..numerics.linalg import (
 from ..numerics.types import LONGEST, FloatTensor
 from . import model_data
 from .amplitudes import Amplitudes, degrees_of
+from .components import OfComponents
 from .criterion import bic
 from .ibp import IBP
 from .posteriors import Posterior, Seed
 
 
-class LKMBound(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
+class LKMBound(
+    OfComponents, gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin
+):
     """The Latent Kernel Model without its predictions, see `lkm.LKM`."""
 
     LONGEST: ClassVar[float] = LONGEST
@@ -109,16 +111,6 @@ class LKMBound(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
             If the prior is infinite: tau then has no closed form.
         """
         self.tau.assign(self.prior.best_tau(self.probabilities()))
-
-    @check_shapes(
-        "X: [D, Q]",
-        "X2: [D2, Q]",
-        "return: [K, D, D] if X2 is None",
-        "return: [K, D, D2] if X2 is not None",
-    )
-    def component_covariances(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
-        """Covariance matrices of all components between X and X2 (or X), [K, D, D2]."""
-        return stacked_covariances(self.kernels, X, X2)
 
     @check_shapes("Z: [batch..., N, K]", "return: [batch..., N]")
     def log_likelihood(self, Z: TensorType) -> FloatTensor:

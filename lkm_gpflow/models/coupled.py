@@ -12,14 +12,16 @@ from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.kernels import Kernel
 from gpflow.utilities import positive, to_default_float
 
-from ..kernels.bank import stacked_covariances
 from ..numerics.coregion import check_number_of_cells
 from ..numerics.linalg import check_positive_definite, gaussian_log_density
 from ..numerics.types import FloatTensor
 from . import model_data
+from .components import OfComponents
 
 
-class CoupledLKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
+class CoupledLKM(
+    OfComponents, gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin
+):
     r"""Latent Kernel Model of a given Z in which the components of different series covary.
 
     .. math::
@@ -124,16 +126,6 @@ class CoupledLKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTraining
         """B, with ``B_k[n, m] = a_nk a_mk R_k[n, m]``, [K + 1, N, N]."""
         a = self._amplitudes()
         return self.correlations() * a[:, :, None] * a[:, None, :]
-
-    @check_shapes(
-        "X: [D, Q]",
-        "X2: [D2, Q]",
-        "return: [K, D, D] if X2 is None",
-        "return: [K, D, D2] if X2 is not None",
-    )
-    def component_covariances(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
-        """Covariance matrices of all components between X and X2 (or X), [K, D, D2]."""
-        return stacked_covariances(self.kernels, X, X2)
 
     def _over_time(self, X: FloatTensor, X2: FloatTensor) -> FloatTensor:
         """Of components and noise, which is one where times are the same, [K + 1, D, D2]."""

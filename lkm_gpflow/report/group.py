@@ -13,6 +13,7 @@ import pandas as pd
 
 from .. import plotting
 from ..discovery.consensus import OTHERS
+from ..discovery.coupled import CoupledDiscovery
 from ..discovery.result import Discovery
 from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, folded, part_order
 from ..explain.attribution import shares as attribution_shares
@@ -21,6 +22,7 @@ from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.residuals import residual_tests
 from ..explain.stability import leave_one_out, stability
+from ..explain.together import Ties
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..models.lkm import LKM
@@ -30,6 +32,7 @@ from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series import SeriesReport
 from .summary import summary, ways_of_pairs
+from .together import TogetherReport
 
 _FEW = 12
 """Up to so many series have panels of their own; more are drawn in rows."""
@@ -72,6 +75,8 @@ class GroupReport(Report):
         Shared variance of every two series, like ones side by side.
     hold_out
         The tail, forecast from what came before it.
+    together
+        What goes together in different series, if a coupling was asked.
     """
 
     found: Discovery
@@ -85,6 +90,7 @@ class GroupReport(Report):
     attribution: pd.DataFrame
     likeness: pd.DataFrame
     hold_out: HoldOut
+    together: TogetherReport | None = None
     template: str = field(default="group.html", init=False)
 
     @property
@@ -206,6 +212,7 @@ class GroupReport(Report):
                     rows = [[name, *claim.cells] for name, claim in each.details]
                     lines.append(markdown_table(["series", *CELLS], rows))
             lines.append("")
+        lines += [] if self.together is None else self.together.lines
         lines += ["## Each series", ""]
         lines += [
             f"- {markdown(each.consists_of(self.titles))} {markdown(each.comes_from(self.titles))}"
@@ -246,6 +253,7 @@ class GroupReport(Report):
                 str(a): {str(b): float(value) for b, value in row.items()}
                 for a, row in self.likeness.iterrows()
             },
+            "together": None if self.together is None else self.together.records,
             "trust": self.trust,
             "caveat": self.caveat,
         }
@@ -285,6 +293,8 @@ class GroupReport(Report):
             )
         if len(self.series) > 1:
             pictures.append(likeness_picture(self.likeness))
+        if self.together is not None:
+            pictures.append(self.together.picture())
         return pictures
 
 
@@ -294,6 +304,7 @@ def group_report(
     *,
     level: float = 0.9,
     units: Mapping[str, str] | None = None,
+    coupled: CoupledDiscovery | None = None,
     without_each: bool = False,
     executor: Executor | None = None,
     progress: bool = True,
@@ -310,6 +321,8 @@ def group_report(
         Probability of intervals.
     units
         Of the series, by name, for the pictures.
+    coupled
+        ``found.couple()``, for evidence that components go together in different series.
     without_each
         Whether to learn the structure again without each series in turn, which costs a fit a
         series.
@@ -318,6 +331,7 @@ def group_report(
     progress
         Whether to show a progress bar for them.
     """
+    ties = None if coupled is None else Ties(found, coupled)
     frame = found.table.frame
     horizon = max(1, round(0.1 * len(frame))) if horizon is None else horizon
     parts = Decomposition.of(found)
@@ -340,13 +354,14 @@ def group_report(
         horizon=horizon,
         level=level,
         units=units,
-        summary=summary(found, components, ways_of_pairs(found, components)),
+        summary=summary(found, components, ways_of_pairs(found, components, ties)),
         components=components,
         series=_series(found, parts, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,
         likeness=pd.DataFrame(alike[order][:, order], names, names),
         hold_out=hold_out,
+        together=None if ties is None else TogetherReport(ties, components),
     )
 
 

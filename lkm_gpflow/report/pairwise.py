@@ -10,112 +10,18 @@ from typing import Any
 import pandas as pd
 
 from .. import plotting
+from ..discovery.coupled import CoupledDiscovery
 from ..discovery.result import Discovery
 from ..explain.comparison import Correlation, clustered, correlations, likeness
 from ..explain.decomposition import Decomposition
-from ..explain.describe import Description, describe
+from ..explain.describe import describe
+from ..explain.together import Ties, Together
 from ..explain.verdicts import verdicts
-from ..explain.wording import Timeline, how_sure, scale_note
+from ..explain.wording import Timeline, scale_note
 from ..numerics.types import Floats
-from ..runtime.text import listed, percent
+from ..runtime.text import percent
 from .page import Picture, Report, markdown, markdown_table
-
-_TOGETHER = 0.5
-"""From this correlation on a component is said to go together, or against each other."""
-
-
-@dataclass(frozen=True)
-class PairComponent:
-    """A component of two series, or of one of them.
-
-    Parameters
-    ----------
-    number, name
-        Of the component, from 1.
-    description
-        In words.
-    owners
-        One or both series.
-    probabilities
-        P(z_nk = 1) in both.
-    shares
-        Its share in the variation of its owners.
-    correlation
-        Of the two posteriors, if both have it and it varies.
-    is_sure
-        Whether its owners have it, or only perhaps; see `lkm_gpflow.explain.verdicts`.
-    """
-
-    number: int
-    name: str
-    description: Description
-    owners: tuple[str, ...]
-    probabilities: tuple[float, float]
-    shares: tuple[float, ...]
-    correlation: Correlation | None
-    is_sure: bool = True
-
-    @property
-    def colour(self) -> str:
-        """Its colour in all pictures."""
-        return plotting.component_colour(self.number - 1)
-
-    @property
-    def heading(self) -> str:
-        """Its number and title: "2. Slow drift over 8 months"."""
-        title = self.description.title
-        return f"{self.number}. {title[:1].upper()}{title[1:]}"
-
-    @property
-    def membership(self) -> str:
-        """Who has it, with probabilities in words and numbers."""
-        a, b = self.probabilities
-        if len(self.owners) == 2:
-            chance = f"probability {a:.2f} and {b:.2f}"
-            said = (
-                f"{listed(self.owners)} {self._how_sure(min(a, b))} share {self.description.short}"
-            )
-        else:
-            chance = f"probability {max(a, b):.2f}, against {min(a, b):.2f} in the other"
-            said = f"{self.owners[0]} {self._how_sure(max(a, b))} has {self.description.short}"
-        return f"{said} ({chance}); {self._importance}."
-
-    def _how_sure(self, probability: float) -> str:
-        return how_sure(probability) if self.is_sure else "perhaps"
-
-    @property
-    def _importance(self) -> str:
-        shares = [
-            f"{percent(s)} of the variation of {o}"
-            for s, o in zip(self.shares, self.owners, strict=True)
-        ]
-        return f"it makes up {listed(shares)}"
-
-    @property
-    def together(self) -> str:
-        """Whether it moves the same way in both; empty where that cannot be said."""
-        if self.correlation is None:
-            return ""
-        c = self.correlation
-        numbers = f"correlation {c.of_means:+.2f}, 90% interval {c.lower:+.2f} to {c.upper:+.2f}"
-        if c.lower > 0.0 and c.of_means >= _TOGETHER:
-            return f"It moves in step in both ({numbers})."
-        if c.upper < 0.0 and c.of_means <= -_TOGETHER:
-            return f"It moves in opposite directions ({numbers})."
-        return f"It shows no clear common movement ({numbers})."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in JSON's types."""
-        c = self.correlation
-        return {
-            "number": self.number,
-            "name": self.name,
-            "description": self.description.text,
-            "owners": list(self.owners),
-            "probabilities": list(self.probabilities),
-            "shares": list(self.shares),
-            "correlation": None if c is None else [c.of_means, c.lower, c.upper],
-        }
+from .pair_component import PairComponent
 
 
 @dataclass(frozen=True, repr=False)
@@ -296,6 +202,7 @@ def pair_report(
     *,
     level: float = 0.9,
     units: Mapping[str, str] | None = None,
+    coupled: CoupledDiscovery | None = None,
 ) -> PairReport:
     """Report what two series share and what each has alone.
 
@@ -311,16 +218,25 @@ def pair_report(
         Probability of the bands.
     units
         Of the series, by name, for the picture.
+    coupled
+        ``found.couple()``, for evidence that components go together.  Without it the report has
+        the correlation of their posteriors, which need not mean anything: two random walks look
+        correlated more often than not.
 
     Raises
     ------
     ValueError
-        If there is no such series, or the two are one.
+        If there is no such series, or the two are one; or the coupling is of another table.
     """
+    tied = {}
+    if coupled is not None:
+        tied = Ties(found, coupled).of_pair(*found.places(a, b))
     found, places = found.select([a, b]), (0, 1)
     parts = Decomposition.of(found)
-    correlated = correlations(found, *places)
-    return _pair(found, parts, likeness(parts), (a, b), places, correlated, horizon, level, units)
+    correlated = correlations(found, *places) if coupled is None else {}
+    return _pair(
+        found, parts, likeness(parts), (a, b), places, correlated, tied, horizon, level, units
+    )
 
 
 def all_pairs(
@@ -338,7 +254,7 @@ def all_pairs(
     ordered = found.table.frame.columns[order]
     pairs = {
         (names[i], names[j]): _pair(
-            found, parts, alike, (columns[i], columns[j]), (i, j), {}, horizon, level, units
+            found, parts, alike, (columns[i], columns[j]), (i, j), {}, {}, horizon, level, units
         )
         for i, j in combinations(range(len(columns)), 2)
     }
@@ -352,6 +268,7 @@ def _pair(
     series: tuple[object, object],
     places: tuple[int, ...],
     correlated: Mapping[int, Correlation],
+    tied: Mapping[int, Together],
     horizon: int | None,
     level: float,
     units: Mapping[str, str] | None,
@@ -376,6 +293,7 @@ def _pair(
                 probabilities=(a, b),
                 shares=tuple(float(parts.share[places[i], k]) for i in owners),
                 correlation=correlated.get(k),
+                tie=tied.get(k),
                 is_sure=all(judged[places[i], k] == "has" for i in owners),
             )
         )

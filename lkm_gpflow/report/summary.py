@@ -8,6 +8,7 @@ import numpy as np
 
 from ..discovery.result import Discovery
 from ..explain.comparison import correlations
+from ..explain.together import Ties
 from ..runtime.text import counted, percent
 from .component import ComponentReport
 
@@ -79,8 +80,12 @@ def rests_on(found: Discovery) -> str:
     )
 
 
-def ways_of_pairs(found: Discovery, components: Sequence[ComponentReport]) -> dict[int, str]:
+def ways_of_pairs(
+    found: Discovery, components: Sequence[ComponentReport], ties: Ties | None = None
+) -> dict[int, str]:
     """Say whether components that two series have move the same way in both.
+
+    A coupling says it by its evidence; without one the posteriors do by their correlation.
 
     Returns
     -------
@@ -93,7 +98,16 @@ def ways_of_pairs(found: Discovery, components: Sequence[ComponentReport]) -> di
         if len(each.owners) != 2:
             continue
         a, b = (names.index(owner) for owner in each.owners)
+        if ties is not None:
+            tie = ties.of(each.number - 1, a, b)
+            if tie is not None and tie.is_strong:
+                ways[each.number] = _way(tie.correlation)
+            continue
         c = correlations(found, a, b).get(each.number - 1)
         if c is not None and abs(c.of_means) >= _TOGETHER and np.sign(c.lower) == np.sign(c.upper):
-            ways[each.number] = ", in step" if c.of_means > 0.0 else ", in opposite directions"
+            ways[each.number] = _way(c.of_means)
     return ways
+
+
+def _way(correlation: float) -> str:
+    return ", in step" if correlation > 0.0 else ", in opposite directions"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -89,8 +90,7 @@ def test_gaps_are_filled_from_the_other_series() -> None:
     row = together.pairs.iloc[0]
     assert row["evidence"] == 7.0
     assert 0.0 < row["correlation"] < 0.98
-    told = together.correlations.loc["RW"].to_numpy()
-    np.testing.assert_allclose(told[np.triu_indices(3, 1)], 0.98)
+    np.testing.assert_allclose(together.correlations().loc["RW", "correlation"], 0.98)
 
 
 def test_late_series_follow_the_early_ones() -> None:
@@ -202,3 +202,48 @@ def test_a_table_without_gaps_has_nothing_to_fill() -> None:
     for told in (found.fill(), coupled.fill()):
         assert told.empty
         assert list(told.columns) == ["mean", "sd", "lower", "upper"]
+
+
+def test_every_pair_of_a_pattern_has_an_interval(
+    learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery],
+) -> None:
+    told = learnt[1].correlations()
+    assert told.index.names == ["pattern", "first", "second"]
+    assert (told["lower"] <= told["upper"]).all()
+    joined = told.loc[("RW", "gauge", "next")]
+    assert 0.8 < joined["lower"] < joined["correlation"] < joined["upper"] < 1.0
+    # About as wide as that of a sample correlation of the 80 steps that both were seen in.
+    width = np.diff(np.arctanh(joined[["lower", "upper"]]))[0]
+    assert width == pytest.approx(2.0 * 1.645 / np.sqrt(80), rel=0.5)
+    assert joined["evidence"] == learnt[1].couplings[0].pair_evidence[:, 0, 1].max()
+    apart = told.loc[("RW", "gauge", "other")]
+    assert apart["correlation"] == apart["evidence"] == 0.0
+    assert apart["lower"] < 0.0 < apart["upper"]
+    wide = learnt[1].correlations(0.99)
+    assert (wide["lower"] <= told["lower"]).all()
+    with pytest.raises(ValueError, match="level between 0 and 1, got 90"):
+        learnt[1].correlations(90)
+
+
+def test_saved_and_loaded(
+    learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery], tmp_path: Path
+) -> None:
+    coupled, path = learnt[1], tmp_path / "gauges.lkm"
+    coupled.save(path)
+    back = lkm.CoupledDiscovery.load(path)
+    for told, expected in [
+        (back.fill(), coupled.fill()),
+        (back.forecast(3, given={"next": 1.0}), coupled.forecast(3, given={"next": 1.0})),
+        (back.correlations(), coupled.correlations()),
+        (back.pairs, coupled.pairs),
+    ]:
+        pd.testing.assert_frame_equal(told, expected, check_index_type=False)
+    assert repr(back) == repr(coupled)
+    with pytest.raises(FileExistsError, match="force"):
+        coupled.save(path)
+    coupled.save(path, force=True)
+    with pytest.raises(ValueError, match="holds a coupled discovery: CoupledDiscovery"):
+        lkm.load(path)
+    by_hand().save(path, force=True)
+    with pytest.raises(ValueError, match="holds a discovery that is not coupled: load reads it"):
+        lkm.CoupledDiscovery.load(path)

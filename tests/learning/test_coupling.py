@@ -87,7 +87,8 @@ def by_brute_force(
 
 def test_first_step_by_finite_differences() -> None:
     C, amplitudes, found = small_problem()
-    step = first_step(C, amplitudes, found.table.observations)
+    told = first_step(C, amplitudes, found.table.observations)
+    step = told.mean
     K, N = len(C), len(amplitudes)
 
     def moved(pairs: dict[tuple[int, int, int], float]) -> float:

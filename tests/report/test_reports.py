@@ -16,8 +16,10 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow.explain import decomposition
+from lkm_gpflow.learning.coupling import independent
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.page import with_contents
+from lkm_gpflow.search.averaging import Member
 
 LONG, RTL = "a name of thirty signs, exactly", "ذهب"
 ODD_NAMES = ("<b>&amp;</b>", "😀 & co", LONG, RTL, "a|b*c_d")
@@ -304,3 +306,64 @@ def test_a_page_lists_its_sections() -> None:
     assert page.index("<nav") < page.index("<h2")
     assert re.findall(r'<h2 id="(.*?)">', page) == re.findall(r'href="#(.*?)"', page)
     assert with_contents("<h2>a</h2><h2>b</h2>") == "<h2>a</h2><h2>b</h2>"
+
+
+def coupled_by_hand(found: lkm.Discovery, correlation: float) -> lkm.CoupledDiscovery:
+    """A coupling in which the wave of the first two series has this correlation."""
+    alone = independent(found.fit, found.table.observations)
+    w, pairs = alone.loadings.copy(), alone.pair_evidence.copy()
+    wave = [str(kernel.structure) for kernel in alone.patterns.kernels].index("PER")
+    w[wave, :2, 0] = np.sqrt(abs(correlation)) * np.array([np.sign(correlation), 1.0])
+    pairs[wave, 0, 1] = pairs[wave, 1, 0] = 9.0 * (correlation != 0.0)
+    coupling = replace(alone, loadings=w, pair_evidence=pairs)
+    return lkm.CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
+
+
+def test_a_coupling_says_what_goes_together(tmp_path: Path) -> None:
+    found = found_in(waves())
+    coupled = coupled_by_hand(found, -0.9)
+    ends = coupled.correlations().loc[("PER", "Gold", "Oil")]
+    (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
+    assert wave.together == (
+        "It moves in opposite directions (correlation -0.90, 90% interval "
+        f"{ends['lower']:+.2f} to {ends['upper']:+.2f}, log evidence 9.0)."
+    )
+    assert wave.correlation is None  # that of the posteriors is not told beside it
+    report = found.report(coupled=coupled)
+    assert "Gold and Oil have a 2.8-month cycle, in opposite directions." in report.summary
+    assert f"- Gold and Oil: {wave.together}" in unescape(report.text).replace("\\", "")
+    (record,) = report.to_dict()["together"]
+    assert (record["component"], record["series"]) == (1, ["Gold", "Oil"])
+    assert record["correlation"] == pytest.approx(-0.9)
+    page = report.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"{ends['lower']:+.2f} to {ends['upper']:+.2f}" in page
+    assert "Which series go together" in page
+
+
+def test_a_coupling_that_finds_nothing_says_so() -> None:
+    found = found_in(waves())
+    coupled = coupled_by_hand(found, 0.0)
+    report = found.report(coupled=coupled)
+    # The posteriors are against each other; without evidence nothing is made of that.
+    assert "Gold and Oil have a 2.8-month cycle." in report.summary
+    assert "no strong evidence that any component goes together." in report.text
+    (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
+    assert "There is no strong evidence that it moves in step in both" in wave.together
+    assert found.compare("Gold", "USD", coupled=coupled).components[0].together == ""
+    assert "What goes together" not in found.report().text
+
+
+def test_fits_without_a_component_say_nothing_of_it() -> None:
+    found = found_in(waves())
+    walks = made_by_hand(waves(), ["0.1 x RW(start=-7)"], [[1], [1], [1]])
+    coupled = walks.couple()
+    (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
+    assert wave.together == ""
+    told = found.report(coupled=coupled).text
+    assert "The coupled fits have nothing like 1. 2.8-month cycle: not known." in told
+
+
+def test_a_coupling_of_another_table_is_refused() -> None:
+    found, other = found_in(waves()), found_in(waves(("Gold", "Oil", "Silver", "USD")))
+    with pytest.raises(ValueError, match="expected the coupling of this discovery, got one of"):
+        found.report(coupled=coupled_by_hand(other, 0.5))
