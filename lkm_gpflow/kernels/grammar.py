@@ -34,11 +34,15 @@ class Kind(Enum):
     """A point in time, learnt."""
     ORIGIN = "origin"
     """A point in time, given by the data and not learnt."""
+    CHANGE = "change"
+    """A point in time within the data, learnt."""
+    WIDTH = "width"
+    """A positive length of time over which a change happens; it may be far below a step."""
 
     @property
     def positive(self) -> bool:
         """Whether values must be above zero."""
-        return self in (Kind.DURATION, Kind.MEMORY, Kind.PERIOD, Kind.RATIO)
+        return self in (Kind.DURATION, Kind.MEMORY, Kind.PERIOD, Kind.RATIO, Kind.WIDTH)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,11 @@ class BaseKernel:
         """Whether it sets out from a point in time that the data give, as RW and IOU do."""
         return any(kind is Kind.ORIGIN for _, kind in self.parameters)
 
+    @property
+    def is_window(self) -> bool:
+        """Whether it only says when others are there, as UNTIL and FROM do."""
+        return any(kind is Kind.CHANGE for _, kind in self.parameters)
+
 
 WN = BaseKernel("WN")
 C = BaseKernel("C")
@@ -79,13 +88,19 @@ IOU = BaseKernel(
     "IOU", (("lengthscale", Kind.MEMORY), ("start", Kind.ORIGIN)), stationary=False, degree=1
 )
 
+UNTIL = BaseKernel("UNTIL", (("at", Kind.CHANGE), ("width", Kind.WIDTH)), stationary=False)
+FROM = BaseKernel("FROM", (("at", Kind.CHANGE), ("width", Kind.WIDTH)), stationary=False)
+
 PAPER_BASES = ("WN", "C", "LIN", "SE", "PER")
 """The base kernels of the paper (its appendix A)."""
 
 EXTENDED_BASES = (*PAPER_BASES, "RW", "IOU")
 """The paper's base kernels, the random walk, and the random walk with momentum."""
 
-_REGISTRY: dict[str, BaseKernel] = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU)}
+CHANGE_POINTS = "CP"
+"""Stands among bases for change points: the search may tell what ends from what begins."""
+
+_REGISTRY = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU, UNTIL, FROM)}
 
 
 def register_base(base: BaseKernel, *, replace: bool = False) -> None:
@@ -184,8 +199,8 @@ class Product:
     """A product of base kernels with one variance, in canonical form.
 
     The constructor puts it there: factors sorted; SE x SE = SE; C x k = k; WN times a stationary
-    kernel = WN.  A product of a walk (RW, IOU) with a kernel that is not stationary raises a
-    ValueError.
+    kernel = WN.  A product of a walk (RW, IOU) with another kernel that is not stationary, windows
+    (UNTIL, FROM) excepted, raises a ValueError.
     """
 
     factors: tuple[Factor, ...]
@@ -303,18 +318,32 @@ def expand(member: Product, bases: Sequence[str]) -> tuple[Product, ...]:
 
     Factors that are kept keep their numbers; new ones have none, so that SE derives a second SE.
     WN alone is left out, because every series has its own noise already.
+
+    Change points ("CP" among the bases) are the operator
+
+        CP(k, k', at, width) = k x UNTIL(at, width) + k' x FROM(at, width),
+
+    whose terms are members of their own like those of any sum: UNTIL and FROM are base kernels to
+    all rules above, except that a product has each once.
     """
     derived: dict[Product, Product] = {}
-    for name in bases:
+    for name in with_windows(bases):
         fresh = _fresh(name)
         for factors in _kept(member.factors):
-            if not _allowed((*factors, fresh)):
+            is_again = fresh.base.is_window and any(f.base == fresh.base for f in factors)
+            if is_again or not _allowed((*factors, fresh)):
                 continue
             product = Product((*factors, fresh))
             if product.factors != member.factors:
                 derived.setdefault(product.structure, product)
     derived.pop(Product((_fresh("WN"),)), None)
     return (member, *derived.values())
+
+
+def with_windows(bases: Sequence[str]) -> tuple[str, ...]:
+    """Names of base kernels, UNTIL and FROM in the place of change points ("CP")."""
+    windows = {CHANGE_POINTS: (UNTIL.name, FROM.name)}
+    return tuple(each for name in bases for each in windows.get(name, (name,)))
 
 
 def _kept(factors: tuple[Factor, ...]) -> Iterator[tuple[Factor, ...]]:
@@ -330,8 +359,8 @@ def _fresh(name: str) -> Factor:
 
 
 def _allowed(factors: Sequence[Factor]) -> bool:
-    """A walk may be multiplied by stationary kernels only."""
-    moving = [factor for factor in factors if not factor.base.stationary]
+    """A walk may be multiplied by stationary kernels and windows only."""
+    moving = [f for f in factors if not (f.base.stationary or f.base.is_window)]
     return len(moving) < 2 or not any(factor.base.is_walk for factor in moving)
 
 
@@ -340,7 +369,9 @@ def _canonical(factors: Iterable[Factor]) -> tuple[Factor, ...]:
     if not _allowed(kept):
         names = " x ".join(factor.base.name for factor in kept)
         walk = next(factor.base.name for factor in kept if factor.base.is_walk)
-        raise ValueError(f"{walk} can only be multiplied by stationary kernels, got {names}")
+        raise ValueError(
+            f"{walk} can only be multiplied by stationary kernels, UNTIL and FROM, got {names}"
+        )
     if any(factor.base == WN for factor in kept):
         kept = [_fresh("WN")] + [f for f in kept if not f.base.stationary]
     squared = [factor for factor in kept if factor.base == SE]
@@ -364,7 +395,7 @@ def _change_unit(
 ) -> float | None:
     if value is None or kind is Kind.RATIO:
         return value
-    is_time_point = kind in (Kind.LOCATION, Kind.ORIGIN)
+    is_time_point = kind in (Kind.LOCATION, Kind.ORIGIN, Kind.CHANGE)
     return value * time_scale + (time_shift if is_time_point else 0.0)
 
 
