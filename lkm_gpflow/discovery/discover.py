@@ -59,7 +59,8 @@ def discover(
         Rows are times (dates or numbers), columns are series, NaN is a missing observation; of
         pandas, polars, PyArrow or xarray (see `data.foreign.as_frame`).
     bases
-        Base kernels of the grammar; `PAPER_BASES` are those of the paper.
+        Base kernels of the grammar; `PAPER_BASES` are those of the paper.  With "CP" among them the
+        search also tries change points: patterns that end or begin at some time (`change_point`).
     depth
         How often every component may be expanded into products.
     restarts

@@ -118,7 +118,7 @@ def register_base(base: BaseKernel, *, replace: bool = False) -> None:
     ValueError
         If the name is not upper case letters and digits, or belongs to another base kernel.
     """
-    if not re.fullmatch(r"[A-Z][A-Z0-9]*", base.name) or base.name == "X":
+    if not re.fullmatch(r"[A-Z][A-Z0-9]*", base.name) or base.name in ("X", CHANGE_POINTS):
         raise ValueError(f"expected a base kernel name of capitals and digits, got {base.name!r}")
     if not replace and _REGISTRY.get(base.name, base) != base:
         raise ValueError(

@@ -55,7 +55,7 @@ def hyperparameter_range(kind: Kind, step: float) -> Range:
         Kind.RATIO: _log_range(0.05, 20.0, 1.0, 1.0),
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
         Kind.ORIGIN: Range(-np.inf, np.inf, 0.0, np.inf),
-        Kind.CHANGE: Range(0.0, 1.0, 0.5, 0.5),
+        Kind.CHANGE: Range(0.05, 0.95, 0.5, 0.5),
         Kind.WIDTH: _log_range(0.1 * step, 0.5, step, 1.5),
     }[kind]
 
@@ -172,7 +172,7 @@ class Proposer:
         """Draw a number; a change lies in its part of the data, so that all are scanned."""
         step = typical_step(self.x)
         if kind is Kind.CHANGE:
-            return float(np.clip(rng.uniform(*part), 0.02, 0.98))
+            return float(np.clip(rng.uniform(*part), 0.05, 0.95))
         if kind is Kind.WIDTH:
             return log_uniform(step, 4.0 * step, rng)
         if kind is Kind.DURATION:

@@ -10,7 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..kernels.grammar import CHANGE_POINTS, EXTENDED_BASES, Product, base_kernel, parse, with_windows
+from ..kernels.grammar import (
+    CHANGE_POINTS,
+    EXTENDED_BASES,
+    Product,
+    base_kernel,
+    parse,
+    with_windows,
+)
 from ..learning.fits import FitSettings
 from ..numerics.types import LONGEST, Integers
 from ..runtime.text import whole_number
