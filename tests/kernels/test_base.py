@@ -13,6 +13,7 @@ from gpflow.utilities import deepcopy, parameter_dict
 from numpy.typing import NDArray
 
 from lkm_gpflow.kernels import base as kernels
+from lkm_gpflow.kernels import bases
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.base import (
     KERNELS,
@@ -331,7 +332,7 @@ class Matern12(UnitKernel):
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Registries that forget what a test adds: set and deleted, so that undoing deletes."""
-    for known in (KERNELS, expressions._REGISTRY):
+    for known in (KERNELS, bases._REGISTRY):
         monkeypatch.setitem(known, "MA12", None)
         monkeypatch.delitem(known, "MA12")
     return monkeypatch
