@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,10 @@ def dates(found: lkm.Discovery) -> list[float]:
     return [factor.values[0] or 0.0 for factor in factors if factor.base.is_window]
 
 
-def test_a_planted_break_is_found_and_dated() -> None:
+def test_a_planted_break_is_found_dated_told_and_kept(tmp_path: Path) -> None:
     frame, at = with_a_break(CYCLE, SMOOTH, seed=0)
-    found = lkm.discover(frame, **OPTIONS)
+    quick = {**OPTIONS, "restarts": 1}
+    found = lkm.discover(frame, **quick)
     assert np.abs(np.array(dates(found)) - at).min() < NEAR
     structures = {str(kernel.structure) for kernel in found.kernels}
     assert {"PER x UNTIL", "FROM x SE"} <= structures
@@ -66,7 +68,12 @@ def test_a_planted_break_is_found_and_dated() -> None:
     said = re.findall(r"cycle of 11 until ([\d.]+)|over \S+ from (\S+) on", ", ".join(titles))
     assert len(said) == 2
     assert all(abs(float(until or since) - at) < NEAR for until, since in said)
-    plain = lkm.discover(frame, **{**OPTIONS, "bases": ("C", "SE", "PER")})
+    assert "It is there until about 4" in found.report().text
+    found.save(tmp_path / "found")
+    again = lkm.load(tmp_path / "found")
+    assert again.kernels == found.kernels
+    assert np.isfinite(again.forecast(5).to_numpy()).all()
+    plain = lkm.discover(frame, **{**quick, "bases": ("C", "SE", "PER")})
     assert found.bic < plain.bic - 20.0
     assert dates(plain) == []
 
