@@ -123,7 +123,8 @@ class _LongNames(click.ParamType[LongNames]):
     "--bases",
     type=_Bases(),
     default="extended",
-    help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER.",
+    help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER; "
+    "CP in a list adds change points.",
 )
 @click.option(
     "--strategy",

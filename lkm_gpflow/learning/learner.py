@@ -147,7 +147,8 @@ class Learner(Moves):
         """Let components change at a point in time, if members do, while the criterion falls.
 
         A component of one height all along leaves little to gain for one that begins or ends:
-        k x UNTIL and k x FROM take its place together, at the best of a few times and heights.
+        k x UNTIL and k x FROM take its place together, at the best of a few times and heights.  All
+        components are tried, not only the one that the search expands.
         """
         if not any(factor.base.is_window for member in members for factor in member.factors):
             return state
