@@ -98,6 +98,19 @@ def test_hardly_a_break_is_made_up() -> None:
     assert len(made_up) <= 2, made_up
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("tables")
+def test_houses_change_while_their_prices_fell() -> None:
+    """American house prices fell from 2006 to 2009."""
+    frame = lkm.datasets.load("houses").frame
+    options = {**OPTIONS, "restarts": 3}
+    found = lkm.discover(frame, **{**options, "bases": (*lkm.EXTENDED_BASES, "CP")})
+    plain = lkm.discover(frame, **{**options, "bases": lkm.EXTENDED_BASES})
+    assert found.bic < plain.bic - 6.0
+    years = [(frame.index[0] + pd.Timedelta(days=date)).year for date in dates(found)]
+    assert set(years) & {2006, 2007, 2008, 2009}, years
+
+
 def test_a_component_that_has_the_whole_table_is_split_where_it_changes() -> None:
     """The scan does not see it: half a variance too much and half too little is no gain."""
     frame, at = with_a_break("0.1 x SE(lengthscale=0.05)", "1.5 x SE(lengthscale=0.05)", seed=1)
