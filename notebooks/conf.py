@@ -48,6 +48,7 @@ exclude_patterns = ["ledgers", "figures", "**.ipynb_checkpoints", "README.md"]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 
 nb_execution_mode = "off"
 nb_merge_streams = True
@@ -69,6 +70,7 @@ autodoc_inherit_docstrings = False  # GPflow's are read at GPflow
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 add_module_names = False
+toc_object_entries_show_parents = "hide"  # names that fit beside the page
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

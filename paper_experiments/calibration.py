@@ -2,7 +2,7 @@
 
 What is done is kept in the output file: a run that was stopped goes on where it was.
 
-    python paper_experiments/calibration.py --count 200 --searched 60
+    python paper_experiments/calibration.py --count 200
 """
 
 from __future__ import annotations
@@ -23,18 +23,15 @@ RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
 
 @click.command(help=__doc__)
 @click.option("--count", default=200, show_default=True, help="Planted data sets.")
-@click.option("--searched", default=60, show_default=True, help="Of these, how many are searched.")
 @click.option("--jobs", type=int, help="Processes.  [default: the processors]")
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Output file.")
-def main(count: int, searched: int, jobs: int | None, out: Path) -> None:
+def main(count: int, jobs: int | None, out: Path) -> None:
     """Calibrate the planted data sets that the output file has not."""
     out.parent.mkdir(parents=True, exist_ok=True)
     journal = Journal(out, "calibration", {"structures": STRUCTURES, "alpha": ALPHA})
     done = {record["seed"] for record in journal.records}
     todo = {
-        seed: partial(calibrate_one, seed, search=seed < searched)
-        for seed in range(count)
-        if seed not in done
+        seed: partial(calibrate_one, seed, search=True) for seed in range(count) if seed not in done
     }
     with process_pool(jobs) as pool, tqdm(total=len(todo), unit="data set") as bar:
         for _, record in run_all(todo, pool):

@@ -15,7 +15,15 @@ import click
 from tqdm.auto import tqdm
 
 from lkm_gpflow import process_pool
-from lkm_gpflow.experiments.sharing import BASES, DESIGNS, HEIGHTS, named, search, summary
+from lkm_gpflow.experiments.sharing import (
+    BASES,
+    DESIGNS,
+    HEIGHTS,
+    PUBLISHED,
+    named,
+    search,
+    summary,
+)
 from lkm_gpflow.runtime.executors import run_all
 from lkm_gpflow.runtime.journal import Journal
 
@@ -50,8 +58,8 @@ def main(
     ):
         options = {
             key: value
-            for key, value, default in (("amplitudes", a, "none"), ("criterion", c, "bic"))
-            if value != default
+            for key, value in (("amplitudes", a), ("criterion", c))
+            if value != PUBLISHED[key]
         }
         key = (named(options), name, kind, seed)
         if key not in done and not (name == "demo" and kind != "equal"):

@@ -12,6 +12,7 @@ import pandas as pd
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.data.transforms import Transform
 from lkm_gpflow.discovery import discover as discovering
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.kernels.grammar import parse
@@ -68,10 +69,14 @@ def with_one_picture(set_attribute: Callable[[object, str, object], object]) -> 
 
 
 def made_by_hand(
-    frame: pd.DataFrame, kernels: Sequence[str], Z: Sequence[Sequence[int]], noise: float = 0.05
+    frame: pd.DataFrame,
+    kernels: Sequence[str],
+    Z: Sequence[Sequence[int]],
+    noise: float = 0.05,
+    transform: Transform = "none",
 ) -> Discovery:
     """A discovery that nobody discovered: these components (in days or numbers), this Z."""
-    table = Table.of(frame)
+    table = Table.of(frame, transform)
     products = [parse(kernel).change_units(1.0 / table.span) for kernel in kernels]
     rows = np.array(Z, np.float64).reshape(frame.shape[1], len(kernels))
     # Components that all series have are certain: only rows of ones are left.

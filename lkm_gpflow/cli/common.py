@@ -16,7 +16,7 @@ from ..runtime.executors import WorkersLost
 
 
 class _Refused(click.ClickException):
-    """What was asked for cannot be done as it was asked for."""
+    """The command cannot be carried out as given."""
 
     exit_code = 2
 

@@ -20,10 +20,11 @@ from ..data.csv import Dialect
 from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table
+from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool
-from ..runtime.text import did_you_mean
+from ..runtime.text import counted, did_you_mean
 from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
@@ -85,10 +86,26 @@ class _LongNames(click.ParamType[LongNames]):
         return LongNames(*names)
 
 
+class _Transforms(click.ParamType[Transform]):
+    """A transformation of all series, or of one: "log", or "Gold=log"."""
+
+    name = "log|SERIES=log"
+
+    def convert(
+        self, value: str | Transform, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Transform:
+        if not isinstance(value, str):
+            return value
+        series, _, kind = value.rpartition("=")
+        if kind != "log":
+            self.fail(f"expected log, or the name of a series and =log, got {value!r}", param, ctx)
+        return {series: "log"} if series else "log"
+
+
 @click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
-@click.option("--separator", default=",", help="Between the cells of a CSV file.")
-@click.option("--decimal", default=".", help="Decimal sign of a CSV file.")
+@click.option("--separator", default=",", help="Character between the cells of a CSV file.")
+@click.option("--decimal", default=".", help="Decimal mark of a CSV file.")
 @click.option(
     "--dates",
     metavar="FORMAT",
@@ -99,6 +116,14 @@ class _LongNames(click.ParamType[LongNames]):
     type=_LongNames(),
     help="Columns of a file in long format, such as unique_id,ds,y: a row for each observation.  "
     "[default: a column for each series]",
+)
+@click.option(
+    "--transform",
+    "transforms",
+    type=_Transforms(),
+    multiple=True,
+    help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
+    "series (may be given several times).  Results are in the units of the data.",
 )
 @click.option(
     "--horizon",
@@ -143,25 +168,25 @@ class _LongNames(click.ParamType[LongNames]):
 @click.option(
     "--subset",
     type=click.IntRange(min=1),
-    help="Search on so many series, drawn at random, and learn what was found on all: for fifty "
+    help="Search on this many series, drawn at random, then learn the result on all: for fifty "
     "series or more.  [default: all]",
 )
 @click.option(
     "--averaging",
     type=click.Choice(["stacked", "tempered", "none"]),
     help="Forecast with the best fits, weighted by held-out windows (stacked) or by BIC (tempered),"
-    " or with the best one alone.  [default: stacked; with a subset tempered]",
+    " or with the best fit alone (none).  [default: stacked; with a subset tempered]",
 )
 @click.option(
     "--time-budget",
     type=_Budget("time", seconds),
-    help="End the search with the best so far after this time, such as 90s, 10m or 1h30m; report "
-    "and pictures come on top.  [default: no limit]",
+    help="Stop the search after this time, such as 90s, 10m or 1h30m, and keep the best result so "
+    "far; report and pictures take extra time.  [default: no limit]",
 )
 @click.option(
     "--memory-budget",
     type=_Budget("memory", num_bytes),
-    help="The same when all processes together take this much memory, such as 500MB or 4GB.  "
+    help="Stop likewise when all processes together use this much memory, such as 500MB or 4GB.  "
     "[default: no limit]",
 )
 @click.option(
@@ -178,6 +203,7 @@ def discover_command(
     decimal: str,
     dates: str | None,
     long: LongNames | None,
+    transforms: tuple[Transform, ...],
     horizon: int | None,
     out: Path | None,
     depth: int,
@@ -197,19 +223,20 @@ def discover_command(
     """Discover the components of the series in SOURCE and forecast them.
 
     SOURCE is a data set (see `lkm-gpflow data`) or a file: CSV, Parquet (.parquet) or Excel
-    (.xlsx).  A CSV file is UTF-8, the first row has the names, the first column dates (2024-01-31)
-    or numbers, every other column is a series, empty cells are missing.  A file that is called as a
-    data set needs its suffix, or ./ before its name.
+    (.xlsx).  A CSV file is UTF-8 text: names in the first row, dates (2024-01-31) or numbers in the
+    first column, one series in every other column; empty cells are missing.  To read a file named
+    like a data set, give its suffix or write ./ before it.
 
-    The folder gets report.html (what the series share, in words and pictures: one file for any
-    browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
-    (lkm_gpflow.load reads it) and the ledger of the search.  A search that was stopped, by a budget
-    too, goes on from its ledger: give the same command again.
+    The output folder holds report.html (what the series share, in words and pictures: one file for
+    any browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
+    (lkm_gpflow.load reads it) and the ledger of the search.  To continue a search that was stopped,
+    by you or by a budget, give the same command again.
     """
     with said_plainly(), signals_stop():
         name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
         # All that can be wrong is found before anything is made or deleted.
-        frame = Table.of(frame).frame
+        transform = _one(transforms)
+        frame = Table.of(frame, transform).frame
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
         Guard(time_budget, memory_budget)
         with warnings.catch_warnings():
@@ -227,12 +254,13 @@ def discover_command(
         from . import output
 
         if fits := folder.num_fits():
-            say(f"going on from {fits} fits in {folder.ledger}")
+            say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
         try:
             processes = min(jobs or os.cpu_count() or 1, restarts)
             with _going_on_from(folder.ledger), _workers(processes) as executor:
                 found = discover(
                     frame,
+                    transform=transform,
                     bases=bases,
                     depth=depth,
                     restarts=restarts,
@@ -264,6 +292,16 @@ def discover_command(
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
 
 
+def _one(transforms: tuple[Transform, ...]) -> Transform:
+    """Return what all options together say."""
+    if not transforms:
+        return "none"
+    some = [each for each in transforms if not isinstance(each, str)]
+    if len(some) < len(transforms):
+        return "log"
+    return {name: kind for each in some for name, kind in each.items()}
+
+
 def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict[str, str]]:
     """Return the name of the table, the table, and the units of its series."""
     if source in datasets.names():
@@ -283,7 +321,7 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
 
 @contextmanager
 def _going_on_from(ledger: Path) -> Iterator[None]:
-    """Say what to do about a ledger that does not suit the search."""
+    """Say what to do about a ledger of another search."""
     there = ledger.exists()
     try:
         yield

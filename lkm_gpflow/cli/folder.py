@@ -1,4 +1,4 @@
-"""The folder that ``lkm-gpflow discover`` writes to: what is in it, and whether it may be used."""
+"""The folder that ``lkm-gpflow discover`` writes to: its files, and when it may be overwritten."""
 
 from __future__ import annotations
 

@@ -47,11 +47,11 @@ def reproduce_command(
 
     Finished runs are not repeated: to run everything yourself, name an empty folder with
     --results.  A run that fails is kept with its traceback, does not stop the others, and is tried
-    again by the next call.  It may be stopped at any time and goes on when it is called again;
-    several machines may work on one folder of results.
+    again the next time.  You can stop the command at any time; the same command continues.
+    Several machines may work on one folder of results.
 
-    RESULTS/runs has one small JSON a run, RESULTS/executed the notebooks, RESULTS/results.html all
-    tables and figures.  `lkm-gpflow status` says what is done.
+    RESULTS/runs has a small JSON file for each run, RESULTS/executed the notebooks, and
+    RESULTS/results.html all tables and figures.  `lkm-gpflow status` says what is done.
     """
     with said_plainly(), signals_stop():
         _need_papermill()

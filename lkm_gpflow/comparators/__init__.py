@@ -9,7 +9,12 @@ from .fixed_gp import FixedKernelGP
 from .gprn import GPRegressionNetwork
 from .gprn_model import GPRN
 from .independent import IndependentGP, SpectralMixtureGP
-from .latent import DiscoveryForecast, LatentKernelModel, PaperLatentKernelModel
+from .latent import (
+    DiscoveryForecast,
+    LatentKernelModel,
+    LogLatentKernelModel,
+    PaperLatentKernelModel,
+)
 from .lmc import LMC, CoregionalisedGPR
 from .mosm import MOSM, MultiOutputSpectralMixture
 from .mstl import MSTL
@@ -47,6 +52,7 @@ __all__ = [
     "IndependentGP",
     "LastValue",
     "LatentKernelModel",
+    "LogLatentKernelModel",
     "MultiOutputSpectralMixture",
     "OwnUnits",
     "PaperLatentKernelModel",

@@ -1,4 +1,4 @@
-"""One Gaussian process with one kernel for everything, no search: what the search must beat."""
+"""One Gaussian process with one fixed kernel and no search: what the search must beat."""
 
 from __future__ import annotations
 

@@ -178,8 +178,8 @@ class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMi
     attributes, and the objective is its bound.  Where the papers alternate sweeps (here `update`)
     with steps on the hyperparameters, this bound may be climbed by L-BFGS on the hyperparameters
     and the moments at once.  The fixed points are the same, neither way lowers the bound, and
-    alternation crawls where the noise is small: on house prices, with one node, it was still 12
-    nats lower after seven times the time.
+    alternation is slow where the noise is small: on house prices, with one node, it was still 12
+    nats lower after seven times as long.
     """
 
     def __init__(

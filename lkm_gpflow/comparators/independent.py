@@ -1,6 +1,6 @@
 """Each series alone: one Gaussian process with a fixed sum of kernels, or a spectral mixture.
 
-What somebody would try who knows Gaussian processes and does not search for structure.  Both
+What somebody who knows Gaussian processes would try without searching for structure.  Both
 learn by maximum a posteriori from several starts, under the package's weak priors.
 """
 

@@ -96,21 +96,21 @@ class Learner:
         keep: int = 1,
         max_iterations: int = 200,
     ) -> Optimum:
-        """Run shortly from every start, go on from the best few, leave the model at the best.
+        """Run shortly from every start, continue from the best few, leave the model at the best.
 
         Parameters
         ----------
         starts
             Each assigns starting values to the model when it is called.
         short, keep
-            Iterations from every start, and how many of the results are gone on from.
+            Iterations from every start, and how many of the results continue.
         max_iterations
-            Iterations of a run that is gone on with.
+            Iterations of a run that continues.
 
         Raises
         ------
         RuntimeError
-            If the loss was a number at none of the starts.
+            If the loss is NaN at every start.
         """
         first = []
         for start in starts:

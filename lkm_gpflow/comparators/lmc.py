@@ -126,7 +126,7 @@ class LMC:
 
     Every series has, beside the mixed processes, a level of its own (a constant kernel of rank
     zero): the mean of a series over the times at which it was observed is not that of the process.
-    Beyond the papers, which leave kernels and rank to the user, are that, BIC and weak priors.
+    This level, BIC and weak priors go beyond the papers, which leave kernels and rank to the user.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class LMC:
     restarts
         Starts of each choice; only the best continues.
     short, max_iterations
-        Iterations from every start, and of the run that is gone on with.
+        Iterations from every start, and of the run that continues.
     """
 
     kernels: tuple[tuple[str, ...], ...] = (

@@ -342,7 +342,7 @@ class MOSM:
     num_components
         The Q among which BIC chooses.
     restarts
-        Starts for every Q, drawn from the spectra of the series; every other one goes on from the
+        Starts for every Q, drawn from the spectra of the series; every other one continues from the
         best mixture of fewer components.
     short, keep, max_iterations
         See `Learner.best_of`.

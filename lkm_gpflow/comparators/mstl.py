@@ -19,9 +19,9 @@ from .statistical import LEVEL, Ahead, fit_each, normal_moments
 @register("mstl")
 @dataclass(frozen=True)
 class MSTL:
-    """Season and trend by loess (Bandara et al. 2021); the trend goes on by exponential smoothing.
+    """Season and trend by loess (Bandara et al. 2021), and exponential smoothing of the trend.
 
-    The season is repeated as it was last; intervals are those of the trend.  Without a season, or
+    The last season is repeated; intervals are those of the trend.  Without a season, or
     where it was not seen twice, this is exponential smoothing without one.
 
     Parameters

@@ -27,7 +27,7 @@ def season_length(table: Table) -> int:
 
 @dataclass(frozen=True)
 class Walk:
-    """A fitted naive method: every series goes on from `last`, by steps of mean `slope`.
+    """A fitted naive method: every series continues from `last`, by steps of mean `slope`.
 
     Parameters
     ----------

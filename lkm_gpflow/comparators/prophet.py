@@ -28,8 +28,8 @@ _NUM_PATHS = 500
 class Prophet:
     """Prophet with its own settings, told the season; it passes over missing observations.
 
-    A row of the table is a day to it, so that all tables have one clock, and the season is one of
-    so many days with up to six waves.  The sd is that of its simulated futures.
+    It takes each row of the table for a day, so that all tables have one clock, and gets a season
+    of as many days with up to six waves.  The sd is that of its simulated futures.
 
     Parameters
     ----------

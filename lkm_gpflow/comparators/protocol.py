@@ -24,7 +24,9 @@ class Fitted(Protocol):
 
         Returns
         -------
-        DataFrame with index (series, time) and columns mean and sd, in the units of the series.
+        DataFrame with index (series, time) and columns mean and sd, in the units of the series.  A
+        method that says that a series is lognormal adds columns log_mean and log_sd, the moments
+        of its logarithm, NaN for other series.
         """
 
 

@@ -96,7 +96,7 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
     Parameters
     ----------
     data
-        ``(X, Y)``: inputs [D, Q] and observations [D, N], one column a series.  NaN in Y is a
+        ``(X, Y)``: inputs [D, Q] and observations [D, N], one column per series.  NaN in Y is a
         missing observation.
     kernels
         k_m, any M GPflow kernels of one output.  Their variances are redundant beside

@@ -5,7 +5,7 @@ imported when a series is fitted.  A step is a row of the table, whatever time i
 
 - **Gaps.**  The library has no missing observations (ETS and Theta refuse them, ARIMA silently
   drops every model with a mean or a drift), so gaps are filled by linear interpolation in time:
-  these are the only comparators that impute.  Nothing is invented before the first and after the
+  these are the only comparators that impute.  Nothing is filled in before the first or after the
   last observation: a series that begins late is shorter, one that ends early is forecast from its
   last observation on.
 - **Units.**  The series are z-scored, as by `Table`.  They are then never all positive, which

@@ -1,4 +1,4 @@
-"""What can be wrong with a table: said with its row and column, and what to do about it."""
+"""What can be wrong with a table; messages name the row and column, and say what to do."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ LARGEST = 1e100
 
 
 def checked(table: Tabular) -> pd.DataFrame:
-    """Return a table as sorted float64, whatever library it is of (see `foreign`).
+    """Return a table as sorted float64, from whatever library it comes (see `foreign`).
 
     Raises
     ------
     ValueError
-        If something is wrong with it: what was expected, what was given, where, and what to do.
+        If something is wrong with the table: what was expected, what was given, where, and what
+        to do.
 
     Warns
     -----
@@ -55,7 +56,7 @@ def checked(table: Tabular) -> pd.DataFrame:
 
 
 def _check_variation(name: object, observed: Floats) -> None:
-    """Refuse a series that cannot be divided by its standard deviation."""
+    """Reject a series that cannot be divided by its standard deviation."""
     if len(observed) < MIN_OBSERVED:
         raise ValueError(
             f"series {name!r}: expected at least {MIN_OBSERVED} observed values, "
@@ -90,7 +91,7 @@ def _checked_index(frame: pd.DataFrame) -> pd.Index:
     if index.has_duplicates:
         twice = index[index.duplicated()]
         raise ValueError(
-            f"row {int(np.argmax(index.duplicated())) + 1}: the time {twice[0]} stands there a "
+            f"row {int(np.argmax(index.duplicated())) + 1}: the time {twice[0]} appears a "
             f"second time ({len(twice)} duplicates in all); expected different times"
         )
     return index

@@ -1,6 +1,6 @@
-"""Tables of series from CSV files; what is wrong with one is said with its row and column.
+"""Tables of series from CSV files; errors name the row and column.
 
-The rows are numbered as an editor numbers the lines of the file.
+Rows are numbered as an editor numbers the lines of the file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Dialect:
     separator
         Between cells.
     decimal
-        Sign before the decimals.
+        Mark before the decimals.
     dates
         Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y"; None: ISO 8601.
     long
@@ -52,12 +52,12 @@ class Dialect:
     long: LongNames | None = None
 
     def __post_init__(self) -> None:
-        for name, sign in (("separator", self.separator), ("decimal sign", self.decimal)):
+        for name, sign in (("separator", self.separator), ("decimal mark", self.decimal)):
             if len(sign) != 1:
-                raise ValueError(f"expected one sign as {name}, got {sign!r}")
+                raise ValueError(f"expected a single character as {name}, got {sign!r}")
         if self.separator == self.decimal:
             raise ValueError(
-                f"expected a decimal sign that differs from the separator, got {self.decimal!r} "
+                f"expected a decimal mark that differs from the separator, got {self.decimal!r} "
                 "for both: give the other with --separator or --decimal"
             )
 
@@ -86,7 +86,7 @@ def read_csv(path: Path, dialect: Dialect | None = None) -> pd.DataFrame:
     OSError
         If the file cannot be read.
     ValueError
-        If something is wrong with it: what was expected, what was given, in which row and column.
+        If something is wrong with the file: what was expected, what was given, and where.
     """
     try:
         dialect = dialect or Dialect()
@@ -109,7 +109,9 @@ def _long(
 ) -> pd.DataFrame:
     for name in names:
         if name not in header:
-            raise ValueError(f"expected a column {name!r} as of --long, got {', '.join(header)}")
+            raise ValueError(
+                f"--long names a column {name!r}, but the columns are {', '.join(header)}"
+            )
     series, time, value = (header.index(name) for name in names)
     columns = {
         names.series: [row.cells[series] for row in rows],
@@ -120,7 +122,7 @@ def _long(
 
 
 def _check_layout(header: Sequence[str], rows: Sequence[_Row], dialect: Dialect) -> None:
-    """Refuse a table in long format, with the option that reads it."""
+    """Reject a table in long format, and name the option that reads it."""
     if len(header) < 3:
         return
     cells = pd.DataFrame([row.cells for row in rows], columns=list(header))
@@ -151,7 +153,7 @@ def _read_rows(path: Path, separator: str) -> list[_Row]:
 
 
 def _split(rows: Sequence[_Row], dialect: Dialect) -> tuple[list[str], Sequence[_Row]]:
-    """Return the names and the rows of values; both are complete and fit each other."""
+    """Return the header and the rows of values, after checking that they fit each other."""
     if not rows:
         raise ValueError("expected a header and rows of values, got an empty file")
     header, body = rows[0].cells, rows[1:]
@@ -220,7 +222,7 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
 
 
 def _date_hint(cell: str, cells: Sequence[str]) -> str:
-    """Return the option that reads dates such as 31/12/2024, if that is one."""
+    """Return the option that reads a date such as 31/12/2024; nothing for other texts."""
     parts = _DAYS_AND_MONTHS.fullmatch(cell)
     if parts is None:
         return ""
@@ -261,10 +263,10 @@ def _number(cell: str, name: str, line: int, dialect: Dialect) -> float:
 
 
 def _to_float(cell: str, dialect: Dialect) -> float:
-    """Return a number; a ValueError if it has the decimal sign of another country."""
+    """Return a number; a ValueError if it has another decimal mark."""
     if dialect.decimal != ".":
         if "." in cell:
-            raise ValueError(f"expected the decimal sign {dialect.decimal!r}, got {cell!r}")
+            raise ValueError(f"expected the decimal mark {dialect.decimal!r}, got {cell!r}")
         cell = cell.replace(dialect.decimal, ".")
     if "_" in cell:  # Python's own way of writing 10_000
         raise ValueError(f"expected a number, got {cell!r}")

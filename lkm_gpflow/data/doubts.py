@@ -1,4 +1,4 @@
-"""Tables that can be learnt from, but of which little should be expected."""
+"""Tables that can be learnt from, but that promise little."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_OUTLIERS = 0.01
 
 
 def doubts(frame: pd.DataFrame) -> list[str]:
-    """Return what is doubtful about a checked table, a sentence each; nothing if all is well."""
+    """Return doubts about a checked table, a sentence each; an empty list if all is well."""
     found = []
     if len(frame) < FEW_ROWS:
         found.append(

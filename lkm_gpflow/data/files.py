@@ -1,4 +1,4 @@
-"""Files of tables: CSV, Parquet and Excel, each known by its contents."""
+"""Files of tables: CSV, Parquet and Excel, recognised by their contents."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
     Parameters
     ----------
     path
-        ``.parquet``, ``.xlsx`` (its first sheet), or anything else: CSV, see `csv.read_csv`.  Where
-        a Parquet file has no index, and in Excel, the only column of dates has the times, else the
-        first column.
+        ``.parquet``, ``.xlsx`` (its first sheet), or anything else: CSV, see `csv.read_csv`.  In
+        Excel, and where a Parquet file has no index, the times are in the only column of dates, or
+        else in the first column.
     dialect
-        How a CSV file writes a table; of the others only `Dialect.long` counts.
+        How a CSV file is written; for other files only `Dialect.long` matters.
 
     Returns
     -------
@@ -46,9 +46,9 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
     OSError
         If the file cannot be read.
     ValueError
-        If something is wrong with it: what was expected, what was given, in which row and column.
+        If something is wrong with the file: what was expected, what was given, and where.
     ModuleNotFoundError
-        If a library that reads such files is not installed.
+        If the library that reads such files is not installed.
     """
     path = Path(path)
     kind = _SUFFIXES.get(path.suffix.lower(), "CSV")

@@ -1,4 +1,4 @@
-"""Tables of other libraries as pandas has them: polars, PyArrow, xarray."""
+"""Tables of polars, PyArrow and xarray, turned into those of pandas."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .shapes import has_dates
 
 
 class HasToPandas(Protocol):
-    """A table of a library that hands it to pandas."""
+    """A table that can turn itself into one of pandas."""
 
     def to_pandas(self) -> Any:
-        """Return the table as pandas has it."""
+        """Return the table as a DataFrame."""
 
 
 Tabular: TypeAlias = "pd.DataFrame | HasToPandas"
@@ -27,16 +27,16 @@ def as_frame(table: Tabular) -> pd.DataFrame:
     Parameters
     ----------
     table
-        A DataFrame is returned as it is.  Of a table without an index (polars, PyArrow) the only
-        column of dates has the times, else the first column.  Of an xarray `Dataset` every variable
-        is a series; of a `DataArray` one dimension has the times, the other the series.
+        A DataFrame is returned as it is.  In a table without an index (polars, PyArrow) the times
+        are in the only column of dates, or else in the first column.  In an xarray `Dataset` every
+        variable is a series; in a `DataArray` one dimension is time, the other the series.
 
     Raises
     ------
     ValueError
-        If it is no table, or one of other dimensions.
+        If it is not a table, or has other dimensions.
     ModuleNotFoundError
-        If its library needs another one to hand it to pandas.
+        If its library needs another one to convert it to pandas.
     """
     if isinstance(table, pd.DataFrame):
         return table
@@ -65,7 +65,7 @@ def as_frame(table: Tabular) -> pd.DataFrame:
 
 
 def with_times(frame: pd.DataFrame) -> pd.DataFrame:
-    """Move the times of a table without an index there: its only dates, else its first column."""
+    """Move the times to the index: the only column of dates, or else the first column."""
     if not isinstance(frame.index, pd.RangeIndex) or frame.shape[1] < 2:
         return frame
     dated = [name for name in frame.columns if has_dates(frame[name])]

@@ -20,7 +20,7 @@ class Observations:
     x
         Times, [D], sorted.
     Y
-        One row a series, [N, D]; zero where missing.
+        One row per series, [N, D]; zero where missing.
     mask
         One where observed, [N, D].
     """

@@ -1,4 +1,4 @@
-"""Tables of another shape than rows of times and columns of series: which one, and the way here."""
+"""Tables that are not rows of times and columns of series: what they are, and how to turn them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def to_long(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def explain_columns(frame: pd.DataFrame) -> None:
-    """Refuse tables in long format, with several levels of names, or with dates in a column.
+    """Reject tables in long format, with several levels of names, or with dates in a column.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def explain_columns(frame: pd.DataFrame) -> None:
 
 
 def explain_index(index: pd.Index) -> None:
-    """Refuse an index that is neither dates nor numbers.
+    """Reject an index that is neither dates nor numbers.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def explain_index(index: pd.Index) -> None:
     if texts.dtype.kind == "O" and has_dates(texts):
         option = ", dayfirst=True" if _is_day_first(texts) else ""
         raise ValueError(
-            f"expected an index of dates or numbers, got texts such as {index[0]!r}: "
+            f"expected an index of dates or numbers, got text such as {index[0]!r}: "
             f"frame.index = pd.to_datetime(frame.index{option})"
         )
     raise ValueError(f"expected an index of dates or numbers, got {index.dtype}")
@@ -136,8 +136,8 @@ def explain_index(index: pd.Index) -> None:
 def long_names(frame: pd.DataFrame) -> LongNames | None:
     """Return the columns of a table in long format, or None if it is of another shape.
 
-    That is a column of texts that name the series, a column (or an index) of times in which every
-    time stands once a series, and one column of numbers.
+    Long format has a column of texts that name the series, a column (or an index) of times in which
+    each time appears once for each series, and one column of numbers.
     """
     given = frame.reset_index() if isinstance(frame.index, pd.DatetimeIndex) else frame
     if given.shape[1] < 3:
@@ -162,7 +162,7 @@ def long_names(frame: pd.DataFrame) -> LongNames | None:
 
 
 def has_dates(column: pd.Series) -> bool:
-    """Whether a column has dates, or texts such as 2024-01-31, 31/12/2024 and 2024-01."""
+    """Whether a column holds dates, or texts such as 2024-01-31, 31/12/2024 and 2024-01."""
     if column.dtype.kind == "M":
         return True
     texts = column.dropna().iloc[:_LOOKED_AT]

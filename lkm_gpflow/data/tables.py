@@ -15,6 +15,7 @@ from ..numerics.types import Floats, Integers
 from .checks import checked
 from .foreign import Tabular
 from .observations import Observations
+from .transforms import Transform, Transforms
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,20 @@ def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:
 class Table:
     """A checked table and its scaling: times to a span of one, every series z-scored.
 
+    Series may be modelled by their logarithms, which are then what is z-scored.
+
     Parameters
     ----------
     frame
-        The sorted table, float64.
+        The sorted table, float64, in the units of the series.
     axis
         How its index becomes numbers.
     start, span
         First time and length of the table, in the axis' numbers: ``x = (t - start) / span``.
     location, scale
-        Mean and standard deviation of every series, [N].
+        Mean and standard deviation of every series on the modelled scale, [N].
+    transforms
+        Which series are modelled by their logarithms.
     """
 
     frame: pd.DataFrame
@@ -104,14 +109,16 @@ class Table:
     span: float
     location: Floats
     scale: Floats
+    transforms: Transforms
 
     @classmethod
-    def of(cls, frame: Tabular) -> Table:
+    def of(cls, frame: Tabular, transform: Transform = "none") -> Table:
         """Check a table and measure its scaling; a ValueError says what is wrong and where."""
         sound = checked(frame)
         axis = TimeAxis.of(sound.index)
         times = axis.to_numbers(sound.index)
-        values = sound.to_numpy()
+        transforms = Transforms.of(sound, transform)
+        values = transforms.forward(sound.to_numpy())
         return cls(
             sound,
             axis,
@@ -119,6 +126,7 @@ class Table:
             float(times[-1] - times[0]),
             np.nanmean(values, axis=0),
             np.nanstd(values, axis=0),
+            transforms,
         )
 
     @property
@@ -148,11 +156,22 @@ class Table:
             frame=self.frame.iloc[:, places],
             location=self.location[places],
             scale=self.scale[places],
+            transforms=self.transforms.of_series(places),
         )
 
     def scaled_times(self, index: pd.Index) -> Floats:
         """Times in units of the span, zero at the first row."""
         return (self.axis.to_numbers(index) - self.start) / self.span
+
+    @property
+    def transform(self) -> Transform:
+        """The transformation of every series by name, as `of` takes it."""
+        return dict(zip(self.frame.columns, self.transforms.names, strict=True))
+
+    @property
+    def modelled(self) -> Floats:
+        """The values on the modelled scale, [D, N]: logarithms where these are modelled."""
+        return self.transforms.forward(self.frame.to_numpy())
 
     @property
     def observations(self) -> Observations:
@@ -161,7 +180,7 @@ class Table:
         Values are rounded to nine decimals, so that data in other units are the same to the last
         bit: searches and long optimisations magnify whatever differs.
         """
-        values = ((self.frame.to_numpy() - self.location) / self.scale).round(9)
+        values = ((self.modelled - self.location) / self.scale).round(9)
         mask = np.isfinite(values)
         return Observations(
             x=self.scaled_times(self.frame.index),

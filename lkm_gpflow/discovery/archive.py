@@ -18,6 +18,9 @@ from ..runtime.files import replacing
 
 FORMAT = "lkm_gpflow discovery"
 VERSION = 2
+LOG_VERSION = 3
+"""Of files of which series are modelled by their logarithms: earlier programs would misread them.
+"""
 
 
 class Archive(NamedTuple):
@@ -42,7 +45,9 @@ def write(path: Path, archive: Archive) -> None:
     """Write a file whole or not at all."""
     arrays = io.BytesIO()
     np.savez_compressed(arrays, index=archive.times, values=archive.values)
-    document = {"format": FORMAT, "version": VERSION, **archive.document}
+    is_log = "log" in archive.document["transforms"]
+    version = LOG_VERSION if is_log else VERSION
+    document = {"format": FORMAT, "version": version, **archive.document}
     with (
         replacing(path) as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as file,
@@ -75,8 +80,9 @@ def read(path: Path) -> Archive:
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path}: expected the format {FORMAT!r}")
-    if document.get("version") != VERSION:
+    if document.get("version") not in (VERSION, LOG_VERSION):
         raise ValueError(
-            f"{path}: expected version {VERSION} of the format, got {document.get('version')!r}"
+            f"{path}: expected version {VERSION} or {LOG_VERSION} of the format, got "
+            f"{document.get('version')!r}"
         )
     return Archive(document, times, values)

@@ -137,7 +137,8 @@ class CoupledDiscovery:
             means.append(np.asarray(mean) * table.scale[n] + table.location[n])
             covariances.append(np.asarray(covariance) * np.outer(wide, wide))
         weights = np.array([member.weight for member in self.members])
-        return Joint(cells, weights, np.array(means), np.array(covariances))
+        transforms = table.transforms.of_series(n)
+        return Joint(cells, weights, np.array(means), np.array(covariances), transforms)
 
     def ahead(self, horizon: int | pd.Index, given: Mapping[object, Path] | None = None) -> Joint:
         """Return the joint distribution of all series at the times of a forecast."""

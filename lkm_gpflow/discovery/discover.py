@@ -13,6 +13,7 @@ from typing import Any, get_args
 from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
+from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES
 from ..learning.fits import Criterion, FitSettings, LearnerName, PriorName
 from ..models.amplitudes import Amplitudes, degrees_of
@@ -30,6 +31,7 @@ from .result import Averaging, Discovery
 def discover(
     frame: Tabular,
     *,
+    transform: Transform = "none",
     bases: Sequence[str] = EXTENDED_BASES,
     depth: int = 2,
     restarts: int = 3,
@@ -58,6 +60,10 @@ def discover(
     frame
         Rows are times (dates or numbers), columns are series, NaN is a missing observation; of
         pandas, polars, PyArrow or xarray (see `data.foreign.as_frame`).
+    transform
+        "log": the logarithms of the series, which must be positive, are modelled, and everything is
+        told in the units of the data; patterns are then percentages.  Of some series only:
+        ``{"Gold": "log"}``.
     bases
         Base kernels of the grammar; `PAPER_BASES` are those of the paper.  With "CP" among them the
         search also tries change points: patterns that end or begin at some time (`change_point`).
@@ -141,6 +147,7 @@ def discover(
     """
     steps = discover_steps(
         frame,
+        transform=transform,
         bases=bases,
         depth=depth,
         restarts=restarts,
@@ -172,6 +179,7 @@ def discover(
 def discover_steps(
     frame: Tabular,
     *,
+    transform: Transform = "none",
     bases: Sequence[str] = EXTENDED_BASES,
     depth: int = 2,
     restarts: int = 3,
@@ -205,7 +213,9 @@ def discover_steps(
 
     Parameters
     ----------
-    frame, bases, depth, restarts, strategy, alpha, priors, learner, prior, model, annealing
+    frame, transform, bases, depth, restarts, strategy, alpha, priors, learner, prior, model
+        As of `discover`.
+    annealing
         As of `discover`.
     amplitudes, criterion
         As of `discover`.
@@ -281,7 +291,7 @@ def discover_steps(
             "series"
         )
     settings = SearchSettings(base_names(bases), depth, restarts, strategy, seed, fit_settings)
-    table = Table.of(frame)
+    table = Table.of(frame, transform)
     check_size(*table.frame.shape, subset)
     for doubt in doubts(table.frame):
         warnings.warn(doubt, stacklevel=3)
@@ -289,6 +299,8 @@ def discover_steps(
     header: dict[str, Any] = {"settings": settings.to_json(), "data": observations.fingerprint}
     if subset is not None:
         header["subset"] = subset
+    if table.transforms.any:
+        header["transform"] = table.transforms.names
     kept = Ledger(header, None if ledger is None else Path(ledger))
     learnt = learn_in_steps(
         observations, settings, kept, guard,

@@ -60,9 +60,11 @@ def several_intervals(
         for side in ("lower", "upper"):
             table[f"{side}{100.0 * level:g}"] = told[side]
     for q in quantiles:
-        # Forecasts are symmetric: the median is the mean, other quantiles are ends of intervals.
-        told = table if q == 0.5 else found.predict(times, abs(2.0 * q - 1.0))
-        table[f"q{q:g}"] = told["mean" if q == 0.5 else "lower" if q < 0.5 else "upper"]
+        if q == 0.5:
+            table[f"q{q:g}"] = found.median(times)
+        else:  # an end of an interval
+            told = found.predict(times, abs(2.0 * q - 1.0))
+            table[f"q{q:g}"] = told["lower" if q < 0.5 else "upper"]
     return table
 
 
@@ -75,7 +77,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     .. math:: N(m_m,\; c_m (S_m + \sigma_m^2 I))
 
     with mean and covariance of that fit at all times at once, and c_m the spread of its forecasts.
-    Series are independent given the fit.
+    Series are independent given the fit.  Where logarithms are modelled, these are drawn so.
 
     Parameters
     ----------
@@ -113,6 +115,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             drawn.append(mean.T + np.einsum("nij,snj->sni", factors, normal))
     paths: Floats = rng.permutation(np.concatenate(drawn))
     paths = paths * table.scale[:, None] + table.location[:, None]
+    paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
     index = pd.MultiIndex.from_product([table.frame.columns, times], names=["series", "time"])
     columns = pd.RangeIndex(count, name="sample")
     return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
@@ -144,9 +147,10 @@ def to_xarray(
     Returns
     -------
     Dataset
-        Variables: observed (series, time); probability and structure (series, component); kernel
-        (component); component_mean and component_sd (series, part, all_times), on the history and
-        the forecast, where a part is a component (or what components of little weight add up to);
+        Variables: observed (series, time); transform (series); probability and structure (series,
+        component); kernel (component); component_mean and component_sd (series, part, all_times),
+        on the history and the forecast, where a part is a component (or what components of little
+        weight add up to), in percent of series whose transform is "log";
         forecast_mean and forecast_sd (series, ahead); interval (level, side, series, ahead); if
         asked for, sample (draw, series, ahead).
 
@@ -175,6 +179,7 @@ def to_xarray(
     names = list(components[0].columns.unique(level=0))
     variables = {
         "observed": (("series", "time"), frame.to_numpy().T),
+        "transform": ("series", found.table.transforms.names),
         "probability": (("series", "component"), found.probabilities.to_numpy()),
         "structure": (("series", "component"), found.structure.to_numpy()),
         "kernel": ("component", [str(kernel) for kernel in found.kernels]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,7 @@ from ..search.ledger import Entry
 from ..search.settings import SearchSettings
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
+from .sums import sum_quantiles
 
 MOST_NAMED = 12
 """Series by name in an error."""
@@ -38,7 +39,27 @@ MOST_NAMED = 12
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
 
+Prediction: TypeAlias = tuple[float, Floats, Floats]
+"""Weight, mean [M, N] and variance [M, N] of a fit."""
+
 Averaging = Literal["stacked", "tempered", "none"]
+
+
+class Moments(NamedTuple):
+    """What is known of new observations, [M, N] each.
+
+    Parameters
+    ----------
+    centre, spread
+        Mean and standard deviation on the modelled scale (of logarithms, where these are modelled).
+    mean, sd
+        Mean and standard deviation in the units of the series.
+    """
+
+    centre: Floats
+    spread: Floats
+    mean: Floats
+    sd: Floats
 
 
 @dataclass(frozen=True)
@@ -127,7 +148,9 @@ class Forecaster:
         Returns
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
-        the series; sd is that of a new observation, with its noise.
+        the series; sd is that of a new observation, with its noise.  If a series is modelled by
+        its logarithm, mean and sd are those of a mixture of lognormals, and the median (the
+        quantile 0.5) lies below the mean.
         """
         times = self.times(horizon)
         if isinstance(level, int | float) and not quantiles:
@@ -172,6 +195,8 @@ class Forecaster:
     ) -> pd.DataFrame:
         """Weighted sums of the series, independent as they are here given a fit; see `couple`.
 
+        Where logarithms are modelled the interval is that of draws; mean and sd are exact.
+
         Parameters
         ----------
         horizon
@@ -187,13 +212,20 @@ class Forecaster:
         """
         times, own = self.times(horizon), np.zeros(len(self.table.scale))
         own[list(self.places(*weights))] = list(weights.values())
-        by_series = own * self.table.scale
+        members = self._by_member(times)
         sums = [
-            (weight, mean @ by_series, variance @ np.square(by_series))
-            for weight, mean, variance in self._by_member(times)
+            (weight, mean @ own, variance @ np.square(own))
+            for weight, mean, variance in map(self._in_units, members)
         ]
         mean, variance = mixture_moments(sums)
-        return intervals(times, mean + self.table.location @ own, np.sqrt(variance), level, ())
+        told = intervals(times, mean, np.sqrt(variance), level, ())
+        if self.table.transforms.any:
+            modelled = [self._modelled(member) for member in members]
+            tail = 0.5 - 0.5 * level
+            told["lower"], told["upper"] = sum_quantiles(
+                modelled, self.table.transforms, own, [tail, 1.0 - tail]
+            )
+        return told
 
     def couple(self, most: int = 4) -> CoupledDiscovery:
         """Learn which components of different series go together; see `coupled.couple`.
@@ -209,23 +241,52 @@ class Forecaster:
         """As `forecast`, at any times, also within the history."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"expected a level between 0 and 1, got {level}")
-        mean, variance = self._moments(times)
-        mean = mean * self.table.scale + self.table.location
-        sd = np.sqrt(variance) * self.table.scale
-        half = self._half_width(level) * sd
-        series = self.table.frame.columns
-        index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
-        columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
-        return pd.DataFrame({k: v.T.ravel() for k, v in columns.items()}, index=index)
+        told, transforms = self._moments(times), self.table.transforms
+        half = self._half_width(level) * told.spread
+        columns = {
+            "mean": told.mean,
+            "sd": told.sd,
+            "lower": transforms.back(told.centre - half),
+            "upper": transforms.back(told.centre + half),
+        }
+        return self._by_cell(times, columns)
 
-    def _moments(self, times: pd.Index) -> tuple[Floats, Floats]:
-        """Mean and variance of new observations in scaled units, [M, N]; pictures ask again."""
+    def predict_modelled(self, times: pd.Index) -> pd.DataFrame:
+        """Mean and sd on the scale on which each series is modelled (see `data.transforms`).
+
+        Quantiles of new observations are those of a normal (or a Student-t, if scales of series are
+        integrated out) of this mean and sd, exponentiated where logarithms are modelled.  Index
+        (series, time), columns mean and sd.
+        """
+        told = self._moments(times)
+        return self._by_cell(times, {"mean": told.centre, "sd": told.spread})
+
+    def median(self, times: pd.Index) -> pd.Series:
+        """Medians of new observations at any times, index (series, time)."""
+        told = self.table.transforms.back(self._moments(times).centre)
+        return self._by_cell(times, {"median": told})["median"]
+
+    def _by_cell(self, times: pd.Index, columns: Mapping[str, Floats]) -> pd.DataFrame:
+        """Arrange arrays [M, N] by series and time."""
+        product = [self.table.frame.columns, times]
+        index = pd.MultiIndex.from_product(product, names=["series", "time"])
+        return pd.DataFrame({name: v.T.ravel() for name, v in columns.items()}, index=index)
+
+    def _moments(self, times: pd.Index) -> Moments:
+        """Return the moments of new observations; pictures ask again."""
         key = tuple(times)
         if key not in self._told:
-            self._tell(key, mixture_moments(self._by_member(times)))
-        return self._told[key]
+            members, table = self._by_member(times), self.table
+            centre, variance = mixture_moments(members)
+            centre, spread = centre * table.scale + table.location, np.sqrt(variance) * table.scale
+            mean, sd = centre, spread
+            if table.transforms.any:
+                mean, variance = mixture_moments([self._in_units(member) for member in members])
+                sd = np.sqrt(variance)
+            self._tell(key, Moments(centre, spread, mean, sd))
+        return Moments(*self._told[key])
 
-    def _by_member(self, times: pd.Index) -> list[tuple[float, Floats, Floats]]:
+    def _by_member(self, times: pd.Index) -> list[Prediction]:
         """Weight, mean [M, N] and variance [M, N] of every fit, in scaled units."""
         x = self.table.scaled_times(times)[:, None]
         observations = self.table.observations
@@ -237,7 +298,17 @@ class Forecaster:
             predictions.append((member.weight, mean, variance * spread))
         return predictions
 
-    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, Floats]) -> None:
+    def _modelled(self, prediction: Prediction) -> Prediction:
+        """Return what a fit says on the modelled scale, not divided by the scale of the series."""
+        (weight, mean, variance), table = prediction, self.table
+        return weight, mean * table.scale + table.location, variance * np.square(table.scale)
+
+    def _in_units(self, prediction: Prediction) -> Prediction:
+        """Return what a fit says in the units of the series."""
+        weight, mean, variance = self._modelled(prediction)
+        return weight, *self.table.transforms.moments(mean, variance)
+
+    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, ...]) -> None:
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told[key] = moments
@@ -255,7 +326,7 @@ class Forecaster:
         return np.asarray(student_t.ppf(0.5 + 0.5 * level, degrees_left) * unit)
 
     @cached_property
-    def _told(self) -> dict[tuple[object, ...], tuple[Floats, Floats]]:
+    def _told(self) -> dict[tuple[object, ...], tuple[Floats, ...]]:
         return {}
 
     def places(self, *series: object) -> tuple[int, ...]:

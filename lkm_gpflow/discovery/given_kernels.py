@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..data.foreign import Tabular
 from ..data.tables import Table
+from ..data.transforms import Transform
 from ..kernels.grammar import Product, parse
 from ..learning.fits import FitSettings
 from ..learning.training import fit
@@ -25,6 +27,7 @@ def learn(
     frame: Tabular,
     structure: Sequence[str | Product],
     *,
+    transform: Transform = "none",
     subset: int | None = None,
     restarts: int = 3,
     alpha: float = 1.0,
@@ -45,6 +48,8 @@ def learn(
     structure
         The components, for example ``["SE", "SE", "PER x SE"]``; numbers that they have (in scaled
         time, of span one) are where learning begins.
+    transform
+        As of `discover`.
     subset
         For thousands of series: find the components on so many of them, drawn at random, then
         learn hyperparameters, noise and probabilities on all from there; beyond 1,000 series only
@@ -101,15 +106,17 @@ def learn(
         seed=seed,
         fit=FitSettings(alpha=alpha, priors=priors, prune=False, amplitudes=amplitudes),
     )
-    table = Table.of(frame)
+    table = Table.of(frame, transform)
     observations = some = table.observations
     names = tuple(str(member) for member in members)
-    header = {
+    header: dict[str, Any] = {
         "settings": settings.to_json(),
         "structure": list(names),
         "data": observations.fingerprint,
         "subset": subset,
     }
+    if table.transforms.any:
+        header["transform"] = table.transforms.names
     if subset is not None:
         some = observations.of_series(draw(observations.num_series, subset, seed))
     kept = Ledger(header, None if ledger is None else Path(ledger))

@@ -16,8 +16,10 @@ import pandas as pd
 from scipy.special import softmax
 from scipy.stats import norm
 
+from ..data.transforms import Transforms
 from ..numerics.types import LOG_2PI, Floats
 from ..runtime.text import did_you_mean, listed, whole_number
+from .sums import DRAWS
 
 Path: TypeAlias = "float | Sequence[float] | pd.Series[float]"
 """What a series is taken to do: its value at the last time, or at every time, or at some."""
@@ -28,7 +30,7 @@ _JITTER = 1e-10
 
 @dataclass(frozen=True)
 class Joint:
-    """A mixture of Gaussians over cells, in the units of the series.
+    """A mixture of Gaussians over cells, on the modelled scale; what it tells is in units.
 
     Parameters
     ----------
@@ -37,31 +39,47 @@ class Joint:
     weights
         Of the fits, [F].
     means
-        [F, P].
+        On the modelled scale, [F, P].
     covariances
         [F, P, P].
+    transforms
+        Of each cell: which of the P are logarithms.
     """
 
     cells: pd.MultiIndex
     weights: Floats
     means: Floats
     covariances: Floats
+    transforms: Transforms
 
     def moments(self) -> tuple[Floats, Floats]:
-        """Mean [P] and covariance [P, P] of the mixture."""
-        mean = self.weights @ self.means
-        apart = self.means - mean
-        within = np.tensordot(self.weights, self.covariances, axes=1)
+        """Mean [P] and covariance [P, P] of the mixture, in the units of the series."""
+        if not self.transforms.any:
+            return self._mixed(self.means, self.covariances)
+        both = map(self.transforms.joint_moments, self.means, self.covariances)
+        means, covariances = map(np.array, zip(*both, strict=True))
+        return self._mixed(means, covariances)
+
+    def _mixed(self, means: Floats, covariances: Floats) -> tuple[Floats, Floats]:
+        """Mean and covariance of a mixture, from those of the fits."""
+        mean = self.weights @ means
+        apart = means - mean
+        within = np.tensordot(self.weights, covariances, axes=1)
         return mean, within + np.einsum("f,fp,fq->pq", self.weights, apart, apart)
 
     def frame(self, level: float = 0.9, quantiles: Sequence[float] = ()) -> pd.DataFrame:
-        """Columns mean, sd, lower, upper, and q0.05 for the quantile 0.05; one row a cell."""
-        mean, covariance = self.moments()
+        """Columns mean, sd, lower, upper, and q0.05 for the quantile 0.05; one row per cell."""
+        mean, covariance = self._mixed(self.means, self.covariances)
         sd = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        return intervals(self.cells, mean, sd, level, quantiles)
+        told = intervals(self.cells, mean, sd, level, quantiles)
+        if self.transforms.any:
+            told = told.apply(self.transforms.back, raw=True)
+            mean, covariance = self.moments()
+            told["mean"], told["sd"] = mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+        return told
 
     def samples(self, count: int, seed: int) -> pd.DataFrame:
-        """Draw all cells together: a row a cell, a column a draw."""
+        """Draw all cells together: one row per cell, one column per draw."""
         count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
         rng = np.random.default_rng(seed)
         drawn = []
@@ -70,7 +88,7 @@ class Joint:
         ):
             normal = rng.standard_normal((own, len(mean)))
             drawn.append(mean + normal @ _root(covariance).T)
-        paths = rng.permutation(np.concatenate(drawn))
+        paths = self.transforms.back(rng.permutation(np.concatenate(drawn)))
         return pd.DataFrame(paths.T, self.cells, pd.RangeIndex(count, name="sample"))
 
     def given(self, known: Mapping[object, Path]) -> Joint:
@@ -79,7 +97,8 @@ class Joint:
         .. math:: \mu_a + \Sigma_{ab} \Sigma_{bb}^{-1} (y_b - \mu_b), \qquad
            \Sigma_{aa} - \Sigma_{ab} \Sigma_{bb}^{-1} \Sigma_{ba}
 
-        for each fit, whose weight is multiplied by the density that it had for what is given.
+        for each fit, whose weight is multiplied by the density that it had for what is given; all
+        on the modelled scale.
 
         Parameters
         ----------
@@ -117,7 +136,7 @@ class Joint:
         )
 
     def _given_values(self, known: Mapping[object, Path]) -> Floats:
-        """Return what is known of every cell, [P], NaN where nothing is."""
+        """Return what is known of every cell as it is modelled, [P], NaN where nothing is."""
         values: pd.Series[float] = pd.Series(np.nan, self.cells)
         for name, path in known.items():
             check_series([name], self.cells)
@@ -139,7 +158,14 @@ class Joint:
                 )
             own_cells = pd.MultiIndex.from_product([[name], path.index])
             values.loc[own_cells] = path.to_numpy(np.float64)
-        return values.to_numpy(np.float64)
+        modelled = self.transforms.forward(values.to_numpy(np.float64))
+        if np.any(lost := np.isnan(modelled) & values.notna().to_numpy()):
+            name, time = self.cells[int(np.argmax(lost))]
+            raise ValueError(
+                f"expected positive values of {name!r}, whose logarithm is modelled, got "
+                f"{values[lost].iloc[0]:g} at {time}"
+            )
+        return modelled
 
     def aggregate(
         self,
@@ -148,6 +174,8 @@ class Joint:
         quantiles: Sequence[float] = (),
     ) -> pd.DataFrame:
         """Weighted sums of the series at every time, with intervals.
+
+        Where logarithms are modelled quantiles are those of draws; mean and sd are exact.
 
         Parameters
         ----------
@@ -173,7 +201,13 @@ class Joint:
         W[at, np.arange(len(own))] = own
         mean, covariance = self.moments()
         sd = np.sqrt(np.maximum(np.einsum("tp,pq,tq->t", W, covariance, W), 0.0))
-        return intervals(times, W @ mean, sd, level, quantiles)
+        told = intervals(times, W @ mean, sd, level, quantiles)
+        if self.transforms.any:
+            sums = W @ self.samples(DRAWS, 0).to_numpy()
+            tail = 0.5 - 0.5 * level
+            wanted = np.quantile(sums, [tail, 1.0 - tail, *quantiles], axis=1)
+            told.iloc[:, 2:] = wanted.T
+        return told
 
 
 def intervals(

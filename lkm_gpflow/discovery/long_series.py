@@ -114,12 +114,11 @@ def refit_sparse(
         If the inducing variables were too few: what they cost is said.
     """
     began = time.perf_counter()
-    table = Table.of(frame)
-    if list(table.frame.columns) != list(found.table.frame.columns):
+    if list(frame.columns) != list(found.table.frame.columns):
         raise ValueError(
-            f"expected the columns {list(found.table.frame.columns)}, "
-            f"got {list(table.frame.columns)}"
+            f"expected the columns {list(found.table.frame.columns)}, got {list(frame.columns)}"
         )
+    table = Table.of(frame, found.table.transform)
     scaled = -table.start / table.span
     kernels = [kernel.change_units(1.0 / table.span, scaled) for kernel in found.best.kernels]
     noise = np.array(found.fit.noise_variance)

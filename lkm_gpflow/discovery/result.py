@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from ..kernels.grammar import Product
 from ..learning.fits import Fit
@@ -107,14 +108,16 @@ class Discovery(Forecaster):
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
-        """One row a fit of the search."""
+        """One row per fit of the search."""
         ledger = Ledger({})
         for entry in self.entries:
             ledger.entries[entry.step, entry.restart] = entry
             ledger.decisions[entry.step, entry.restart] = entry.decision
         return ledger.to_frame()
 
-    def components(self, series: object, horizon: int = 0) -> pd.DataFrame:
+    def components(
+        self, series: object, horizon: int = 0, level: float | None = None
+    ) -> pd.DataFrame:
         """Posterior of every component of one series, over the history and a forecast.
 
         Parameters
@@ -123,31 +126,50 @@ class Discovery(Forecaster):
             Name of a column.
         horizon
             How many steps after the last row to go on.
+        level
+            Probability of an interval; by default there is none.
 
         Returns
         -------
-        DataFrame: rows are times; columns are (component, "mean" or "sd"), in the units of the
+        DataFrame: rows are times; columns are (component, "mean" or "sd"), and with a level
+        (component, "lower" or "upper"), in the units of the
         series.  Means add up to the series' posterior mean less its training average, on average
         over the fits of the search; "others" are components that only few of them have.
+
+        Of a series that is modelled by its logarithm, in percent: by how much the component raises
+        or lowers what the others make.  There components multiply.
         """
         times = self.table.frame.index
         if horizon:
             times = times.append(self.times(horizon))
         (n,) = self.places(series)
         if self.table.frame.shape[1] > _AT_ONCE:
-            return self.select([series]).components(series, horizon)
+            return self.select([series]).components(series, horizon, level)
         mean, variance = (part[:, :, n] for part in self._parts(times))
-        scale = float(self.table.scale[n])
+        half = None if level is None else float(norm.ppf(0.5 + 0.5 * level))
+        moments = self._heights(mean, np.sqrt(variance), n, half)
         names = self.names
         if any(np.any(places < 0) for places in self.consensus.places):
             names = [*names, OTHERS]
-        parts = {}
-        for k, name in enumerate(names):
-            parts[name, "mean"] = mean[k] * scale
-            parts[name, "sd"] = np.sqrt(variance[k]) * scale
+        parts = {
+            (name, moment): values[k]
+            for k, name in enumerate(names)
+            for moment, values in moments.items()
+        }
         frame = pd.DataFrame(parts, index=times)
         frame.columns.names = ["component", "moment"]
         return frame
+
+    def _heights(self, mean: Floats, sd: Floats, n: int, half: float | None) -> dict[str, Floats]:
+        """Moments and interval of components of series n, in its units, or in percent."""
+        m, s = mean * self.table.scale[n], sd * self.table.scale[n]
+        ends = {} if half is None else {"lower": m - half * s, "upper": m + half * s}
+        if not self.table.transforms.is_log[n]:
+            return {"mean": m, "sd": s, **ends}
+        own = self.table.transforms.of_series([n])
+        factor, variance = (each[..., 0] for each in own.moments(m[..., None], s[..., None] ** 2))
+        percent = {name: 100.0 * np.expm1(end) for name, end in ends.items()}
+        return {"mean": 100.0 * (factor - 1.0), "sd": 100.0 * np.sqrt(variance), **percent}
 
     def _parts(self, times: pd.Index) -> tuple[Floats, Floats]:
         """Mean and variance of components and others, scaled, [K + 1, M, N]; asked again."""
@@ -156,7 +178,8 @@ class Discovery(Forecaster):
             x = self.table.scaled_times(times)
             observations = self.table.observations
             self._tell(key, predict_parts(self.consensus, observations, self.settings.fit, x))
-        return self._told[key]
+        mean, variance = self._told[key]
+        return mean, variance
 
     def select(self, series: Sequence[object]) -> Discovery:
         """Return the discovery of some of the series, for forecasts, pictures and reports of them.
@@ -223,6 +246,13 @@ class Discovery(Forecaster):
 
         return DiscoveryPlots(self)
 
+    def explore(self, horizon: int | None = None, units: Mapping[str, str] | None = None) -> Any:
+        """Return controls for JupyterLab that draw the pictures one asks for.
+
+        Parameters are those of `plotting.Explorer`, which needs the extra ``explorer``.
+        """
+        return self.plot.explore(horizon, units)
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
         from .storage import save
@@ -245,7 +275,10 @@ class Discovery(Forecaster):
     def _headline(self) -> str:
         (D, N), K, M = self.table.frame.shape, len(self.names), len(self.consensus.fits)
         agreed = f" that {M} fits agree upon" if M > 1 else ""
-        return f"Discovery: {N} series of {D} times, {K} components{agreed}, BIC {self.bic:.1f}"
+        logs = int(self.table.transforms.is_log.sum())
+        scale = "" if not logs else f", {'all' if logs == N else logs} of them on a log scale"
+        size = f"{N} series of {D} times{scale}"
+        return f"Discovery: {size}, {K} components{agreed}, BIC {self.bic:.1f}"
 
     def _owners(self, k: int) -> str:
         owners = [name for n, name in enumerate(self.table.names) if self.consensus.Z[n, k] == 1.0]

@@ -42,6 +42,7 @@ def save(discovery: Discovery, path: str | Path, *, force: bool = False) -> None
         "averaging": discovery.averaging,
         "stopped": discovery.stopped,
         "series": discovery.table.names,
+        "transforms": discovery.table.transforms.names,
         "index": {
             "dated": isinstance(times, pd.DatetimeIndex),
             "timezone": timezone,
@@ -87,8 +88,13 @@ def _from_archive(contents: archive.Archive) -> Discovery:
         times = pd.Index(index, name=about["name"])
     settings = SearchSettings.from_json(document["settings"])
     subclasses.find(settings.fit.model, imports=False)  # a file does not say what is imported
+    series = document["series"]
+    transforms = document.get("transforms", ["none"] * len(series))  # absent in old files
     return Discovery(
-        table=Table.of(pd.DataFrame(values, index=times, columns=document["series"])),
+        table=Table.of(
+            pd.DataFrame(values, index=times, columns=series),
+            dict(zip(series, transforms, strict=True)),
+        ),
         settings=settings,
         averaging=document["averaging"],
         entries=tuple(entry_from_json(record) for record in document["entries"]),

@@ -28,6 +28,7 @@ from ..runtime.journal import Journal
 from ..runtime.progress import Progress
 from ..runtime.text import whole_number
 from . import metrics
+from .predictive import Predictive, columns_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,15 +39,14 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether one method scored better than another, and how surely.
+    """Whether one method scored better than another, and with what certainty.
 
     Parameters
     ----------
     score
         Which score; lower is better.
     difference
-        Mean difference over origins, the first method's less the second's: negative if the first
-        is better.
+        Mean difference over origins, first method minus second: negative if the first is better.
     standard_error
         Of the difference.
     p_value
@@ -73,7 +73,8 @@ class Backtest:
         How many rows came before each forecast.
     forecasts
         Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
-        scale, the standard deviation of the series before the origin.
+        scale, the standard deviation of the series before the origin.  Lognormal forecasts also
+        have log_mean and log_sd, the moments of the logarithm.
     steps
         Rows (origin, series): the mean absolute step of the series before the origin, which MASE
         divides by, in units of scale.
@@ -90,29 +91,35 @@ class Backtest:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """One row an origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
+        """One row per origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
 
         RMSE, CRPS and MNLP are of series divided by their standard deviation before the origin, so
-        that every series counts alike.  RMSE and MASE are averaged over series.
+        that every series counts alike.  RMSE and MASE are averaged over series.  Lognormal
+        forecasts are scored as such: MNLP has the Jacobian of the logarithm, and intervals are
+        those of the lognormal.
         """
         return pd.DataFrame({origin: self._score(origin) for origin in self.origins}).T
 
     def _score(self, origin: int) -> dict[str, float]:
         cells = self.forecasts.loc[origin]
-        observed, mean, sd = (
-            (cells[column] / cells["scale"]).to_numpy().reshape(-1, self.horizon).T
-            for column in ("observed", "mean", "sd")
-        )
+        columns: dict[str, Floats] = {
+            str(name): values.to_numpy().reshape(-1, self.horizon).T
+            for name, values in cells.items()
+        }
+        scale = columns["scale"]
+        observed, told = columns["observed"] / scale, Predictive.of(columns).divided_by(scale)
         steps = self.steps.loc[origin].to_numpy()
         missing = np.isnan(observed)
-        errors = np.ma.masked_array(np.abs(observed - mean), missing).mean(axis=0) / steps
+        errors = np.ma.masked_array(np.abs(observed - told.mean), missing).mean(axis=0) / steps
+        # Checks come with the plain scores; they are those of normal forecasts.
+        plain = metrics.score(observed, told.mean, told.sd)
         return {
-            "rmse": metrics.rmse(observed, mean),
-            "mnlp": metrics.mnlp(observed, mean, np.square(sd)),
-            "crps": metrics.crps(observed, mean, sd),
+            "rmse": plain.rmse,
+            "mnlp": float(np.nanmean(told.nlpd(observed))),
+            "crps": float(np.nanmean(told.crps(observed))),
             "mase": float(errors.mean()),
             **{
-                f"coverage{100 * level:.0f}": metrics.coverage(observed, mean, sd, level)
+                f"coverage{100 * level:.0f}": float(np.mean(told.inside(observed, level)[~missing]))
                 for level in LEVELS
             },
             "seconds": float(self.seconds.loc[origin]),
@@ -123,10 +130,10 @@ class Backtest:
         return self.scores.mean().rename(self.label)
 
     def compare(self, other: Backtest, score: str = "crps") -> Comparison:
-        r"""Test whether this method and another score alike.
+        r"""Test whether this method and another score equally well.
 
         Windows of neighbouring origins overlap, so the differences d_i of their scores are
-        correlated.  Where the steps of a window count alike and differ independently, the
+        correlated.  If all steps of a window count alike and differ independently, the
         correlation is the share of the window that two origins have in common,
         :math:`R_{ij} = \max(0, 1 - |o_i - o_j| / h)`.  With the mean :math:`\bar d` over F origins,
 
@@ -215,7 +222,7 @@ def backtest(
         Rows are times, columns are series, NaN is missing.
     method
         A name among `lkm_gpflow.comparators.comparator_names()` ("lkm" is this package's model
-        with its defaults), or a comparator with settings of one's own.
+        with its defaults), or a comparator with your own settings.
     horizon
         How many steps are forecast at every origin.
     folds
@@ -227,7 +234,7 @@ def backtest(
     seed
         The method's seed, the same at every origin.
     journal
-        File that keeps the forecasts as they come; a backtest that was stopped goes on from it.
+        File that keeps the forecasts as they come; a backtest that was stopped continues from it.
     executor
         Runs the origins, for example `lkm_gpflow.process_pool()`; None: one by one in this
         process.  The result is the same.
@@ -297,7 +304,7 @@ def _forecast_from(
     times = frame.index[origin : origin + horizon]
     forecast = method.fit(frame.iloc[:origin], seed=seed).forecast(times)
     record: dict[str, Any] = {"origin": origin, "seconds": time.perf_counter() - began}
-    for column in ("mean", "sd"):
+    for column in columns_of(forecast):
         record[column] = forecast[column].to_numpy().reshape(len(frame.columns), horizon).tolist()
     return record
 
@@ -312,8 +319,7 @@ def _assemble(
         index = pd.MultiIndex.from_product([frame.columns, future.index], names=["series", "time"])
         columns = {
             "observed": future.to_numpy().T.ravel(),
-            "mean": np.ravel(record["mean"]),
-            "sd": np.ravel(record["sd"]),
+            **{name: np.ravel(record[name]) for name in columns_of(record)},
             "scale": np.repeat(past.std(ddof=0).to_numpy(), horizon),
         }
         forecasts[origin] = pd.DataFrame(columns, index=index)

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, ndtri
+from scipy.special import ndtri
+
+from .predictive import normal_crps, normal_nlpd
 
 Matrix = NDArray[np.float64]
 
@@ -156,8 +158,8 @@ def mnlp(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     """
     Y, mu, v = _matrices(y, mean=mean, variance=variance)
     if np.any(v <= 0):
-        raise ValueError(f"variance: expected positive numbers, given {np.nanmin(v)}.")
-    return float(np.nanmean(0.5 * (np.log(2 * np.pi * v) + (Y - mu) ** 2 / v)))
+        raise ValueError(f"variance: expected positive numbers, got {np.nanmin(v)}.")
+    return float(np.nanmean(normal_nlpd(Y, mu, v)))
 
 
 def crps(y: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> float:
@@ -191,11 +193,7 @@ def crps(y: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> float:
     """
     Y, mu, s = _matrices(y, mean=mean, sd=sd)
     _require_nonnegative(s)
-    error = Y - mu
-    # The limit as sd -> 0 is z -> +-inf, where the formula is |error|.
-    z = np.divide(error, s, out=np.copysign(np.inf, error), where=s > 0)
-    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-    return float(np.nanmean(error * erf(z / np.sqrt(2)) + s * (2 * density - 1 / np.sqrt(np.pi))))
+    return float(np.nanmean(normal_crps(Y, mu, s)))
 
 
 def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -> float:
@@ -219,7 +217,7 @@ def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -
     Returns
     -------
     float
-        Between 0 and 1; near ``level`` for honest intervals.
+        Between 0 and 1; near ``level`` for calibrated intervals.
 
     Raises
     ------
@@ -228,7 +226,7 @@ def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -
         between 0 and 1, or nothing is observed.
     """
     if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, given {level!r}.")
+        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}.")
     Y, mu, s = _matrices(y, mean=mean, sd=sd)
     _require_nonnegative(s)
     error = np.abs(Y - mu)
@@ -268,11 +266,11 @@ def mase(y: ArrayLike, mean: ArrayLike, train: ArrayLike) -> float:
     Y, mu = _matrices(y, mean=mean)
     X = _matrix("train", train)
     if X.shape[1] != Y.shape[1]:
-        raise ValueError(f"train: expected {Y.shape[1]} columns, given shape {X.shape}.")
+        raise ValueError(f"train: expected {Y.shape[1]} columns, got shape {X.shape}.")
     errors, scales = _column_means(np.abs(Y - mu)), _column_means(np.abs(np.diff(X, axis=0)))
     unscaled = np.flatnonzero(~np.isnan(errors) & ~(scales > 0))
     if unscaled.size:
-        raise ValueError(f"train: expected series that change, given no change in {unscaled}.")
+        raise ValueError(f"train: expected series that change, got no change in {unscaled}.")
     return float(np.nanmean(errors / scales))
 
 
@@ -282,7 +280,7 @@ def _matrix(name: str, value: ArrayLike) -> Matrix:
         value = value.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas' own NA included
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim != 2:
-        raise ValueError(f"{name}: expected shape [M, N], given shape {matrix.shape}.")
+        raise ValueError(f"{name}: expected shape [M, N], got shape {matrix.shape}.")
     return matrix
 
 
@@ -291,16 +289,16 @@ def _matrices(y: ArrayLike, **forecasts: ArrayLike) -> list[Matrix]:
     Y = _matrix("y", y)
     observed = ~np.isnan(Y)
     if not observed.any():
-        raise ValueError(f"y: expected at least one observation, given shape {Y.shape} of NaN.")
+        raise ValueError(f"y: expected at least one observation, got shape {Y.shape} of NaN.")
     matrices = [Y]
     for name, forecast in forecasts.items():
         F = _matrix(name, forecast)
         if F.shape != Y.shape:
-            raise ValueError(f"{name}: expected shape {Y.shape}, given shape {F.shape}.")
+            raise ValueError(f"{name}: expected shape {Y.shape}, got shape {F.shape}.")
         if not _same_labels(y, forecast):
-            raise ValueError(f"{name}: expected the labels of y, given other rows or columns.")
+            raise ValueError(f"{name}: expected the labels of y, got other rows or columns.")
         if not np.isfinite(F[observed]).all():
-            raise ValueError(f"{name}: expected finite forecasts of observed values, given others.")
+            raise ValueError(f"{name}: expected finite forecasts of observed values, got others.")
         matrices.append(F)
     return matrices
 
@@ -315,7 +313,7 @@ def _same_labels(a: ArrayLike, b: ArrayLike) -> bool:
 def _require_nonnegative(sd: Matrix) -> None:
     """Raise ValueError if a standard deviation is negative."""
     if np.any(sd < 0):
-        raise ValueError(f"sd: expected numbers of at least zero, given {np.nanmin(sd)}.")
+        raise ValueError(f"sd: expected numbers of at least zero, got {np.nanmin(sd)}.")
 
 
 def _column_means(values: Matrix) -> Matrix:

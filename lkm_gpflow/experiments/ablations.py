@@ -1,6 +1,6 @@
 """What each ingredient brings: variants of the latent kernel model on the same rolling origins.
 
-A variant is the default method with one thing changed.  Those that differ only in how forecasts
+A variant is the default method with one thing changed.  Variants that differ only in how forecasts
 are averaged share their searches.  Results are journals that `lkm_gpflow.backtest` reads.
 """
 

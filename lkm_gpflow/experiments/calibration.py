@@ -1,7 +1,7 @@
 """Whether probabilities can be believed: simulation-based calibration on planted data.
 
-Data are drawn from the model with everything drawn from its prior, and learnt from.  Of the
-entries of Z that are said to be one with probability p, a share p must be one; the true
+Data are drawn from the model, with everything drawn from its prior, and then learnt.  Among the
+entries of Z that are one with stated probability p, a share p must be one; the true
 hyperparameters must be spread evenly over the quantiles of their posteriors (Talts et al. 2018,
 "Validating Bayesian inference algorithms with simulation-based calibration").
 """
@@ -19,6 +19,7 @@ from scipy.stats import norm
 
 from ..data.observations import Observations
 from ..discovery.discover import discover
+from ..discovery.result import Discovery
 from ..kernels.base import to_kernel
 from ..kernels.grammar import Product, parse
 from ..learning.engine import components
@@ -29,15 +30,20 @@ from ..learning.layout import Layout
 from ..learning.training import fit
 from ..models.lkm import LKM
 from ..numerics.types import Floats
+from .sharing import MATCHES, likeness
 
 STRUCTURES = ("SE", "PER", "LIN", "RW")
 ALPHA = float(len(STRUCTURES))
 """Makes P(z_nk = 1) uniform before anything is seen."""
 
 
+UNEQUAL = 0.5
+"""Standard deviation of the logarithm of amplitudes in the tables that are searched."""
+
+
 @dataclass(frozen=True)
 class Planted:
-    """Data of which everything is known.
+    """Data whose whole truth is known.
 
     Parameters
     ----------
@@ -72,6 +78,31 @@ def plant(seed: int, num_series: int = 6, num_times: int = 80) -> Planted:
         V = np.tensordot(Z[n], C, axes=1) + noise_variance[n] * np.eye(num_times)
         Y[n] = np.linalg.cholesky(V) @ rng.normal(size=num_times)
     return Planted(Observations(x, Y, np.ones_like(Y)), kernels, Z, noise_variance)
+
+
+def with_heights(planted: Planted, seed: int, sd: float = UNEQUAL) -> Planted:
+    """Draw new data in which every component has a height of its own in each series.
+
+    Parameters
+    ----------
+    planted
+        What there is, and who has it.
+    seed
+        Of heights and data.
+    sd
+        Standard deviation of the logarithm of the amplitudes.
+    """
+    rng = np.random.default_rng((7, seed))
+    x = planted.observations.x
+    C = components(planted.kernels, x)
+    amplitudes = np.exp(sd * rng.normal(size=planted.Z.shape))
+    Y = np.empty((len(planted.Z), len(x)))
+    for n, (loadings, noise) in enumerate(
+        zip(planted.Z * amplitudes**2, planted.noise_variance, strict=True)
+    ):
+        V = np.tensordot(loadings, C, axes=1) + noise * np.eye(len(x))
+        Y[n] = np.linalg.cholesky(V) @ rng.normal(size=len(x))
+    return replace(planted, observations=Observations(x, Y, np.ones_like(Y)))
 
 
 def _draw_kernel(structure: Product, step: float, rng: np.random.Generator) -> Product:
@@ -113,7 +144,7 @@ def known(planted: Planted) -> Floats:
 
 
 def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
-    """Learn with the structures known and no number.
+    """Learn with known structures and unknown numbers.
 
     Returns
     -------
@@ -157,41 +188,38 @@ def _labels(layout: Layout, matched: Sequence[bool]) -> list[tuple[str, bool]]:
     ]
 
 
-def searched(planted: Planted, seed: int) -> tuple[Floats, Floats]:
-    """Discover everything: P(z_nk = 1) and truth of the found components that match planted ones.
+def searched(seed: int) -> tuple[Floats, Floats]:
+    """Discover everything in a table of unequal heights: what is said, and whether it is true.
 
     A found component stands for the planted one whose covariance is most like it (the correlation
-    of the matrices after centring, assigned one to one; below a half there is no match).
+    of the matrices after centring, assigned one to one; below a half there is no match).  What is
+    said of a component that stands for none is false.  Weights over the fits of the search are
+    those of the default, which adds walks to forecasts only.
 
     Returns
     -------
-    Probabilities and true entries, [N, M] each, of the M components that match.
+    P(n has k) over the fits of the search, and truth, of all found components but constants, [M].
     """
+    planted = with_heights(plant(seed), seed)
     o = planted.observations
-    frame = pd.DataFrame(o.Y.T, index=o.x)
     found = discover(
-        frame, bases=("C", *STRUCTURES), depth=1, restarts=1, alpha=ALPHA, averaging="none",
-        seed=seed, progress=False,
+        pd.DataFrame(o.Y.T, index=o.x), bases=("C", *STRUCTURES), alpha=ALPHA, seed=seed,
+        averaging="tempered", progress=False,
     )  # fmt: skip
-    likeness = _likeness(
-        np.asarray(components(found.fit.kernels, o.x)),
-        np.asarray(components(planted.kernels, o.x)),
-    )
-    rows, columns = linear_sum_assignment(-likeness)
-    match = likeness[rows, columns] > 0.5
-    return found.fit.probabilities[:, rows[match]], planted.Z[:, columns[match]]
+    return compared(found, planted)
 
 
-def _likeness(found: Floats, planted: Floats) -> Floats:
-    """Correlation of centred covariance matrices (centred kernel alignment), [K, L]."""
-
-    def unit(C: Floats) -> Floats:
-        centred = C - C.mean(axis=1, keepdims=True) - C.mean(axis=2, keepdims=True)
-        centred = centred + C.mean(axis=(1, 2), keepdims=True)
-        flat = centred.reshape(len(C), -1)
-        return flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-12)
-
-    return unit(found) @ unit(planted).T
+def compared(found: Discovery, planted: Planted) -> tuple[Floats, Floats]:
+    """Return what is said of found components, and whether it is true; see `searched`."""
+    kernels, x = found.consensus.kernels, planted.observations.x
+    alike = likeness(components(kernels, x), components(planted.kernels, x))
+    truth = np.zeros((len(planted.Z), len(kernels)))
+    for i, j in zip(*linear_sum_assignment(-alike), strict=True):
+        if alike[i, j] > MATCHES:
+            truth[:, i] = planted.Z[:, j]
+    is_pattern = np.array([str(kernel.structure) != "C" for kernel in kernels], bool)
+    said = found.consensus.probabilities
+    return said[:, is_pattern].ravel(), truth[:, is_pattern].ravel()
 
 
 def calibrate_one(seed: int, *, search: bool) -> dict[str, Any]:
@@ -212,11 +240,8 @@ def calibrate_one(seed: int, *, search: bool) -> dict[str, Any]:
         "quantiles": quantiles,
     }
     if search:
-        found, truth = searched(planted, seed)
-        record["searched"], record["searched_truth"] = (
-            found.ravel().tolist(),
-            truth.ravel().tolist(),
-        )
+        said, truth = searched(seed)
+        record["searched"], record["searched_truth"] = said.tolist(), truth.tolist()
     return record
 
 

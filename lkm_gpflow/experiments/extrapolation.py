@@ -16,14 +16,14 @@ from ..evaluation.metrics import Scores, score
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """What one method made of the final window of one data set.
+    """The forecast of the final window of one data set by one method.
 
     Parameters
     ----------
     dataset, seed
         What was forecast, and the method's seed.
     discovery
-        What a latent kernel model has found in the training part; None of other methods.
+        What a latent kernel model found in the training part; None for other methods.
     forecast
         Index (series, time), columns mean and sd, in the units of the series.
     scores

@@ -1,6 +1,6 @@
-"""All 11,500 pieces of EEG: what the five activities share, and how sure that is.
+"""All 11,500 pieces of EEG: what the five activities share, and with what certainty.
 
-A fit of so many series is kept as its kernels and one noise variance a series; probabilities are
+A fit of so many series is kept as its kernels and one noise variance per series; probabilities are
 inferred again from these in seconds (`search.many_series.evaluate`).
 """
 
@@ -29,7 +29,7 @@ _DIGITS = ".4g"
 
 
 def keep(found: Discovery, path: Path, command: str, ledger: Path) -> None:
-    """Write what a discovery of many series can be made of again, in one small file.
+    """Write what a discovery of many series can be rebuilt from, in one small file.
 
     Parameters
     ----------

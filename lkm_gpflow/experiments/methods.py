@@ -19,6 +19,7 @@ SMOKE_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "gp-fixed": {"restarts": 1},
     "gp-sm": {"num_components": (1,), "restarts": 2},
     "lkm": {"depth": 0, "restarts": 1},
+    "lkm-log": {"depth": 0, "restarts": 1},
     "lkm-paper": {"depth": 0, "restarts": 1, "bases": ("SE",)},
     "lkm-single": {"depth": 0, "restarts": 1, "bases": ("SE",)},
 }

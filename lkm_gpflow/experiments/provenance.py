@@ -1,4 +1,4 @@
-"""What a result must be known by: data, versions, processor, commit."""
+"""Where a result comes from: data, versions, processor, commit."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """How often the learners find a planted Z: the paper's relaxed learner beside ours.
 
 Each table has six series of 120 times, drawn from a smooth and a periodic kernel whose numbers are
-drawn too.  The relaxed learner is asked for the bound of its best start against that of learning
-from the planted solution; ours, which climbs another bound, only for Z.
+drawn too.  The relaxed learner is judged by the bound of its best start against that of learning
+from the planted solution; ours, which climbs another bound, only by Z.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ def recover(
 
     Returns
     -------
-    One row a table: ``planted`` (relaxed bound learnt from the planted solution), ``best`` (of the
-    starts), ``within`` (how many starts are less than a nat below it), ``exact`` (whether the best
-    start has the planted Z), ``ours_exact`` (whether our learner does, of its three restarts the
-    one of lowest BIC), ``seconds`` and ``ours_seconds``.
+    One row per table: ``planted`` (relaxed bound learnt from the planted solution), ``best`` (of
+    the starts), ``within`` (how many starts are less than a nat below it), ``exact`` (whether the
+    best start has the planted Z), ``ours_exact`` (whether our learner does, by the restart of
+    lowest BIC among three), ``seconds`` and ``ours_seconds``.
     """
     settings = settings or FitSettings(learner="relaxed", priors=False)
     ours = FitSettings(priors=False)

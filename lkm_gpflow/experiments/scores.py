@@ -1,4 +1,4 @@
-"""How a notebook hands its scores to whoever ran it: in an output, so that any tool may run it."""
+"""How a notebook reports its scores: in an output, so that any tool may run it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def report_scores(scores: Mapping[str, Any]) -> None:
 
     By convention ``holds`` says whether the paper's claim holds, and ``seconds`` how long the
     method took.  Numbers are rounded to six digits, so that a notebook reports the same on
-    processors that round otherwise.
+    processors that round differently.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The paper's observations on seizure data (figure 5), each with a definition that can miss.
 
 All are read off the *profile* of an activity: the shares of its series that have each component.
-`TumourAreas`, `rapid_components` and `slow_period` were written down before any result was looked
-at; `lacking_in_seizures`, `mains_share` and `mains_excess` came after.
+`TumourPatients`, `rapid_components` and `slow_period` were written before anybody looked at a
+result; `lacking_in_seizures`, `mains_share` and `mains_excess` came after.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from ..kernels.base import to_kernel
 from ..kernels.grammar import Product
 from ..numerics.types import Floats
 
-SEIZURE, LOCATED_TUMOUR, IDENTIFYING_TUMOUR, EYES_CLOSED, EYES_OPEN = 1, 2, 3, 4, 5
-"""The labels of the activities, as the paper numbers them."""
+SEIZURE, TUMOUR_AREA, HEALTHY_AREA, EYES_CLOSED, EYES_OPEN = 1, 2, 3, 4, 5
+"""The labels of the activities, see `lkm_gpflow.datasets.seizure.ACTIVITIES`.
 
-OTHERS = [LOCATED_TUMOUR, IDENTIFYING_TUMOUR, EYES_CLOSED, EYES_OPEN]
+The paper calls 2 and 3 "located tumour" and "identifying tumour", together "tumour areas".
+"""
+
+OTHERS = [TUMOUR_AREA, HEALTHY_AREA, EYES_CLOSED, EYES_OPEN]
 
 MAINS = 50.0
 """Hertz, of the electricity where the recordings were made."""
@@ -61,8 +64,8 @@ def longest_period(kernel: Product) -> float:
 
 
 @dataclass(frozen=True)
-class TumourAreas:
-    """Observation 1: the two tumour areas have the same sparsity.
+class TumourPatients:
+    """Observation 1: both areas of patients with a tumour have the same sparsity.
 
     It holds if each of the two profiles is the other's nearest (mean absolute difference, all five
     activities) and a permutation of the labels of their series is as far apart in more than
@@ -82,7 +85,7 @@ class TumourAreas:
     @property
     def are_nearest(self) -> bool:
         """Whether each is the other's nearest."""
-        pair = {LOCATED_TUMOUR: IDENTIFYING_TUMOUR, IDENTIFYING_TUMOUR: LOCATED_TUMOUR}
+        pair = {TUMOUR_AREA: HEALTHY_AREA, HEALTHY_AREA: TUMOUR_AREA}
         return all(self.distances[a].drop(a).idxmin() == b for a, b in pair.items())
 
     @property
@@ -91,23 +94,21 @@ class TumourAreas:
         return self.are_nearest and self.p_value > 0.05
 
 
-def tumour_areas(
+def tumour_patients(
     Z: pd.DataFrame, activities: pd.Series[int], *, permutations: int = 2000, seed: int = 0
-) -> TumourAreas:
+) -> TumourPatients:
     """Measure observation 1 on an assignment."""
     profiles = Z.groupby(activities).mean()
     distances = pd.DataFrame(0.0, profiles.index, profiles.index)
     for a, b in combinations(profiles.index, 2):
         distances.loc[a, b] = distances.loc[b, a] = (profiles.loc[a] - profiles.loc[b]).abs().mean()
-    first, second = (
-        Z[activities == a].to_numpy(np.float64) for a in (LOCATED_TUMOUR, IDENTIFYING_TUMOUR)
-    )
+    first, second = (Z[activities == a].to_numpy(np.float64) for a in (TUMOUR_AREA, HEALTHY_AREA))
     rows, rng = np.concatenate([first, second]), np.random.default_rng(seed)
     observed = _distance(rows, len(first))
     shuffled = [_distance(rng.permutation(rows), len(first)) for _ in range(permutations)]
     # The observed labelling is one of the permutations.
     count = 1 + sum(distance >= observed - 1e-12 for distance in shuffled)
-    return TumourAreas(distances, count / (permutations + 1))
+    return TumourPatients(distances, count / (permutations + 1))
 
 
 def _distance(rows: Floats, cut: int) -> float:
@@ -135,13 +136,13 @@ def rapid_components(profiles: pd.DataFrame, kernels: tuple[Product, ...]) -> Pr
 
     Rapid are the components with the shorter half of the correlation times.  It holds if one of
     them is in at least half of the series of both activities, and more common in either
-    than in either tumour area.
+    than in either area of patients with a tumour.
     """
     times = pd.Series([correlation_time(kernel) for kernel in kernels], profiles.columns)
     rapid = times.sort_values().index[: (len(times) + 1) // 2]
     shares = profiles[rapid].T
     eyes = shares[[EYES_CLOSED, EYES_OPEN]].min(axis=1)
-    tumours = shares[[LOCATED_TUMOUR, IDENTIFYING_TUMOUR]].max(axis=1)
+    tumours = shares[[TUMOUR_AREA, HEALTHY_AREA]].max(axis=1)
     holds = bool(((eyes >= 0.5) & (eyes > tumours)).any())
     return Presence(shares.assign(**{"correlation time": times[rapid]}), holds)
 

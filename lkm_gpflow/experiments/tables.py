@@ -34,6 +34,9 @@ SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds", "proce
 
 MISSING = "missing"
 
+_NOMINAL = 0.9
+"""What coverage should be."""
+
 _SEEDS = 5
 """Runs of a cell of the paper."""
 
@@ -50,7 +53,7 @@ def extrapolation_runs(store: Store, profile: str) -> pd.DataFrame:
 
     Returns
     -------
-    One row a run: dataset, method, seed, the columns of `SCORES`, bic of the best fit to the
+    One row per run: dataset, method, seed, the columns of `SCORES`, bic of the best fit to the
     training part (of the latent kernel model; otherwise NaN), and commit.
 
     Raises
@@ -112,7 +115,9 @@ def cells(runs: pd.DataFrame, datasets: Sequence[str] = DATASETS) -> pd.DataFram
     return table.assign(runs=table["runs"].fillna(0).astype(int))
 
 
-def beside_the_paper(table: pd.DataFrame, score: str, digits: int = 2) -> pd.DataFrame:
+def beside_the_paper(
+    table: pd.DataFrame, score: str, digits: int = 2, *, mark_best: bool = False
+) -> pd.DataFrame:
     """One score as text, ours and the paper's side by side.
 
     Parameters
@@ -123,6 +128,9 @@ def beside_the_paper(table: pd.DataFrame, score: str, digits: int = 2) -> pd.Dat
         Among `SCORES`.  The paper has rmse and mnlp alone.
     digits
         After the point.
+    mark_best
+        Whether an asterisk marks the best mean of each column, and those that round to the same:
+        the lowest, for coverage the nearest to 0.9.
 
     Returns
     -------
@@ -138,6 +146,8 @@ def beside_the_paper(table: pd.DataFrame, score: str, digits: int = 2) -> pd.Dat
         columns[dataset, "ours"] = [
             _text(*values, digits) for values in _values(ours, score, ours["runs"])
         ]
+        if mark_best:
+            columns[dataset, "ours"] = _with_best(columns[dataset, "ours"], ours[score], digits)
         if score in paper:
             theirs = paper[paper.index.get_level_values("dataset") == dataset]
             theirs = pd.DataFrame(theirs.droplevel("dataset")).reindex(methods)
@@ -145,7 +155,19 @@ def beside_the_paper(table: pd.DataFrame, score: str, digits: int = 2) -> pd.Dat
                 "-" if np.isnan(mean) else _text(mean, sd, _SEEDS, digits)
                 for mean, sd, _ in _values(theirs, score, theirs[score])
             ]
+            if mark_best:
+                columns[dataset, "paper"] = _with_best(
+                    columns[dataset, "paper"], theirs[score], digits
+                )
     return pd.DataFrame(columns, index=methods)
+
+
+def _with_best(texts: list[str], means: pd.Series[Any], digits: int) -> list[str]:
+    """Add an asterisk to the best of a column."""
+    rounded = means.round(digits)
+    misses = (rounded - _NOMINAL).abs() if means.name == "coverage90" else rounded
+    best = misses.round(digits) == misses.round(digits).min()
+    return [f"{text} *" if b else text for text, b in zip(texts, best, strict=True)]
 
 
 def _values(

@@ -140,8 +140,8 @@ def toy_starts(path: Path, data_seeds: Sequence[int] = (0, 1, 2)) -> pd.DataFram
 
     Returns
     -------
-    DataFrame with a row a run: posterior, data_seed, start_1, start_2, one_kernel, and period, that
-    of the kernel that has most of both series.
+    DataFrame with one row per run: posterior, data_seed, start_1, start_2, one_kernel, and period,
+    that of the kernel that explains most of both series.
     """
     if not path.exists():
         rows = []

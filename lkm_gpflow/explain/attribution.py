@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,21 +20,32 @@ means of the fits that a forecast averages over."""
 WALKS = "added walks"
 """The part of fits that the search did not find: walks that forecasts average over for safety."""
 
+Parts: TypeAlias = dict[tuple[str, str], Floats]
+"""What each part has of a moment, [M, N], by (moment, part)."""
+
 _LITTLE = 0.02
 
 
 def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     r"""Divide the forecast of every series among its components.
 
-    The mean is a sum already.  Of the variance a component is given its covariance with the whole,
+    The mean is a sum already.  A component's part of the variance is its covariance with the whole,
 
     .. math:: \mathrm{Var}\Big[\sum_k f_k\Big] = \sum_k \mathrm{Cov}\Big[f_k, \sum_l f_l\Big],
 
     the only division that treats all components alike (their Shapley values); a component that
-    makes up for others has a negative share.  Where the forecast averages over several fits, what
+    offsets others has a negative share.  Where the forecast averages over several fits, what
     they say of a consensus component is added, constants to the level, and what is left is the
     disagreement of the fits.  The walks that were added for safety (`search.stacking`) are one
     part, "added walks", as are components that few fits have, "others".
+
+    Where logarithms are modelled, components multiply.  With m the mean of the logarithm, of which
+    component k has m_k and the level l, they are given
+
+    .. math:: \frac{e^m - e^l}{m - l}\, m_k
+
+    of the mean (the logarithmic mean Divisia index, Ang 2004), what a mean lies above the median
+    goes to the level, and the variance is divided as that of the logarithm is.
 
     Parameters
     ----------
@@ -50,7 +62,7 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     """
     times = found.times(horizon)
     members = found.counting_members
-    parts: dict[tuple[str, str], Floats] = {}
+    parts: Parts = {}
 
     def add(moment: str, part: str, values: Floats) -> None:
         parts[moment, part] = parts.get((moment, part), 0.0) + values
@@ -82,10 +94,30 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
         weights = [member.weight for member in members]
         centre = np.tensordot(weights, whole, axes=1)
         add("variance", DISAGREEMENT, np.tensordot(weights, np.square(whole - centre), axes=1))
+    if found.table.transforms.any:
+        parts = _in_units(found, times, parts)
     index = pd.MultiIndex.from_product([found.table.frame.columns, times], names=["series", "time"])
     table = pd.DataFrame({key: values.T.ravel() for key, values in parts.items()}, index=index)
     table.columns = pd.MultiIndex.from_tuples(list(parts), names=["moment", "part"])
     return table.sort_index(axis=1, level="moment", sort_remaining=False)
+
+
+def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
+    """Return parts of the modelled scale in the units of the series, [M, N]; see `attribute`."""
+    is_log = found.table.transforms.is_log
+    told = found.predict(times).to_numpy().reshape(len(is_log), len(times), -1)
+    mean, sd = told[:, :, 0].T, told[:, :, 1].T
+    level = parts["mean", LEVEL]
+    shift: Floats = sum(m for (moment, _), m in parts.items() if moment == "mean") - level
+    whole: Floats = np.asarray(sum(v for (moment, _), v in parts.items() if moment == "variance"))
+    with np.errstate(over="ignore", invalid="ignore"):  # of series that are no logarithms
+        # (e^m - e^l) / (m - l), which is e^l where both are one.
+        slope = np.exp(level) * np.where(shift == 0.0, 1.0, np.expm1(shift) / shift)
+    gain = {"mean": slope, "variance": np.square(sd) / whole}
+    scaled = {key: np.where(is_log, m * gain[key[0]], m) for key, m in parts.items()}
+    rest = sum(m for key, m in scaled.items() if key[0] == "mean" and key[1] != LEVEL)
+    scaled["mean", LEVEL] = np.where(is_log, mean - rest, level)
+    return scaled
 
 
 def _parts_of(found: Discovery, member: Member) -> tuple[list[str], Floats]:
@@ -98,7 +130,7 @@ def _parts_of(found: Discovery, member: Member) -> tuple[list[str], Floats]:
 def _moments(
     found: Discovery, member: Member, times: pd.Index, parts: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Means and covariances with the whole [G, M, N], and noise [M, N], in the series' units."""
+    """Means and covariances with the whole [G, M, N], and noise [M, N], on the modelled scale."""
     x = found.table.scaled_times(times)[:, None]
     model = to_model(member.fit, found.table.observations, found.settings.fit)
     G = len(parts)
@@ -120,8 +152,8 @@ def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
 
     .. math:: s_p = \frac{\sum_t |m_{pt}|}{\sum_q \sum_t |m_{qt}|}
 
-    with m the variance, or what the mean departs from the average of the series: how much each
-    part moves it, whichever way.  Shares are between zero and one, also where parts make up for
+    with m the variance, or the departure of the mean from the average of the series: how much each
+    part moves it in either direction.  Shares are between zero and one, even where parts offset
     each other.
 
     Parameters

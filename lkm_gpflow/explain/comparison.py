@@ -1,4 +1,4 @@
-"""How alike series are: what they share, and whether it goes together in them."""
+"""How alike series are: what they share, and whether it moves in step in them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def likeness(parts: Decomposition) -> Floats:
 
     with s the share of component k in the variation of a series (`Decomposition.share`) and z the
     most probable entries: one if
-    all that varies comes from components that both have, zero if they have none in common.  A
-    series is like itself as far as it is no noise.
+    all that varies comes from components that both have, zero if they have none in common.  The
+    likeness of a series to itself is its share that is not noise.
     """
     share = parts.share[:, :-1] * parts.has
     one_way = share @ parts.has.T
@@ -52,7 +52,7 @@ def likeness(parts: Decomposition) -> Floats:
 
 
 def clustered(likeness: Floats) -> list[int]:
-    """Return an order of the series in which like ones stand together (average linkage)."""
+    """Return an order of the series that puts similar ones together (average linkage)."""
     N = len(likeness)
     if N < 3:
         return list(range(N))
@@ -68,8 +68,8 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
     """Correlate every component that series a and b share, over the history.
 
     The two posteriors are independent given hyperparameters and Z, so that draws of each may be
-    correlated with draws of the other.  Fits in which both have the component are asked, by their
-    weights.  Of more than `LKM.LONGEST` times 1,000 are drawn.
+    correlated with draws of the other.  Fits in which both have the component take part, by their
+    weights.  Of more than `LKM.LONGEST` times, 1,000 are drawn.
 
     Returns
     -------

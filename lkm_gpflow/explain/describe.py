@@ -1,8 +1,8 @@
 """Kernels in words.
 
 A component is described by sentences.  Each is chosen from a table of rules, `RULES`: the first
-rule of a slot that applies to the facts of a kernel gives its words.  To say something otherwise,
-or in another language, change the words; to say something new, add a line.  The slots follow the
+rule of a slot that applies to the facts of a kernel gives its words.  To change the wording or the
+language, change the words; to say something new, add a line.  The slots follow the
 reports of Lloyd et al. (2014) and of the paper (Tong and Choi 2019, section 6.3).
 """
 
@@ -233,34 +233,34 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "shape": (
         Rule("", lambda f: f.is_foreign or not f.has("PER")),
         Rule("The shape of this function within each period resembles a sinusoid.", lambda f: f.shape >= _SINUSOID),
-        Rule("The shape of this function within each period has a typical lengthscale of {shape_lengthscale}, which is below the step of the data ({step}): they cannot tell how fine it is.", lambda f: f.shape_lengthscale < f.timeline.step),
+        Rule("The shape of this function within each period has a typical lengthscale of {shape_lengthscale}, which is below the step of the data ({step}): the data cannot resolve it.", lambda f: f.shape_lengthscale < f.timeline.step),
         Rule("The shape of this function within each period has a typical lengthscale of {shape_lengthscale}."),
     ),
     "change": (
         Rule("", lambda f: f.is_foreign or not (f.has("PER") and f.has("SE"))),
-        Rule("Over the whole of the data its shape hardly changes.", lambda f: f.lengthscale > f.timeline.span),
+        Rule("Its shape hardly changes over the data.", lambda f: f.lengthscale > f.timeline.span),
         Rule("Its shape changes within less than a period (typical lengthscale {lengthscale}), so that it does not look periodic for long.", lambda f: f.lengthscale < f.period),
         Rule("Its shape changes smoothly from period to period, with a typical lengthscale of {lengthscale}."),
     ),
     "unseen": (
         Rule("The period is longer than the data: no repetition has been seen.", lambda f: f.period > f.timeline.span),
         Rule("The period is shorter than two steps of the data ({step} each): it may be the echo of another one.", lambda f: f.period < 2.0 * f.timeline.step),
-        Rule("The lengthscale is below the step of the data ({step}): they can hardly tell it from noise.", lambda f: not f.has("PER") and f.lengthscale < f.timeline.step),
+        Rule("The lengthscale is below the step of the data ({step}): it can hardly be told from noise.", lambda f: not f.has("PER") and f.lengthscale < f.timeline.step),
     ),
     "beyond": (
         Rule("", lambda f: f.is_foreign),
         Rule("Beyond the data the level stays.", lambda f: f.is_shift),
         Rule("Beyond the data it is no longer there.", lambda f: f.has("UNTIL")),
-        Rule("Beyond the data it cannot be foreseen.", lambda f: f.has("WN")),
-        Rule("Beyond the data it goes on repeating, and fades to the average after about {two_lengthscales}.", lambda f: f.has("PER") and f.has("SE")),
-        Rule("Beyond the data it goes on repeating, its amplitude changing as before.", lambda f: f.has("PER") and f.degree > 0),
-        Rule("Beyond the data it goes on repeating.", lambda f: f.has("PER")),
+        Rule("Beyond the data it cannot be predicted.", lambda f: f.has("WN")),
+        Rule("Beyond the data it keeps repeating, and fades to the average after about {two_lengthscales}.", lambda f: f.has("PER") and f.has("SE")),
+        Rule("Beyond the data it keeps repeating, and its amplitude changes as before.", lambda f: f.has("PER") and f.degree > 0),
+        Rule("Beyond the data it keeps repeating.", lambda f: f.has("PER")),
         Rule("Beyond the data it fades to the average after about {two_lengthscales}.", lambda f: f.has("SE")),
-        Rule("Beyond the data it stays where it was last, ever less surely.", lambda f: f.has("RW") or f.memory < f.timeline.step),
-        Rule("Beyond the data it goes on in its last direction for about {memory} and then stays, ever less surely.", lambda f: f.has("IOU")),
-        Rule("Beyond the data it goes straight on.", lambda f: f.degree == 1),
-        Rule("Beyond the data it goes on along its curve.", lambda f: f.degree > 1),
-        Rule("Beyond the data it stays as it is."),
+        Rule("Beyond the data it stays at its last value, with growing uncertainty.", lambda f: f.has("RW") or f.memory < f.timeline.step),
+        Rule("Beyond the data it keeps its last direction for about {memory} and then levels off, with growing uncertainty.", lambda f: f.has("IOU")),
+        Rule("Beyond the data it continues in a straight line.", lambda f: f.degree == 1),
+        Rule("Beyond the data it continues along its curve.", lambda f: f.degree > 1),
+        Rule("Beyond the data it keeps its value."),
     ),
     "cycle": (
         Rule("cycle of {period}", lambda f: f.timeline.origin is None),

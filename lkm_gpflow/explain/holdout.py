@@ -1,4 +1,4 @@
-"""What the forecast would have said of the last part of the data, had it not seen it."""
+"""What the forecast would have said about the last part of the data, without having seen it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HoldOut:
     """The tail of every series, forecast from what came before it.
 
     Hyperparameters are learnt again without the tail; structures and weights were chosen with it,
-    so that this is a little kinder than the future will be.
+    so the results are slightly better than those on future data.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class HoldOut:
         Of the tail.
     probabilities
         Probability integral transform: which probability the forecast gave to a value below the
-        one that was observed, series x times; NaN where nothing was observed.  Honest forecasts
-        make them uniform between zero and one.
+        one that was observed, series x times; NaN where nothing was observed.  Calibrated
+        forecasts make them uniform between zero and one.
     """
 
     times: pd.Index

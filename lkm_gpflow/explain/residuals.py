@@ -32,7 +32,7 @@ class ResidualTests:
     residuals
         One-step forecast errors in their own standard deviations.
     autocorrelation
-        p-value of Ljung and Box (1978): small if errors go on.
+        p-value of Ljung and Box (1978): small if errors are correlated.
     normality
         p-value of Shapiro and Wilk (1965): small if errors are not Gaussian.
     """
@@ -49,7 +49,7 @@ def whitened(found: Discovery) -> list[pd.Series]:
 
     are independent standard normal if the fit is right; r_i is how far x_i was from what the
     observations before it said.  Of more than `LKM.LONGEST` times only the last 1,000 count, as if
-    nothing had been before them.
+    no others had come before.
     """
     fit, first = found.fit, 0
     if len(found.table.frame) > LKM.LONGEST:

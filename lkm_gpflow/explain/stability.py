@@ -31,8 +31,8 @@ class Stability:
         Fits of the ledger, begun from nothing, that could have found it: its structure was among
         their members.
     found
-        Those of them that have it: components are matched one to one, so that of two that are
-        nearly alike a fit with one of them has found one (see `discovery.matching`).
+        Those of them that have it.  Components are matched one to one: a fit with one of two that
+        are nearly alike has found one (see `discovery.matching`).
     ranges
         The middle four fifths of each duration, over the fits among `tried` that have a component
         of this structure, matched one to one: name, lower, upper, in the data's time.
@@ -53,9 +53,9 @@ class Stability:
 
 
 def stability(found: Discovery) -> list[Stability]:
-    """Look every component up in the fits of the ledger that began from nothing.
+    """Look up every component in the fits of the ledger that began from nothing.
 
-    The others began at a fit that had it, and the best fit itself says nothing new.
+    The other fits began at one that had it, and the best fit itself adds nothing new.
     """
     kernels, grid = found.consensus.kernels, thinned(found.table.observations.x)
     others = [

@@ -36,12 +36,12 @@ WEIGHTY = 0.05
 def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     """Judge every series and component.
 
-    A series *has* a component if that is probable (`SURE`), the data of this very series say so
-    (`STRONG`), and it makes up some of the variation (`WEIGHTY`).  What is more likely than not,
-    with some evidence (`SOME`), but fails one of the three is said with *perhaps*; what is
-    unlikely (`HARDLY`), with as strong evidence against it, it *has not*; of the rest it *cannot be
-    told*.  Without averaging there is one fit, and a series has what that fit's most probable Z
-    says, as in the paper.
+    A series *has* a component if that is probable (`SURE`), the data of this series alone say so
+    (`STRONG`), and the component makes up some of the variation (`WEIGHTY`).  It *perhaps* has a
+    component that is more likely than not, with some evidence (`SOME`), but fails one of the three.
+    It *has not* a component that is unlikely (`HARDLY`), with equally strong evidence against it.
+    All else *cannot be told*.  Without averaging there is one fit, and a series has what that fit's
+    most probable Z says, as in the paper.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..data.tables import Table
+from ..runtime.text import listed
 
 _UNITS = (
     ("year", 365.25),
@@ -18,6 +19,8 @@ _UNITS = (
     ("second", 1.0 / 86400.0),
 )
 """Units of time in days, the longest first."""
+
+_MOST_NAMED = 8
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -100,3 +103,17 @@ def _two_digits(value: float) -> str:
     if value != 0.0 and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.1e}"
     return f"{value:.0f}" if abs(value) >= 9.95 else f"{float(f'{value:.2g}'):g}"
+
+
+def scale_note(table: Table) -> str:
+    """Say which series are modelled by their logarithms and what that means; else nothing."""
+    is_log = table.transforms.is_log
+    names = [name for name, each in zip(table.names, is_log, strict=True) if each]
+    if not names:
+        return ""
+    who = "All series" if is_log.all() and len(names) > 1 else listed(names, _MOST_NAMED)
+    verb = "is" if len(names) == 1 else "are"
+    return (
+        f"{who} {verb} modelled on a log scale: components multiply rather than add, their heights "
+        "are percentages, and a straight line stands for growth at a constant rate."
+    )

@@ -2,7 +2,7 @@
 
 TensorFlow traces a function anew for every model, and a search learns hundreds of structures.  A
 `KernelBank` holds K components in variables: which base kernels multiply to which component, and
-their hyperparameters.  `load` puts other products there, and whatever was traced goes on with them.
+their hyperparameters.  `load` puts other products there, and traced functions then use them.
 """
 
 from __future__ import annotations

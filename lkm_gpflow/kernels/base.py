@@ -1,7 +1,7 @@
 """GPflow kernels for the base kernels and their products.
 
 A base kernel is a subclass of `UnitKernel`: unit variance, one `grammar.BaseKernel` that
-describes it, and one static method `covariance`.  That method is all the mathematics; it
+describes it, and one static method `covariance`.  That method holds all the mathematics; it
 broadcasts over leading dimensions of the hyperparameters, so that the search can evaluate many
 kernels of one kind in a single call.  `ComponentKernel` multiplies base kernels and has the one
 variance.
@@ -100,7 +100,7 @@ KERNELS: dict[str, type[UnitKernel]] = {}
 def register(kernel: type[UnitKernel]) -> type[UnitKernel]:
     """Make a base kernel known to expressions and to the search (usable as a decorator).
 
-    A class that is defined again, as by a notebook's cell that was edited, replaces the old one.
+    A class that is defined again, for example by an edited notebook cell, replaces the old one.
 
     Raises
     ------
@@ -286,9 +286,10 @@ class IntegratedOrnsteinUhlenbeck(UnitKernel):
     .. math:: k = \min(s, t)
        - \tfrac{l}{2} \big(1 + e^{-|t - s| / l} - e^{-s / l} - e^{-t / l}\big).
 
-    Over much longer times than l it is a random walk of unit variance per unit of time (l to zero:
-    RW); over shorter ones it goes straight on.  The velocity is in its stationary state at the
-    `start` x0, which is fixed: one step before the first observation.  Before it the walk is zero.
+    Over times much longer than l it is a random walk of unit variance per unit of time (as l tends
+    to zero: RW); over shorter ones it keeps its direction.  The velocity is in its stationary state
+    at the `start` x0, which is fixed: one step before the first observation.  Before it the walk
+    is zero.
     Source: Taylor, Cumberland and Sy 1994, "A stochastic model for analysis of longitudinal AIDS
     data".
     """

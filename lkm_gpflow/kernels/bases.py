@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What a hyperparameter measures, which decides its range and how it changes units."""
+    """What a hyperparameter measures: decides its range and how a change of units acts on it."""
 
     DURATION = "duration"
     """A positive length of time."""
@@ -121,7 +121,7 @@ def register_base(base: BaseKernel, *, replace: bool = False) -> None:
 
 
 class UnknownBaseError(ValueError):
-    """There is no base kernel of a name; the text lists the known ones."""
+    """No base kernel has this name; the text lists the known ones."""
 
 
 def base_kernel(name: str) -> BaseKernel:

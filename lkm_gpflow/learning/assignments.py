@@ -46,7 +46,7 @@ class Pairs:
         return np.arange(counts.max()) < counts[:, None]
 
     def by_series(self, values: Floats, fill: float) -> Floats:
-        """From one entry a pair, [P, ...], to a row a series, [N, most pairs, ...]."""
+        """From one entry per pair, [P, ...], to one row per series, [N, most pairs, ...]."""
         table = np.full((*self._is_there.shape, *values.shape[1:]), fill)
         table[self._is_there] = values
         return table

@@ -61,7 +61,7 @@ class FitSettings:
     num_candidates
         Hyperparameter draws that are scanned for a new component.
     num_starts
-        How often step 1 is done from nothing; the best is gone on with.
+        How often step 1 is done from nothing; the best result continues.
     num_reseeds
         Rounds over all components in step 3.
     learner
@@ -171,7 +171,7 @@ class Fit:
     tau
         Beta parameters of q(pi), [K, 2].
     noise_variance
-        One a series, [N].
+        One per series, [N].
     log_likelihood
         ``sum_n log p(x_n | z_n)`` at Z.
     bic

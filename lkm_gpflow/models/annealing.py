@@ -1,4 +1,4 @@
-"""The schedule by which the relaxed objective is climbed."""
+"""The schedule of learning with the relaxed posterior."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Annealing:
-    """How the relaxed objective is climbed.
+    """The schedule by which Adam climbs the relaxed objective.
 
     Parameters
     ----------
@@ -18,17 +18,17 @@ class Annealing:
     logits_rate
         That of the logits of nu; None for the same.
     first_temperature, last_temperature
-        lambda falls geometrically from the one to the other.
+        lambda falls geometrically from the first to the last.
     most_blocks
-        Then learning goes on at the last temperature, in at most so many blocks of `block_steps`.
+        Learning then continues at the last temperature, for at most this many blocks.
     block_steps
-        Steps of a block.
+        Steps of Adam in a block.
     settling_rates
-        Learning rates in these blocks, of the logits of nu and of all else: a nu on its way to
-        zero or one has a long way on the scale of logits, and draws at which it errs are rare.
+        Learning rates in these blocks, for the logits of nu and for all else.  The first is large:
+        a nu on its way to zero or one has far to go on the scale of logits, and few draws move it.
     tolerance
-        Learning stops when the mean objective of a block is not this much, in nats, above that of
-        the block before.
+        Learning stops when the mean objective of a block exceeds that of the block before by less
+        than this, in nats.
     """
 
     num_steps: int = 200

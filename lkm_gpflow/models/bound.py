@@ -1,4 +1,4 @@
-"""What an LKM is learnt by: data and parameters, densities of the series, the bound, BIC."""
+"""The part of an LKM that learning needs: data, parameters, densities of the series, bound, BIC."""
 
 from __future__ import annotations
 

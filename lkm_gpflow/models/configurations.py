@@ -37,5 +37,5 @@ def check_enumerable(num_components: int) -> None:
     if num_components > MAX_ENUMERATED_COMPONENTS:
         raise ValueError(
             f"expected at most {MAX_ENUMERATED_COMPONENTS} components to enumerate all "
-            f"2^K configurations, given {num_components}: use RelaxedPosterior, or fewer components"
+            f"2^K configurations, got {num_components}: use RelaxedPosterior, or fewer components"
         )

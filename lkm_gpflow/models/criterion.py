@@ -15,8 +15,8 @@ def bic(log_likelihood: float, num_parameters: int, num_observed: int) -> float:
     log_likelihood
         log p(X | Z) in nats, summed over the series.
     num_parameters
-        p: how many numbers were learnt.
+        p, the number of learnt parameters.
     num_observed
-        M: how many values were observed.
+        M, the number of observed values.
     """
     return -2.0 * log_likelihood + num_parameters * math.log(num_observed)

@@ -2,7 +2,7 @@
 
 Both forms of the prior give every component a Beta weight; they differ in how weights become
 probabilities. The posterior of the weights is a product of Beta distributions with parameters
-``tau`` [K, 2]; here is every expectation under it that the evidence lower bound needs.
+``tau`` [K, 2]; this module has every expectation under it that the evidence lower bound needs.
 
 References
 ----------
@@ -25,6 +25,8 @@ from gpflow.base import TensorType
 from gpflow.config import default_float
 from gpflow.utilities import to_default_float
 
+from ..runtime.text import whole_number
+
 OffBound = Literal["multinomial", "taylor"]
 
 
@@ -43,7 +45,7 @@ class IBP(ABC):
 
     Throughout, ``tau`` [K, 2] holds the positive parameters of q and ``nu`` [N, K] the
     probabilities q(z_nk = 1). Every expectation is differentiable and works inside
-    ``tf.function``; a ValueError says if an argument has another number of components than K.
+    ``tf.function``; an argument with another number of components than K raises a ValueError.
 
     Parameters
     ----------
@@ -63,8 +65,8 @@ class IBP(ABC):
 
     def __post_init__(self) -> None:
         if not (self.alpha > 0 and math.isfinite(self.alpha)):
-            raise ValueError(f"alpha: expected a positive finite number, given {self.alpha!r}.")
-        _check_count("num_components", self.num_components)
+            raise ValueError(f"alpha: expected a positive finite number, got {self.alpha!r}")
+        whole_number(self.num_components, "num_components", 1)
 
     @property
     @abstractmethod
@@ -186,7 +188,7 @@ class IBP(ABC):
         ValueError
             If ``num_series`` is not a positive integer.
         """
-        _check_count("num_series", num_series)
+        whole_number(num_series, "num_series", 1)
         pair = tf.constant([seed, 0]) if isinstance(seed, Integral) else seed
         weight_seed, assignment_seed = tfp.random.split_seed(pair)
         K, dtype = self.num_components, default_float()
@@ -210,7 +212,7 @@ class IBP(ABC):
         if tensor.shape[axis] not in (None, self.num_components):
             raise ValueError(
                 f"{name}: expected {self.num_components} components along axis {axis}, "
-                f"given shape {tuple(tensor.shape)}."
+                f"got shape {tuple(tensor.shape)}."
             )
         return tensor
 
@@ -322,8 +324,8 @@ class InfiniteIBP(IBP):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.bound not in get_args(OffBound):
-            raise ValueError(f"bound: expected one of {get_args(OffBound)}, given {self.bound!r}.")
-        _check_count("taylor_terms", self.taylor_terms)
+            raise ValueError(f"bound: expected one of {get_args(OffBound)}, got {self.bound!r}.")
+        whole_number(self.taylor_terms, "taylor_terms", 1)
 
     @property
     def concentration(self) -> float:
@@ -395,9 +397,3 @@ class InfiniteIBP(IBP):
             "InfiniteIBP has no closed form for log p(Z): "
             "use its evidence lower bound, or FiniteIBP."
         )
-
-
-def _check_count(name: str, value: int) -> None:
-    """Raise ValueError unless ``value`` is a positive integer."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}: expected a positive integer, given {value!r}.")

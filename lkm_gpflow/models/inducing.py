@@ -1,4 +1,4 @@
-"""Where inducing inputs go: greedily to where the components are known least."""
+"""Where inducing inputs go: greedily to where the components are least known."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def place_inducing(
 ) -> list[InducingPoints]:
     r"""Choose inducing inputs of all components among the inputs of the data.
 
-    One after the other: the component k whose weighted residual variance
-    :math:`w_k \sum_d k_k(x_d, x_d) - q_k(x_d, x_d)` is largest gets one where it is largest, a
+    Inputs are placed one at a time: the component k whose weighted residual variance
+    :math:`w_k \sum_d k_k(x_d, x_d) - q_k(x_d, x_d)` is largest gets one where it is largest, by a
     pivoted Cholesky factorisation of every component.  A line needs one, a slow component few, a
     fast one many.  Source: Burt, Rasmussen and van der Wilk 2020, *Convergence of Sparse
     Variational Inference in Gaussian Processes Regression*, section 4.2.
@@ -48,7 +48,7 @@ def place_inducing(
 
     Returns
     -------
-    One set of inducing points a component, at least one point each, which are not trained unless
+    One set of inducing points per component, at least one point each, which are not trained unless
     ``gpflow.set_trainable`` says so.
 
     Raises
@@ -58,7 +58,7 @@ def place_inducing(
     """
     if count < len(kernels):
         raise ValueError(
-            f"inducing: expected at least {len(kernels)}, one for each component, given {count}"
+            f"inducing: expected at least {len(kernels)}, one for each component, got {count}"
         )
     X = to_default_float(X).numpy() if hasattr(X, "numpy") else np.asarray(X, np.float64)
     columns = [_PivotedCholesky(kernel, X) for kernel in kernels]

@@ -23,7 +23,7 @@ PREDICTION_CHUNK = 64
 
 
 class LKM(LKMBound):
-    r"""Latent Kernel Model: every series uses some of a list of shared kernels.
+    r"""Latent Kernel Model: every series uses some kernels of one shared list.
 
     .. math::
         Z &\sim \mathrm{IBP}(\alpha) \\
@@ -36,7 +36,7 @@ class LKM(LKMBound):
     Parameters
     ----------
     data
-        ``(X, Y)``: inputs [D, Q] (time: Q = 1) and observations [D, N], one column a series.  NaN
+        ``(X, Y)``: inputs [D, Q] (time: Q = 1) and observations [D, N], one column per series.  NaN
         in Y is a missing observation.
     kernels
         The K components, any GPflow kernels of one output.

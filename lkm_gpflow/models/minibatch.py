@@ -29,8 +29,8 @@ _LOCAL_STEPS = {"enumerated": best_enumerated, "relaxed": best_mean_field}
 class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
     r"""Latent Kernel Model that sees B of its N series at a time, at a cost independent of N.
 
-    The model is that of `LKM` with the finite prior.  Its bound is a sum over series plus what the
-    component weights add, so a batch b of B series, drawn uniformly, estimates it without bias:
+    The model is that of `LKM` with the finite prior.  Its bound is a sum over series plus a term of
+    the component weights, so a batch b of B series, drawn uniformly, estimates it without bias:
 
     .. math::
         \widehat{\mathrm{ELBO}} = \frac{N}{B} \sum_{n \in b} \max_{q(z_n), \sigma_n^2}
@@ -38,8 +38,8 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
 
     The kernels and ``tau`` are shared.  q(z_n) and the noise sigma_n^2 are local: both are set to
     their optimum inside the batch (`local_steps`) and forgotten after it, so nothing of size N is
-    stored.  The noise is each series' own, as in `LKM`, and not one for all: a search over one
-    number per series is cheap once the covariances are decomposed, and it is what makes this
+    stored.  Every series has its own noise, as in `LKM`: a search over one
+    number per series is cheap once the covariances are decomposed, and makes this
     bound and that of `LKM` the same.  Sources: Tong and Choi 2019, section "Latent Kernel Model";
     Hoffman et al. 2013, *Stochastic Variational Inference*.
 
@@ -75,7 +75,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     -----
     Amplitudes of series (`LKM`) are not offered: the local steps are those of Gaussians.
 
-    Methods take ``data``, a pair of X [D, Q] and Y [D, B], one column a series and NaN a missing
+    Methods take ``data``, a pair of X [D, Q] and Y [D, B], one column per series and NaN a missing
     observation, scaled to about unit variance.  Probabilities, predictions and the rest are those
     of `to_lkm`, for one batch at a time.
 
@@ -103,10 +103,10 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     ) -> None:
         super().__init__()
         if num_series < 1:
-            raise ValueError(f"num_series: expected at least 1, given {num_series!r}")
+            raise ValueError(f"num_series: expected at least 1, got {num_series!r}")
         if posterior not in get_args(PosteriorName):
             raise ValueError(
-                f"posterior: expected one of {sorted(get_args(PosteriorName))}, given {posterior!r}"
+                f"posterior: expected one of {sorted(get_args(PosteriorName))}, got {posterior!r}"
             )
         self.kernels = model_data.checked_kernels(kernels, num_inputs=1)
         self.num_series = num_series
@@ -141,7 +141,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
 
     @check_shapes("return: []")
     def global_bound(self) -> FloatTensor:
-        """What no series contributes to the bound: ``E_q[log p(pi)] + H[q(pi)]``."""
+        """The part of the bound that no series contributes to: ``E_q[log p(pi)] + H[q(pi)]``."""
         return self.prior.expected_log_weights(self.tau) + self.prior.entropy(self.tau)
 
     def update_tau(self, data: RegressionData, rate: float = 1.0) -> None:
@@ -159,7 +159,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
             If the rate is not above 0 and at most 1, or the data are not as described.
         """
         if not 0.0 < rate <= 1.0:
-            raise ValueError(f"rate: expected a number above 0 and at most 1, given {rate!r}")
+            raise ValueError(f"rate: expected a number above 0 and at most 1, got {rate!r}")
         self.update_tau_from(self.local_terms(data), rate)
 
     def update_tau_from(self, terms: LocalTerms, rate: TensorType) -> None:
@@ -182,8 +182,8 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     def local_terms(self, data: RegressionData) -> LocalTerms:
         """Bound, noise and q(z_n) of every series of a batch, the last two at their optimum.
 
-        Series that lack the same points share their eigendecompositions: with gaps, a batch costs
-        as many times more as it has different patterns of gaps.
+        Series that lack the same points share their eigendecompositions: the cost of a batch is
+        proportional to its number of different patterns of gaps.
 
         Raises
         ------
@@ -282,26 +282,26 @@ def checked_batch(data: RegressionData) -> tuple[FloatTensor, FloatTensor]:
     if not fits or 0 in Y.shape.as_list():
         raise ValueError(
             "data: expected X [D, 1] and Y [D, B] with at least one row and one series, "
-            f"given shapes {tuple(X.shape)} and {tuple(Y.shape)}"
+            f"got shapes {tuple(X.shape)} and {tuple(Y.shape)}"
         )
     if not X.shape[:1].is_compatible_with(Y.shape[:1]):
         raise ValueError(
             "data: expected as many rows in Y [D, B] as in X [D, 1] (series are columns), "
-            f"given shapes {tuple(X.shape)} and {tuple(Y.shape)}"
+            f"got shapes {tuple(X.shape)} and {tuple(Y.shape)}"
         )
     if tf.executing_eagerly():
         model_data.checked_data((X.numpy(), Y.numpy()))
         largest = np.nanmean(np.square(Y.numpy()), axis=0)
         if largest.max() > NOISE_GRID[-1]:
             raise ValueError(
-                f"data: expected series scaled to about unit variance, given a mean square of "
+                f"data: expected series scaled to about unit variance, got a mean square of "
                 f"{largest.max():g} in column {largest.argmax()} of Y"
             )
         return X, Y
     # Inside a graph there are no numbers to look at yet: these checks run with it.
     finite = tf.debugging.Assert(
         tf.reduce_all(tf.math.is_finite(X)) & ~tf.reduce_any(tf.math.is_inf(Y)),
-        ["data: expected finite numbers (or NaN for a missing one in Y), given others"],
+        ["data: expected finite numbers (or NaN for a missing one in Y), got others"],
     )
     with tf.control_dependencies([finite] if finite is not None else []):
         return tf.identity(X), tf.identity(Y)

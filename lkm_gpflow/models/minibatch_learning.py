@@ -8,8 +8,8 @@ The cubic work is done once a batch, whatever B, so larger batches are cheaper b
 memory, about ``2^K (8 B D + 4 D^2)`` numbers.  Measured on one core of a busy machine, D from 50 to
 200, B from 64 to 512: c_0 near 0.02 s, c_3 near 6e-10 s, c_1 near 1e-7 s.
 `tests/benchmarks/minibatch_cost.py` measures them anew and checks them at sizes that were not
-fitted.  N enters by the number of passes alone, and learning needs no whole one: a few hundred
-steps, however many series there are, and then one pass that looks up what each series has.
+fitted.  N enters only through the number of passes, and learning needs less than one: a few
+hundred steps, however many series there are, and then one pass to infer what each series has.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SeriesSource: TypeAlias = tuple[AnyNDArray, AnyNDArray] | Iterable[RegressionDat
 
 @dataclass(frozen=True)
 class MinibatchSettings:
-    r"""How the stochastic bound is climbed.
+    r"""The schedule by which `learn_by_minibatches` climbs the stochastic bound.
 
     Step i of Adam has the rate ``learning_rate * (1 + i / half)^-forgetting``, that of tau
     ``(1 + i)^-forgetting``: sums of the rates diverge, those of their squares do not (Robbins and
@@ -65,17 +65,17 @@ class MinibatchSettings:
     def __post_init__(self) -> None:
         for name in ("batch_size", "num_steps", "half"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, given {getattr(self, name)!r}")
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
         if not self.learning_rate > 0.0:
             raise ValueError(
-                f"learning_rate: expected a positive number, given {self.learning_rate!r}"
+                f"learning_rate: expected a positive number, got {self.learning_rate!r}"
             )
         if not 0.5 < self.forgetting <= 1.0:
             raise ValueError(
-                f"forgetting: expected a number above 0.5 and at most 1, given {self.forgetting!r}"
+                f"forgetting: expected a number above 0.5 and at most 1, got {self.forgetting!r}"
             )
         if not 0.0 <= self.averaged <= 1.0:
-            raise ValueError(f"averaged: expected a number from 0 to 1, given {self.averaged!r}")
+            raise ValueError(f"averaged: expected a number from 0 to 1, got {self.averaged!r}")
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def learn_by_minibatches(
     model
         Its trainable parameters are learnt.
     data
-        See `SeriesSource`.  Of arrays, every step draws B different series uniformly.  A memory
-        map is read where the batch is: store it series by series, [N, D], and hand over its
+        See `SeriesSource`.  From arrays, every step draws B different series uniformly.  A memory
+        map is read only where the batch is: store it series by series, [N, D], and pass its
         transpose.  Ready-made batches start again from the first when they end; the estimate is
         without bias if they are drawn uniformly.
     settings
@@ -137,7 +137,7 @@ def learn_by_minibatches(
             callback(number, model)
     if num_skipped == settings.num_steps:
         raise ValueError(
-            f"expected a finite bound and gradient, given none in all {num_skipped} steps: other "
+            f"expected a finite bound and gradient, got none in all {num_skipped} steps: other "
             "hyperparameters of the kernels to start from may cure this"
         )
     average.assign()
@@ -240,7 +240,7 @@ def _endless_batches(
             if is_empty:
                 raise ValueError(
                     "data: expected an iterable that starts again from its first batch when it "
-                    "ends, as a tf.data.Dataset or a list does, given one without batches"
+                    "ends, as a tf.data.Dataset or a list does, got one without batches"
                 )
     X, Y = _checked_source(model, data, batch_size)
     rng = np.random.default_rng(seed)
@@ -258,10 +258,10 @@ def _checked_source(
     if X.ndim != 2 or Y.shape != (len(X), model.num_series):
         raise ValueError(
             f"data: expected X [D, 1] and Y [D, N] with N = {model.num_series} as the model has "
-            f"it, given shapes {X.shape} and {Y.shape}"
+            f"it, got shapes {X.shape} and {Y.shape}"
         )
     if not 1 <= batch_size <= model.num_series:
         raise ValueError(
-            f"batch_size: expected from 1 to the {model.num_series} series, given {batch_size!r}"
+            f"batch_size: expected from 1 to the {model.num_series} series, got {batch_size!r}"
         )
     return X, Y

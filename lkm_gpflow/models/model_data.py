@@ -38,7 +38,7 @@ class SeriesGroup:
 
 @dataclass(frozen=True)
 class ModelData:
-    """The table Y, one row a series, with its gaps filled by zeros and noted in a mask."""
+    """The table Y, one row per series, with its gaps filled by zeros and noted in a mask."""
 
     x: FloatTensor
     """[N, D]"""
@@ -73,7 +73,7 @@ def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
     if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or 0 in X.shape or 0 in Y.shape:
         raise ValueError(
             "data: expected X [D, 1] and Y [D, N] with the same number of rows and at least one "
-            f"row and one series, given shapes {X.shape} and {Y.shape}"
+            f"row and one series, got shapes {X.shape} and {Y.shape}"
         )
     for name, table, bad in (("X", X, ~np.isfinite(X)), ("Y", Y, np.isinf(Y))):
         if bad.any():
@@ -81,13 +81,13 @@ def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
             raise ValueError(
                 f"data: expected finite numbers in {name}"
                 f"{' (or NaN for a missing one)' if name == 'Y' else ''}, "
-                f"given {table[row, column]} in row {row}, column {column}"
+                f"got {table[row, column]} in row {row}, column {column}"
             )
     empty = np.flatnonzero(np.isnan(Y).all(axis=0))
     if empty.size:
         raise ValueError(
             "data: expected at least one observation in every column of Y, "
-            f"given only missing ones in column {empty[0]}"
+            f"got only missing ones in column {empty[0]}"
         )
     return X, Y
 
@@ -97,7 +97,7 @@ def warn_if_long(num_times: int, longest: float) -> None:
     if num_times > longest:
         warnings.warn(
             f"expected at most {longest:g} time points, because time grows with their third power "
-            f"and memory with their second, given {num_times}: SparseLKM takes a bound with "
+            f"and memory with their second, got {num_times}: SparseLKM takes a bound with "
             "inducing variables instead",
             stacklevel=3,
         )
@@ -106,11 +106,11 @@ def warn_if_long(num_times: int, longest: float) -> None:
 def checked_kernels(kernels: Sequence[Kernel], num_inputs: int) -> list[Kernel]:
     """The kernels as a list: at least one, of one output each, for this many columns of X."""
     if isinstance(kernels, Kernel) or not len(kernels):
-        raise ValueError(f"kernels: expected a list with at least one kernel, given {kernels!r}")
+        raise ValueError(f"kernels: expected a list with at least one kernel, got {kernels!r}")
     for i, kernel in enumerate(kernels):
         where = f"kernels[{i}]"
         if not isinstance(kernel, Kernel) or isinstance(kernel, MultioutputKernel):
-            raise ValueError(f"{where}: expected a GPflow kernel of one output, given {kernel!r}")
+            raise ValueError(f"{where}: expected a GPflow kernel of one output, got {kernel!r}")
         for part in (kernel, *(sub for sub in kernel.submodules if isinstance(sub, Kernel))):
             _check_inputs(part, num_inputs, f"{where}, {type(part).__name__}")
     return list(kernels)
@@ -121,14 +121,14 @@ def _check_inputs(kernel: Kernel, num_inputs: int, where: str) -> None:
     columns = range(num_inputs)[dims] if isinstance(dims, slice) else dims
     if not len(columns) or max(columns) >= num_inputs:
         raise ValueError(
-            f"{where}: expected active_dims among the {num_inputs} column(s) of X, given {dims}"
+            f"{where}: expected active_dims among the {num_inputs} column(s) of X, got {dims}"
         )
     for name in ("lengthscales", "variance", "period"):
         shape = tuple(getattr(getattr(kernel, name, None), "shape", ()))
         if shape not in ((), (1,), (len(columns),)):
             raise ValueError(
                 f"{where}: expected one value of {name} for each of the {len(columns)} column(s) "
-                f"of X, given shape {shape}"
+                f"of X, got shape {shape}"
             )
 
 
@@ -138,12 +138,12 @@ def checked_prior(prior: str | IBP, alpha: float, num_components: int) -> IBP:
         if prior.num_components != num_components:
             raise ValueError(
                 f"prior: expected {num_components} components, one for each kernel, "
-                f"given {prior.num_components}"
+                f"got {prior.num_components}"
             )
         return prior
     priors = {"finite": FiniteIBP, "infinite": InfiniteIBP}
     if prior not in priors:
-        raise ValueError(f"prior: expected one of {sorted(priors)} or an IBP, given {prior!r}")
+        raise ValueError(f"prior: expected one of {sorted(priors)} or an IBP, got {prior!r}")
     return priors[prior](alpha, num_components)
 
 
@@ -154,7 +154,7 @@ def checked_posterior(posterior: str | Posterior) -> Posterior:
     posteriors = {"enumerated": EnumeratedPosterior, "relaxed": RelaxedPosterior}
     if posterior not in posteriors:
         raise ValueError(
-            f"posterior: expected one of {sorted(posteriors)} or a Posterior, given {posterior!r}"
+            f"posterior: expected one of {sorted(posteriors)} or a Posterior, got {posterior!r}"
         )
     return posteriors[posterior]()
 
@@ -165,7 +165,7 @@ def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDA
     if noise.shape not in ((), (num_series,)) or not np.all(noise > MIN_NOISE_VARIANCE):
         raise ValueError(
             f"noise_variance: expected a number or {num_series} numbers, one for each series, "
-            f"above {MIN_NOISE_VARIANCE:g}, given {noise_variance!r}"
+            f"above {MIN_NOISE_VARIANCE:g}, got {noise_variance!r}"
         )
     return np.broadcast_to(noise, num_series).copy()
 

@@ -77,7 +77,7 @@ class Posterior(gpflow.base.Module, abc.ABC):
         if hasattr(self, "num_series"):
             raise ValueError(
                 "this posterior belongs to another model: expected a new object for each LKM, "
-                f"given one built for {self.num_series} series and {self.num_components} components"
+                f"got one built for {self.num_series} series and {self.num_components} components"
             )
         self.num_series, self.num_components = num_series, num_components
 
@@ -165,9 +165,9 @@ class RelaxedPosterior(Posterior):
     def __init__(self, num_samples: int = 10, temperature: float = 0.5, seed: int = 0) -> None:
         super().__init__()
         if num_samples < 1:
-            raise ValueError(f"num_samples: expected at least 1, given {num_samples!r}")
+            raise ValueError(f"num_samples: expected at least 1, got {num_samples!r}")
         if not temperature > 0.0:
-            raise ValueError(f"temperature: expected a positive number, given {temperature!r}")
+            raise ValueError(f"temperature: expected a positive number, got {temperature!r}")
         self.num_samples = num_samples
         self.temperature = gpflow.Parameter(temperature, transform=positive(), trainable=False)
         self.seed = tf.Variable([seed, 0], dtype=tf.int32, trainable=False)
@@ -271,7 +271,7 @@ class EnumeratedPosterior(Posterior):
     deterministic, so that L-BFGS converges on it.
 
     ``active`` holds the numbers of the configurations in the sum, at first all of them.  `refresh`
-    drops those without responsibility for any series.  What remains is still a lower bound.
+    drops those without responsibility for any series.  The rest is still a lower bound.
     """
 
     # Whole numbers, which no optimiser can train: hidden from `gpflow.set_trainable`.
@@ -306,7 +306,7 @@ class EnumeratedPosterior(Posterior):
         return tf.nn.softmax(self._log_joint(model, self.active), axis=-1)
 
     def refresh(self, model: AssignmentModel) -> None:
-        """Look at all configurations again and keep those that matter to some series (1e-8).
+        """Evaluate all configurations again and keep those that matter to some series (above 1e-8).
 
         It holds 256 of them in memory at a time, where the bound holds all that are active.
         """

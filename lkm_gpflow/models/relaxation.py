@@ -18,8 +18,8 @@ from .posteriors import RelaxedPosterior
 class Annealer:
     """Climbs the relaxed objective of a model, from wherever the model's variables are.
 
-    The step is traced once.  Whoever assigns other numbers, or loads other products into a
-    `KernelBank`, climbs again with the same trace.
+    The step is traced once.  After assigning other numbers, or loading other products into a
+    `KernelBank`, `run` climbs again with the same trace.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Annealer:
         return np.array(objective)
 
     def objective(self, count: int) -> float:
-        """The objective where the model is now, averaged over so many sets of draws."""
+        """The objective at the current parameters, averaged over this many sets of draws."""
         return float(np.mean([self._evaluate(tf.constant([i, 1])) for i in range(count)]))
 
     def _groups(self, values: list[Any]) -> tuple[list[Any], list[Any]]:

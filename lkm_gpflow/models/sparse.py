@@ -66,12 +66,12 @@ class SparseLKM(LKM):
     inducing
         How many inducing variables all components have together at most (they are placed by
         `place_inducing` for the given hyperparameters), or inputs [M, Q] that all components
-        share, or one ``InducingPoints`` a component.
+        share, or one ``InducingPoints`` per component.
 
     Attributes
     ----------
     inducing_variables
-        One ``InducingPoints`` a component.  They are trained if
+        One ``InducingPoints`` per component.  They are trained if
         ``gpflow.set_trainable(model.inducing_variables[k], True)`` says so.
     chunk_size
         Features (inducing variables times points) held at a time; memory, not the result,
@@ -84,9 +84,9 @@ class SparseLKM(LKM):
 
     Notes
     -----
-    `trace_term` is what the inducing variables cost, in nats, and `upper_bound` bounds the log
-    likelihood from above: they say whether M is enough.  White noise as a component has no
-    inducing variables that help: the noise of the series is the place for it.
+    `trace_term` is the cost of the inducing variables, in nats, and `upper_bound` bounds the log
+    likelihood from above: together they tell whether M is enough.  No inducing variables help a
+    white noise component; the noise of the series takes its place.
     """
 
     LONGEST: ClassVar[float] = np.inf
@@ -105,7 +105,7 @@ class SparseLKM(LKM):
     ) -> None:
         if amplitudes == "component":
             raise ValueError(
-                "amplitudes: expected 'none' or 'series' with inducing variables, given "
+                "amplitudes: expected 'none' or 'series' with inducing variables, got "
                 "'component': LKM has heights of components"
             )
         super().__init__(
@@ -184,7 +184,7 @@ class SparseLKM(LKM):
     def trace_term(self, Z: TensorType | None = None) -> FloatTensor:
         r"""What the bound loses outright, :math:`\sum_k z_{nk} tr(C_k - Q_k) / 2 \sigma_n^2`.
 
-        In nats; much below one nat a series: more inducing variables are useless.
+        In nats.  Well below one nat per series, more inducing variables bring nothing.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ def _checked_inducing(
     num_components: int,
     num_inputs: int,
 ) -> list[InducingPoints]:
-    """One set of inducing points a component."""
+    """One set of inducing points per component."""
     if isinstance(inducing, Sequence):
         chosen = list(inducing)
     elif isinstance(inducing, InducingPoints):
@@ -355,11 +355,11 @@ def _checked_inducing(
         if not isinstance(points, InducingPoints) or points.Z.shape[1] != num_inputs:
             raise ValueError(
                 f"inducing[{k}]: expected InducingPoints with {num_inputs} column(s), "
-                f"given {points!r}"
+                f"got {points!r}"
             )
     if len(chosen) != num_components:
         raise ValueError(
             f"inducing: expected one InducingPoints for each of {num_components} components, "
-            f"given {len(chosen)}"
+            f"got {len(chosen)}"
         )
     return chosen

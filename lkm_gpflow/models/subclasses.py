@@ -1,4 +1,4 @@
-"""Subclasses of the model by name, so that settings and files can say which one was used."""
+"""Subclasses of the model by name, so that settings and files can name the one that was used."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Features:
     kernels
         The K components.
     inducing_variables
-        One a component.
+        One per component.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Features:
         return tf.gather(values, np.repeat(np.arange(len(self._sizes)), self._sizes), axis=-1)
 
     def factors(self) -> list[FloatTensor]:
-        """L_k, one a component, [M_k, M_k]."""
+        """L_k, one per component, [M_k, M_k]."""
         factors = []
         for u, kernel in self._parts:
             covariance = Kuu(u, kernel)

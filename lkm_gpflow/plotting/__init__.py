@@ -11,6 +11,7 @@ from .comparison import pair_rows, plot_comparison, plot_likeness
 from .coupled import plot_filled, plot_pairs, plot_what_if
 from .decomposition import plot_decomposition
 from .expansion import plot_expansion
+from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .kernels import plot_kernel
 from .ledger import plot_ledger
@@ -18,6 +19,7 @@ from .plates import Plate, Variable, plot_plates
 from .published import plot_beside_published
 from .ranks import plot_ranks
 from .structure import (
+    plot_assignment,
     plot_probabilities_over_time,
     plot_probability_snapshots,
     plot_structure,
@@ -28,10 +30,12 @@ __all__ = [
     "COMPONENT_COLOURS",
     "FORECAST_COLOUR",
     "HISTORY_COLOUR",
+    "Explorer",
     "Plate",
     "Variable",
     "component_colour",
     "pair_rows",
+    "plot_assignment",
     "plot_attribution",
     "plot_attribution_shares",
     "plot_beside_published",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 
 from ..discovery.result import Discovery
 from .decomposition import plot_decomposition
+from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts
 from .structure import plot_structure
 from .style import AxesArray
@@ -80,11 +82,30 @@ class DiscoveryPlots:
             return plot_decomposition(self.found, horizon, **options)
         return plot_components(self.found, series, horizon, **options)
 
+    def explore(
+        self, horizon: int | None = None, units: Mapping[str, str] | None = None
+    ) -> Explorer:
+        """Return controls for JupyterLab that draw the pictures one asks for; see `Explorer`.
+
+        Parameters
+        ----------
+        horizon
+            Steps of forecast to begin with; by default a tenth of the rows.
+        units
+            Of the series, by name.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If ipywidgets (the extra ``explorer``) is not installed.
+        """
+        return Explorer(self.found, horizon, units)
+
     def _horizon(self, horizon: int | None) -> int:
         return max(1, round(0.1 * len(self.found.table.frame))) if horizon is None else horizon
 
     def __repr__(self) -> str:
         return (
             "plot(horizon), plot.structure(), plot.forecast(horizon, series), "
-            "plot.components(series, horizon)"
+            "plot.components(series, horizon), plot.explore()"
         )

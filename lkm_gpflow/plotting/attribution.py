@@ -58,8 +58,8 @@ def plot_attribution(
 ) -> AxesArray:
     """Draw what the forecast variance of every series consists of, over the horizon.
 
-    A panel a series: areas add up to the variance of a new observation.  Parts that make up for
-    others stand below zero.
+    One panel per series: areas add up to the variance of a new observation.  Parts that offset
+    others lie below zero.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def plot_attribution(
 def plot_attribution_shares(
     discovery: Discovery, attribution: pd.DataFrame, moment: str, ax: Axes | None = None
 ) -> Axes:
-    """Draw the share of every part in the mean or the variance of forecasts, a bar a series.
+    """Draw the share of every part in the mean or the variance of forecasts, one bar per series.
 
     Parameters
     ----------

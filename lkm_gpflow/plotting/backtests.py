@@ -1,4 +1,4 @@
-"""How methods compare in backtests: their scores, and whether their intervals are honest."""
+"""How methods compare in backtests: their scores, and whether their intervals are calibrated."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Scored(Protocol):
 
     @property
     def scores(self) -> pd.DataFrame:
-        """One row an origin, one column a score; coverage90 is that of the 90% intervals."""
+        """One row per origin, one column per score; coverage90 is that of the 90% intervals."""
 
 
 def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | None = None) -> Axes:
-    """Draw a score of several methods: a small dot an origin, a large one their mean.
+    """Draw a score of several methods: a small dot for each origin, a large one for their mean.
 
     The method with the lowest mean stands on top.  Lower is better.
 
     Parameters
     ----------
     backtests
-        One a method, of the same origins.
+        One per method, of the same origins.
     score
         One of rmse, mnlp, crps, mase.
     ax
@@ -82,14 +82,14 @@ def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | Non
 
 
 def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
-    """Draw how often intervals held what happened, against how often they should.
+    """Draw how many observations the intervals held, against how many they should.
 
     Below the diagonal intervals are too narrow.
 
     Parameters
     ----------
     backtests
-        One a method.
+        One per method.
     ax
         Where to draw; by default a new figure.
     """

@@ -51,9 +51,9 @@ def plot_comparison(
 ) -> AxesArray:
     """Draw two series, and below them their components, as the paper's figure 6 does.
 
-    On top what the model says of each; then the components that both have, side by side; then
-    each one's own, blank where absent.  Components are in standard deviations of their series,
-    on one scale a row.
+    On top are both series and their forecasts; then the components that both have, side by side;
+    then those of one series, whose other panel says so.  Components are in standard deviations of
+    their series, with one scale per row.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def plot_comparison(
     for k, pair in zip(rows, panels[1:], strict=True):
         for ax, n in zip(pair, places, strict=True):
             if discovery.consensus.Z[n, k] == 0.0:
-                ax.set_axis_off()
+                _leave_blank(ax)
                 continue
             mean, sd = parts.mean[k, :, n], parts.sd[k, :, n]
             colour = component_colour(k)
@@ -111,13 +111,21 @@ def plot_comparison(
     return panels
 
 
+def _leave_blank(ax: Axes) -> None:
+    """Say that the series lacks the component; the label of the row stays."""
+    ax.spines[:].set_visible(False)
+    ax.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
+    ax.text(0.5, 0.5, "not in this series", transform=ax.transAxes, ha="center", va="center",
+            fontsize=9, color=HISTORY_COLOUR)  # fmt: skip
+
+
 def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
     if axes is not None:
         given = np.asarray(axes, dtype=object)
         if given.size != 2 * rows:
-            raise ValueError(f"expected {2 * rows} Axes, two a row, got {given.size}")
+            raise ValueError(f"expected {2 * rows} Axes, two per row, got {given.size}")
         return given.reshape(rows, 2)
-    _, grid = plt.subplots(
+    figure, grid = plt.subplots(
         rows,
         2,
         figsize=(9.0, 2.4 + 1.75 * (rows - 1)),
@@ -127,6 +135,9 @@ def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
     )
     for row in grid[1:]:
         row[1].sharey(row[0])
+        for top, ax in zip(grid[0], row, strict=True):
+            ax.sharex(top)
+    figure.align_ylabels(grid[:, 0])
     return np.asarray(grid, dtype=object)
 
 
@@ -136,7 +147,7 @@ def plot_likeness(likeness: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     likeness
-        Series x series, in the order in which they are to stand.
+        Series x series, in the order in which they are drawn.
     ax
         Where to draw; by default a new figure.
     """

@@ -11,7 +11,6 @@ from scipy.stats import norm
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..numerics.types import Floats
-from .forecasts import told
 from .style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,
@@ -39,10 +38,10 @@ def plot_decomposition(
     level: float = 0.9,
     parts: Decomposition | None = None,
 ) -> AxesArray:
-    """Draw a row a series and a column a component, after the paper's picture of seizures.
+    """Draw one row per series and one column per component, after the paper's picture of seizures.
 
-    The first column has the observations and what the model says of new ones.  A place is blank
-    where the series does not have the component.  Within a row all heights compare.
+    The first column has the observations and the model's interval for new ones.  A place is blank
+    where the series does not have the component.  All curves of a row have one scale.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ def plot_decomposition(
     horizon
         How many steps of forecast the first column shows.
     axes
-        K + 1 Axes, one a column; by default a new figure.
+        K + 1 Axes, one per column; by default a new figure.
     level
         Probability of the bands.
     parts
@@ -66,7 +65,7 @@ def plot_decomposition(
     N, K = Z.shape
     columns = _columns(axes, N, K)
     half = norm.ppf(0.5 + 0.5 * level)
-    shown, mean, sd, observed = _scaled(discovery, horizon, level)
+    shown, mean, sd, observed = _scaled(discovery, horizon)
     # Within a row all curves share one scale, which holds them all.
     reach = np.maximum(np.nanmax(np.abs(observed), axis=0), (np.abs(mean) + half * sd).max(axis=0))
     row_scale = _HEIGHT / reach
@@ -84,17 +83,16 @@ def plot_decomposition(
     return columns
 
 
-def _scaled(
-    discovery: Discovery, horizon: int, level: float
-) -> tuple[pd.Index, Floats, Floats, Floats]:
+def _scaled(discovery: Discovery, horizon: int) -> tuple[pd.Index, Floats, Floats, Floats]:
     """Return times, mean and sd of the model, and the observations, in sds of the series."""
     table = discovery.table
-    history = table.frame.index
-    prediction = told(discovery, horizon, level) if horizon else discovery.predict(history, level)
+    times = table.frame.index
+    if horizon:
+        times = times.append(discovery.times(horizon))
+    prediction = discovery.predict_modelled(times)
     N = table.frame.shape[1]
     mean, sd = (prediction[c].to_numpy().reshape(N, -1).T for c in ("mean", "sd"))
-    times = prediction.index[: len(mean)].get_level_values("time")
-    observed = (table.frame.to_numpy() - table.location) / table.scale
+    observed = (table.modelled - table.location) / table.scale
     return times, (mean - table.location) / table.scale, sd / table.scale, observed
 
 
@@ -120,7 +118,7 @@ def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
     if axes is not None:
         given = np.asarray(axes, dtype=object).ravel()
         if len(given) != K + 1:
-            raise ValueError(f"expected {K + 1} Axes, one a column, got {len(given)}")
+            raise ValueError(f"expected {K + 1} Axes, one per column, got {len(given)}")
         return given
     height = 0.9 + N * float(np.clip(9.0 / N, 0.34, 0.9))
     _, grid = plt.subplots(

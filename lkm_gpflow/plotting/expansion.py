@@ -13,11 +13,11 @@ _NEW_COLOUR = component_colour(4)
 
 
 def plot_expansion(ledger: Discovery | pd.DataFrame, step: int, ax: Axes | None = None) -> Axes:
-    """Draw what a step of a search replaced by what, and what became of it.
+    """Draw the set that a step of a search tried, beside the one before, and the result.
 
-    Above is the set that was there, below the set that was tried: what was kept in blue, what was
-    derived from the expanded member in orange, with arrows.  Members that learning found no use for
-    have a dashed border.
+    Above is the set before, below the set that was tried: members that were kept are blue, those
+    derived from the expanded member orange, with arrows.  Members that no series uses after
+    learning have a dashed border.
 
     Parameters
     ----------

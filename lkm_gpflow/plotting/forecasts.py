@@ -1,8 +1,8 @@
-"""A series as the model sees it: its forecast, and what every component contributes."""
+"""A series and its forecast, and what every component contributes to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
+from ..runtime.text import did_you_mean, listed
 from .style import (
     COMPONENT_COLOURS,
     FAINT_COLOUR,
@@ -35,7 +36,7 @@ def plot_forecast(
     unit: str | None = None,
     truth: pd.DataFrame | None = None,
 ) -> Axes:
-    """Draw the history of one series, what the model makes of it, and its forecast.
+    """Draw the history of one series, the fit of the model, and the forecast.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def plot_forecasts(
     units: Mapping[str, str] | None = None,
     truth: pd.DataFrame | None = None,
 ) -> AxesArray:
-    """Draw all series as `plot_forecast` does, a panel each; returns the Axes, one a series."""
+    """Draw all series as `plot_forecast` does, one panel each; returns the Axes, one per series."""
     frame = discovery.table.frame
     panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
     prediction = told(discovery, horizon, level)
@@ -106,11 +107,11 @@ def plot_methods(
     Parameters
     ----------
     history
-        What was observed before; as much of it as shall be seen.
+        The observations to draw before the forecast.
     forecasts
         By the name of the method: a table with index time and columns mean and sd.
     axes
-        Where to draw, one a method; by default a new figure.
+        Where to draw, one per method; by default a new figure.
     level
         Probability of the band, which is that of a new observation.
     unit
@@ -139,18 +140,25 @@ def plot_components(
     *,
     level: float = 0.9,
     unit: str | None = None,
+    names: Sequence[str] | None = None,
 ) -> AxesArray:
     """Draw what every component contributes to one series, a panel each.
 
-    A panel is blank where the series does not have the component.  All panels share the vertical
-    axis, so that heights compare; the contributions add up to the series less its average.
+    `names` are the components to draw, by default all.  A panel is blank where the series does not
+    have the component.  All panels share the vertical axis; the contributions add up to the series
+    minus its average.  Those to a series that is modelled by its logarithm are in percent, and
+    multiply.
     """
-    parts = discovery.components(series, horizon)
-    has = discovery.consensus.Z[discovery.table.frame.columns.get_loc(series)]
-    panels = panel_axes(axes, len(has), columns=3, size=(3.6, 2.3), sharey=True)
-    half = norm.ppf(0.5 + 0.5 * level)
+    parts = discovery.components(series, horizon, level)
+    n = discovery.table.frame.columns.get_loc(series)
+    has = discovery.consensus.Z[n]
+    if discovery.table.transforms.is_log[n]:
+        unit = "%"
+    shown = _numbers(discovery, names)
+    panels = panel_axes(axes, len(shown), columns=3, size=(3.6, 2.3), sharey=True)
     kernels = discovery.kernels
-    for k, (ax, name) in enumerate(zip(panels, discovery.names, strict=True)):
+    for k, ax in zip(shown, panels, strict=True):
+        name = discovery.names[k]
         formula = _formula(kernels[k])
         above = 6 + 10 * len(formula.splitlines())
         ax.set_title(
@@ -178,12 +186,12 @@ def plot_components(
             )
             ax.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
             continue
-        mean, sd = parts[name, "mean"], parts[name, "sd"]
+        mean = parts[name, "mean"]
         ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
         ax.fill_between(
             parts.index,
-            mean - half * sd,
-            mean + half * sd,
+            parts[name, "lower"],
+            parts[name, "upper"],
             color=component_colour(k),
             alpha=0.25,
             linewidth=0,
@@ -194,6 +202,16 @@ def plot_components(
         readable_dates(ax, parts.index)
     panels[0].set_ylabel(_value_label(series, unit), fontsize=9)
     return panels
+
+
+def _numbers(discovery: Discovery, names: Sequence[str] | None) -> list[int]:
+    """Return the numbers of components; a ValueError says which are known."""
+    known = discovery.names
+    for name in names or []:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ValueError(f"expected components among {listed(known)}, got {name!r}{hint}")
+    return [known.index(name) for name in (known if names is None else names)]
 
 
 def told(discovery: Discovery, horizon: int | pd.Index, level: float) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""A kernel as a picture: its covariance, and functions that it thinks likely."""
+"""A kernel as a picture: its covariance, and draws from its Gaussian process."""
 
 from __future__ import annotations
 

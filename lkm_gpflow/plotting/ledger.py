@@ -12,7 +12,7 @@ from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, new_axes, plai
 
 
 def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw a search as a tree: a line a structure, below and to the right of its parent.
+    """Draw a search as a tree: one line per structure, below and to the right of its parent.
 
     Filled circles were accepted, crosses rolled back; the number is the best BIC of all restarts
     and, in brackets, its change from the parent's.

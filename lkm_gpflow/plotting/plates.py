@@ -38,7 +38,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Plate:
-    """A rectangle around variables that are there several times.
+    """A rectangle around variables that are repeated.
 
     Parameters
     ----------

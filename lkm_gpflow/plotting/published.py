@@ -12,12 +12,12 @@ from .style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, plain
 def plot_beside_published(
     ours: pd.DataFrame, published: pd.DataFrame, label: str, ax: Axes | None = None
 ) -> Axes:
-    """Draw a bar a method, with an error bar of one standard deviation, and what was published.
+    """Draw one bar per method, with whiskers of one standard deviation, and the published score.
 
     Parameters
     ----------
     ours
-        Index: methods, drawn from top to bottom; columns mean and sd.  NaN is missing, and said so.
+        Index: methods, drawn from top to bottom; columns mean and sd.  NaN is marked as missing.
     published
         The same for methods that were published.
     label

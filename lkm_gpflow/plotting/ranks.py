@@ -1,4 +1,4 @@
-"""Average ranks of methods, and which differences chance alone would explain."""
+"""Average ranks of methods, and which differences chance alone explains."""
 
 from __future__ import annotations
 

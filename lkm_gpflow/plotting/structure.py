@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ..discovery.result import Discovery
 from ..numerics.types import Floats
 from .style import (
+    FAINT_COLOUR,
     HISTORY_COLOUR,
+    PRESENCE_COLOURS,
     AxesArray,
     component_colour,
     new_axes,
@@ -21,11 +24,11 @@ from .style import (
 
 
 def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
-    """Draw P(z_nk = 1) as a heat map: a row a series, a column a component."""
+    """Draw P(z_nk = 1) as a heat map: one row per series, one column per component."""
     probabilities = discovery.probabilities
     N, K = probabilities.shape
     ax = new_axes((2.6 + 1.1 * K, 1.2 + 0.34 * N)) if ax is None else ax
-    ax.imshow(probabilities.to_numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    ax.imshow(probabilities.to_numpy(), cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.0, aspect="auto")
     size = 9 if N <= 25 else 6
     for (n, k), value in np.ndenumerate(probabilities.to_numpy()):
         colour = "white" if value > 0.6 else HISTORY_COLOUR
@@ -52,6 +55,29 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_assignment(Z: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw a table of zeros and ones: a cell is dark where a series has the component.
+
+    Parameters
+    ----------
+    Z
+        Series x components, or the other way round; index and columns are the labels.
+    ax
+        Where to draw; by default a new figure.
+    """
+    rows, columns = Z.shape
+    ax = new_axes((1.6 + 0.5 * columns, 0.8 + 0.28 * rows)) if ax is None else ax
+    # One is not the darkest blue, so that a mark on it is seen.
+    ax.imshow(Z.to_numpy(float), cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.15, aspect="auto")
+    ax.set_xticks(range(columns), [plain(name) for name in Z.columns])
+    ax.set_yticks(range(rows), [plain(name) for name in Z.index])
+    ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color=FAINT_COLOUR, linewidth=0.5)
+    ax.tick_params(which="both", length=0)
+    return ax
+
+
 def plot_probabilities_over_time(
     history: ArrayLike,
     axes: AxesArray | None = None,
@@ -60,7 +86,7 @@ def plot_probabilities_over_time(
     components: Sequence[str] | None = None,
     steps: ArrayLike | None = None,
 ) -> AxesArray:
-    """Draw how nu settles during training, a panel a series and a line a component.
+    """Draw how nu settles during training, one panel per series and one line per component.
 
     Parameters
     ----------
@@ -133,7 +159,7 @@ def plot_probability_snapshots(
     labels = list(components) if components is not None else [f"C{k + 1}" for k in range(K)]
     panels = panel_axes(axes, len(steps), columns=6, size=(1.75, 0.8 + 0.22 * K), sharey=True)
     for ax, step in zip(panels, steps, strict=True):
-        image = ax.imshow(nu[step].T, cmap="gray", vmin=0.0, vmax=1.0, aspect="auto")
+        image = ax.imshow(nu[step].T, cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.0, aspect="auto")
         ax.set_title(f"step {step + 1}", fontsize=9)
         ax.set_xticks(range(N), [plain(name) for name in names], rotation=90, fontsize=7)
         ax.set_yticks(range(K), [plain(label) for label in labels], fontsize=8)

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, new figures, readable dates, names that stay names."""
+"""What all pictures share: colours, new figures, readable dates, names drawn as they are."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ COMPONENT_COLOURS = (
 """The colours of components 0, 1, ...; they start again after the last."""
 
 FORECAST_COLOUR = "#0072B2"
-"""Means, bands and whatever else the model says."""
+"""Means, bands and all else that comes from the model."""
 
 HISTORY_COLOUR = "#333333"
 """What was observed."""
 
+PRESENCE_COLOURS = "Blues"
+"""Colour map of who has what, from 0 to 1: dark means has."""
+
 FAINT_COLOUR = "#999999"
-"""What was given up, and lines that only guide the eye."""
+"""What was rejected, and lines that only guide the eye."""
 
 _LONGEST_NAME = 36
 
@@ -62,7 +65,7 @@ def panel_axes(
     if axes is not None:
         given = np.asarray(axes, dtype=object).ravel()
         if len(given) != count:
-            raise ValueError(f"expected {count} Axes, one a panel, got {len(given)}")
+            raise ValueError(f"expected {count} Axes, one per panel, got {len(given)}")
         return given
     columns = min(columns, count)
     rows = -(-count // columns)

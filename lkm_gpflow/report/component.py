@@ -24,6 +24,9 @@ _STABLE, _FRAGILE = 0.8, 0.4
 
 _ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
+_NOTHING = 1e-12
+"""A smaller share is that of a constant, whose height over time is a rounding error."""
+
 _MOST_EVIDENCE = 20.0
 """Log Bayes factors above are all alike to a reader."""
 
@@ -43,9 +46,10 @@ class Claim:
     share
         Of the component in the variation of the series, between 0 and 1.
     height
-        Standard deviation over time of what it adds to the series, in the unit of the series.
+        Standard deviation over time of what it adds to the series, in the unit of the series; of a
+        series that is modelled by its logarithm, by how many percent it raises or lowers it.
     unit
-        Of the height; empty if it is not known.
+        Of the height: "%", or that of the series; empty if it is not known.
     """
 
     verdict: Verdict
@@ -62,16 +66,18 @@ class Claim:
         if abs(self.evidence) > _MOST_EVIDENCE:
             evidence = ("over " if self.evidence > 0.0 else "below -") + f"{_MOST_EVIDENCE:.0f}"
         height = f"{self.height:.2g}" if self.height < 100.0 else f"{self.height:.0f}"
+        if self.share < _NOTHING:
+            height = "0"
         return (
             self.verdict,
             f"{self.probability:.2f}",
             evidence,
             percent(self.share),
-            " ".join(filter(None, (height, self.unit))),
+            f"{height}%" if self.unit == "%" else " ".join(filter(None, (height, self.unit))),
         )
 
 
-CELLS = ("said", "P", "evidence", "share", "height")
+CELLS = ("verdict", "P", "evidence", "share", "height")
 """Heads of `Claim.cells`."""
 
 
@@ -150,14 +156,14 @@ class ComponentReport:
         return {name: self.claims[name].share for name in self.owners}
 
     def those(self, verdict: Verdict) -> tuple[str, ...]:
-        """Series of which this is said."""
+        """Series with this verdict."""
         return tuple(name for name, claim in self.claims.items() if claim.verdict == verdict)
 
     @property
     def who(self) -> str:
-        """The heading, as sure as what stands below it.
+        """The heading, no more certain than the verdicts below it.
 
-        Of what is sure, that of the paper: "[Gold, Oil] share the following property".
+        Where some series have it, the paper's wording: "[Gold, Oil] share the following property".
         """
         if self.owners:
             verb = "share" if len(self.owners) > 1 else "has"
@@ -177,7 +183,7 @@ class ComponentReport:
 
     @property
     def membership(self) -> str:
-        """Who has it, who perhaps, and of whom it cannot be told."""
+        """Who has it, who perhaps has it, and for whom it cannot be told."""
         said = []
         if self.owners:
             verb = "share" if len(self.owners) > 1 else "has"
@@ -203,7 +209,7 @@ class ComponentReport:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it cannot be told of any series, so that it is not worth many words."""
+        """Whether no series has it, nor perhaps has it: it is then not worth many words."""
         return not self.owners and not self.those("perhaps")
 
     @property
@@ -236,15 +242,15 @@ class ComponentReport:
 
     def _found_again(self) -> str:
         if not self.stability.tried:
-            return "No other fit could have found it: how stable it is is not known."
+            return "No other fit could have found it, so its stability is unknown."
         if self.stability.share >= _STABLE:
-            what = "it is stable"
+            what = "It is stable"
         elif self.stability.share >= _FRAGILE:
-            what = "treat it with caution"
+            what = "Treat it with caution"
         else:
-            what = "it is fragile, other patterns explain the data nearly as well"
+            what = "It is fragile: other patterns explain the data nearly as well"
         fits = counted(self.stability.tried, "independent fit")
-        return f"{self.stability.found} of {fits} found it: {what}."
+        return f"{self.stability.found} of {fits} found it. {what}."
 
     def _spread(self) -> str:
         said = []
@@ -252,13 +258,13 @@ class ComponentReport:
             what = name.split(" ", 1)[1]
             low, high = self.timeline.duration(lower), self.timeline.duration(upper)
             said.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
-        return f"Over the fits: {', '.join(said)}." if said else ""
+        return f"Across fits: {', '.join(said)}." if said else ""
 
     def _left_out(self) -> str:
         if not self.stability.left_out:
             return ""
         return (
-            f"Learnt without one of its series, it was found again {self.stability.survived} of "
+            f"Learning again without one of its series found it {self.stability.survived} of "
             f"{self.stability.left_out} times."
         )
 
@@ -297,7 +303,9 @@ def component_report(
     """Put together what there is to say about component k."""
     names, consensus, judged = found.table.names, found.consensus, verdicts.to_numpy()
     timeline, span = Timeline.of(found.table), found.table.span
+    is_log = found.table.transforms.is_log
     heights = parts.mean[k].std(axis=0) * found.table.scale
+    heights = np.where(is_log, 100.0 * np.expm1(np.where(is_log, heights, 0.0)), heights)
     claims = {
         name: Claim(
             verdict=judged[n, k],
@@ -305,7 +313,7 @@ def component_report(
             evidence=float(consensus.evidence[n, k]),
             share=float(parts.share[n, k]),
             height=float(heights[n]),
-            unit=units.get(name, ""),
+            unit="%" if is_log[n] else units.get(name, ""),
         )
         for n, name in enumerate(names)
     }

@@ -22,7 +22,7 @@ from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.residuals import residual_tests
 from ..explain.stability import leave_one_out, stability
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
-from ..explain.wording import Timeline
+from ..explain.wording import Timeline, scale_note
 from ..models.lkm import LKM
 from ..runtime.text import counted, percent
 from .component import CELLS, ComponentReport, component_report
@@ -46,7 +46,7 @@ OTHER_TITLES = {
 
 @dataclass(frozen=True, repr=False)
 class GroupReport(Report):
-    """What the series of a discovery share and what is their own.
+    """What the series of a discovery share, and what each has alone.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class GroupReport(Report):
     units
         Of the series, by name.
     summary
-        What a person would repeat, in a paragraph.
+        The gist, in a paragraph.
     components
         Those that are more certain and explain more come first.
     series
@@ -93,6 +93,11 @@ class GroupReport(Report):
         if len(self.series) == 1:
             return f"What {self.series[0].name} is made of"
         return f"What {len(self.series)} series share"
+
+    @property
+    def note(self) -> str:
+        """Which series are modelled on a log scale, and what that means; empty if none is."""
+        return scale_note(self.found.table)
 
     @property
     def groups(self) -> list[tuple[str, list[ComponentReport]]]:
@@ -140,7 +145,7 @@ class GroupReport(Report):
             ("forecast", f"{counted(self.horizon, 'step')}, {self.level:.0%} intervals, "
                          f"{counted(len(self.found.counting_members), 'fit')} averaged"),
             *([("components", f"those that {counted(len(self.found.searched), 'fit')} of the "
-                              "search agree upon")] if self.found.averaging != "none" else []),
+                              "search agree on")] if self.found.averaging != "none" else []),
         ]  # fmt: skip
 
     @property
@@ -150,7 +155,7 @@ class GroupReport(Report):
 
     @cached_property
     def trust(self) -> str:
-        """How good the forecasts of the tail were, over all series."""
+        """How good the forecasts of the last rows were, over all series."""
         held_out = sum(each.held_out for each in self.series)
         if not held_out:
             if len(self.found.table.frame) > LKM.LONGEST:
@@ -160,8 +165,8 @@ class GroupReport(Report):
         return (
             f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
             f"what came before, {percent(inside)} fell into the {self.level:.0%} intervals. "
-            f"Hyperparameters were learnt without them; structures and weights were not, so the "
-            f"future may be a little harder."
+            f"Hyperparameters were learnt without these rows, but structures and weights were "
+            f"chosen with them, so expect the future to be slightly harder."
         )
 
     @property
@@ -169,9 +174,9 @@ class GroupReport(Report):
         """What probabilities mean."""
         if self.found.averaging == "none":
             return (
-                "A probability says how likely it is that a series has this component, given that "
-                "these are the components there are: one fit speaks, and others may see it "
-                "otherwise. Read it together with how often a component was found again."
+                "A probability says how likely it is that a series has this component, given "
+                "these components. It is the view of one fit, and other fits may differ. Read it "
+                "together with how often the search found the component."
             )
         return (
             "P is the probability that a series has a component, averaged over the fits of the "
@@ -179,14 +184,17 @@ class GroupReport(Report):
             "it is with the component than without. A series has a component if P is at least "
             f"{SURE}, the evidence at least {STRONG:.0f} and its share of the variation at least "
             f"{WEIGHTY:.0%}; perhaps, if it is more likely than not and fails one of these. Height "
-            "is the standard deviation over time of what the component adds."
+            "is the standard deviation over time of what the component adds"
+            + (", or of the percentage by which it changes the series." if self.note else ".")
         )
 
     @property
     def text(self) -> str:
         """See `Report.text`."""
         lines = [f"# {markdown(self.title)}", ""]
-        lines += [markdown(self.summary), "", "## What they share", ""]
+        lines += [markdown(self.summary), ""]
+        lines += [markdown(self.note), ""] if self.note else []
+        lines += ["## What they share", ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
@@ -229,6 +237,9 @@ class GroupReport(Report):
             "title": self.title,
             "about": dict(self.about),
             "summary": self.summary,
+            "scale": dict(
+                zip(self.found.table.names, self.found.table.transforms.names, strict=True)
+            ),
             "components": [each.to_dict() for each in self.components],
             "series": [each.to_dict() for each in self.series],
             "likeness": {
@@ -245,8 +256,8 @@ class GroupReport(Report):
         pictures = [
             Picture.of(
                 "Every series and its components",
-                "Blank where a series does not have a component; heights in a row compare. "
-                f"Bands hold {self.level:.0%}.",
+                "A place is blank where the series does not have the component. All curves of a "
+                f"row have one scale. Bands are {self.level:.0%} intervals.",
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
@@ -260,8 +271,8 @@ class GroupReport(Report):
             pictures.append(Picture.of("Forecasts", caption, panels[0]))
             panels = plotting.plot_attribution(found, self.horizon, attribution=self.attribution)
             caption = (
-                "What the variance of the forecast consists of, step by step; areas below zero "
-                "belong to components that make up for others."
+                "The parts of the variance of the forecast, step by step; areas below zero "
+                "belong to components that offset others."
             )
             pictures.append(Picture.of("Where the uncertainty comes from", caption, panels[0]))
         for moment, title in (
@@ -269,7 +280,9 @@ class GroupReport(Report):
             ("variance", "Shares in its variance"),
         ):
             ax = plotting.plot_attribution_shares(found, self.attribution, moment)
-            pictures.append(Picture.of(title, "A bar a series, over the whole horizon.", ax))
+            pictures.append(
+                Picture.of(title, "One bar for each series, over the whole horizon.", ax)
+            )
         if len(self.series) > 1:
             pictures.append(likeness_picture(self.likeness))
         return pictures

@@ -65,7 +65,7 @@ class Report(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """One line that says what the report is of."""
+        """One line that names the subject of the report."""
 
     @property
     @abstractmethod

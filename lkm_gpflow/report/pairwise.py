@@ -15,7 +15,7 @@ from ..explain.comparison import Correlation, clustered, correlations, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
 from ..explain.verdicts import verdicts
-from ..explain.wording import Timeline, how_sure
+from ..explain.wording import Timeline, how_sure, scale_note
 from ..numerics.types import Floats
 from ..runtime.text import listed, percent
 from .page import Picture, Report, markdown, markdown_table
@@ -93,16 +93,16 @@ class PairComponent:
 
     @property
     def together(self) -> str:
-        """Whether it goes the same way in both; empty where that cannot be said."""
+        """Whether it moves the same way in both; empty where that cannot be said."""
         if self.correlation is None:
             return ""
         c = self.correlation
         numbers = f"correlation {c.of_means:+.2f}, 90% interval {c.lower:+.2f} to {c.upper:+.2f}"
         if c.lower > 0.0 and c.of_means >= _TOGETHER:
-            return f"It goes together in both ({numbers})."
+            return f"It moves in step in both ({numbers})."
         if c.upper < 0.0 and c.of_means <= -_TOGETHER:
-            return f"It goes in opposite directions ({numbers})."
-        return f"It goes its own way in each ({numbers})."
+            return f"It moves in opposite directions ({numbers})."
+        return f"It shows no clear common movement ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""
@@ -169,6 +169,11 @@ class PairReport(Report):
         )
 
     @property
+    def note(self) -> str:
+        """Which of the two are modelled on a log scale, and what that means; empty if none is."""
+        return scale_note(self.found.table)
+
+    @property
     def groups(self) -> list[tuple[str, list[PairComponent]]]:
         """Headings, and the components below them."""
         a, b = str(self.a), str(self.b)
@@ -188,6 +193,7 @@ class PairReport(Report):
     def text(self) -> str:
         """See `Report.text`."""
         lines = [f"# {markdown(self.title)}", "", markdown(self.summary)]
+        lines += ["", markdown(self.note)] if self.note else []
         for heading, components in self.groups:
             lines += ["", f"## {markdown(heading)}", ""]
             for each in components:

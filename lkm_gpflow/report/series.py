@@ -59,7 +59,7 @@ class SeriesReport:
     def comes_from(self, titles: Mapping[str, str]) -> str:
         """Say what moves its forecast and makes it uncertain; parts by their titles."""
         if not self.mean_shares:
-            return "Its forecast is its level."
+            return "Its forecast stays at its level."
         mean, variance = (
             max(parts.items(), key=lambda item: item[1])
             for parts in (self.mean_shares, self.variance_shares)
@@ -68,8 +68,8 @@ class SeriesReport:
         if mean[1] == 0.0:
             return f"{uncertainty[0].upper()}{uncertainty[1:]}."
         return (
-            f"Its forecast is moved away from the average mostly by {titles[mean[0]]} "
-            f"({percent(mean[1])}); {uncertainty}."
+            f"{percent(mean[1])} of what moves its forecast away from the average comes from "
+            f"{titles[mean[0]]}; {uncertainty}."
         )
 
     @property
@@ -85,20 +85,20 @@ class SeriesReport:
             said.append(
                 f"Of its last {counted(self.held_out, 'observation')}, forecast from what came "
                 f"before, {self.inside} fell into the {self.level:.0%} interval"
-                + ("." if self.is_covered else ": intervals are too narrow.")
+                + ("." if self.is_covered else ": the intervals are too narrow.")
             )
         if np.isfinite(self.autocorrelation):
             if self.autocorrelation < CONSPICUOUS:
                 said.append(
-                    f"One-step errors go on in the next ones (p {_p(self.autocorrelation)}): "
-                    "there is a pattern that no component explains."
+                    f"One-step errors are correlated (p {_p(self.autocorrelation)}): "
+                    "they hold a pattern that no component explains."
                 )
             else:
                 said.append(f"No pattern is left in its errors (p {_p(self.autocorrelation)}).")
         if np.isfinite(self.normality):
             if self.normality < CONSPICUOUS:
                 said.append(
-                    f"Errors are not Gaussian (p {_p(self.normality)}): large ones are likelier "
+                    f"Errors are not Gaussian (p {_p(self.normality)}): large ones are more likely "
                     "than the intervals say."
                 )
             else:

@@ -1,4 +1,4 @@
-"""The first paragraph of a group report: what a person would repeat."""
+"""The first paragraph of a group report: the gist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOGETHER = 0.5
 def summary(
     found: Discovery, components: Sequence[ComponentReport], ways: Mapping[int, str]
 ) -> str:
-    """Say who has what, what is perhaps so, what was not found, and what forecasts rest on.
+    """Say who has what, who perhaps has what, what is absent, and what forecasts rest on.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def summary(
         for each in maybe[:_MOST_SAID]
     ]
     if not said:
-        said = ["No pattern is sure in any series."]
+        said = ["No series certainly has a pattern."]
     return " ".join(filter(None, [*said, _nothing_seasonal(found, components), rests_on(found)]))
 
 
@@ -80,12 +80,12 @@ def rests_on(found: Discovery) -> str:
 
 
 def ways_of_pairs(found: Discovery, components: Sequence[ComponentReport]) -> dict[int, str]:
-    """Say of components that two series have whether they go the same way in both.
+    """Say whether components that two series have move the same way in both.
 
     Returns
     -------
     By the number of the component ", in opposite directions" or ", in step"; nothing where
-    neither is sure.
+    neither is certain.
     """
     names = found.table.names
     ways = {}

@@ -22,8 +22,7 @@ class Journal:
     Parameters
     ----------
     path
-        The file; one that is there already must be of the same kind and header, and is gone on
-        with.
+        The file; an existing one must have the same kind and header, and is continued.
     kind
         What the journal holds, such as "ledger".
     header

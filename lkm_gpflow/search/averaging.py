@@ -40,13 +40,13 @@ class Member:
     weight
         Its weight; those of all members add up to one.
     spread
-        What its forecast variance is multiplied by: one, but in files of version 0.1, which
-        calibrated spreads by held-out windows.
+        Factor of its forecast variance: one, except in files of version 0.1, which calibrated
+        spreads by held-out windows.
     is_walk
         Whether it is a walk, with or without a season (see `stacking`), rather than found by the
         search.
     exact
-        Whether it was learnt with series that are seen almost exactly (`FitSettings.exact`).
+        Whether it was learnt with almost no noise (`FitSettings.exact`).
     """
 
     fit: Fit
@@ -61,9 +61,9 @@ def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]
 
     .. math:: w_m \propto \exp(-\mathrm{BIC}_m / 2 D)
 
-    The exponent 1/2 of BIC would leave one fit: it takes every observation as independent
-    evidence about the structure.  Divided by the number of time points D the weights compare the
-    average log density per time point.
+    With the exponent 1/2 of BIC a single fit would have all the weight, because BIC takes every
+    observation as independent evidence about the structure.  Divided by the number of time points
+    D, the weights compare the average log density per time point.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def average(fits: Sequence[Fit], num_times: int, most: int = 10) -> list[Member]
 
 
 def counting(members: Sequence[Member]) -> list[Member]:
-    """Return the members without those of next to no weight."""
+    """Return the members without those of almost no weight."""
     kept = [member for member in members if member.weight > _LITTLE_WEIGHT]
     total = sum(member.weight for member in kept)
     return [replace(member, weight=member.weight / total) for member in kept]

@@ -10,9 +10,9 @@ from ..runtime.text import duration
 from .settings import SearchSettings
 
 _SECONDS = 8e-4
-"""Processor seconds a series and squared number of times, for a default search with its averaging
-(depth 2, 3 restarts): the median of nine searches on tables of 4 to 9 series and 108 to 141 times,
-on a busy machine (tests/benchmarks/README.md)."""
+"""Processor seconds per series and per squared number of times, for a default search with its
+averaging (depth 2, 3 restarts): the median of nine searches on tables of 4 to 9 series and 108 to
+141 times, on a busy machine (tests/benchmarks/README.md)."""
 
 _LOWER, _UPPER = 0.4, 2.5
 """Factors on it that held all nine: an idle machine takes half, and the components found count."""

@@ -86,8 +86,8 @@ def held_out_score(
     """Score a fit's structure on a window; see `held_out_forecast`.
 
     Log densities are those of a Student-t of `TAILS` degrees of freedom about the forecast, with
-    the forecast's standard deviations as its scale: of a few windows one with a break, far outside
-    of all intervals, would otherwise decide alone.
+    the forecast's standard deviations as its scale.  Otherwise one window with a break, far outside
+    all intervals, would decide alone.
 
     Returns
     -------

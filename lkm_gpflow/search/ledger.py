@@ -1,8 +1,8 @@
 """The ledger: every fit of a search, on disk as it happens.
 
-A journal whose header holds the settings and a fingerprint of the data, with a line for every fit
+A journal whose header holds the settings and a fingerprint of the data, with one line for every fit
 and one for every decision.  A search is a deterministic function of its header, so a search that
-was stopped goes on by asking the ledger first.
+was stopped continues by looking up its fits in the ledger first.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Ledger:
     header
         What the search depends on, in JSON's types.
     path
-        File to keep; one that is there already must have the same header and is gone on with.
+        File to keep; an existing one must have the same header, and is continued.
     """
 
     header: Mapping[str, Any]
@@ -98,7 +98,7 @@ class Ledger:
         self._journal.append({"fit": record})
 
     def decide(self, step: int, restart: int, decision: str) -> None:
-        """Keep what became of a fit."""
+        """Keep the decision on a fit."""
         if self.decisions.get((step, restart)) != decision:
             self.decisions[step, restart] = decision
             self._journal.append({"decision": [step, restart, decision]})
@@ -117,7 +117,7 @@ class Ledger:
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a fit: what was tried, what came out, what became of it."""
+        """One row per fit: what was tried, the result, and the decision."""
         return pd.DataFrame(
             [
                 {
@@ -166,7 +166,7 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
 
 
 def fit_key(fit: Fit) -> str:
-    """Return a checksum of a fit, whatever it took."""
+    """Return a checksum of a fit, regardless of how long it took."""
     content = {key: value for key, value in fit_to_json(fit).items() if key != "seconds"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

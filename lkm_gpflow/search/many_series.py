@@ -1,7 +1,7 @@
 """Many series: structures are found on some of them, and learnt on all.
 
-What is approximate is which structures are tried, and where learning on all series begins: both
-come from a random subset.  What is learnt on all of them is as exact as for few: the enumerated
+Two things are approximate: which structures are tried, and where learning on all series begins.
+Both come from a random subset.  Learning on all series is as exact as on a few: the enumerated
 posterior, its bound and its gradient count every series (see `sharing`).
 """
 
@@ -54,7 +54,7 @@ def extend(
     settings
         With which the fit was learnt.
     rounds
-        At most so many.
+        Largest number of rounds.
     """
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))
@@ -70,7 +70,7 @@ def evaluate(
 ) -> Fit:
     """Infer the posterior over Z for known kernels and noise variances [N]; nothing is learnt.
 
-    It makes a fit of what is worth keeping of one, a few numbers and one a series.
+    It rebuilds a fit from the little that is worth keeping: a few numbers, and one per series.
     """
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))

@@ -105,7 +105,7 @@ def learn_in_steps(
                 executor=executor, progress=progress, spent=guard.spent,
             )  # fmt: skip
         except OutOfBudget as which:
-            stacked = weigh(fits, settings, ledger)
+            stacked = weigh(fits, len(observations.x), settings, ledger)
             stops.append(f"{which} ended the averaging {_weighed(stacked)}")
     yield Learnt(tuple(entries), tuple(stacked), _sentence(stops))
 

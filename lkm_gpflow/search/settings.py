@@ -1,4 +1,4 @@
-"""What a search depends on beside the data, and which tables are too large for one."""
+"""What a search depends on besides the data, and which tables are too large for one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Strategy = Literal["partial", "full"]
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What a search depends on, beside the data.
+    """What a search depends on, besides the data.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def base_names(bases: object) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        If they are no list; a text is not taken for its letters.
+        If they are not a list of names; a single text is not split into letters.
     """
     if isinstance(bases, str) or not isinstance(bases, Iterable):
         raise ValueError(
@@ -105,7 +105,7 @@ def base_names(bases: object) -> tuple[str, ...]:
 
 
 def check_size(num_times: int, num_series: int, subset: int | None) -> None:
-    """Refuse tables on which a search would not end; warn of those on which it takes hours.
+    """Refuse tables on which a search would not end; warn about those on which it takes hours.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Weights of several fits from windows that they have not seen.
 
-How well a structure explains the past says little about how well it goes on: the likelihood
-compares one-step forecasts, and the richer structure nearly always wins.  So every fit is asked to
-forecast windows of the past: it is learnt again from what came before a window, and scored on it.
-Beside the best fits of a search stand walks, with and without a season: what one would forecast who
-had found nothing.
+How well a structure explains the past says little about how well it forecasts: the likelihood
+compares one-step forecasts, and the richer structure nearly always wins.  So every fit forecasts
+windows of the past: it is learnt again from what came before a window, and scored on it.  Walks,
+with and without a season, compete with the best fits of a search: somebody who found nothing would
+forecast like them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..learning.training import fit
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
 from ..runtime.progress import Progress
-from .averaging import Member, different
+from .averaging import Member, average, different
 from .held_out import held_out_score, windows
 from .ledger import Ledger, fit_from_json, fit_key, fit_to_json
 from .settings import SearchSettings
@@ -76,21 +76,24 @@ def stack(
     .. math:: w_m \propto \pi_m \exp \Big( \kappa \sum_w \ell_{mw} \Big)
 
     with l the mean log density of the observations in window w (`held_out_score`): errors within a
-    window go together, over time and over series, so a window counts as :math:`\kappa` =
+    window are correlated, over time and over series, so a window counts as :math:`\kappa` =
     `SHARPNESS` observations, however many it has.  The prior
     :math:`\pi` gives each kind of forecaster its share of `PRIOR`, in equal parts: `WALKS` and
     `SEASONAL_WALKS` (those whose kernels are among the search's bases), and the fits of the search.
+    What the fits of the search come to together is then divided among them by how well they explain
+    all of the data (`averaging.average`): a few windows tell a search from a walk, but not which of
+    its fits is right, and statements about components rest on these weights, too.
 
     Parameters
     ----------
     fits
-        All fits of the search; the best that differ are asked.
+        All fits of the search; the best that differ take part.
     observations
         The scaled data.
     settings
         Of the search.
     ledger
-        Keeps what is learnt here too, so that it can be gone on with.
+        Keeps what is learnt here, too, so that a stopped call can continue.
     executor
         Runs the fits and the windows; None: this process.
     progress
@@ -117,11 +120,20 @@ def stack(
         for candidate in candidates
     }
     _remember(ledger, asked, "held-out windows", executor, progress, spent)
-    return weigh(fits, settings, ledger)
+    return weigh(fits, len(observations.x), settings, ledger)
 
 
-def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list[Member]:
+def weigh(
+    fits: Sequence[Fit], num_times: int, settings: SearchSettings, ledger: Ledger
+) -> list[Member]:
     """Weigh the fits and walks whose held-out windows the ledger has noted; see `stack`.
+
+    Parameters
+    ----------
+    fits, settings, ledger
+        As of `stack`.
+    num_times
+        D, of the data.
 
     Returns
     -------
@@ -134,10 +146,14 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list
     sizes = Counter(each.kind for each in noted)
     prior = np.array([PRIOR[each.kind] / sizes[each.kind] for each in noted])
     weights = softmax(SHARPNESS * score + np.log(prior))
-    members = [
-        Member(each.fit, float(weight), is_walk=each.is_walk, exact=each.settings.exact)
+    walks = [
+        Member(each.fit, float(weight), is_walk=True, exact=each.settings.exact)
         for each, weight in zip(noted, weights, strict=True)
+        if each.is_walk
     ]
+    share = 1.0 - sum(walk.weight for walk in walks)
+    found = average([each.fit for each in noted if not each.is_walk], num_times, MOST)
+    members = [*walks, *(replace(member, weight=share * member.weight) for member in found)]
     return sorted(members, key=lambda member: -member.weight)
 
 

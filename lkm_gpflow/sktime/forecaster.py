@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 from sktime.forecasting.base import BaseForecaster
 
+from ..data.transforms import TransformName
 from ..discovery.discover import discover
 from ..discovery.given_kernels import learn
 from ..discovery.result import Averaging
@@ -26,8 +27,8 @@ class LKMForecaster(BaseForecaster):
 
     .. math:: y_{nt} \sim N(m_{nt}, s_{nt}^2)
 
-    or, with `log`, the logarithm of the series is; then the mean is
-    :math:`\exp(m_{nt} + s_{nt}^2 / 2)` and quantiles are those of the logarithm, exponentiated.
+    or, with the transform "log", the logarithm of the series is: quantiles are those of the
+    logarithm, exponentiated, and mean and variance those of the lognormals that are averaged.
 
     Parameters
     ----------
@@ -41,15 +42,15 @@ class LKMForecaster(BaseForecaster):
         As of `lkm_gpflow.discover` and `lkm_gpflow.learn`.
     averaging
         Of the search: "stacked", "tempered", "none"; None: its default.
-    log
-        Whether the logarithms of the series, which must be positive, are modelled.
+    transform
+        "none", or "log": the logarithms of the series, which must be positive, are modelled.
     seed
         Everything random follows from it.
 
     Attributes
     ----------
     found_ : lkm_gpflow.Discovery
-        What was found, with components, probabilities and reports; of the logarithms if `log`.
+        What was found, with components, probabilities and reports.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class LKMForecaster(BaseForecaster):
         alpha: float = 1.0,
         priors: bool = True,
         averaging: Averaging | None = None,
-        log: bool = False,
+        transform: TransformName = "none",
         seed: int = 0,
     ) -> None:
         self.kernels = kernels
@@ -93,7 +94,7 @@ class LKMForecaster(BaseForecaster):
         self.alpha = alpha
         self.priors = priors
         self.averaging = averaging
-        self.log = log
+        self.transform = transform
         self.seed = seed
         with warnings.catch_warnings():
             # sktime 1.2 announces that it will forget data by default; the line above keeps them.
@@ -101,16 +102,9 @@ class LKMForecaster(BaseForecaster):
             super().__init__()
 
     def _fit(self, y: pd.DataFrame, X: object, fh: object) -> LKMForecaster:
-        if self.log:
-            if (y <= 0.0).any(axis=None):
-                name = y.columns[(y <= 0.0).any()][0]
-                raise ValueError(
-                    f"expected positive values for log=True, got {y[name].min():g} in {name!r}"
-                )
-            y = y.apply(np.log)
         common: dict[str, Any] = {
-            "restarts": self.restarts, "alpha": self.alpha, "priors": self.priors,
-            "seed": self.seed, "progress": False,
+            "transform": self.transform, "restarts": self.restarts, "alpha": self.alpha,
+            "priors": self.priors, "seed": self.seed, "progress": False,
         }  # fmt: skip
         if self.kernels is not None:
             self.found_ = learn(y, list(self.kernels), **common)
@@ -120,9 +114,10 @@ class LKMForecaster(BaseForecaster):
             )
         return self
 
-    def _moments(self, fh: Any) -> tuple[Floats, Floats]:
-        """Mean and standard deviation that the model has of new observations, [M, N] each."""
-        told = self.found_.predict(fh.to_absolute_index(self.cutoff))
+    def _moments(self, fh: Any, *, modelled: bool = False) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of new observations, or as they are modelled, [M, N]."""
+        times = fh.to_absolute_index(self.cutoff)
+        told = self.found_.predict_modelled(times) if modelled else self.found_.predict(times)
         N = self.found_.table.frame.shape[1]
         mean, sd = (told[moment].to_numpy().reshape(N, -1).T for moment in ("mean", "sd"))
         return mean, sd
@@ -132,34 +127,29 @@ class LKMForecaster(BaseForecaster):
         return pd.DataFrame(values, index, self._get_columns() if columns is None else columns)
 
     def _predict(self, fh: Any, X: object) -> pd.DataFrame:
-        mean, sd = self._moments(fh)
-        return self._table(fh, np.exp(mean + 0.5 * np.square(sd)) if self.log else mean)
+        return self._table(fh, self._moments(fh)[0])
 
     def _predict_var(self, fh: Any, X: object = None, cov: bool = False) -> pd.DataFrame:
         if cov:
             raise NotImplementedError(
                 "expected cov=False: forecasts are of each time and series by itself"
             )
-        mean, sd = self._moments(fh)
-        variance = np.square(sd)
-        if self.log:
-            variance = np.expm1(variance) * np.exp(2.0 * mean + variance)
-        return self._table(fh, variance, self._get_varnames())
+        return self._table(fh, np.square(self._moments(fh)[1]), self._get_varnames())
 
     def _predict_quantiles(self, fh: Any, X: object, alpha: Sequence[float]) -> pd.DataFrame:
-        mean, sd = self._moments(fh)
+        mean, sd = self._moments(fh, modelled=True)
         quantiles = mean[:, :, None] + sd[:, :, None] * norm.ppf(alpha)
         columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
         flat = quantiles.reshape(len(mean), -1)
-        return self._table(fh, np.exp(flat) if self.log else flat, columns)
+        return self._table(fh, np.exp(flat) if self.transform == "log" else flat, columns)
 
     def _predict_proba(self, fh: Any, X: object, marginal: bool = True) -> Any:
         from skpro.distributions import LogNormal, Normal
 
-        mean, sd = self._moments(fh)
+        mean, sd = self._moments(fh, modelled=True)
         told = {"index": fh.get_expected_pred_idx(cutoff=self.cutoff),
                 "columns": self._get_columns()}  # fmt: skip
-        if self.log:
+        if self.transform == "log":
             return LogNormal(mu=mean, sigma=sd, **told)
         return Normal(mu=mean, sigma=sd, **told)
 
@@ -174,5 +164,5 @@ class LKMForecaster(BaseForecaster):
         """
         return [
             {"kernels": ["SE"], "restarts": 1},
-            {"kernels": ["RW", "LIN"], "restarts": 1, "log": False, "seed": 1},
+            {"kernels": ["RW", "LIN"], "restarts": 1, "transform": "none", "seed": 1},
         ]

@@ -157,6 +157,25 @@ def test_the_report_names_every_series_and_holds_its_pictures(finished: Path) ->
     assert "5 steps, 90% intervals" in html
 
 
+def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
+    table, out = tmp_path / "prices.csv", tmp_path / "out"
+    frame = tiny_frame("Gold", "Oil")
+    frame["Gold"] = 100.0 * np.exp(frame["Gold"])
+    frame.to_csv(table)
+    result = run(table, "--out", out, "--transform", "Gold=log", "--horizon", 2, *QUICK)
+    assert result.exit_code == 0, result.output
+    found = lkm.load(out / "model.lkm")
+    assert found.table.transforms.names == ["log", "none"]
+    forecast = pd.read_csv(out / "forecast.csv", index_col="series")
+    assert forecast.loc["Gold", "lower"].min() > 10.0
+    np.testing.assert_allclose(forecast["upper"], found.forecast(2)["upper"], rtol=1e-8)
+    other = tmp_path / "other"
+    refused(run(table, "--out", other, "--transform", "log", *QUICK), "series 'Oil': expected pos")
+    refused(run(table, "--out", other, "--transform", "Lead=log", *QUICK), "got 'Lead'")
+    refused(run(table, "--out", other, "--transform", "root", *QUICK), "expected log, or the name")
+    assert not other.exists()
+
+
 def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(write_tiny(tmp_path / "prices.csv").name, *QUICK)
@@ -315,8 +334,8 @@ def test_bad_encoding_is_refused(tmp_path: Path) -> None:
         (("--averaging", "some"), ["stacked", "tempered", "none"]),
         (("--depth", "1.5"), ["--depth", "'1.5'"]),
         (("--seed", "lucky"), ["--seed", "'lucky'"]),
-        (("--separator", ";;"), ["one sign as separator", "';;'"]),
-        (("--decimal", ","), ["decimal sign that differs from the separator"]),
+        (("--separator", ";;"), ["a single character as separator", "';;'"]),
+        (("--decimal", ","), ["decimal mark that differs from the separator"]),
         (("--long", "id,y"), ["names of three columns", "'id,y'"]),
         (("--bases", "foo"), ["base kernel among", "'FOO'"]),
         (("--bases", ""), ["expected base kernels"]),

@@ -220,7 +220,7 @@ def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path:
     code, said = discover(
         csv, "--out", out, *QUICK, "--time-budget", "1h", "--memory-budget", "1TB"
     )
-    assert (code, "going on from 1 fits" in said) == (0, True)
+    assert (code, "going on from 1 fit in" in said) == (0, True)
     assert lkm.load(out / "model.lkm").stopped == ""
     code, said = discover(csv, "--out", out, *QUICK)
     assert (code, "holds a finished result already" in said) == (2, True)

@@ -160,7 +160,7 @@ def test_the_option_that_reads_a_file_is_named(text: str, message: str, tmp_path
 def test_a_dialect_that_contradicts_itself() -> None:
     with pytest.raises(ValueError, match="differs from the separator, got ','"):
         Dialect(decimal=",")
-    with pytest.raises(ValueError, match="one sign as separator, got ''"):
+    with pytest.raises(ValueError, match="a single character as separator, got ''"):
         Dialect("")
 
 

@@ -95,7 +95,7 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: frame(DAYS[[0, 1, 2, 1, 4, 5, 6, 7]]),
     ),
     "duplicate numbers": (
-        r"row 2: the time 0\.5 stands there a second time \(2 duplicates",
+        r"row 2: the time 0\.5 appears a second time \(2 duplicates",
         lambda: frame(pd.Index([0.5, 0.5, 1.0, 2.0, 1.0])),
     ),
     "no date": (
@@ -162,11 +162,11 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: frame().assign(day=DAYS.strftime("%Y-%m-%d")).reset_index(drop=True),
     ),
     "days first": (
-        r"got texts such as '28/01/2020': .*to_datetime\(frame\.index, dayfirst=True\)",
+        r"got text such as '28/01/2020': .*to_datetime\(frame\.index, dayfirst=True\)",
         lambda: frame(pd.date_range("2020-01-28", periods=8).strftime("%d/%m/%Y")),
     ),
     "months first": (
-        r"got texts such as '01/28/2020': .*to_datetime\(frame\.index\)$",
+        r"got text such as '01/28/2020': .*to_datetime\(frame\.index\)$",
         lambda: frame(pd.date_range("2020-01-28", periods=8).strftime("%m/%d/%Y")),
     ),
     "one name as number and text": (

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from lkm_gpflow.data.transforms import Transforms
 from lkm_gpflow.discovery.joint import Joint
 
 TIMES = pd.date_range("2024-01-07", periods=3, freq="W")
@@ -17,7 +18,8 @@ def joint(count: int = 2) -> Joint:
     rng = np.random.default_rng(0)
     roots = rng.normal(size=(count, 6, 6))
     weights = np.array([0.3, 0.7])[:count] / np.sum([0.3, 0.7][:count])
-    return Joint(CELLS, weights, rng.normal(size=(count, 6)), roots @ roots.transpose(0, 2, 1))
+    means, covariances = rng.normal(size=(count, 6)), roots @ roots.transpose(0, 2, 1)
+    return Joint(CELLS, weights, means, covariances, Transforms.none(6))
 
 
 def test_draws_have_the_moments_of_the_mixture() -> None:

@@ -135,7 +135,7 @@ def test_scores_by_hand() -> None:
         [(y, m, s) for y, m, s in zip(*rows, strict=True) if np.isfinite(y)]
         for rows in zip(z, mean, sd, strict=True)
     ]
-    found = score_window(cut, mean, sd)
+    found = score_window(cut, {"mean": mean, "sd": sd})
     by_series = [np.mean([crps(*cell) for cell in series]) for series in cells]
     assert found["crps"] == pytest.approx(np.mean(by_series), abs=2e-4)
     density = [np.mean([-norm.logpdf(*cell) for cell in series]) for series in cells]
@@ -154,7 +154,7 @@ def test_the_median_is_of_the_rivals_cell_by_cell(bench: Path, tmp_path: Path) -
     mean, sd = (
         np.median([record[name] for (record,) in kept.values()], axis=0) for name in ("mean", "sd")
     )
-    expected = score_window(cut, mean, sd)
+    expected = score_window(cut, {"mean": mean, "sd": sd})
     ours = found.loc[("office_room", 1, benchmark.MEDIAN)]
     assert {name: ours[name] for name in expected} == pytest.approx(expected)
 

@@ -43,12 +43,12 @@ def test_every_activity_has_ten_series_and_all_kernels_are_used(seizure: Seizure
     assert seizure.fits[0].elbo == max(fit.elbo for fit in seizure.fits)
 
 
-def test_tumour_areas_share_their_components_on_two_samples(samples: list[SeizureResult]) -> None:
-    found = [claims.tumour_areas(each.assignment(), each.activities) for each in samples]
+def test_areas_of_tumour_patients_are_alike_on_two_samples(samples: list[SeizureResult]) -> None:
+    found = [claims.tumour_patients(each.assignment(), each.activities) for each in samples]
     assert [each.holds for each in found] == [True, True, False]
 
 
-def test_tumour_areas_have_fewer_smooth_components_on_two_samples(
+def test_tumour_patients_have_fewer_smooth_components_on_two_samples(
     samples: list[SeizureResult],
 ) -> None:
     smooth = [each.profiles()[["SE (1)", "SE (2)"]].sum(axis=1) for each in samples]
@@ -123,13 +123,13 @@ def planted(blocks: dict[int, list[list[int]]]) -> tuple[pd.DataFrame, pd.Series
     return pd.DataFrame(rows, columns=["a", "b", "c"]), pd.Series(labels)
 
 
-def test_tumour_areas_by_hand() -> None:
+def test_tumour_patients_by_hand() -> None:
     same = {1: [[1, 1, 1]], 2: [[1, 0, 0]], 3: [[1, 0, 0]], 4: [[0, 1, 0]], 5: [[0, 1, 1]]}
-    found = claims.tumour_areas(*planted(same))
+    found = claims.tumour_patients(*planted(same))
     assert found.holds
     assert found.p_value == 1.0
     assert found.distances.loc[1, 2] == pytest.approx(2 / 3)
-    apart = claims.tumour_areas(*planted({**same, 3: [[0, 1, 0]]}))
+    apart = claims.tumour_patients(*planted({**same, 3: [[0, 1, 0]]}))
     assert not apart.are_nearest
     assert apart.p_value < 0.05
     assert not apart.holds

@@ -79,6 +79,25 @@ def test_cells_are_means_over_the_seeds_of_one_profile(store: Store) -> None:
     assert list(tables.beside_the_paper(table, "crps")["stocks"]) == ["ours"]
 
 
+def test_the_best_of_a_column_has_an_asterisk(store: Store) -> None:
+    for method, rmse in (("lkm", 4.004), ("gp", 3.998), ("last-value", 4.2)):
+        keep(store, "stocks", method, 0, rmse)
+    table = tables.cells(tables.extrapolation_runs(store, "paper"))
+    shown = tables.beside_the_paper(table, "rmse", mark_best=True)
+    ours, paper = shown["stocks", "ours"], shown["stocks", "paper"]
+    # What rounds to the same is as good; what has not been run is not.
+    assert list(ours[ours.str.contains("*", regex=False)].index) == ["lkm", "gp"]
+    assert ours["lkm"] == "4.00 (1) *"
+    published = table_1()["rmse"].xs("stocks", level="dataset")
+    assert list(paper[paper.str.endswith("*")].index) == [published.idxmin()]
+    assert not (shown["houses", "ours"] != tables.MISSING).any()
+    table.loc[("lkm", "stocks"), "coverage90"] = 0.97
+    table.loc[("gp", "stocks"), "coverage90"] = 0.82
+    table.loc[("last-value", "stocks"), "coverage90"] = 0.5
+    held = tables.beside_the_paper(table, "coverage90", mark_best=True)["stocks", "ours"]
+    assert list(held[held.str.endswith("*")].index) == ["lkm"]
+
+
 def test_results_of_other_data_are_not_mixed(store: Store) -> None:
     keep(store, "gonu", "lkm", 0, 1.0)
     keep(store, "gonu", "lkm", 1, 1.0, data="other")

@@ -97,3 +97,26 @@ def test_gaps_change_nothing() -> None:
     found = made_by_hand(frame, ["0.5 x SE(lengthscale=40)"], [[1], [1], [1]])
     parts, forecast = attribute(found, 3), found.forecast(3)
     np.testing.assert_allclose(parts["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
+
+
+def test_parts_of_logarithms_are_in_the_units_of_the_series() -> None:
+    """They add up, in the proportions of the logarithms; the level has what is no departure."""
+    frame = np.exp(0.3 * small_table())
+    kernels, Z = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"], [[1, 0], [1, 1], [0, 1]]
+    found = made_by_hand(frame, kernels, Z, transform={"a": "log", "b": "log"})
+    plain = made_by_hand(np.log(frame).assign(c=frame["c"]), kernels, Z)
+    parts, of_logs, forecast = attribute(found, 6), attribute(plain, 6), found.forecast(6)
+    np.testing.assert_allclose(parts["mean"].sum(axis=1), forecast["mean"])
+    np.testing.assert_allclose(parts["variance"].sum(axis=1), forecast["sd"] ** 2)
+    pd.testing.assert_frame_equal(parts.loc["c"], of_logs.loc["c"])
+    own, logs = (each.loc["b"] for each in (parts, of_logs))
+    pd.testing.assert_series_equal(
+        own["variance", "SE (1)"] / own["variance", "SE (2)"],
+        logs["variance", "SE (1)"] / logs["variance", "SE (2)"],
+    )
+    departure = np.exp(logs["mean"].sum(axis=1)) - np.exp(logs["mean", LEVEL])
+    np.testing.assert_allclose(own["mean"].drop(columns=LEVEL).sum(axis=1), departure)
+    share = logs["mean", "SE (1)"] / logs["mean"].drop(columns=LEVEL).sum(axis=1)
+    np.testing.assert_allclose(own["mean", "SE (1)"], share * departure)
+    for moment in ("mean", "variance"):
+        np.testing.assert_allclose(shares(parts, moment).sum(axis=1), 1.0)

@@ -191,7 +191,7 @@ def test_heights_multiply_the_variances_of_a_series() -> None:
 
 
 def test_wrong_amplitudes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"amplitudes: expected one of .*, given 'tall'"):
+    with pytest.raises(ValueError, match=r"amplitudes: expected one of .*, got 'tall'"):
         model("tall")
     with pytest.raises(ValueError, match=r"expected 'none' or 'series' with inducing variables"):
         SparseLKM((X, table()), kernels(), amplitudes="component", inducing=4)

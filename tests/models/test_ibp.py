@@ -306,15 +306,27 @@ def test_samples_repeat_with_their_seed(prior: IBP) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: FiniteIBP(0.0, 3), "alpha: expected a positive finite number, given 0.0"),
-        (lambda: InfiniteIBP(-1.0, 3), "alpha: expected a positive finite number, given -1.0"),
-        (lambda: FiniteIBP(math.nan, 3), "alpha: expected a positive finite number, given nan"),
-        (lambda: FiniteIBP(1.0, 0), "num_components: expected a positive integer, given 0"),
-        (lambda: InfiniteIBP(1.0, 2.5), "num_components: expected a positive integer, given 2.5"),
-        (lambda: InfiniteIBP(1.0, 2, "exact"), r"bound: expected one of \(.*\), given 'exact'"),
-        (lambda: InfiniteIBP(1.0, 2, "taylor", 0), "taylor_terms: expected a positive integer"),
-        (lambda: FINITE.sample(0, seed=0), "num_series: expected a positive integer, given 0"),
-        (lambda: FINITE.entropy(TAU[:2]), r"tau: expected 3 components .* given shape \(2, 2\)"),
+        (lambda: FiniteIBP(0.0, 3), "alpha: expected a positive finite number, got 0.0"),
+        (lambda: InfiniteIBP(-1.0, 3), "alpha: expected a positive finite number, got -1.0"),
+        (lambda: FiniteIBP(math.nan, 3), "alpha: expected a positive finite number, got nan"),
+        (
+            lambda: FiniteIBP(1.0, 0),
+            "expected num_components as a whole number of 1 or more, got 0",
+        ),
+        (
+            lambda: InfiniteIBP(1.0, 2.5),
+            "expected num_components as a whole number of 1 or more, got 2.5",
+        ),
+        (lambda: InfiniteIBP(1.0, 2, "exact"), r"bound: expected one of \(.*\), got 'exact'"),
+        (
+            lambda: InfiniteIBP(1.0, 2, "taylor", 0),
+            "expected taylor_terms as a whole number of 1 or more",
+        ),
+        (
+            lambda: FINITE.sample(0, seed=0),
+            "expected num_series as a whole number of 1 or more, got 0",
+        ),
+        (lambda: FINITE.entropy(TAU[:2]), r"tau: expected 3 components .* got shape \(2, 2\)"),
         (lambda: TAYLOR.expected_log_off(TAU[:2]), "tau: expected 3 components"),
         (lambda: FINITE.best_tau(NU[:, :2]), "nu: expected 3 components"),
         (lambda: FINITE.expected_log_assignments(TAU[:2], NU[:, :2]), "expected 3 components"),

@@ -246,28 +246,28 @@ def with_value(table: np.ndarray, row: int, column: int, value: float) -> np.nda
 
 BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
     "X flat": (
-        r"expected X \[D, 1\] and Y \[D, N\].*given shapes \(12,\) and \(12, 3\)",
+        r"expected X \[D, 1\] and Y \[D, N\].*got shapes \(12,\) and \(12, 3\)",
         lambda: LKM((X[:, 0], Y), [gk.Linear()]),
     ),
     "rows": (r"\(11, 1\) and \(12, 3\)", lambda: LKM((X[1:], Y), [gk.Linear()])),
     "empty": (r"\(0, 1\) and \(0, 3\)", lambda: LKM((X[:0], Y[:0]), [gk.Linear()])),
     "no series": (r"\(12, 1\) and \(12, 0\)", lambda: LKM((X, Y[:, :0]), [gk.Linear()])),
     "NaN in X": (
-        "finite numbers in X, given nan in row 4, column 0",
+        "finite numbers in X, got nan in row 4, column 0",
         lambda: LKM((with_value(X, 4, 0, np.nan), Y), [gk.Linear()]),
     ),
     "infinite": (
-        r"finite numbers in Y \(or NaN for a missing one\), given -inf in row 7, column 2",
+        r"finite numbers in Y \(or NaN for a missing one\), got -inf in row 7, column 2",
         lambda: LKM((X, with_value(Y, 7, 2, -np.inf)), [gk.Linear()]),
     ),
     "all missing": (
         "at least one observation in every column of Y.* column 1",
         lambda: LKM((X, np.where([True, False, True], Y, np.nan)), [gk.Linear()]),
     ),
-    "no kernels": (r"at least one kernel, given \[\]", lambda: LKM((X, Y), [])),
+    "no kernels": (r"at least one kernel, got \[\]", lambda: LKM((X, Y), [])),
     "one kernel": ("expected a list", lambda: LKM((X, Y), gk.Linear())),
     "not a kernel": (
-        r"kernels\[1\]: expected a GPflow kernel of one output, given 'SE'",
+        r"kernels\[1\]: expected a GPflow kernel of one output, got 'SE'",
         lambda: LKM((X, Y), [gk.Linear(), "SE"]),
     ),
     "several outputs": (
@@ -275,7 +275,7 @@ BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
         lambda: LKM((X, Y), [gk.SharedIndependent(gk.Linear(), 2)]),
     ),
     "active_dims": (
-        r"kernels\[0\], Linear: expected active_dims among the 1 column\(s\) of X, given \[1\]",
+        r"kernels\[0\], Linear: expected active_dims among the 1 column\(s\) of X, got \[1\]",
         lambda: LKM((X, Y), [gk.Linear(active_dims=[1]) + gk.White()]),
     ),
     "active slice": (
@@ -283,22 +283,22 @@ BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
         lambda: LKM((X, Y), [gk.Linear(active_dims=slice(1, 2))]),
     ),
     "lengthscales": (
-        r"one value of lengthscales for each of the 1 column\(s\) of X, given shape \(2,\)",
+        r"one value of lengthscales for each of the 1 column\(s\) of X, got shape \(2,\)",
         lambda: LKM((X, Y), [gk.SquaredExponential(lengthscales=[1.0, 2.0])]),
     ),
     "alpha": ("alpha: expected a positive", lambda: make(alpha=0.0)),
     "posterior": (
-        r"expected one of \['enumerated', 'relaxed'\] or a Posterior, given 'exact'",
+        r"expected one of \['enumerated', 'relaxed'\] or a Posterior, got 'exact'",
         lambda: make("exact"),
     ),
     "prior": (r"expected one of \['finite', 'infinite'\]", lambda: make(prior="flat")),
     "prior size": (
-        "expected 3 components, one for each kernel, given 5",
+        "expected 3 components, one for each kernel, got 5",
         lambda: make(prior=FiniteIBP(1.0, 5)),
     ),
-    "noise": ("noise_variance: .*above 1e-06, given 0.0", lambda: make(noise_variance=0.0)),
+    "noise": ("noise_variance: .*above 1e-06, got 0.0", lambda: make(noise_variance=0.0)),
     "noise size": (
-        r"a number or 3 numbers.*given \[1.0, 2.0\]",
+        r"a number or 3 numbers.*got \[1.0, 2.0\]",
         lambda: make(noise_variance=[1.0, 2.0]),
     ),
 }

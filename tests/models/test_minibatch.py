@@ -260,32 +260,30 @@ def test_margins_that_are_all_but_certain_survive() -> None:
 
 
 def test_errors_say_what_was_expected() -> None:
-    with pytest.raises(ValueError, match="num_series: expected at least 1, given 0"):
+    with pytest.raises(ValueError, match="num_series: expected at least 1, got 0"):
         lkm.MinibatchLKM(kernels(), 0)
-    with pytest.raises(ValueError, match=r"posterior: expected one of .* given 'exact'"):
+    with pytest.raises(ValueError, match=r"posterior: expected one of .* got 'exact'"):
         lkm.MinibatchLKM(kernels(), 3, posterior="exact")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"at most 12 components .* given 13"):
+    with pytest.raises(ValueError, match=r"at most 12 components .* got 13"):
         lkm.MinibatchLKM([Linear() for _ in range(13)], 3)
     with pytest.raises(ValueError, match="kernels: expected a list"):
         lkm.MinibatchLKM(Linear(), 3)  # type: ignore[arg-type]
     model = model_of(3, "enumerated")
-    with pytest.raises(ValueError, match="rate: expected a number above 0 and at most 1, given 0"):
+    with pytest.raises(ValueError, match="rate: expected a number above 0 and at most 1, got 0"):
         model.update_tau((X, series(3)), rate=0)
 
 
 def test_errors_of_batches_say_where() -> None:
     model, Y = model_of(3, "enumerated"), series(3)
-    with pytest.raises(
-        ValueError, match=r"Y \[D, B\] as in X .* given shapes \(16, 1\) and \(3, 16"
-    ):
+    with pytest.raises(ValueError, match=r"Y \[D, B\] as in X .* got shapes \(16, 1\) and \(3, 16"):
         model.local_terms((X, Y.T))
     for X_bad, Y_bad in ((X[:, 0], Y), (np.hstack([X, X]), Y), (X, Y[:, 0]), (X, Y[:, :0])):
         with pytest.raises(ValueError, match=r"expected X \[D, 1\] and Y \[D, B\] with at least"):
             model.local_terms((X_bad, Y_bad))
-    with pytest.raises(ValueError, match=r"given a mean square of .* in column 1 of Y"):
+    with pytest.raises(ValueError, match=r"got a mean square of .* in column 1 of Y"):
         model.local_terms((X, Y * [1.0, 1e5, 1.0]))
     Y[2, 1] = np.inf
-    with pytest.raises(ValueError, match="given inf in row 2, column 1"):
+    with pytest.raises(ValueError, match="got inf in row 2, column 1"):
         model.local_terms((X, Y))
     with pytest.raises(tf.errors.InvalidArgumentError, match="expected finite numbers"):
         model.training_loss_closure((X, Y))()

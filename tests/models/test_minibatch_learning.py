@@ -199,25 +199,25 @@ def test_steps_without_a_finite_gradient_are_skipped() -> None:
     trace = lkm.learn_by_minibatches(model, [(X, Y), (X + 9.0, Y)], settings)
     assert trace.num_skipped == 2
     assert np.isfinite(lkm.elbo_in_batches(lkm.MinibatchLKM(model.kernels, 4), (X, Y), 2))
-    with pytest.raises(ValueError, match="given none in all 5 steps"):
+    with pytest.raises(ValueError, match="got none in all 5 steps"):
         lkm.learn_by_minibatches(model, [(X + 9.0, Y)], settings)
 
 
 def test_errors_say_what_was_expected() -> None:
     model, Y = lkm.MinibatchLKM(start(), 6), planted(6)
     settings = lkm.MinibatchSettings(batch_size=3, num_steps=2)
-    with pytest.raises(ValueError, match=r"N = 6 .* given shapes \(24, 1\) and \(24, 5\)"):
+    with pytest.raises(ValueError, match=r"N = 6 .* got shapes \(24, 1\) and \(24, 5\)"):
         lkm.learn_by_minibatches(model, (X, Y[:, :5]), settings)
-    with pytest.raises(ValueError, match=r"N = 6 .* given shapes \(24, 1\) and \(6, 24\)"):
+    with pytest.raises(ValueError, match=r"N = 6 .* got shapes \(24, 1\) and \(6, 24\)"):
         lkm.elbo_in_batches(model, (X, Y.T), 3)
-    with pytest.raises(ValueError, match="batch_size: expected from 1 to the 6 series, given 256"):
+    with pytest.raises(ValueError, match="batch_size: expected from 1 to the 6 series, got 256"):
         lkm.learn_by_minibatches(model, (X, Y))
-    with pytest.raises(ValueError, match="given one without batches"):
+    with pytest.raises(ValueError, match="got one without batches"):
         lkm.learn_by_minibatches(model, [], settings)
-    with pytest.raises(ValueError, match="given one without batches"):
+    with pytest.raises(ValueError, match="got one without batches"):
         lkm.learn_by_minibatches(model, iter([(X, Y)]), settings)
     Y[3, 2] = np.inf
-    with pytest.raises(ValueError, match="given inf in row 3"):
+    with pytest.raises(ValueError, match="got inf in row 3"):
         lkm.learn_by_minibatches(model, (X, Y), lkm.MinibatchSettings(batch_size=6))
     for name, value in (
         ("batch_size", 0),
@@ -227,5 +227,5 @@ def test_errors_say_what_was_expected() -> None:
         ("forgetting", 0.5),
         ("averaged", 1.1),
     ):
-        with pytest.raises(ValueError, match=f"{name}: expected .* given {value}"):
+        with pytest.raises(ValueError, match=f"{name}: expected .* got {value}"):
             lkm.MinibatchSettings(**{name: value})

@@ -270,13 +270,11 @@ def test_posteriors_survive_copying() -> None:
 
 
 def test_errors_say_what_was_expected() -> None:
-    with pytest.raises(ValueError, match="num_samples: expected at least 1, given 0"):
+    with pytest.raises(ValueError, match="num_samples: expected at least 1, got 0"):
         RelaxedPosterior(num_samples=0)
-    with pytest.raises(ValueError, match=r"temperature: expected a positive number, given -1\.0"):
+    with pytest.raises(ValueError, match=r"temperature: expected a positive number, got -1\.0"):
         RelaxedPosterior(temperature=-1.0)
-    with pytest.raises(
-        ValueError, match=r"at most 12 components .* given 13: use RelaxedPosterior"
-    ):
+    with pytest.raises(ValueError, match=r"at most 12 components .* got 13: use RelaxedPosterior"):
         model_with(EnumeratedPosterior(), 13)
     relaxed = RelaxedPosterior()
     model = model_with(relaxed, 13)

@@ -330,9 +330,9 @@ def test_placing_again_follows_the_hyperparameters() -> None:
 
 def test_wrong_inducing_inputs_are_refused() -> None:
     data = table()
-    with pytest.raises(ValueError, match="expected at least 4, one for each component, given 3"):
+    with pytest.raises(ValueError, match="expected at least 4, one for each component, got 3"):
         SparseLKM(data, kernels(), inducing=3)
-    with pytest.raises(ValueError, match=r"one InducingPoints for each of 4 components, given 1"):
+    with pytest.raises(ValueError, match=r"one InducingPoints for each of 4 components, got 1"):
         SparseLKM(data, kernels(), inducing=[InducingPoints(XNEW)])
     with pytest.raises(ValueError, match=r"inducing\[0\]: expected InducingPoints with 1 column"):
         SparseLKM(data, kernels(), inducing=np.zeros((5, 2)))

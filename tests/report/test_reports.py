@@ -100,6 +100,41 @@ def test_heights_are_in_the_units_of_the_series() -> None:
     assert wave.claims["Gold"].cells[-1].endswith(" USD")
 
 
+def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
+    """Gold and USD are modelled by their logarithms, Oil is not."""
+    frame = waves()
+    positive = frame.assign(Gold=100.0 * np.exp(0.1 * frame["Gold"]), USD=np.exp(frame["USD"]))
+    logs = frame.assign(Gold=0.1 * frame["Gold"])
+    kernels = ["1 x PER(period=84,lengthscale=2)", f"{0.002 / 49.0} x LIN(location=210)"]
+    Z = [[1, 0], [1, 0], [0, 1]]
+    found = made_by_hand(positive, kernels, Z, 0.03, {"Gold": "log", "USD": "log"})
+    plain = made_by_hand(logs, kernels, Z, 0.03).report()
+    report = found.report(units={"Gold": "USD", "Oil": "USD"})
+    gold, oil = (report.components[0].claims[name] for name in ("Gold", "Oil"))
+    expected = 100.0 * np.expm1(plain.components[0].claims["Gold"].height)
+    assert gold.height == pytest.approx(expected)
+    assert 5.0 < gold.height < 9.0  # a tenth of a sine
+    assert gold.cells[-1] == f"{expected:.2g}%"
+    assert oil.cells[-1].endswith(" USD")
+    note = "Gold and USD are modelled on a log scale: components multiply rather than add"
+    assert report.text.count(note) == report.text.count("log scale") == 1
+    averaged = replace(found, averaging="tempered").report()
+    assert "percentage by which it changes the series" in averaged.caveat
+    report.to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count(note) == 1
+    pair = found.compare("Gold", "Oil")
+    assert "Gold is modelled on a log scale" in pair.text
+    assert found.compare("Oil", "USD").text.count("USD is modelled on a log scale") == 1
+    assert "log scale" not in plain.text
+    assert "2 of them on a log scale" in repr(found)
+    assert "2 of them on a log scale" in found._repr_html_()
+    for one, other in zip(report.series, plain.series, strict=True):
+        # What does not depend on units is the same.
+        assert one.shares == pytest.approx(other.shares)
+        assert (one.inside, one.normality) == pytest.approx((other.inside, other.normality))
+
+
 def test_data_is_complete_and_json(report: GroupReport) -> None:
     data = json.loads(report.to_json())
     assert [each["name"] for each in data["components"]] == report.found.names
@@ -120,7 +155,7 @@ def test_trust_is_measured_on_the_tail(report: GroupReport) -> None:
 def test_intervals_that_miss_are_called_too_narrow(report: GroupReport) -> None:
     missed = replace(report.series[0], held_out=10, inside=5, normality=1e-5)
     assert missed.verdict == "doubtful"
-    assert "5 fell into the 90% interval: intervals are too narrow." in missed.findings[0]
+    assert "5 fell into the 90% interval: the intervals are too narrow." in missed.findings[0]
     assert "(p below 0.001)" in missed.findings[-1]
     assert replace(missed, inside=9, normality=0.5).verdict == "good"
 
@@ -129,7 +164,7 @@ def test_pair(report: GroupReport) -> None:
     found = report.found
     pair = found.compare("Gold", "Oil")
     (wave,) = pair.components
-    assert "It goes in opposite directions (correlation -1.00" in wave.together
+    assert "It moves in opposite directions (correlation -1.00" in wave.together
     assert "Gold and Oil share 1 of the 1 components" in pair.summary
     apart = found.compare("Gold", "USD")
     assert apart.summary == "Gold and USD have no component in common."
@@ -241,7 +276,7 @@ def test_without_each_series() -> None:
     told = found.report(without_each=True, progress=False)
     by_name = {each.name: each for each in told.components}
     assert by_name["PER"].stability.left_out == 2
-    assert "Learnt without one of its series" in by_name["PER"].verdict
+    assert "Learning again without one of its series" in by_name["PER"].verdict
 
 
 def test_a_notebook_shows_it(report: GroupReport) -> None:

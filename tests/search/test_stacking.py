@@ -15,9 +15,9 @@ from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.training import fit
 from lkm_gpflow.search.averaging import Member
-from lkm_gpflow.search.ledger import Ledger
+from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
-from lkm_gpflow.search.stacking import MOST, stack
+from lkm_gpflow.search.stacking import MOST, stack, weigh
 
 QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
 
@@ -54,6 +54,19 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     weights = np.array(prior) * np.square(np.exp([*walks, best]))
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
     assert all(m.spread == 1.0 for m in members)
+
+
+def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
+    """Their weights stand as exp(-BIC / 2 D) do, whichever of them foresaw the windows."""
+    frame, ledger = one_walk(3), Ledger({})
+    (smooth,), (wave,) = (best_of(frame, name, settings) for name in ("SE", "PER"))
+    ledger.note(f"weighed {fit_key(smooth)}", [-9.0] * 5)
+    ledger.note(f"weighed {fit_key(wave)}", [1.0] * 5)
+    members = weigh([smooth, wave], len(frame), settings, ledger)
+    weight = {id(member.fit): member.weight for member in members}
+    expected = np.exp((wave.bic - smooth.bic) / (2.0 * len(frame)))
+    assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
+    assert sum(weight.values()) == pytest.approx(1.0)
 
 
 def weight_with_season(members: list[Member]) -> float:

@@ -70,7 +70,7 @@ def test_periods_are_forecast_as_periods() -> None:
 def test_logarithms_are_turned_back() -> None:
     """Mean, variance and quantiles are those of the lognormal distribution."""
     y = np.exp(small_table()[["a", "b"]])
-    forecaster = LKMForecaster(["SE"], restarts=1, log=True).fit(y)
+    forecaster = LKMForecaster(["SE"], restarts=1, transform="log").fit(y)
     plain = LKMForecaster(["SE"], restarts=1).fit(np.log(y))
     location, variance = plain.predict(fh=HORIZON), plain.predict_var(fh=HORIZON)
     expected = lognorm(s=np.sqrt(variance), scale=np.exp(location))
@@ -80,8 +80,8 @@ def test_logarithms_are_turned_back() -> None:
     np.testing.assert_allclose(quantiles, expected.ppf(0.05))
     np.testing.assert_allclose(forecaster.predict_proba(fh=HORIZON).ppf(0.05), expected.ppf(0.05))
     assert (quantiles > 0.0).all(axis=None)
-    with pytest.raises(ValueError, match=r"positive values for log=True, got -.* in 'a'"):
-        LKMForecaster(["SE"], log=True).fit(small_table())
+    with pytest.raises(ValueError, match=r"'a': expected positive numbers for 'log', got -"):
+        LKMForecaster(["SE"], transform="log").fit(small_table())
 
 
 def test_what_there_is_not(fitted: LKMForecaster) -> None:

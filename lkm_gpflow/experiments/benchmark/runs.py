@@ -10,8 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ...comparators import Comparator
 from ...datasets.benchmark import benchmark_tables
+from ...evaluation.predictive import Predictive, columns_of
+from ...numerics.types import Floats
 from ...runtime.executors import run_all
 from ...runtime.journal import Journal
 from ...runtime.progress import Progress
@@ -95,7 +99,8 @@ def forecast(method: Comparator, cut: Window, seed: int = 0) -> dict[str, Any]:
 
     Returns
     -------
-    ``mean`` and ``sd``, [N, M] each, as z-scores of the training rows; ``seconds`` and
+    ``mean`` and ``sd``, [N, M] each, as z-scores of the training rows; of lognormal forecasts also
+    ``log_mean`` and ``log_sd``, of values divided by the scale; ``seconds`` and
     ``processor_seconds``, those of processes that the method starts included; the ``data`` it was
     given (the table's SHA-256).  A method that fails has ``error`` instead of a forecast.
     """
@@ -111,11 +116,17 @@ def forecast(method: Comparator, cut: Window, seed: int = 0) -> dict[str, Any]:
         return {**record, "error": f"{type(error).__name__}: {error}"[:200]}
     record["seconds"] = round(time.perf_counter() - began, 2)
     record["processor_seconds"] = round(_processor() - processor_began, 2)
-    for column, location in (("mean", cut.location), ("sd", 0.0)):
-        wide = moments[column].unstack("series").loc[cut.test.index, cut.test.columns]
-        scaled = ((wide - location) / cut.scale).to_numpy().T
-        record[column] = [[float(f"{x:.{_DIGITS}g}") for x in row] for row in scaled]
+    told = Predictive.of({name: _wide(moments[name], cut) for name in columns_of(moments)})
+    scaled = told.divided_by(cut.scale.to_numpy())
+    columns = {**vars(scaled), "mean": scaled.mean - (cut.location / cut.scale).to_numpy()}
+    for name in columns_of(moments):
+        record[name] = [[float(f"{x:.{_DIGITS}g}") for x in row] for row in columns[name].T]
     return record
+
+
+def _wide(column: pd.Series, cut: Window) -> Floats:
+    """Return a column of a forecast, [M, N]."""
+    return column.unstack("series").loc[cut.test.index, cut.test.columns].to_numpy()
 
 
 def records(folder: Path, methods: Iterable[str], seed: int = 0) -> dict[str, list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Scores of the forecasts in the journals: one row a window and method."""
+"""Scores of the forecasts in the journals: one row per window and method."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...evaluation import metrics
+from ...evaluation.predictive import Predictive, columns_of
 from ...numerics.types import Floats
 from .methods import MEDIAN, RIVALS
 from .windows import Window, window
@@ -17,7 +18,7 @@ from .windows import Window, window
 COLUMNS = ("crps", "mnlp", "rmse", "coverage90")
 
 
-def score_window(cut: Window, mean: Floats, sd: Floats) -> dict[str, float]:
+def score_window(cut: Window, told: Mapping[str, Floats]) -> dict[str, float]:
     """Score a forecast as the benchmark's protocol has it.
 
     Values are divided by the training standard deviation of their series.  Scores are averaged over
@@ -27,16 +28,23 @@ def score_window(cut: Window, mean: Floats, sd: Floats) -> dict[str, float]:
     ----------
     cut
         The window.
-    mean, sd
-        As z-scores of the training rows, [N, M].
+    told
+        ``mean`` and ``sd`` as z-scores of the training rows, [N, M] each; of lognormal forecasts
+        also ``log_mean`` and ``log_sd``, of values divided by the scale.
     """
-    observed = ((cut.test - cut.location) / cut.scale).to_numpy().T
-    rows = []
-    for y, m, s in zip(observed, mean, sd, strict=True):
-        if np.any(np.isfinite(y)):
-            each = metrics.score(y[:, None], m[:, None], s[:, None])
-            rows.append([each.crps, each.mnlp, each.rmse, each.coverage90])
-    return dict(zip(COLUMNS, map(float, np.mean(rows, axis=0)), strict=True))
+    z_scores = ((cut.test - cut.location) / cut.scale).to_numpy().T
+    seen = np.isfinite(z_scores).any(axis=1)
+    location = (cut.location / cut.scale).to_numpy()[seen, None]
+    observed = z_scores[seen] + location
+    own = {name: values[seen] for name, values in told.items()}
+    forecast = Predictive.of({**own, "mean": own["mean"] + location})
+    metrics.score(observed, forecast.mean, forecast.sd)  # or say what is wrong with it
+    inside = np.where(np.isnan(observed), np.nan, forecast.inside(observed, 0.9))
+    squared_error = np.square(observed - forecast.mean)
+    cells = [forecast.crps(observed), forecast.nlpd(observed), squared_error, inside]
+    by_series = np.nanmean(cells, axis=2)
+    by_series[2] = np.sqrt(by_series[2])
+    return dict(zip(COLUMNS, map(float, by_series.mean(axis=1)), strict=True))
 
 
 def scores(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> pd.DataFrame:
@@ -59,15 +67,15 @@ def scores(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> pd.DataFrame:
                 continue
             key = (record["table"], record["origin"])
             cut = _window(*key)
-            mean, sd = np.array(record["mean"]), np.array(record["sd"])
+            told = {name: np.array(record[name]) for name in columns_of(record)}
             times = {name: record[name] for name in ("seconds", "processor_seconds")}
-            rows.append(_row(cut, method, mean, sd) | times)
+            rows.append(_row(cut, method, told) | times)
             if method in RIVALS:
-                rivals.setdefault(key, []).append((mean, sd))
+                rivals.setdefault(key, []).append((told["mean"], told["sd"]))
     for key, moments in rivals.items():
         if len(moments) > 1:
             mean, sd = (np.median(each, axis=0) for each in zip(*moments, strict=True))
-            rows.append(_row(_window(*key), MEDIAN, mean, sd))
+            rows.append(_row(_window(*key), MEDIAN, {"mean": mean, "sd": sd}))
     return pd.DataFrame(rows).set_index(["table", "origin", "method"])
 
 
@@ -82,9 +90,9 @@ def failures(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> pd.Series:
     return pd.Series(found, dtype=object)
 
 
-def _row(cut: Window, method: str, mean: Floats, sd: Floats) -> dict[str, Any]:
+def _row(cut: Window, method: str, told: Mapping[str, Floats]) -> dict[str, Any]:
     names = {"table": cut.table, "origin": cut.origin, "method": method, "domain": cut.domain}
-    return names | score_window(cut, mean, sd)
+    return names | score_window(cut, told)
 
 
 @cache

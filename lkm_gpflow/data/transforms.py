@@ -1,0 +1,138 @@
+"""Transformations of series: the scale on which they are modelled, and the way back.
+
+A series is modelled as it is, or its logarithm is.  A forecast that is normal on the modelled scale
+is then normal or lognormal in the units of the series.  A forecast that is Student-t there (see
+`models.amplitudes`) has exact quantiles in the units too, but the exponential of a Student-t has no
+mean: mean and variance are those of the lognormal of the same log mean and log variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+
+from ..numerics.types import Booleans, Floats, Integers
+from ..runtime.text import did_you_mean, listed
+
+TransformName = Literal["none", "log"]
+Transform: TypeAlias = "TransformName | Mapping[object, TransformName]"
+"""One for all series, or by name of those that have another than "none"."""
+
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True)
+class Transforms:
+    r"""Which of N series are modelled by their logarithms.
+
+    .. math:: y^* = \log y
+
+    where `is_log`, and :math:`y^* = y` elsewhere.  All methods broadcast over series, which are the
+    last axis.
+
+    Parameters
+    ----------
+    is_log
+        [N].
+    """
+
+    is_log: Booleans
+
+    @classmethod
+    def none(cls, count: int) -> Transforms:
+        """Return those of series that are modelled as they are."""
+        return cls(np.zeros(count, np.bool_))
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, transform: Transform) -> Transforms:
+        """Read the transformation of every series of a checked table.
+
+        Raises
+        ------
+        ValueError
+            If there is no such transformation or series, or a series whose logarithm is wanted is
+            not positive: which value, and when.
+        """
+        columns: list[object] = list(frame.columns)
+        wanted = transform if isinstance(transform, Mapping) else dict.fromkeys(columns, transform)
+        for name, kind in wanted.items():
+            if kind not in get_args(TransformName):
+                raise ValueError(
+                    f"expected a transform among {get_args(TransformName)}, or one for each of "
+                    f"some series such as {{{columns[0]!r}: 'log'}}, got {kind!r}"
+                )
+            if name not in columns:
+                hint = did_you_mean(str(name), map(str, columns))
+                known = listed([repr(column) for column in columns], _MOST_NAMED)
+                raise ValueError(
+                    f"transform: expected some of the series {known}, got {name!r}{hint}"
+                )
+        is_log = np.array([wanted.get(name, "none") == "log" for name in columns])
+        for column in np.flatnonzero(is_log):
+            _check_positive(frame.iloc[:, column])
+        return cls(is_log)
+
+    @property
+    def names(self) -> list[TransformName]:
+        """The name of each series' transformation."""
+        return ["log" if each else "none" for each in self.is_log]
+
+    @property
+    def any(self) -> bool:
+        """Whether any series is modelled on another scale than its own."""
+        return bool(self.is_log.any())
+
+    def of_series(self, places: Sequence[int] | Integers) -> Transforms:
+        """Return those of some series."""
+        return Transforms(self.is_log[np.asarray(places)])
+
+    def forward(self, values: Floats) -> Floats:
+        """Return values [..., N] on the modelled scale; NaN where there is no logarithm."""
+        positive = np.where(values > 0.0, values, np.nan)
+        return np.where(self.is_log, np.log(positive), values)
+
+    def back(self, values: Floats) -> Floats:
+        """Return values [..., N] of the modelled scale, such as quantiles, in the series' units."""
+        return np.where(self.is_log, np.exp(np.where(self.is_log, values, 0.0)), values)
+
+    def moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        r"""Mean and variance in the series' units of what is normal on the modelled scale.
+
+        .. math:: E y = e^{m + v/2}, \qquad \mathrm{Var}\, y = (e^v - 1)\, e^{2 m + v}
+
+        of a lognormal; [..., N] each.
+        """
+        v = np.where(self.is_log, variance, 0.0)
+        centre = self.back(mean + 0.5 * v)
+        spread: Floats = np.where(self.is_log, np.expm1(v) * np.square(centre), variance)
+        return centre, spread
+
+    def joint_moments(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        r"""Mean [N] and covariance [N, N] in the units of variables that are jointly normal.
+
+        .. math:: \mathrm{Cov}[e^{a}, e^{b}] = E e^a\, E e^b\, (e^{c} - 1), \qquad
+           \mathrm{Cov}[a, e^{b}] = c\, E e^b, \qquad c = \mathrm{Cov}[a, b]
+        """
+        centre, _ = self.moments(mean, covariance.diagonal())
+        gain: Floats = np.where(self.is_log, centre, 1.0)
+        both = np.outer(self.is_log, self.is_log)
+        inner: Floats = np.where(both, np.expm1(np.where(both, covariance, 0.0)), covariance)
+        return centre, inner * gain[:, None] * gain
+
+
+def _check_positive(column: pd.Series) -> None:
+    values = column.to_numpy()
+    bad = np.flatnonzero(values <= 0.0)  # false for NaN
+    if len(bad):
+        row, more = int(bad[0]), len(bad) - 1
+        others = f", and {more} more of its values are not positive" if more else ""
+        raise ValueError(
+            f"transform: series {column.name!r}: expected positive numbers for 'log', got "
+            f"{values[row]:g} at {column.index[row]} (row {row + 1}){others}: model it as it is "
+            f"(transform={{...}} names the series to take logarithms of), or make it NaN if it "
+            "stands for a missing observation"
+        )

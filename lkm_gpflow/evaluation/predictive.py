@@ -1,0 +1,115 @@
+"""Forecast distributions cell by cell: normal, or lognormal where logarithms were modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erf, ndtr, ndtri
+
+from ..numerics.types import LOG_2PI, Booleans, Floats
+
+LOG_MOMENTS = ("log_mean", "log_sd")
+"""Columns of forecasts, beside mean and sd: moments of the logarithm, NaN where it is not modelled.
+"""
+
+
+@dataclass(frozen=True)
+class Predictive:
+    r"""Forecasts of cells, in the units of the data.
+
+    .. math:: y \sim N(\mu, s^2) \qquad\text{or}\qquad \log y \sim N(m, r^2)
+
+    Parameters
+    ----------
+    mean, sd
+        :math:`\mu` and s; of a lognormal its mean and standard deviation.
+    log_mean, log_sd
+        m and r; NaN where the forecast is normal.
+    """
+
+    mean: Floats
+    sd: Floats
+    log_mean: Floats
+    log_sd: Floats
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Floats]) -> Predictive:
+        """Take the columns of a forecast, of which `LOG_MOMENTS` may be absent."""
+        nothing = np.full(np.shape(columns["mean"]), np.nan)
+        log_mean, log_sd = (columns.get(name, nothing) for name in LOG_MOMENTS)
+        return cls(columns["mean"], columns["sd"], log_mean, log_sd)
+
+    def divided_by(self, scale: Floats) -> Predictive:
+        """Return the forecasts of values that are divided by scales of the cells."""
+        return Predictive(
+            self.mean / scale, self.sd / scale, self.log_mean - np.log(scale), self.log_sd
+        )
+
+    def crps(self, y: Floats) -> Floats:
+        r"""Continuous ranked probability score of every cell, in units of the data.
+
+        Of a lognormal (Baran and Lerch 2015)
+
+        .. math:: y\,(2 \Phi(z) - 1) - 2 e^{m + r^2/2}
+            \left(\Phi(z - r) + \Phi(r / \sqrt 2) - 1\right), \qquad z = (\log y - m) / r
+
+        and for values that are not positive the limit :math:`z \to -\infty`.
+        """
+        z = (self._log(y) - self.log_mean) / self.log_sd
+        tail = ndtr(z - self.log_sd) - ndtr(-self.log_sd / np.sqrt(2.0))
+        middle = np.exp(self.log_mean + 0.5 * np.square(self.log_sd))
+        lognormal = y * (2.0 * ndtr(z) - 1.0) - 2.0 * middle * tail
+        return np.where(self._is_log, lognormal, normal_crps(y, self.mean, self.sd))
+
+    def nlpd(self, y: Floats) -> Floats:
+        r"""Negative log density of every cell, in nats.
+
+        Of a lognormal that of the logarithm plus :math:`\log y`, the Jacobian: infinite where a
+        value is not positive.
+        """
+        log_y = self._log(y)
+        finite = np.where(np.isneginf(log_y), 0.0, log_y)
+        lognormal = normal_nlpd(finite, self.log_mean, np.square(self.log_sd)) + finite
+        lognormal = np.where(np.isneginf(log_y), np.inf, lognormal)
+        return np.where(self._is_log, lognormal, normal_nlpd(y, self.mean, np.square(self.sd)))
+
+    def inside(self, y: Floats, level: float) -> Booleans:
+        """Whether each cell lies in its central interval."""
+        half = ndtri(0.5 + 0.5 * level)
+        lognormal = np.abs(self._log(y) - self.log_mean) <= half * self.log_sd
+        return np.where(self._is_log, lognormal, np.abs(y - self.mean) <= half * self.sd)
+
+    @property
+    def _is_log(self) -> Booleans:
+        return np.isfinite(self.log_sd)
+
+    @staticmethod
+    def _log(y: Floats) -> Floats:
+        """Return logarithms: minus infinity of what is not positive, NaN of what is missing."""
+        safe = np.where(y > 0.0, y, 1.0)
+        return np.where(y > 0.0, np.log(safe), np.where(np.isnan(y), np.nan, -np.inf))
+
+
+def normal_crps(y: Floats, mean: Floats, sd: Floats) -> Floats:
+    r"""Continuous ranked probability score of normal forecasts, cell by cell.
+
+    .. math:: s \left( z (2 \Phi(z) - 1) + 2 \varphi(z) - \pi^{-1/2} \right),
+        \qquad z = (y - \mu) / s
+    """
+    error = y - mean
+    # The limit as sd -> 0 is z -> +-inf, where the formula is |error|.
+    z = np.divide(error, sd, out=np.copysign(np.inf, error), where=sd > 0)
+    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    return np.asarray(error * erf(z / np.sqrt(2)) + sd * (2 * density - 1 / np.sqrt(np.pi)))
+
+
+def normal_nlpd(y: Floats, mean: Floats, variance: Floats) -> Floats:
+    """Negative log density of normal forecasts, cell by cell, in nats."""
+    return np.asarray(0.5 * (LOG_2PI + np.log(variance) + (y - mean) ** 2 / variance))
+
+
+def columns_of(forecast: Container[str]) -> list[str]:
+    """Return the columns of a forecast that are to be kept."""
+    return ["mean", "sd", *(name for name in LOG_MOMENTS if name in forecast)]

@@ -1,0 +1,100 @@
+"""Whether searches of one table from different random numbers say the same."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .. import datasets
+from ..data.tables import Table
+from ..discovery.discover import discover
+from ..discovery.matching import thinned
+from ..kernels.grammar import parse
+from ..learning.engine import components
+from ..numerics.types import Floats
+from .sharing import likeness, matched
+
+DATASETS = ("demo", "gonu", "houses")
+
+
+def train(dataset: str) -> pd.DataFrame:
+    """Return the table that is searched; of real ones without the rows that are forecast."""
+    data = datasets.load(dataset)
+    return data.frame if data.truth is not None else data.split().train
+
+
+def search(dataset: str, seed: int) -> dict[str, Any]:
+    """Discover a data set with the defaults but for walks, and note its consensus.
+
+    Without walks forecasts differ and statements do not: see `search.stacking`.
+
+    Returns
+    -------
+    In JSON's types: ``dataset``, ``seed``, ``kernels`` in scaled units, ``Z`` of the consensus and
+    ``best`` with kernels and Z of the best fit.
+    """
+    found = discover(train(dataset), averaging="tempered", seed=seed, progress=False)
+    return {
+        "dataset": dataset,
+        "seed": seed,
+        **_said(found.consensus.kernels, found.consensus.Z),
+        "best": _said(found.fit.kernels, found.fit.Z),
+    }
+
+
+def _said(kernels: Sequence[Any], Z: Floats) -> dict[str, Any]:
+    return {"kernels": [str(kernel) for kernel in kernels], "Z": Z.astype(int).tolist()}
+
+
+def agreement(a: Mapping[str, Any], b: Mapping[str, Any], x: Floats) -> float:
+    """Share of the entries of Z on which two searches agree.
+
+    Components stand for each other one to one, by the correlation of their centred covariances
+    (`sharing.matched`); one that stands for none is compared with nobody's.  Constants, which only
+    make up for the centring of series, do not count.
+
+    Parameters
+    ----------
+    a, b
+        With ``kernels`` and ``Z``, as `search` returns.
+    x
+        Scaled times, [D].
+    """
+    (first, Z), (second, W) = (_patterns(each, x) for each in (a, b))
+    pairs = matched(likeness(first, second)) if len(first) and len(second) else []
+    alone = [np.delete(Z, [i for i, _ in pairs], 1), np.delete(W, [j for _, j in pairs], 1)]
+    same = sum(int((Z[:, i] == W[:, j]).sum()) for i, j in pairs)
+    same += sum(int((rest == 0).sum()) for rest in alone)
+    total = Z.shape[0] * (len(pairs) + sum(rest.shape[1] for rest in alone))
+    return same / total if total else 1.0
+
+
+def _patterns(said: Mapping[str, Any], x: Floats) -> tuple[Floats, Floats]:
+    kernels = [parse(text) for text in said["kernels"]]
+    kept = [k for k, kernel in enumerate(kernels) if str(kernel.structure) != "C"]
+    Z = np.array(said["Z"], np.float64)[:, kept]
+    return components([kernels[k] for k in kept], x), Z
+
+
+def summary(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Mean agreement over pairs of seeds, a row for each data set.
+
+    Returns
+    -------
+    DataFrame with columns ``seeds``, ``best fit`` and ``consensus``.
+    """
+    rows = {}
+    for dataset in dict.fromkeys(record["dataset"] for record in records):
+        own = [record for record in records if record["dataset"] == dataset]
+        x = thinned(Table.of(train(dataset)).observations.x)
+        pairs = list(itertools.combinations(own, 2))
+        rows[dataset] = {
+            "seeds": len(own),
+            "best fit": np.mean([agreement(a["best"], b["best"], x) for a, b in pairs]),
+            "consensus": np.mean([agreement(a, b, x) for a, b in pairs]),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")

@@ -1,0 +1,151 @@
+"""Scores of lognormal forecasts by quadrature and SciPy; backtests and the benchmark with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad, trapezoid
+from scipy.stats import lognorm, norm
+from scipy.stats import t as student_t
+from small import small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.comparators import Fitted
+from lkm_gpflow.evaluation.predictive import Predictive
+from lkm_gpflow.experiments.benchmark.scoring import score_window
+from lkm_gpflow.experiments.benchmark.windows import Window
+
+
+def lognormal(m: float, r: float) -> Predictive:
+    told = lognorm(r, scale=np.exp(m))
+    return Predictive(*(np.array([[x]]) for x in (told.mean(), told.std(), m, r)))
+
+
+@pytest.mark.parametrize(("m", "r"), [(0.0, 1.0), (1.5, 0.1), (-2.0, 0.6), (0.3, 1.8)])
+@pytest.mark.parametrize("y", [0.4, 5.0, 1.0, -0.7])
+def test_crps_by_quadrature(m: float, r: float, y: float) -> None:
+    told = lognorm(r, scale=np.exp(m))
+    top = max(10.0, float(told.ppf(1.0 - 1e-12)))
+    inner = sorted({max(y, 0.0), float(told.median()), *told.ppf([0.01, 0.99])})
+    edges = [0.0, *(x for x in inner if x > 0.0), top]
+    parts = [
+        quad(lambda x: (told.cdf(x) - (x >= y)) ** 2, a, b, limit=500)[0]
+        for a, b in pairwise(edges)
+    ]
+    expected = sum(parts) + max(-y, 0.0)  # below zero F is 0
+    assert lognormal(m, r).crps(np.array([[y]])).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_density_and_intervals() -> None:
+    told = lognorm(0.6, scale=np.exp(-2.0))
+    own, values = lognormal(-2.0, 0.6), [0.05, 0.3, 2.0]
+    for y in values:
+        cell = np.array([[y]])
+        assert own.nlpd(cell).item() == pytest.approx(-told.logpdf(y))
+        low, high = told.ppf([0.1, 0.9])
+        assert own.inside(cell, 0.8).item() == (low <= y <= high)
+    nothing = np.array([[0.0]])
+    assert own.nlpd(nothing).item() == np.inf
+    assert not own.inside(nothing, 0.99).item()
+    assert np.isnan(own.crps(np.array([[np.nan]]))).item()
+
+
+def test_scores_of_other_units() -> None:
+    own, y = lognormal(1.0, 0.5), np.array([[4.0]])
+    scaled = own.divided_by(np.array([[10.0]]))
+    assert scaled.crps(y / 10.0) == pytest.approx(own.crps(y) / 10.0)
+    assert scaled.nlpd(y / 10.0) == pytest.approx(own.nlpd(y) - np.log(10.0))
+    assert scaled.mean.item() == pytest.approx(lognorm(0.5, scale=np.exp(1.0)).mean() / 10.0)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Says that a is lognormal and the others normal, whatever it is given."""
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Fitted:
+        return self  # type: ignore[return-value]
+
+    def forecast(self, times: pd.Index) -> pd.DataFrame:
+        index = pd.MultiIndex.from_product([["a", "b", "c"], times], names=["series", "time"])
+        told = pd.DataFrame({"mean": 1.0, "sd": 2.0, "log_mean": np.nan, "log_sd": np.nan}, index)
+        a = lognorm(0.4, scale=np.exp(0.1))
+        told.loc["a"] = [a.mean(), a.std(), 0.1, 0.4]
+        return told
+
+
+def test_backtests_score_lognormal_forecasts_as_such(tmp_path: Path) -> None:
+    frame = small_table().assign(a=lambda each: np.exp(each["a"]))
+    options = {"horizon": 4, "folds": 2, "progress": False, "journal": tmp_path / "b.jsonl"}
+    result = lkm.backtest(frame, Known(), **options)
+    again = lkm.backtest(frame, Known(), **options)
+    pd.testing.assert_frame_equal(again.forecasts, result.forecasts)
+    past, future = frame.iloc[:36], frame.iloc[36:]
+    scale = past.std(ddof=0)
+    a = lognorm(0.4, scale=np.exp(0.1) / scale["a"])
+    rest = [norm(1.0 / scale[name], 2.0 / scale[name]) for name in "bc"]
+    y = [(future[name] / scale[name]).to_numpy() for name in "abc"]
+    densities = [told.logpdf(each) for told, each in zip([a, *rest], y, strict=True)]
+    row = result.scores.loc[36]
+    assert row["mnlp"] == pytest.approx(-np.mean(densities))
+    crps = []
+    for told, each in zip([a, *rest], y, strict=True):
+        grid = np.linspace(*told.ppf([1e-9, 1.0 - 1e-9]), 400_001)
+        crps += [trapezoid((told.cdf(grid) - (grid >= value)) ** 2, grid) for value in each]
+    assert row["crps"] == pytest.approx(np.mean(crps), abs=1e-3)
+    inside = [
+        (told.ppf(0.1) <= each) & (each <= told.ppf(0.9))
+        for told, each in zip([a, *rest], y, strict=True)
+    ]
+    assert row["coverage80"] == pytest.approx(np.mean(inside))
+
+
+def test_the_benchmark_scores_them_alike() -> None:
+    """Its cells are averaged by series first, which comes to the same without gaps."""
+    frame = small_table().interpolate().assign(a=lambda each: np.exp(each["a"]))
+    cut = Window("t", "d", 1, 1, frame.iloc[:36], frame.iloc[36:])
+    wide = Known().forecast(cut.test.index)
+    columns = {name: wide[name].to_numpy().reshape(3, 4) for name in wide}
+    scale, location = (each.to_numpy()[:, None] for each in (cut.scale, cut.location))
+    told = {
+        "mean": (columns["mean"] - location) / scale,
+        "sd": columns["sd"] / scale,
+        "log_mean": columns["log_mean"] - np.log(scale),
+        "log_sd": columns["log_sd"],
+    }
+    found = score_window(cut, told)
+    result = lkm.backtest(frame, Known(), 4, 1, progress=False)
+    # Backtests divide by the standard deviation with all degrees of freedom.
+    own, ratio = result.scores.loc[36], np.sqrt(36.0 / 35.0)
+    assert found["coverage90"] == pytest.approx(own["coverage90"])
+    assert found["mnlp"] == pytest.approx(own["mnlp"] - np.log(ratio))
+    assert found["crps"] == pytest.approx(own["crps"] / ratio)
+    assert found["rmse"] == pytest.approx(own["rmse"] / ratio)
+
+
+def test_our_model_of_logarithms_is_a_comparator(quick_fits: None) -> None:
+    frame = np.exp(0.3 * small_table())
+    quick = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "averaging": "none"}
+    method = lkm.comparators.comparator("lkm-log", **quick)
+    told = method.fit(frame.iloc[:36], seed=0).forecast(frame.index[36:])
+    found = lkm.discover(frame.iloc[:36], transform="log", progress=False, **quick)
+    expected = found.forecast(4)
+    np.testing.assert_allclose(told["mean"], expected["mean"])
+    medians = found.quantiles(4, [0.5])[0.5]
+    np.testing.assert_allclose(np.exp(told["log_mean"]), medians)
+    # Scales of series are integrated out: Student-t of 40 degrees of freedom, of the same variance.
+    half = student_t.ppf(0.95, 40.0) * np.sqrt(38.0 / 40.0) * told["log_sd"]
+    np.testing.assert_allclose(
+        np.exp(told["log_mean"] + half).drop("c"), expected["upper"].drop("c")
+    )
+    result = lkm.backtest(frame, method, 4, 1, progress=False)
+    assert np.isfinite(result.scores.loc[36, ["crps", "mnlp"]]).all()
+    some = lkm.comparators.comparator("lkm-log", transform={"b": "log"}, **quick)
+    part = some.fit(frame.iloc[:36], seed=0).forecast(frame.index[36:])
+    assert part["log_sd"].notna().groupby(level="series").all().to_dict() == {
+        "a": False, "b": True, "c": False,
+    }  # fmt: skip
