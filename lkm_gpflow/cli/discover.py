@@ -148,7 +148,8 @@ class _Transforms(click.ParamType[Transform]):
     "--bases",
     type=_Bases(),
     default="extended",
-    help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER.",
+    help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER; "
+    "CP in a list adds change points.",
 )
 @click.option(
     "--strategy",

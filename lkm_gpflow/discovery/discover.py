@@ -65,7 +65,8 @@ def discover(
         told in the units of the data; patterns are then percentages.  Of some series only:
         ``{"Gold": "log"}``.
     bases
-        Base kernels of the grammar; `PAPER_BASES` are those of the paper.
+        Base kernels of the grammar; `PAPER_BASES` are those of the paper.  With "CP" among them the
+        search also tries change points: patterns that end or begin at some time (`change_point`).
     depth
         How often every component may be expanded into products.
     restarts

@@ -15,13 +15,20 @@ from dataclasses import dataclass, field
 from ..kernels.grammar import Factor, Product
 from .wording import Timeline
 
-_KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU"})
+_KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "UNTIL", "FROM"})
 
 _BRISK = 0.1
 """Up to this lengthscale, in spans of the data, a smooth component changes; beyond, it drifts."""
 
 _SINUSOID = 1.5
 """From this lengthscale on the first harmonic has nine tenths of the variance of PER."""
+
+
+_FADE = 2.0 * math.log(9.0)
+"""Widths in which a change point goes from a tenth to nine tenths."""
+
+_ABRUPT = 4.0
+"""Steps of the data up to which a change is abrupt."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +70,26 @@ class Facts:
 
     @property
     def is_polynomial(self) -> bool:
-        """Whether all factors are linear."""
-        return self.degree == len(self.kernel.factors)
+        """Whether all factors are linear, where it is there at all."""
+        windows = sum(factor.base.is_window for factor in self.kernel.factors)
+        return 0 < self.degree == len(self.kernel.factors) - windows
+
+    @property
+    def is_shift(self) -> bool:
+        """Whether it is a constant that begins or ends at a change point."""
+        return all(factor.base.is_window for factor in self.kernel.factors)
+
+    def at(self, *names: str) -> float:
+        """Return when a window (the first of these that there is) begins or ends."""
+        return next((self._value(name, 0) for name in names if self.has(name)), math.nan)
+
+    def fade(self, *names: str) -> float:
+        """Return how long its change takes, from a tenth to nine tenths."""
+        return _FADE * next((self._value(name, 1) for name in names if self.has(name)), math.nan)
+
+    def fades(self, *names: str) -> bool:
+        """Whether this change is not abrupt."""
+        return self.fade(*names) > _ABRUPT * self.timeline.step
 
     @property
     def location(self) -> float:
@@ -140,6 +165,25 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("rapidly varying but smooth", lambda f: f.lengthscale < f.timeline.span / 200.0),
         Rule("smooth"),
     ),
+    "during": (
+        Rule(" from {since} until {until}", lambda f: f.has("FROM") and f.has("UNTIL")),
+        Rule("", lambda f: f.is_shift),
+        Rule(" until {until}", lambda f: f.has("UNTIL")),
+        Rule(" from {since} on", lambda f: f.has("FROM")),
+        Rule(""),
+    ),
+    "window": (
+        Rule("It is there from about {since} until about {until}{gradual}.", lambda f: f.has("FROM") and f.has("UNTIL")),
+        Rule("", lambda f: f.is_shift),
+        Rule("It is there until about {until}{gradual}.", lambda f: f.has("UNTIL")),
+        Rule("It is there from about {since} on{gradual}.", lambda f: f.has("FROM")),
+    ),
+    "gradual": (
+        Rule(", fading in within {fade_in} and out within {fade_out}", lambda f: f.fades("FROM") and f.fades("UNTIL")),
+        Rule(", fading in within {fade_in}", lambda f: f.fades("FROM")),
+        Rule(", fading out within {fade_out}", lambda f: f.fades("UNTIL")),
+        Rule(""),
+    ),
     "varying": (
         Rule(" but with varying amplitude", lambda f: f.degree > 0),
         Rule(""),
@@ -165,6 +209,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("a random walk with momentum, which keeps its direction for about {memory}", lambda f: f.has("IOU")),
         Rule("{line}", lambda f: f.degree == 1),
         Rule("a {polynomial}{trend} function", lambda f: f.degree > 1),
+        Rule("a level of its own", lambda f: f.is_shift and f.has("FROM") and f.has("UNTIL")),
+        Rule("a shift of level around {shift}, within {fade_shift}", lambda f: f.is_shift and f.fades("FROM", "UNTIL")),
+        Rule("a shift of level around {shift}", lambda f: f.is_shift),
         Rule("constant"),
     ),
     "modulation": (
@@ -202,6 +249,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "beyond": (
         Rule("", lambda f: f.is_foreign),
+        Rule("Beyond the data the level stays.", lambda f: f.is_shift),
+        Rule("Beyond the data it is no longer there.", lambda f: f.has("UNTIL")),
         Rule("Beyond the data it cannot be predicted.", lambda f: f.has("WN")),
         Rule("Beyond the data it keeps repeating, and fades to the average after about {two_lengthscales}.", lambda f: f.has("PER") and f.has("SE")),
         Rule("Beyond the data it keeps repeating, and its amplitude changes as before.", lambda f: f.has("PER") and f.degree > 0),
@@ -231,6 +280,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("random walk with momentum", lambda f: f.has("IOU")),
         Rule("straight line", lambda f: f.degree == 1),
         Rule("{polynomial} curve", lambda f: f.degree > 1),
+        Rule("level", lambda f: f.is_shift and f.has("FROM") and f.has("UNTIL")),
+        Rule("shift of level around {shift}", lambda f: f.is_shift),
         Rule("constant level"),
     ),
     "short": (
@@ -243,7 +294,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 # fmt: on
 """Slots, each with its rules in the order in which they are asked."""
 
-_SENTENCES = ("modulation", "amplitude", "shape", "change", "unseen")
+_SENTENCES = ("window", "modulation", "amplitude", "shape", "change", "unseen")
 
 
 @dataclass(frozen=True)
@@ -302,9 +353,10 @@ def describe(
     facts = Facts(kernel, timeline, trend)
     first = f"This component is {say('is', facts, rules)}."
     rest = (say(slot, facts, rules) for slot in _SENTENCES)
+    during = say("during", facts, rules)
     return Description(
-        title=say("title", facts, rules),
-        short=say("short", facts, rules),
+        title=say("title", facts, rules) + during,
+        short=say("short", facts, rules) + during,
         sentences=(first, *filter(None, rest)),
         beyond=say("beyond", facts, rules),
     )
@@ -342,5 +394,11 @@ _FACT_WORDS: Mapping[str, Callable[[Facts], str]] = {
     "two_lengthscales": lambda f: f.timeline.duration(2.0 * f.lengthscale),
     "memory": lambda f: f.timeline.duration(f.memory),
     "location": lambda f: f.timeline.date(f.location),
+    "since": lambda f: f.timeline.date(f.at("FROM")),
+    "until": lambda f: f.timeline.date(f.at("UNTIL")),
+    "shift": lambda f: f.timeline.date(f.at("FROM", "UNTIL")),
+    "fade_in": lambda f: f.timeline.duration(f.fade("FROM")),
+    "fade_out": lambda f: f.timeline.duration(f.fade("UNTIL")),
+    "fade_shift": lambda f: f.timeline.duration(f.fade("FROM", "UNTIL")),
     "step": lambda f: f.timeline.duration(f.timeline.step),
 }

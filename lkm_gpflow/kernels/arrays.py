@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
-from scipy.special import i0e, i1e
+from scipy.special import expit, i0e, i1e
 
 from ..numerics.lags import LagGrid
 from ..numerics.types import Booleans, Floats
@@ -129,10 +129,34 @@ def _integrated_ornstein_uhlenbeck(
     return k, pull
 
 
+def _until(grid: LagGrid, at: float, width: float) -> tuple[Floats, Pull]:
+    return _window(grid, at, width, -1.0)
+
+
+def _from(grid: LagGrid, at: float, width: float) -> tuple[Floats, Pull]:
+    return _window(grid, at, width, 1.0)
+
+
+def _window(grid: LagGrid, at: float, width: float, sign: float) -> tuple[Floats, Pull]:
+    """See `base.Until` (`sign` -1) and `base.From` (1)."""
+    u = sign * (grid.x - at) / width
+    s = expit(u)
+
+    def pull(G: Floats) -> Sequence[float]:
+        by_u = _sums_with(G, s) * s * expit(-u)
+        return -sign * float(by_u.sum()) / width, -float(by_u @ u)
+
+    return np.multiply.outer(s, s), pull
+
+
+def _sums_with(G: Floats, s: Floats) -> Floats:
+    """As `_sums`, pairs weighted by s at their other time, [D]."""
+    return np.asarray(G @ s + s @ G)
+
+
 def _sums(G: Floats) -> Floats:
     """Sums over rows and over columns, added up, [D]."""
-    ones = np.ones(len(G))
-    return np.asarray(G @ ones + ones @ G)
+    return _sums_with(G, np.ones(len(G)))
 
 
 def _after(G: Floats, after: Booleans) -> Floats:
@@ -148,6 +172,8 @@ _BUILT_IN: dict[type[UnitKernel], Evaluate] = {
     kernels.ZeroMeanPeriodic: _periodic,
     kernels.RandomWalk: _random_walk,
     kernels.IntegratedOrnsteinUhlenbeck: _integrated_ornstein_uhlenbeck,
+    kernels.Until: _until,
+    kernels.From: _from,
 }
 
 

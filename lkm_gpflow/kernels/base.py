@@ -307,6 +307,41 @@ class IntegratedOrnsteinUhlenbeck(UnitKernel):
         return tf.minimum(s, t) - 0.5 * lengthscale * lost
 
 
+@register
+class Until(UnitKernel):
+    r"""What ends at a change point; other factors say what it is.
+
+    .. math:: k = u(x)\,u(x'), \qquad u(x) = \sigma\big((\mathtt{at} - x) / \mathtt{width}\big),
+
+    with the logistic sigmoid: one long before `at`, a half there, zero long after it.
+    """
+
+    base = grammar.UNTIL
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        at, width = parameters
+        return tf.sigmoid((at - x) / width) * tf.sigmoid((at - x2) / width)
+
+
+@register
+class From(UnitKernel):
+    """What begins at a change point: as `Until`, but zero before `at` and one after it.
+
+    The change point of Lloyd et al. 2014, CP(k, k') = k x UNTIL + k' x FROM, is a sum, so its terms
+    are two components of the model, and each series may have both, or one of them.
+    """
+
+    base = grammar.FROM
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        at, width = parameters
+        return tf.sigmoid((x - at) / width) * tf.sigmoid((x2 - at) / width)
+
+
 class ComponentKernel(gpflow.kernels.Kernel):
     """A component of the latent kernel model: one variance times a product of base kernels.
 

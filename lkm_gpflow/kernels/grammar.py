@@ -16,121 +16,25 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
-
-class Kind(Enum):
-    """What a hyperparameter measures: decides its range and how a change of units acts on it."""
-
-    DURATION = "duration"
-    """A positive length of time."""
-    MEMORY = "memory"
-    """A positive length of time over which something is remembered; it may be far below a step."""
-    PERIOD = "period"
-    """A positive length of time after which a pattern repeats."""
-    RATIO = "ratio"
-    """A positive number without a unit."""
-    LOCATION = "location"
-    """A point in time, learnt."""
-    ORIGIN = "origin"
-    """A point in time, given by the data and not learnt."""
-
-    @property
-    def positive(self) -> bool:
-        """Whether values must be above zero."""
-        return self in (Kind.DURATION, Kind.MEMORY, Kind.PERIOD, Kind.RATIO)
-
-
-@dataclass(frozen=True)
-class BaseKernel:
-    """A base kernel of unit variance, as the grammar sees it.
-
-    Parameters
-    ----------
-    name
-        Its name in expressions, upper case.
-    parameters
-        Names and kinds of its hyperparameters, in order.
-    stationary
-        Whether it depends on the difference of two times alone.
-    degree
-        The power of time in its values (LIN 2, RW 1), which a change of the unit of time moves
-        into the variance.
-    """
-
-    name: str
-    parameters: tuple[tuple[str, Kind], ...] = ()
-    stationary: bool = True
-    degree: int = 0
-
-    @property
-    def is_walk(self) -> bool:
-        """Whether it sets out from a point in time that the data give, as RW and IOU do."""
-        return any(kind is Kind.ORIGIN for _, kind in self.parameters)
-
-
-WN = BaseKernel("WN")
-C = BaseKernel("C")
-LIN = BaseKernel("LIN", (("location", Kind.LOCATION),), stationary=False, degree=2)
-SE = BaseKernel("SE", (("lengthscale", Kind.DURATION),))
-PER = BaseKernel("PER", (("period", Kind.PERIOD), ("lengthscale", Kind.RATIO)))
-RW = BaseKernel("RW", (("start", Kind.ORIGIN),), stationary=False, degree=1)
-IOU = BaseKernel(
-    "IOU", (("lengthscale", Kind.MEMORY), ("start", Kind.ORIGIN)), stationary=False, degree=1
-)
-
-PAPER_BASES = ("WN", "C", "LIN", "SE", "PER")
-"""The base kernels of the paper (its appendix A)."""
-
-EXTENDED_BASES = (*PAPER_BASES, "RW", "IOU")
-"""The paper's base kernels, the random walk, and the random walk with momentum."""
-
-_REGISTRY: dict[str, BaseKernel] = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU)}
-
-
-def register_base(base: BaseKernel, *, replace: bool = False) -> None:
-    """Make a base kernel known to the grammar; `lkm_gpflow.kernels.register` calls this.
-
-    Parameters
-    ----------
-    base
-        Its name and hyperparameters.
-    replace
-        Whether this one may replace another base kernel of the same name.
-
-    Raises
-    ------
-    ValueError
-        If the name is not upper case letters and digits, or belongs to another base kernel.
-    """
-    if not re.fullmatch(r"[A-Z][A-Z0-9]*", base.name) or base.name == "X":
-        raise ValueError(f"expected a base kernel name of capitals and digits, got {base.name!r}")
-    if not replace and _REGISTRY.get(base.name, base) != base:
-        raise ValueError(
-            f"there is another base kernel named {base.name}, with other hyperparameters: choose "
-            "another name"
-        )
-    _REGISTRY[base.name] = base
-
-
-class UnknownBaseError(ValueError):
-    """No base kernel has this name; the text lists the known ones."""
-
-
-def base_kernel(name: str) -> BaseKernel:
-    """Return the base kernel of this name.
-
-    Raises
-    ------
-    UnknownBaseError
-        If none is registered under this name.
-    """
-    if name not in _REGISTRY:
-        raise UnknownBaseError(
-            f"expected a base kernel among {', '.join(_REGISTRY)}, got {name!r}: register one of "
-            "your own first (lkm_gpflow.kernels.register)"
-        )
-    return _REGISTRY[name]
+from .bases import CHANGE_POINTS as CHANGE_POINTS
+from .bases import EXTENDED_BASES as EXTENDED_BASES
+from .bases import FROM as FROM
+from .bases import IOU as IOU
+from .bases import LIN as LIN
+from .bases import PAPER_BASES as PAPER_BASES
+from .bases import PER as PER
+from .bases import RW as RW
+from .bases import SE as SE
+from .bases import UNTIL as UNTIL
+from .bases import WN as WN
+from .bases import BaseKernel as BaseKernel
+from .bases import C as C
+from .bases import Kind as Kind
+from .bases import UnknownBaseError as UnknownBaseError
+from .bases import base_kernel as base_kernel
+from .bases import register_base as register_base
+from .bases import with_windows as with_windows
 
 
 @dataclass(frozen=True)
@@ -184,8 +88,8 @@ class Product:
     """A product of base kernels with one variance, in canonical form.
 
     The constructor puts it there: factors sorted; SE x SE = SE; C x k = k; WN times a stationary
-    kernel = WN.  A product of a walk (RW, IOU) with a kernel that is not stationary raises a
-    ValueError.
+    kernel = WN.  A product of a walk (RW, IOU) with another kernel that is not stationary, windows
+    (UNTIL, FROM) excepted, raises a ValueError.
     """
 
     factors: tuple[Factor, ...]
@@ -303,12 +207,20 @@ def expand(member: Product, bases: Sequence[str]) -> tuple[Product, ...]:
 
     Factors that are kept keep their numbers; new ones have none, so that SE derives a second SE.
     WN alone is left out, because every series has its own noise already.
+
+    Change points ("CP" among the bases) are the operator
+
+        CP(k, k', at, width) = k x UNTIL(at, width) + k' x FROM(at, width),
+
+    whose terms are members of their own like those of any sum: UNTIL and FROM are base kernels to
+    all rules above, except that a product has each once.
     """
     derived: dict[Product, Product] = {}
-    for name in bases:
+    for name in with_windows(bases):
         fresh = _fresh(name)
         for factors in _kept(member.factors):
-            if not _allowed((*factors, fresh)):
+            is_again = fresh.base.is_window and any(f.base == fresh.base for f in factors)
+            if is_again or not _allowed((*factors, fresh)):
                 continue
             product = Product((*factors, fresh))
             if product.factors != member.factors:
@@ -330,8 +242,8 @@ def _fresh(name: str) -> Factor:
 
 
 def _allowed(factors: Sequence[Factor]) -> bool:
-    """A walk may be multiplied by stationary kernels only."""
-    moving = [factor for factor in factors if not factor.base.stationary]
+    """A walk may be multiplied by stationary kernels and windows only."""
+    moving = [f for f in factors if not (f.base.stationary or f.base.is_window)]
     return len(moving) < 2 or not any(factor.base.is_walk for factor in moving)
 
 
@@ -340,7 +252,9 @@ def _canonical(factors: Iterable[Factor]) -> tuple[Factor, ...]:
     if not _allowed(kept):
         names = " x ".join(factor.base.name for factor in kept)
         walk = next(factor.base.name for factor in kept if factor.base.is_walk)
-        raise ValueError(f"{walk} can only be multiplied by stationary kernels, got {names}")
+        raise ValueError(
+            f"{walk} can only be multiplied by stationary kernels, UNTIL and FROM, got {names}"
+        )
     if any(factor.base == WN for factor in kept):
         kept = [_fresh("WN")] + [f for f in kept if not f.base.stationary]
     squared = [factor for factor in kept if factor.base == SE]
@@ -364,7 +278,7 @@ def _change_unit(
 ) -> float | None:
     if value is None or kind is Kind.RATIO:
         return value
-    is_time_point = kind in (Kind.LOCATION, Kind.ORIGIN)
+    is_time_point = kind in (Kind.LOCATION, Kind.ORIGIN, Kind.CHANGE)
     return value * time_scale + (time_shift if is_time_point else 0.0)
 
 

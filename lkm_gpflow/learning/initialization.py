@@ -55,6 +55,8 @@ def hyperparameter_range(kind: Kind, step: float) -> Range:
         Kind.RATIO: _log_range(0.05, 20.0, 1.0, 1.0),
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
         Kind.ORIGIN: Range(-np.inf, np.inf, 0.0, np.inf),
+        Kind.CHANGE: Range(0.05, 0.95, 0.5, 0.5),
+        Kind.WIDTH: _log_range(0.1 * step, 0.5, step, 1.5),
     }[kind]
 
 
@@ -145,7 +147,7 @@ class Proposer:
         """
         if product.is_complete:
             return [product]
-        shapes = [self._shape(product, rng) for _ in range(count)]
+        shapes = [self._shape(product, (i / count, (i + 1) / count), rng) for i in range(count)]
         diagonal = variances(shapes, self.x)
         wanted = np.exp(rng.uniform(np.log(0.03), np.log(3.0), size=count))
         own = wanted / np.maximum(diagonal.mean(axis=1), 1e-9)
@@ -154,18 +156,25 @@ class Proposer:
             for shape, variance in zip(shapes, own, strict=True)
         ]
 
-    def _shape(self, product: Product, rng: np.random.Generator) -> Product:
+    def _shape(
+        self, product: Product, part: tuple[float, float], rng: np.random.Generator
+    ) -> Product:
         factors = []
         for factor in product.factors:
             values = tuple(
-                self._draw(kind, rng) if value is None else value
+                self._draw(kind, part, rng) if value is None else value
                 for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
             )
             factors.append(replace(factor, values=values))
         return Product(tuple(factors), 1.0)
 
-    def _draw(self, kind: Kind, rng: np.random.Generator) -> float:
+    def _draw(self, kind: Kind, part: tuple[float, float], rng: np.random.Generator) -> float:
+        """Draw a number; a change lies in its part of the data, so that all are scanned."""
         step = typical_step(self.x)
+        if kind is Kind.CHANGE:
+            return float(np.clip(rng.uniform(*part), 0.05, 0.95))
+        if kind is Kind.WIDTH:
+            return log_uniform(step, 4.0 * step, rng)
         if kind is Kind.DURATION:
             return log_uniform(2.0 * step, 1.0, rng)
         if kind is Kind.MEMORY:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..kernels.base import to_kernel
+from ..kernels.change_points import change_point
 from ..kernels.grammar import Product, parse
 from ..models.configurations import MAX_ENUMERATED_COMPONENTS
 from ..models.lkm import LKM
@@ -18,7 +20,7 @@ from ..numerics.types import Floats
 from ..runtime.news import tell
 from .assignments import Pairs, RowPosterior
 from .fits import MOST_ROUNDS, Fit, State
-from .initialization import shuffled
+from .initialization import shuffled, typical_step
 from .moves import Moves
 from .scores import ENUMERATE_AT_MOST
 from .target import MANY
@@ -31,6 +33,12 @@ _WORTH_LEARNING_ON = 10.0
 
 _CONVERGED = 1e-5
 """Learning of many series ends when a round gains less, in nats for each observed value."""
+
+_CHANGES = np.linspace(0.05, 0.95, 19).tolist()
+"""Where a component may change, in spans of the data."""
+
+_RATIOS = (0.3, 1.0, 3.0)
+"""By which factors its variance before the change may differ, and by one over that after it."""
 
 _NOISE_LEVELS = np.geomspace(1e-4, 1.0, 9)
 """Noise variances that a series may begin with where the kernels are given."""
@@ -134,6 +142,42 @@ class Learner(Moves):
         if grown.score > state.score - _WORTH_LEARNING_ON:
             grown = self.refine(grown, rounds=2, max_iterations=20)
         return grown if grown.score > state.score + 0.01 else state
+
+    def split(self, state: State, members: Sequence[Product]) -> State:
+        """Let components change at a point in time, if members do, while the criterion falls.
+
+        A component of one height all along leaves little to gain for one that begins or ends:
+        k x UNTIL and k x FROM take its place together, at the best of a few times and heights.  All
+        components are tried, not only the one that the search expands.
+        """
+        if not any(factor.base.is_window for member in members for factor in member.factors):
+            return state
+        for kernel in state.kernels:
+            if kernel in state.kernels and not any(f.base.is_window for f in kernel.factors):
+                self._tell(f"{kernel.structure} changes", state)
+                changed = max(self._changed(state, state.kernels.index(kernel)),
+                              key=lambda one: self._log_likelihoods(one).sum())  # fmt: skip
+                changed = self.refine(changed, rounds=3, max_iterations=20)
+                if self.cost(changed) < self.cost(state):
+                    state = changed
+        return state
+
+    def _changed(self, state: State, k: int) -> Iterator[State]:
+        """States in which a component changes in height, at some point in time."""
+        rest, kernel = state.without(k), state.kernels[k]
+        width = typical_step(self.observations.x)
+        for at, ratio in itertools.product(_CHANGES, _RATIOS):
+            assert kernel.variance is not None
+            before = replace(kernel, variance=kernel.variance * ratio)
+            after = replace(kernel, variance=kernel.variance / ratio)
+            yield replace(
+                rest,
+                kernels=(*rest.kernels, *change_point(before, after, at, width)),
+                Z=np.column_stack([rest.Z, state.Z[:, [k, k]]]),
+                log_heights=None
+                if state.log_heights is None or rest.log_heights is None
+                else np.column_stack([rest.log_heights, state.log_heights[:, [k, k]]]),
+            )
 
     def exchange(self, state: State) -> State:
         """Let components exchange factors, two at a time, while that scores better."""

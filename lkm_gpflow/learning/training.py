@@ -85,6 +85,7 @@ def _fit(
         state = learner.reseed(state, structure)
         if learner.settings.learner == "relaxed+scan":
             state = learner.exchange(state)
+    state = learner.split(state, structure)
     if learner.settings.prune:
         state = learner.prune(state)
     state = learner.limit(state)

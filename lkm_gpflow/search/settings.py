@@ -10,7 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..kernels.grammar import EXTENDED_BASES, Product, base_kernel, parse
+from ..kernels.grammar import (
+    CHANGE_POINTS,
+    EXTENDED_BASES,
+    Product,
+    base_kernel,
+    parse,
+    with_windows,
+)
 from ..learning.fits import FitSettings
 from ..numerics.types import LONGEST, Integers
 from ..runtime.text import whole_number
@@ -56,9 +63,9 @@ class SearchSettings:
     fit: FitSettings = field(default_factory=FitSettings)
 
     def __post_init__(self) -> None:
-        if not self.bases or self.bases == ("WN",):
-            raise ValueError(f"expected base kernels beside WN, got {self.bases}")
-        for name in self.bases:
+        if set(self.bases) <= {"WN", CHANGE_POINTS}:
+            raise ValueError(f"expected base kernels beside WN and CP, got {self.bases}")
+        for name in with_windows(self.bases):
             base_kernel(name)
         for name, least in (("depth", 0), ("restarts", 1), ("seed", 0)):
             object.__setattr__(self, name, whole_number(getattr(self, name), name, least))
@@ -78,7 +85,7 @@ class SearchSettings:
     @property
     def start(self) -> tuple[Product, ...]:
         """The first set: every base kernel; WN is in the noise of the series already."""
-        return tuple(parse(name) for name in self.bases if name != "WN")
+        return tuple(parse(name) for name in self.bases if name not in ("WN", CHANGE_POINTS))
 
 
 def base_names(bases: object) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ CASES = [
     *[("PER", (period, length)) for period in (0.07, 0.31, 0.6) for length in (0.05, 1.3, 1.5, 20)],
     ("RW", (-0.1,)), ("RW", (0.4,)), ("IOU", (0.1, -0.1)), ("IOU", (20.0, -0.01)),
     ("IOU", (0.01, 0.4)),
+    *[(name, (0.42, width)) for name in ("UNTIL", "FROM") for width in (0.001, 0.05, 0.5)],
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from gpflow.utilities import deepcopy, parameter_dict
 from numpy.typing import NDArray
 
 from lkm_gpflow.kernels import base as kernels
+from lkm_gpflow.kernels import bases
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.base import (
     KERNELS,
@@ -35,6 +36,8 @@ DRAWS = {
     Kind.RATIO: lambda rng: np.exp(rng.uniform(-3.0, 4.0)),
     Kind.LOCATION: lambda rng: rng.normal(scale=3.0),
     Kind.ORIGIN: lambda rng: rng.uniform(-2.0, 1.0),
+    Kind.CHANGE: lambda rng: rng.uniform(0.0, 5.0),
+    Kind.WIDTH: lambda rng: np.exp(rng.uniform(-3.0, 1.0)),
 }
 
 
@@ -144,6 +147,14 @@ R = X0 - X0.T
         ("0.7 x WN", 0.7 * (R == 0.0)),
         ("0.7 x C", 0.7 * np.ones_like(R)),
         ("0.7 x LIN(location=1.2)", 0.7 * (X0 - 1.2) * (X0.T - 1.2)),
+        (
+            "0.7 x UNTIL(at=2.1, width=0.4)",
+            0.7 / np.outer(1.0 + np.exp((X0 - 2.1) / 0.4), 1.0 + np.exp((X0 - 2.1) / 0.4)),
+        ),
+        (
+            "0.7 x FROM(at=2.1, width=0.4)",
+            0.7 / np.outer(1.0 + np.exp((2.1 - X0) / 0.4), 1.0 + np.exp((2.1 - X0) / 0.4)),
+        ),
         ("0.7 x SE(lengthscale=0.9)", 0.7 * np.exp(-(R**2) / (2.0 * 0.9**2))),
         ("0.7 x RW(start=-0.4)", 0.7 * (np.minimum(X0, X0.T) + 0.4)),
         ("0.7 x RW(start=2)", 0.7 * np.maximum(np.minimum(X0, X0.T) - 2.0, 0.0)),
@@ -321,7 +332,7 @@ class Matern12(UnitKernel):
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Registries that forget what a test adds: set and deleted, so that undoing deletes."""
-    for known in (KERNELS, expressions._REGISTRY):
+    for known in (KERNELS, bases._REGISTRY):
         monkeypatch.setitem(known, "MA12", None)
         monkeypatch.delitem(known, "MA12")
     return monkeypatch

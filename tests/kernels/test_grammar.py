@@ -80,6 +80,10 @@ def products(draw: st.DrawFn, *, complete: bool = False) -> Product:
         ("SE x RW x PER", "PER x RW x SE"),
         ("RW x C", "RW"),
         ("SE x IOU", "IOU x SE"),
+        ("RW x UNTIL", "RW x UNTIL"),
+        ("UNTIL x IOU x FROM x C", "FROM x IOU x UNTIL"),
+        ("C x FROM", "FROM"),
+        ("WN x FROM x SE", "FROM x WN"),
         ("2 * SE(lengthscale=3) × C", "2.0 x SE(lengthscale=3.0)"),
         ("SE x SE(lengthscale=3)", "SE(lengthscale=3.0)"),
         (
@@ -242,6 +246,15 @@ def test_completeness_and_values() -> None:
         ),
         ("RW", EXTENDED_BASES, "C, IOU, LIN, PER, SE, PER x RW, RW x SE, RW x WN"),
         ("RW x SE", ("LIN", "SE"), "LIN, SE, LIN x SE"),
+        ("SE", ("SE", "CP"), "SE x UNTIL, UNTIL, FROM x SE, FROM"),
+        ("C", ("CP",), "UNTIL, FROM"),
+        ("RW", ("CP",), "RW x UNTIL, UNTIL, FROM x RW, FROM"),
+        (
+            "SE(lengthscale=1) x UNTIL(at=2, width=1)",
+            ("PER", "CP"),
+            "PER x SE x UNTIL, PER x UNTIL, PER x SE, PER, "
+            "FROM x SE x UNTIL, FROM x UNTIL, FROM x SE, FROM, UNTIL, SE x UNTIL",
+        ),
     ],
 )
 def test_expansion(member: str, bases: tuple[str, ...], derived: str) -> None:

@@ -1,0 +1,84 @@
+"""Change points against their formula, and what the grammar and a change of units make of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.change_points import change_point
+from lkm_gpflow.kernels.grammar import EXTENDED_BASES, PAPER_BASES, Product, expand, parse
+
+X = np.array([0.0, 0.3, 1.1, 1.9, 2.0, 2.1, 3.7, 9.0])
+SE, PER = parse("2 x SE(lengthscale=1.3)"), parse("0.5 x PER(period=0.9, lengthscale=0.7)")
+
+
+def covariance(terms: tuple[Product, ...], x: np.ndarray = X) -> np.ndarray:
+    return sum(to_kernel(term)(x[:, None]).numpy() for term in terms)
+
+
+@pytest.mark.parametrize("width", [0.01, 0.4, 5.0])
+def test_the_terms_add_up_to_the_operator(width: float) -> None:
+    """One pair of times after the other, with the formula of Lloyd et al. (2014)."""
+    found = covariance(change_point(SE, PER, 2.0, width))
+    before, after = covariance((SE,)), covariance((PER,))
+    for i, x in enumerate(X):
+        for j, x2 in enumerate(X):
+            s, s2 = ((1.0 + np.tanh((t - 2.0) / width / 2.0)) / 2.0 for t in (x, x2))
+            expected = (1.0 - s) * (1.0 - s2) * before[i, j] + s * s2 * after[i, j]
+            assert found[i, j] == pytest.approx(expected, abs=1e-13)
+
+
+def test_an_abrupt_change_separates_what_was_from_what_is() -> None:
+    """A draw is then one of the first kernel, followed by an independent one of the second."""
+    found, is_after = covariance(change_point(SE, PER, 1.5, 1e-3)), X > 1.5
+    before, after = covariance((SE,)), covariance((PER,))
+    expected = np.where(np.outer(is_after, is_after), after, before)
+    expected[np.not_equal.outer(is_after, is_after)] = 0.0
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_numbers_may_be_absent_and_texts_are_read_back() -> None:
+    terms = change_point(parse("SE"), parse("RW"))
+    assert [str(term) for term in terms] == ["SE x UNTIL", "FROM x RW"]
+    terms = change_point(SE, PER, at=2.0, width=0.5)
+    assert tuple(parse(str(term)) for term in terms) == terms
+    assert str(terms[0]) == "2.0 x SE(lengthscale=1.3) x UNTIL(at=2.0, width=0.5)"
+    assert [term.num_parameters for term in terms] == [4, 5]
+
+
+def test_units_of_time_change_the_date_and_the_width() -> None:
+    terms = change_point(SE, PER, at=2.0, width=0.5)
+    changed = tuple(term.change_units(7.0, 30.0) for term in terms)
+    assert "UNTIL(at=44.0, width=3.5)" in str(changed[0])
+    np.testing.assert_allclose(covariance(changed, 7.0 * X + 30.0), covariance(terms), atol=1e-12)
+
+
+def test_a_width_is_positive() -> None:
+    with pytest.raises(ValueError, match="UNTIL: expected a positive number as width, got 0"):
+        change_point(SE, PER, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("bases", [PAPER_BASES, EXTENDED_BASES])
+def test_without_cp_the_grammar_knows_no_change_points(bases: tuple[str, ...]) -> None:
+    members = {parse(name) for name in bases}
+    for _ in range(2):
+        members |= {one.structure for member in members for one in expand(member, bases)}
+    assert not [member for member in members if "FROM" in str(member) or "UNTIL" in str(member)]
+
+
+def test_two_steps_lead_from_a_kernel_to_another_before_and_after() -> None:
+    """SE, then SE until and SE from, then PER from: CP(SE, PER)."""
+    bases = ("SE", "PER", "CP")
+    once = [one.structure for one in expand(parse("SE"), bases)]
+    assert {parse("SE x UNTIL"), parse("FROM x SE")} <= set(once)
+    twice = [one.structure for one in expand(parse("FROM x SE"), bases)]
+    assert parse("PER x FROM") in twice
+
+
+def test_a_product_begins_once_and_ends_once() -> None:
+    member = parse("FROM(at=1, width=1) x SE(lengthscale=1) x UNTIL(at=2, width=1)")
+    for one in expand(member, (*EXTENDED_BASES, "CP"))[1:]:
+        names = [factor.base.name for factor in one.factors]
+        assert names.count("FROM") <= 1
+        assert names.count("UNTIL") <= 1
