@@ -132,7 +132,7 @@ def test_a_search_on_many_series_warns() -> None:
 def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     data, kernels = (np.arange(12.0)[:, None], np.ones((12, 1))), [lkm.kernels.Constant()]
     monkeypatch.setattr(lkm.LKM, "LONGEST", 11)
-    with pytest.warns(UserWarning, match="at most 11 time points.*given 12: SparseLKM"):
+    with pytest.warns(UserWarning, match="at most 11 time points.*got 12: SparseLKM"):
         lkm.LKM(data, kernels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
