@@ -17,6 +17,7 @@ import pytest
 import lkm_gpflow as lkm
 from lkm_gpflow.experiments import ablations, benchmark
 from lkm_gpflow.experiments.calibration import expected_calibration_error
+from lkm_gpflow.numerics.types import Floats
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "paper_experiments" / "results"
@@ -145,7 +146,7 @@ def test_the_benchmark() -> None:
     tables = [name for name in lkm.datasets.names() if name.startswith("bench/")]
     journals = benchmark.records(RESULTS / "benchmark", benchmark.METHODS)
     crps = benchmark.scores(journals)["crps"].unstack("method").dropna(subset="lkm")
-    assert f"{len(crps)} tables of our benchmark of {len(tables)}" in PROSE
+    assert f"{len(crps)} of our benchmark's {len(tables)} tables" in PROSE
     assert set(crps.index.get_level_values("table")) <= set(benchmark.tables("choosing"))
     for rival, said in (
         ("auto-arima", "{:.0f}% lower than AutoARIMA's"),
@@ -156,12 +157,17 @@ def test_the_benchmark() -> None:
         assert (change > 0) == ("higher" in said)
 
 
-def error_and_right(said: str, truth: str) -> tuple[float, float]:
-    """Expected calibration error, and the share of entries on the right side of a half."""
+def said_and_true(said: str, truth: str) -> tuple[Floats, Floats]:
+    """Probabilities that were stated, and what was true."""
     records = [json.loads(line) for line in lines((RESULTS / "calibration.jsonl").read_text())[1:]]
     there = [record for record in records if said in record]
-    p = np.concatenate([record[said] for record in there])
-    z = np.concatenate([record[truth] for record in there])
+    p, z = (np.concatenate([record[key] for record in there]) for key in (said, truth))
+    return p, z
+
+
+def error_and_right(said: str, truth: str) -> tuple[float, float]:
+    """Expected calibration error, and the share of entries on the right side of a half."""
+    p, z = said_and_true(said, truth)
     return expected_calibration_error(p, z), float(np.mean((p > 0.5) == z))
 
 
@@ -170,6 +176,8 @@ def test_probabilities() -> None:
     searched, right = error_and_right("searched", "searched_truth")
     assert f"{known:.2f} if the kernels are known and {searched:.2f} after a whole" in PROSE
     assert f"{100 * right:.0f}% of yes-or-no answers are right" in PROSE
+    p, z = said_and_true("searched", "searched_truth")
+    assert f"{100 * z[p >= 0.99].mean():.0f}% of what is said with 0.99 or more" in PROSE
 
 
 def test_the_page_on_calibration() -> None:

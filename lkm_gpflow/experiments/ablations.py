@@ -42,10 +42,6 @@ def _walks_alone(found: Discovery) -> Discovery:
     return replace(found, stacked=_renormalised(m for m in found.stacked if m.is_walk))
 
 
-def _search_alone(found: Discovery) -> Discovery:
-    return replace(found, stacked=_renormalised(m for m in found.stacked if not m.is_walk))
-
-
 def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
     kept = list(members)
     total = sum(member.weight for member in kept)
@@ -54,7 +50,6 @@ def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
 
 PARTS: Mapping[str, Callable[[Discovery], Discovery]] = {
     "walks alone": _walks_alone,
-    "search alone": _search_alone,
 }
 """Variants of the default by what they forecast from."""
 
