@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.experiments import ablations, benchmark
+from lkm_gpflow.experiments import ablations, agreement, benchmark
 from lkm_gpflow.experiments.calibration import expected_calibration_error
 from lkm_gpflow.numerics.types import Floats
 
@@ -185,3 +185,14 @@ def test_the_page_on_calibration() -> None:
     for said, truth in (("known", "truth"), ("learnt", "truth"), ("searched", "searched_truth")):
         error, right = error_and_right(said, truth)
         assert f"| {error:.3f} | {100 * right:.0f}% |" in page
+
+
+@pytest.mark.usefixtures("tables")
+def test_agreement_of_seeds() -> None:
+    page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
+    kept = [json.loads(line) for line in lines((RESULTS / "agreement.jsonl").read_text())[1:]]
+    agreed = {name: f"{share:.0%}" for name, share in agreement.summary(kept)["consensus"].items()}
+    assert (
+        "{demo} of the entries for `demo`, {gonu} for `gonu` and {houses} for".format(**agreed)
+        in page
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -180,11 +181,11 @@ def test_averaging_goes_as_far_as_it_comes(
     best = next(member for member in found.members if not member.is_walk)
     walk = next(member for member in found.members if member.is_walk)
     assert best.fit.bic == whole.bic
-    # Their priors are those of one fit and one walk now.
-    before = {member.fit.bic: member.weight for member in whole.members}
-    num_fits = len(whole.members) - num_walks
-    factor = num_fits / num_walks
-    ratio = before[best.fit.bic] / before[walk.fit.bic] * factor
+    # Windows count twice; their priors are those of what was found and of walks.
+    records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
+    notes = dict(record["note"] for record in records if "note" in record)
+    of_best, of_walk = (sum(notes[key]) for key in notes if key.startswith("weighed"))
+    ratio = 0.05 / 0.9 * np.exp(2.0 * (of_best - of_walk))
     assert best.weight / walk.weight == pytest.approx(ratio)
     assert best.weight + walk.weight == pytest.approx(1.0)
 
