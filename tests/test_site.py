@@ -188,3 +188,16 @@ def test_a_page_opens(chromium: Browser, site: Path, name: str, width: int) -> N
         assert seen["formulas"] > 0
     if "LKM" in name:
         assert seen["parameters"] > 5
+
+
+@pytest.mark.slow
+def test_no_page_is_wider_than_a_phone(chromium: Browser, site: Path) -> None:
+    script = {"too wide": SCRIPTS["too wide"]}
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 150
+    wide = {
+        str(page.relative_to(site)): excess
+        for page in pages
+        if (excess := chromium.visit(page, 390, script).results["too wide"]) > 0
+    }
+    assert wide == {}

@@ -89,10 +89,12 @@ class CoupledDiscovery:
 
         Returns
         -------
-        DataFrame with index (pattern, first, second), for every two series that have the pattern,
-        and columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
-        ``upper``, what the data leave open (see `learning.uncertainty.intervals`); ``evidence``,
-        the log Bayes factor of this correlation, from the two series alone: strong from 3 on.
+        pandas.DataFrame
+            With index (pattern, first, second), for every two series that have the pattern, and
+            columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
+            ``upper``, what the data leave open (see `learning.uncertainty.intervals`);
+            ``evidence``, the log Bayes factor of this correlation, from the two series alone
+            (strong from 3 on).
 
         Notes
         -----
