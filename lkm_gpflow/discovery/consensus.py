@@ -140,7 +140,7 @@ def alone(fit: Fit, settings: FitSettings) -> Consensus:
     """Return the consensus of one fit: its components as they are."""
     by_fit = fit.probabilities[None]
     every = np.arange(len(fit.kernels))
-    evidence = np.array([_evidence(fit, settings, [k], fit.probabilities[:, k]) for k in every])
+    evidence = np.array([evidence_of(fit, settings, [k], fit.probabilities[:, k]) for k in every])
     return Consensus(
         (fit,), np.ones(1), (every,), fit.kernels, by_fit, evidence.T.reshape(fit.Z.shape)
     )
@@ -181,7 +181,7 @@ def agree(
         for k in np.unique(own):
             group = [int(i) for i in np.flatnonzero(own == k)]
             by_fit[m, :, k] = _any_of(fit, group, observations, settings)
-            total[:, k] += weights[m] * _evidence(fit, settings, group, by_fit[m, :, k])
+            total[:, k] += weights[m] * evidence_of(fit, settings, group, by_fit[m, :, k])
             support[:, k] += weights[m]
     probabilities = np.tensordot(weights, by_fit, axes=1)
     explained = _explained(fits, weights, places, K, observations, settings)
@@ -277,7 +277,9 @@ def _any_of(
     return total
 
 
-def _evidence(fit: Fit, settings: FitSettings, group: Sequence[int], probability: Floats) -> Floats:
+def evidence_of(
+    fit: Fit, settings: FitSettings, group: Sequence[int], probability: Floats
+) -> Floats:
     r"""Log Bayes factors of having any component of a group, [N].
 
     .. math:: \log \frac{P(z = 1 \mid x_n)}{P(z = 0 \mid x_n)} - \log \frac{P(z = 1)}{P(z = 0)}

@@ -17,6 +17,7 @@ from ..learning.fits import Fit
 from ..numerics.types import Floats, Integers
 from ..runtime.text import listed
 from ..search.ledger import Ledger
+from .alternatives import with_alternatives
 from .consensus import OTHERS, Consensus, agree, alone, predict_parts
 from .forecaster import MOST_NAMED, Forecaster
 from .forecaster import Averaging as Averaging
@@ -61,7 +62,9 @@ class Discovery(Forecaster):
         settings = self.settings.fit
         if self.averaging == "none":
             return alone(self.fit, settings)
-        return agree(self.searched, self.table.observations, settings)
+        observations = self.table.observations
+        agreed = agree(self.searched, observations, settings)
+        return with_alternatives(agreed, observations, settings)
 
     @property
     def names(self) -> list[str]:

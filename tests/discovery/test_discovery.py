@@ -157,7 +157,7 @@ def test_mixture_moments_by_monte_carlo() -> None:
 def test_model_is_the_fit(found: lkm.Discovery) -> None:
     again = to_model(found.fit, found.table.observations, found.settings.fit)
     assert float(found.model.elbo()) == pytest.approx(float(again.elbo()))
-    np.testing.assert_allclose(found.model.probabilities(), found.probabilities, atol=1e-6)
+    np.testing.assert_allclose(found.model.probabilities(), found.best.probabilities, atol=1e-6)
 
 
 def test_representations(found: lkm.Discovery) -> None:
