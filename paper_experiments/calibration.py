@@ -1,8 +1,10 @@
 """Run the calibration of probabilities on planted data; `calibration.ipynb` shows the results.
 
-What is done is kept in the output file: a run that was stopped goes on where it was.
+Tables of the first 200 seeds chose something (see `NUM_CHOSEN`), so those after them judge it; of
+these only the search is run.  What is done is kept in two files: a run that was stopped goes on
+where it was.
 
-    python paper_experiments/calibration.py --count 200
+    python paper_experiments/calibration.py --count 300
 """
 
 from __future__ import annotations
@@ -14,29 +16,40 @@ import click
 from tqdm.auto import tqdm
 
 from lkm_gpflow import process_pool
-from lkm_gpflow.experiments.calibration import ALPHA, STRUCTURES, calibrate_one
+from lkm_gpflow.experiments.calibration import (
+    ALPHA,
+    NUM_CHOSEN,
+    STRUCTURES,
+    calibrate_one,
+    calibrate_search,
+)
 from lkm_gpflow.runtime.executors import run_all
 from lkm_gpflow.runtime.journal import Journal
 
-RESULTS = Path(__file__).parent / "results" / "calibration.jsonl"
+RESULTS = Path(__file__).parent / "results"
 
 
 @click.command(help=__doc__)
-@click.option("--count", default=200, show_default=True, help="Planted data sets.")
+@click.option("--count", default=300, show_default=True, help="Planted data sets.")
 @click.option("--jobs", type=int, help="Processes.  [default: the processors]")
-@click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Output file.")
+@click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Output folder.")
 def main(count: int, jobs: int | None, out: Path) -> None:
-    """Calibrate the planted data sets that the output file has not."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    journal = Journal(out, "calibration", {"structures": STRUCTURES, "alpha": ALPHA})
-    done = {record["seed"] for record in journal.records}
-    todo = {
-        seed: partial(calibrate_one, seed, search=True) for seed in range(count) if seed not in done
-    }
-    with process_pool(jobs) as pool, tqdm(total=len(todo), unit="data set") as bar:
-        for _, record in run_all(todo, pool):
-            journal.append(record)
-            bar.update()
+    """Calibrate the planted data sets that the output files have not."""
+    out.mkdir(parents=True, exist_ok=True)
+    header = {"structures": STRUCTURES, "alpha": ALPHA}
+    parts = (
+        ("calibration.jsonl", range(min(count, NUM_CHOSEN)), partial(calibrate_one, search=True)),
+        ("calibration_judging.jsonl", range(NUM_CHOSEN, count), calibrate_search),
+    )
+    with process_pool(jobs) as pool:
+        for name, seeds, calibrate in parts:
+            journal = Journal(out / name, "calibration", header)
+            done = {record["seed"] for record in journal.records}
+            todo = {seed: partial(calibrate, seed) for seed in seeds if seed not in done}
+            with tqdm(total=len(todo), unit="data set", desc=name) as bar:
+                for _, record in run_all(todo, pool):
+                    journal.append(record)
+                    bar.update()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.experiments import ablations, agreement, benchmark
-from lkm_gpflow.experiments.calibration import expected_calibration_error
+from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error
 from lkm_gpflow.numerics.types import Floats
 
 ROOT = Path(__file__).parents[1]
@@ -145,46 +145,58 @@ def test_prices_gain_nothing_from_the_search(
 def test_the_benchmark() -> None:
     tables = [name for name in lkm.datasets.names() if name.startswith("bench/")]
     journals = benchmark.records(RESULTS / "benchmark", benchmark.METHODS)
-    crps = benchmark.scores(journals)["crps"].unstack("method").dropna(subset="lkm")
-    assert f"{len(crps)} of our benchmark's {len(tables)} tables" in PROSE
-    assert set(crps.index.get_level_values("table")) <= set(benchmark.tables("choosing"))
+    windows = benchmark.scores(journals)["crps"].unstack("method").dropna(subset="lkm")
+    crps = windows.groupby("table").mean()
+    assert set(crps.index) == set(benchmark.tables("choosing"))
+    assert f"On {len(crps)} of our benchmark's {len(tables)} tables" in PROSE
     for rival, said in (
-        ("auto-arima", "{:.0f}% lower than AutoARIMA's"),
-        (benchmark.MEDIAN, "{:.0f}% higher than the median rival's"),
+        ("auto-arima", "{:.0f}% lower than AutoARIMA's ({} tables)"),
+        (benchmark.MEDIAN, "{:.0f}% lower than the median rival's"),
     ):
-        change = 100 * (np.exp(np.log(crps["lkm"] / crps[rival]).mean()) - 1)
-        assert said.format(abs(change)) in PROSE
-        assert (change > 0) == ("higher" in said)
+        pair = windows[["lkm", rival]].dropna().groupby("table").mean()
+        change = 100 * (1 - np.exp(np.log(pair["lkm"] / pair[rival]).mean()))
+        assert said.format(change, len(pair)) in PROSE
+    behind = int((crps["lkm"] > crps[benchmark.MEDIAN]).sum())
+    assert f"on {behind} of the {len(crps)} the median rival is better" in PROSE
 
 
-def said_and_true(said: str, truth: str) -> tuple[Floats, Floats]:
+def said_and_true(journal: str, said: str, truth: str) -> tuple[Floats, Floats]:
     """Probabilities that were stated, and what was true."""
-    records = [json.loads(line) for line in lines((RESULTS / "calibration.jsonl").read_text())[1:]]
-    there = [record for record in records if said in record]
-    p, z = (np.concatenate([record[key] for record in there]) for key in (said, truth))
+    kept = lines((RESULTS / f"{journal}.jsonl").read_text())[1:]
+    records = [json.loads(line) for line in kept]
+    p, z = (np.concatenate([record[key] for record in records]) for key in (said, truth))
     return p, z
 
 
-def error_and_right(said: str, truth: str) -> tuple[float, float]:
+def error_and_right(journal: str, said: str, truth: str) -> tuple[float, float]:
     """Expected calibration error, and the share of entries on the right side of a half."""
-    p, z = said_and_true(said, truth)
+    p, z = said_and_true(journal, said, truth)
     return expected_calibration_error(p, z), float(np.mean((p > 0.5) == z))
 
 
+SEARCHED = ("searched", "searched_truth")
+JUDGING = ("calibration_judging", *SEARCHED)
+
+
 def test_probabilities() -> None:
-    known, _ = error_and_right("known", "truth")
-    searched, right = error_and_right("searched", "searched_truth")
+    known, _ = error_and_right("calibration", "known", "truth")
+    searched, right = error_and_right(*JUDGING)
     assert f"{known:.2f} if the kernels are known and {searched:.2f} after a whole" in PROSE
     assert f"{100 * right:.0f}% of yes-or-no answers are right" in PROSE
-    p, z = said_and_true("searched", "searched_truth")
+    p, z = said_and_true(*JUDGING)
     assert f"{100 * z[p >= 0.99].mean():.0f}% of what is said with 0.99 or more" in PROSE
 
 
 def test_the_page_on_calibration() -> None:
     page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
-    for said, truth in (("known", "truth"), ("learnt", "truth"), ("searched", "searched_truth")):
-        error, right = error_and_right(said, truth)
+    first = [("known", "truth"), ("learnt", "truth"), SEARCHED]
+    for case in (*(("calibration", *pair) for pair in first), JUDGING):
+        error, right = error_and_right(*case)
         assert f"| {error:.3f} | {100 * right:.0f}% |" in page
+    p, z = said_and_true(*JUDGING)
+    told = f"0.99 or more {z[p >= 0.99].mean():.0%} is true, of what is said with 0.01 or less"
+    assert f"{told} {z[p <= 0.01].mean():.0%}" in page
+    assert f"on {NUM_CHOSEN} planted tables" in page
 
 
 @pytest.mark.usefixtures("tables")

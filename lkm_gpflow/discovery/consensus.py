@@ -40,7 +40,7 @@ class Consensus:
 
     .. math:: P(z_{nk} = 1) = \sum_m w_m P_m(z_{n, k(m)} = 1),
 
-    where a fit without such a component counts as zero.
+    where a fit without such a component counts as zero, or as `alternatives` says.
 
     Parameters
     ----------
@@ -55,10 +55,11 @@ class Consensus:
         Of each consensus component, that of the heaviest fit that has it with the structure that
         counts most, in scaled units, [K].
     by_fit
-        P_m(z_nk = 1), [M, N, K].
+        P_m(z_nk = 1), [M, N, K]; with or without alternatives to the fit, see `alternatives`.
     evidence
         Log Bayes factors, [N, K]: how many times likelier a series is with the component than
-        without, whatever else it has, on average over the fits that have the component.
+        without, whatever else it has, on average over the fits that have the component.  With
+        alternatives they are those of the coarsened posterior.
     """
 
     fits: tuple[Fit, ...]

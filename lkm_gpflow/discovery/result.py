@@ -88,7 +88,11 @@ class Discovery(Forecaster):
 
     @property
     def probabilities(self) -> pd.DataFrame:
-        """P(z_nk = 1), series x components, on average over the fits; see `consensus`."""
+        """P(z_nk = 1), series x components, on average over the fits; see `consensus`.
+
+        Alternatives are left open, see `discovery.alternatives`; not so with the paper's
+        amplitudes ("none"), one fit, or more than 64 series.
+        """
         return self._by_series(self.consensus.probabilities)
 
     @property

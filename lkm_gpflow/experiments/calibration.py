@@ -36,6 +36,8 @@ STRUCTURES = ("SE", "PER", "LIN", "RW")
 ALPHA = float(len(STRUCTURES))
 """Makes P(z_nk = 1) uniform before anything is seen."""
 
+NUM_CHOSEN = 200
+"""Tables of the seeds below chose how probabilities leave alternatives open; others judge that."""
 
 UNEQUAL = 0.5
 """Standard deviation of the logarithm of amplitudes in the tables that are searched."""
@@ -222,13 +224,19 @@ def compared(found: Discovery, planted: Planted) -> tuple[Floats, Floats]:
     return said[:, is_pattern].ravel(), truth[:, is_pattern].ravel()
 
 
+def calibrate_search(seed: int) -> dict[str, Any]:
+    """What a search says of one planted table, in JSON's types: "searched", "searched_truth"."""
+    said, truth = searched(seed)
+    return {"seed": seed, "searched": said.tolist(), "searched_truth": truth.tolist()}
+
+
 def calibrate_one(seed: int, *, search: bool) -> dict[str, Any]:
     """All of it for one planted data set, in JSON's types.
 
     Returns
     -------
     "truth", "known", "learnt": flat lists over the entries of Z; "quantiles" by hyperparameter;
-    with `search` also "searched" and "searched_truth".
+    with `search` also what `calibrate_search` returns.
     """
     planted = plant(seed)
     probabilities, quantiles = learnt(planted, seed)
@@ -239,10 +247,7 @@ def calibrate_one(seed: int, *, search: bool) -> dict[str, Any]:
         "learnt": probabilities.ravel().tolist(),
         "quantiles": quantiles,
     }
-    if search:
-        said, truth = searched(seed)
-        record["searched"], record["searched_truth"] = said.tolist(), truth.tolist()
-    return record
+    return {**record, **calibrate_search(seed)} if search else record
 
 
 def expected_calibration_error(p: Sequence[float], z: Sequence[float], bins: int = 10) -> float:
