@@ -26,6 +26,9 @@ _SELDOM = 0.1
 _JUDGES = 200
 """Of more series than this every so-manieth says what components explain."""
 
+SOME = 1.0
+"""Log Bayes factor from which there is evidence at all; below, the prior has the say."""
+
 _CERTAIN = 1e-12
 """Probabilities are taken to be no nearer to zero or one when evidence is measured."""
 
@@ -77,10 +80,13 @@ class Consensus:
 
     @cached_property
     def Z(self) -> Floats:
-        """The most probable entries, zeros and ones, [N, K]; of one fit its most probable rows."""
-        if self.kernels == self.fits[0].kernels and len(self.fits) == 1:
+        """Who has what, zeros and ones, [N, K]; of one fit alone its most probable rows.
+
+        One where that is more likely than not, and the series' own data say so (`SOME`).
+        """
+        if len(self.fits) == 1 and np.array_equal(self.by_fit[0], self.fits[0].probabilities):
             return self.fits[0].Z
-        return np.asarray(self.probabilities > 0.5, np.float64)
+        return np.asarray((self.probabilities > 0.5) & (self.evidence >= SOME), np.float64)
 
     @property
     def support(self) -> Floats:

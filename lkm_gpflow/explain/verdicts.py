@@ -26,9 +26,6 @@ up 0.23 of it on the small table of the tests.
 STRONG = 3.0
 """Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""
 
-SOME = 1.0
-"""Log Bayes factor from which there is evidence at all; below, the prior has the say."""
-
 WEIGHTY = 0.05
 """Share of the variation of a series from which a component is more than a correction."""
 
@@ -38,7 +35,8 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
 
     A series *has* a component if that is probable (`SURE`), the data of this series alone say so
     (`STRONG`), and the component makes up some of the variation (`WEIGHTY`).  It *perhaps* has a
-    component that is more likely than not, with some evidence (`SOME`), but fails one of the three.
+    component that is more likely than not, with some evidence (`Consensus.Z`), but fails one of
+    the three.
     It *has not* a component that is unlikely (`HARDLY`), with equally strong evidence against it.
     All else *cannot be told*.  Without averaging there is one fit, and a series has what that fit's
     most probable Z says, as in the paper.
@@ -58,13 +56,13 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     probability, evidence = found.probabilities, found.evidence.to_numpy()
     p = probability.to_numpy()
     if found.averaging == "none":
-        said = np.where(found.consensus.Z == 1.0, has, np.where(p > HARDLY, untold, has_not))
+        said = np.where(found.fit.Z == 1.0, has, np.where(p > HARDLY, untold, has_not))
     else:
         is_weighty = parts.share[:, :-1] >= WEIGHTY
         said = np.select(
             [
                 (p >= SURE) & (evidence >= STRONG) & is_weighty,
-                (p > 0.5) & (evidence >= SOME),
+                found.consensus.Z == 1.0,
                 (p > HARDLY) | (evidence > -STRONG),
             ],
             [has, perhaps, untold],
