@@ -274,8 +274,9 @@ def discover_command(
                     memory_budget=memory_budget,
                     progress=not quiet,
                 )
+            say(repr(found))
             steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
-            files = output.write(folder, found, steps, level, units)
+            files = output.write(folder, found, steps, level, units, say)
         except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(
@@ -284,7 +285,6 @@ def discover_command(
                 err=True,
             )
             sys.exit(128 + stopped.number)
-        say(repr(found))
         if found.stopped:
             say(f"the same command goes on from {folder.ledger}, with larger budgets or none too")
         if frame.shape[1] > output.MOST_SHOWN:

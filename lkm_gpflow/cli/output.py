@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import matplotlib.pyplot as plt
@@ -27,9 +27,14 @@ _MOST_PIXELS = 30_000
 
 
 def write(
-    folder: OutputFolder, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
+    folder: OutputFolder,
+    found: Discovery,
+    horizon: int,
+    level: float,
+    units: Mapping[str, str],
+    say: Callable[[str], object],
 ) -> list[str]:
-    """Write everything; returns the names of the files and folders.
+    """Write everything, and say what is being written; returns the names of files and folders.
 
     Raises
     ------
@@ -37,7 +42,7 @@ def write(
         If that fails, for example because the disk is full: what to do.
     """
     try:
-        return _write(folder, found, horizon, level, units)
+        return _write(folder, found, horizon, level, units, say)
     except OSError as error:
         raise OSError(
             f"cannot write the results to {folder.path} ({error.strerror or error}); all "
@@ -47,11 +52,17 @@ def write(
 
 
 def _write(
-    folder: OutputFolder, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
+    folder: OutputFolder,
+    found: Discovery,
+    horizon: int,
+    level: float,
+    units: Mapping[str, str],
+    say: Callable[[str], object],
 ) -> list[str]:
     for cut_off in folder.path.glob(f"{UNFINISHED}*"):
         cut_off.unlink()
     folder.model.unlink(missing_ok=True)  # from here on old and new are mixed
+    say("writing the tables ...")
     columns = list(found.table.frame.columns)
     shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
     tables = (
@@ -66,8 +77,12 @@ def _write(
     for name, table in zip(TABLES, tables, strict=True):
         with replacing(folder.path / name) as unfinished:
             table.to_csv(unfinished, float_format=_DIGITS)
+    say("drawing the pictures ...")
     _draw(folder, shown, horizon, level, units)
-    shown.report(horizon, level=level, units=units).to_html(folder.report)
+    say("weighing the evidence for the report ...")
+    report = shown.report(horizon, level=level, units=units)
+    say("writing the report ...")
+    report.to_html(folder.report)
     found.save(folder.model)
     names = (folder.figures, folder.ledger, folder.model)
     return [folder.report.name, *TABLES, *(path.name for path in names)]

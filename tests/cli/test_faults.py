@@ -195,11 +195,11 @@ def test_a_result_is_complete_or_has_no_model(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", replace)
         with pytest.raises(OSError, match="cannot write the results"):
-            output.write(folder, found, 2, 0.9, {})
+            output.write(folder, found, 2, 0.9, {}, lambda line: None)
     assert not (tmp_path / "model.lkm").exists()
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
     (tmp_path / f"{UNFINISHED}of-one-who-was-killed.csv").touch()
-    output.write(folder, found, 2, 0.9, {})
+    output.write(folder, found, 2, 0.9, {}, lambda line: None)
     assert lkm.load(tmp_path / "model.lkm").bic == found.bic
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
 
