@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import cast
 
 import matplotlib.pyplot as plt
@@ -41,51 +42,47 @@ def write(
     OSError
         If that fails, for example because the disk is full: what to do.
     """
+    with _fits_kept(folder):
+        for cut_off in folder.path.glob(f"{UNFINISHED}*"):
+            cut_off.unlink()
+        folder.model.unlink(missing_ok=True)  # from here on old and new are mixed
+        say("writing the tables ...")
+        columns = list(found.table.frame.columns)
+        shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
+        tables = (
+            found.forecast(horizon, level),
+            _component_table(shown, horizon),
+            found.probabilities.rename_axis("series"),
+            pd.DataFrame(
+                {"kernel": [f"{kernel:.6g}" for kernel in found.kernels]},
+                index=pd.Index(found.names, name="component"),
+            ),
+        )
+        for name, table in zip(TABLES, tables, strict=True):
+            with replacing(folder.path / name) as unfinished:
+                table.to_csv(unfinished, float_format=_DIGITS)
+        say("drawing the pictures ...")
+        _draw(folder, shown, horizon, level, units)
+        say("weighing the evidence for the report ...")
+        report = shown.report(horizon, level=level, units=units)
+        say("writing the report ...")
+        report.to_html(folder.report)
+        found.save(folder.model)
+        names = (folder.figures, folder.ledger, folder.model)
+        return [folder.report.name, *TABLES, *(path.name for path in names)]
+
+
+@contextmanager
+def _fits_kept(folder: OutputFolder) -> Iterator[None]:
+    """Say what to do when the results cannot be written."""
     try:
-        return _write(folder, found, horizon, level, units, say)
+        yield
     except OSError as error:
         raise OSError(
             f"cannot write the results to {folder.path} ({error.strerror or error}); all "
             f"{folder.num_fits()} fits are kept in {folder.ledger}: make room or mend it, then "
             "the same command (without --force) writes them"
         ) from error
-
-
-def _write(
-    folder: OutputFolder,
-    found: Discovery,
-    horizon: int,
-    level: float,
-    units: Mapping[str, str],
-    say: Callable[[str], object],
-) -> list[str]:
-    for cut_off in folder.path.glob(f"{UNFINISHED}*"):
-        cut_off.unlink()
-    folder.model.unlink(missing_ok=True)  # from here on old and new are mixed
-    say("writing the tables ...")
-    columns = list(found.table.frame.columns)
-    shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
-    tables = (
-        found.forecast(horizon, level),
-        _component_table(shown, horizon),
-        found.probabilities.rename_axis("series"),
-        pd.DataFrame(
-            {"kernel": [f"{kernel:.6g}" for kernel in found.kernels]},
-            index=pd.Index(found.names, name="component"),
-        ),
-    )
-    for name, table in zip(TABLES, tables, strict=True):
-        with replacing(folder.path / name) as unfinished:
-            table.to_csv(unfinished, float_format=_DIGITS)
-    say("drawing the pictures ...")
-    _draw(folder, shown, horizon, level, units)
-    say("weighing the evidence for the report ...")
-    report = shown.report(horizon, level=level, units=units)
-    say("writing the report ...")
-    report.to_html(folder.report)
-    found.save(folder.model)
-    names = (folder.figures, folder.ledger, folder.model)
-    return [folder.report.name, *TABLES, *(path.name for path in names)]
 
 
 def _draw(
