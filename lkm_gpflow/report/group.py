@@ -15,12 +15,10 @@ from .. import plotting
 from ..discovery.consensus import OTHERS
 from ..discovery.coupled import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, folded, part_order
-from ..explain.attribution import shares as attribution_shares
+from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, part_order
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
-from ..explain.residuals import residual_tests
 from ..explain.stability import leave_one_out, stability
 from ..explain.together import Ties
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
@@ -30,7 +28,7 @@ from ..runtime.text import counted, percent
 from .component import CELLS, ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
-from .series import SeriesReport
+from .series import SeriesReport, series_reports
 from .summary import summary, ways_of_pairs
 from .together import TogetherReport
 
@@ -356,7 +354,7 @@ def group_report(
         units=units,
         summary=summary(found, components, ways_of_pairs(found, components, ties)),
         components=components,
-        series=_series(found, parts, attribution, hold_out, level),
+        series=series_reports(found, parts, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,
         likeness=pd.DataFrame(alike[order][:, order], names, names),
@@ -368,37 +366,3 @@ def group_report(
 def _uncertainty(component: ComponentReport) -> int:
     """Return 0 if a series has it, 1 if one has it perhaps, 2 if that cannot be told."""
     return 0 if component.owners else 1 if component.those("perhaps") else 2
-
-
-def _series(
-    found: Discovery,
-    parts: Decomposition,
-    attribution: pd.DataFrame,
-    hold_out: HoldOut,
-    level: float,
-) -> tuple[SeriesReport, ...]:
-    little = folded(attribution)
-    mean, variance = (attribution_shares(little, m).T.to_dict() for m in ("mean", "variance"))
-    held_out = hold_out.probabilities.notna().sum(axis=1)
-    inside = (hold_out.inside(level) * held_out).fillna(0.0).round()
-    tests = residual_tests(found)
-    reports = []
-    for n, (series, name) in enumerate(
-        zip(found.table.frame.columns, found.table.names, strict=True)
-    ):
-        own = [*parts.share[n, :-1], parts.share_of_others[n], parts.share[n, -1]]
-        named = zip([*found.names, OTHERS, NOISE], own, strict=True)
-        reports.append(
-            SeriesReport(
-                name=name,
-                shares={part: float(share) for part, share in named if share > 0.0},
-                mean_shares=mean[series],
-                variance_shares=variance[series],
-                held_out=int(held_out.loc[series]),
-                inside=int(inside.loc[series]),
-                level=level,
-                autocorrelation=tests[n].autocorrelation,
-                normality=tests[n].normality,
-            )
-        )
-    return tuple(reports)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from ..discovery.consensus import OTHERS
+from ..discovery.result import Discovery
+from ..explain.attribution import NOISE, folded
+from ..explain.attribution import shares as attribution_shares
+from ..explain.decomposition import Decomposition
+from ..explain.holdout import HoldOut
+from ..explain.residuals import residual_tests
 from ..runtime.text import counted, listed, percent
 
 CONSPICUOUS = 0.01
@@ -152,3 +160,38 @@ def _cell(value: float) -> str:
     if not np.isfinite(value):
         return "too few"
     return "< 0.001" if value < 0.001 else f"{value:.2g}"
+
+
+def series_reports(
+    found: Discovery,
+    parts: Decomposition,
+    attribution: pd.DataFrame,
+    hold_out: HoldOut,
+    level: float,
+) -> tuple[SeriesReport, ...]:
+    """Return what is said of each series, in the order of the table."""
+    little = folded(attribution)
+    mean, variance = (attribution_shares(little, m).T.to_dict() for m in ("mean", "variance"))
+    held_out = hold_out.probabilities.notna().sum(axis=1)
+    inside = (hold_out.inside(level) * held_out).fillna(0.0).round()
+    tests = residual_tests(found)
+    reports = []
+    for n, (series, name) in enumerate(
+        zip(found.table.frame.columns, found.table.names, strict=True)
+    ):
+        own = [*parts.share[n, :-1], parts.share_of_others[n], parts.share[n, -1]]
+        named = zip([*found.names, OTHERS, NOISE], own, strict=True)
+        reports.append(
+            SeriesReport(
+                name=name,
+                shares={part: float(share) for part, share in named if share > 0.0},
+                mean_shares=mean[series],
+                variance_shares=variance[series],
+                held_out=int(held_out.loc[series]),
+                inside=int(inside.loc[series]),
+                level=level,
+                autocorrelation=tests[n].autocorrelation,
+                normality=tests[n].normality,
+            )
+        )
+    return tuple(reports)
