@@ -87,19 +87,24 @@ class _LongNames(click.ParamType[LongNames]):
 
 
 class _Transforms(click.ParamType[Transform]):
-    """A transformation of all series, or of one: "log", or "Gold=log"."""
+    """A transformation of all series, or of one: "auto", "log", "none", or "Gold=log"."""
 
-    name = "log|SERIES=log"
+    name = "auto|log|none|SERIES=log"
 
     def convert(
         self, value: str | Transform, param: click.Parameter | None, ctx: click.Context | None
     ) -> Transform:
         if not isinstance(value, str):
             return value
+        if value in ("auto", "log", "none"):
+            return cast(Transform, value)
         series, _, kind = value.rpartition("=")
-        if kind != "log":
-            self.fail(f"expected log, or the name of a series and =log, got {value!r}", param, ctx)
-        return {series: "log"} if series else "log"
+        if kind != "log" or not series:
+            self.fail(
+                f"expected auto, log, none, or the name of a series and =log, got {value!r}",
+                param, ctx,
+            )  # fmt: skip
+        return {series: "log"}
 
 
 @click.command("discover", context_settings={"show_default": True})
@@ -123,7 +128,8 @@ class _Transforms(click.ParamType[Transform]):
     type=_Transforms(),
     multiple=True,
     help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
-    "series (may be given several times).  Results are in the units of the data.",
+    "series (may be given several times); auto: of those whose swings grow with their level.  "
+    "Results are in the units of the data.  [default: auto]",
 )
 @click.option(
     "--horizon",
@@ -293,13 +299,12 @@ def discover_command(
 
 
 def _one(transforms: tuple[Transform, ...]) -> Transform:
-    """Return what all options together say."""
-    if not transforms:
-        return "none"
+    """Return what all options together say; the last that is about all series wins."""
+    for each in reversed(transforms):
+        if isinstance(each, str):
+            return each
     some = [each for each in transforms if not isinstance(each, str)]
-    if len(some) < len(transforms):
-        return "log"
-    return {name: kind for each in some for name, kind in each.items()}
+    return {name: kind for each in some for name, kind in each.items()} or "auto"
 
 
 def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict[str, str]]:

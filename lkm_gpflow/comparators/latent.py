@@ -42,7 +42,7 @@ class LatentKernelModel:
 
     Parameters
     ----------
-    bases, depth, restarts, priors, learner, averaging
+    bases, depth, restarts, priors, learner, averaging, transform
         See `lkm_gpflow.discover`.
     ledgers
         Folder that keeps the ledger of every search, by its data and settings, so that nothing is
@@ -55,13 +55,14 @@ class LatentKernelModel:
     priors: bool = True
     learner: LearnerName = "scan"
     averaging: Averaging = "stacked"
+    transform: Transform = "auto"
     ledgers: Path | None = field(default=None, repr=False)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> DiscoveryForecast:
         """Discover the structure and learn it."""
         found = discover(
             train,
-            transform=self._transform,
+            transform=self.transform,
             ledger=self._ledger(train, seed),
             bases=self.bases,
             depth=self.depth,
@@ -74,34 +75,20 @@ class LatentKernelModel:
         )
         return DiscoveryForecast(found)
 
-    @property
-    def _transform(self) -> Transform:
-        return "none"
-
     def _ledger(self, train: pd.DataFrame, seed: int) -> Path | None:
         if self.ledgers is None:
             return None
         search = (self.bases, self.depth, self.restarts, self.priors, self.learner, seed)
-        key = f"{search}{Table.of(train, self._transform).observations.fingerprint}"
+        key = f"{search}{Table.of(train, self.transform).observations.fingerprint}"
         return self.ledgers / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.jsonl"
 
 
 @register("lkm-log")
 @dataclass(frozen=True)
 class LogLatentKernelModel(LatentKernelModel):
-    """The latent kernel model of logarithms, for series that are positive.
-
-    Parameters
-    ----------
-    transform
-        See `lkm_gpflow.discover`.
-    """
+    """The latent kernel model of logarithms, for series that are positive."""
 
     transform: Transform = "log"
-
-    @property
-    def _transform(self) -> Transform:
-        return self.transform
 
 
 @register("lkm-paper")
@@ -124,6 +111,7 @@ class PaperLatentKernelModel(LatentKernelModel):
     priors: bool = False
     learner: LearnerName = "relaxed"
     averaging: Averaging = "none"
+    transform: Transform = "none"
 
 
 @register("lkm-single")
@@ -141,3 +129,4 @@ class SingleLatentKernelModel(LatentKernelModel):
     priors: bool = False
     learner: LearnerName = "relaxed+scan"
     averaging: Averaging = "none"
+    transform: Transform = "none"

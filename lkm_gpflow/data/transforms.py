@@ -17,10 +17,16 @@ import pandas as pd
 
 from ..numerics.types import Booleans, Floats, Integers
 from ..runtime.text import did_you_mean, listed
+from .box_cox import wants_logarithm
 
 TransformName = Literal["none", "log"]
-Transform: TypeAlias = "TransformName | Mapping[object, TransformName]"
-"""One for all series, or by name of those that have another than "none"."""
+Transform: TypeAlias = "TransformName | Literal['auto'] | Mapping[object, TransformName]"
+"""One for all series, or by name of those that have another than "none".
+
+"auto": logarithms of the series that are better described by them, see `box_cox.log_gain`.
+"""
+
+NAMES = ("auto", *get_args(TransformName))
 
 _MOST_NAMED = 12
 
@@ -58,12 +64,16 @@ class Transforms:
             not positive: which value, and when.
         """
         columns: list[object] = list(frame.columns)
+        if isinstance(transform, str) and transform == "auto":
+            return cls(wants_logarithm(frame.to_numpy()))
         wanted = transform if isinstance(transform, Mapping) else dict.fromkeys(columns, transform)
         for name, kind in wanted.items():
             if kind not in get_args(TransformName):
+                some = f"one for each of some series such as {{{columns[0]!r}: 'log'}}"
                 raise ValueError(
-                    f"expected a transform among {get_args(TransformName)}, or one for each of "
-                    f"some series such as {{{columns[0]!r}: 'log'}}, got {kind!r}"
+                    f"transform: expected 'none' or 'log' for the series {name!r}, got {kind!r}"
+                    if isinstance(transform, Mapping)
+                    else f"expected a transform among {NAMES}, or {some}, got {kind!r}"
                 )
             if name not in columns:
                 hint = did_you_mean(str(name), map(str, columns))

@@ -31,7 +31,7 @@ from .result import Averaging, Discovery
 def discover(
     frame: Tabular,
     *,
-    transform: Transform = "none",
+    transform: Transform | None = None,
     bases: Sequence[str] = EXTENDED_BASES,
     depth: int = 2,
     restarts: int = 3,
@@ -63,7 +63,8 @@ def discover(
     transform
         "log": the logarithms of the series, which must be positive, are modelled, and everything is
         told in the units of the data; patterns are then percentages.  Of some series only:
-        ``{"Gold": "log"}``.
+        ``{"Gold": "log"}``.  "auto": of those whose swings clearly grow with their level
+        (`data.box_cox.log_gain`).  By default "auto", with the paper's learners "none".
     bases
         Base kernels of the grammar; `PAPER_BASES` are those of the paper.  With "CP" among them the
         search also tries change points: patterns that end or begin at some time (`change_point`).
@@ -179,7 +180,7 @@ def discover(
 def discover_steps(
     frame: Tabular,
     *,
-    transform: Transform = "none",
+    transform: Transform | None = None,
     bases: Sequence[str] = EXTENDED_BASES,
     depth: int = 2,
     restarts: int = 3,
@@ -258,6 +259,7 @@ def discover_steps(
             f"got {prior!r}, {model.__name__} and {annealing!r}"
         )
     averaging = averaging or ("stacked" if subset is None else "tempered")
+    transform = transform or ("auto" if learner == "scan" else "none")
     amplitudes = amplitudes or ("series" if learner == "scan" else "none")
     criterion = criterion or ("bic+prior" if learner == "scan" else "bic")
     if averaging not in get_args(Averaging):

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.stats import norm
 
 from ..data.observations import Observations
-from ..models.amplitudes import HEIGHT_SD
 from ..numerics.coregion import CoupledDensity
 from ..numerics.types import Booleans, Floats
-from .coupling import Coupling, first_step
+from .coupling import Coupling, first_step, log_variance_precision
 from .loadings import bounded, by_unbounded, covariances, log_prior, unbounded
 
 _STEP = 1e-4
@@ -120,8 +120,9 @@ def posterior(coupling: Coupling, observations: Observations) -> CouplingPosteri
     size = int(free.sum() + has.sum())
     here = gradient(np.zeros(size))
     H = np.array([(here - gradient(step)) / _STEP for step in _STEP * np.eye(size)])
-    # Log variances have a normal prior around those of the fit, see `coupling.adapted`.
-    H[range(int(free.sum()), size), range(int(free.sum()), size)] += 4.0 / HEIGHT_SD**2
+    # A log variance is two log amplitudes.
+    own = [4.0 * log_variance_precision(count) for count in has.sum(axis=1)]
+    H[int(free.sum()) :, int(free.sum()) :] += block_diag(*own)
     values, vectors = np.linalg.eigh(0.5 * (H + H.T))
     covariance = (vectors / np.maximum(values, _LEAST_PRECISION)) @ vectors.T
     turns = _turns(u, free, size)

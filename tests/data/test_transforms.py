@@ -92,7 +92,9 @@ def test_what_is_not_positive_is_refused_with_its_place() -> None:
 
 
 def test_wrong_transforms_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected a transform among \('none', 'log'\), .*'sqrt'"):
+    with pytest.raises(ValueError, match=r"among \('auto', 'none', 'log'\), .*'sqrt'"):
         Table.of(small_table(), "sqrt")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"'none' or 'log' for the series 'a', got 'auto'"):
+        Table.of(small_table(), {"a": "auto"})  # type: ignore[dict-item]
     with pytest.raises(ValueError, match=r"expected some of the series 'a', 'b' and 'c', got 'd'"):
         Table.of(small_table(), {"d": "log"})

@@ -45,8 +45,10 @@ def brute_force(coupling: Coupling, found: lkm.Discovery, flat: np.ndarray) -> f
     seen = np.flatnonzero(observations.mask.ravel())
     y = observations.Y.ravel()[seen]
     value = multivariate_normal(np.zeros(len(y)), V[np.ix_(seen, seen)]).logpdf(y)
-    h = 2.0 * (np.log(a[has]) - np.log(patterns.amplitudes[has]))
-    return float(value + np.log(1.0 - np.square(w).sum(axis=2)).sum() - 0.5 * h @ h / 1.5**2)
+    for own, before, there in zip(a, patterns.amplitudes, has, strict=True):
+        h = 2.0 * np.log(own[there] / before[there])
+        value += multivariate_normal(np.zeros(len(h)), 0.3**2 * np.eye(len(h)) + 1.5**2).logpdf(h)
+    return float(value + np.log(1.0 - np.square(w).sum(axis=2)).sum())
 
 
 def test_curvature_by_brute_force(small: tuple[Coupling, lkm.Discovery]) -> None:

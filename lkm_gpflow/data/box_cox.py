@@ -1,0 +1,82 @@
+"""Which series are modelled by their logarithms, if nobody says: a likelihood ratio for each."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ..numerics.types import Booleans, Floats
+
+ORDERS = (1, 3, 12)
+"""Orders of the autoregressions that are asked: all must agree."""
+
+STRONG = 10.0
+"""Nats that the logarithm must gain, by each order.
+
+Chosen on the last windows of tables of the benchmark that choose defaults.  It leaves the prices of
+the paper's four data sets as they are.
+"""
+
+_EXACT = 1e-14
+"""A mean squared error that is less of the mean square is one of rounding."""
+
+_ROWS_PER_COEFFICIENT = 3
+"""An order is asked if there are so many complete rows for each of its coefficients."""
+
+
+def wants_logarithm(values: Floats) -> Booleans:
+    """Which of N series [D, N] are better described by their logarithms, [N]; see `log_gain`."""
+    return np.array([log_gain(column) >= STRONG for column in values.T], np.bool_)
+
+
+def log_gain(values: Floats) -> float:
+    r"""By how many nats an autoregression of the logarithms describes a series better.
+
+    .. math:: \ell^* - \ell, \qquad
+       \ell = -\tfrac n2 \log \hat\sigma^2, \qquad
+       \ell^* = -\tfrac n2 \log \hat\sigma_*^2 - \sum_t \log y_t
+
+    with :math:`\hat\sigma^2` the mean squared error of the least squares regression of
+    :math:`y_t` on a constant and the values before it, :math:`\hat\sigma_*^2` that of
+    :math:`\log y_t`; the sum is the Jacobian (Box and Cox 1964, *An analysis of transformations*).
+    Swings that grow with the level make it large.  Of `ORDERS` the one that gains least counts:
+    what only one of them sees may be the shape of a season.
+
+    Parameters
+    ----------
+    values
+        [D], at equal steps; missing observations are NaN.
+
+    Returns
+    -------
+    Zero where nothing can be said: too few values, or one that is not positive.
+    """
+    seen = values[np.isfinite(values)]
+    if not len(seen) or np.any(seen <= 0.0):
+        return 0.0
+    gains = [gain for order in ORDERS if (gain := _gain(values, order)) is not None]
+    return min(gains, default=0.0)
+
+
+def _gain(values: Floats, order: int) -> float | None:
+    if len(values) <= order:
+        return None
+    rows = sliding_window_view(values, order + 1)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if len(rows) < _ROWS_PER_COEFFICIENT * (order + 1):
+        return None
+    logs = np.log(rows)
+    errors = _mean_squared_error(rows), _mean_squared_error(logs)
+    if any(
+        error <= _EXACT * np.mean(np.square(each[:, -1]))
+        for error, each in zip(errors, (rows, logs), strict=True)
+    ):
+        return None
+    return float(-0.5 * len(rows) * np.log(errors[1] / errors[0]) - logs[:, -1].sum())
+
+
+def _mean_squared_error(rows: Floats) -> float:
+    """Of the last column regressed on a constant and those before it."""
+    before = np.column_stack([np.ones(len(rows)), rows[:, :-1]])
+    coefficients = np.linalg.lstsq(before, rows[:, -1], rcond=None)[0]
+    return float(np.mean(np.square(rows[:, -1] - before @ coefficients)))
