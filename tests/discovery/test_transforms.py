@@ -16,6 +16,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
+from lkm_gpflow.explain.wording import scale_note
 from lkm_gpflow.search.averaging import Member
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
@@ -211,3 +212,15 @@ def test_a_sparse_refit_keeps_the_scale() -> None:
     assert (refitted.forecast(3)["lower"] > 0.0).all()
     with pytest.raises(ValueError, match="expected the columns"):
         lkm.refit_sparse(found, frame.rename(columns={"a": "d"}))
+
+
+def test_by_default_each_series_is_asked() -> None:
+    """The paper's learners model every series as it is."""
+    steps = np.random.default_rng(0).normal(size=(120, 2))
+    frame = pd.DataFrame({"Sales": np.exp(0.4 * steps[:, 0].cumsum()), "Mood": steps[:, 1]})
+    small = {"bases": ["C", "RW"], "depth": 0, "restarts": 1, "progress": False}
+    own = lkm.discover(frame, averaging="none", **small)
+    assert own.table.transforms.names == ["log", "none"]
+    assert "Sales is modelled on a log scale" in scale_note(own.table)
+    papers = lkm.discover(frame, learner="relaxed+scan", averaging="none", **small)
+    assert papers.table.transforms.names == ["none", "none"]
