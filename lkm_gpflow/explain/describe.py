@@ -8,133 +8,15 @@ reports of Lloyd et al. (2014) and of the paper (Tong and Choi 2019, section 6.3
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..kernels.grammar import Factor, Product
+from ..kernels.grammar import Product
+from .facts import Facts
 from .wording import Timeline
-
-_KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "UNTIL", "FROM"})
-
-_BRISK = 0.1
-"""Up to this lengthscale, in spans of the data, a smooth component changes; beyond, it drifts."""
 
 _SINUSOID = 1.5
 """From this lengthscale on the first harmonic has nine tenths of the variance of PER."""
-
-
-_FADE = 2.0 * math.log(9.0)
-"""Widths in which a change point goes from a tenth to nine tenths."""
-
-_ABRUPT = 4.0
-"""Steps of the data up to which a change is abrupt."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the rules ask about a component.
-
-    Parameters
-    ----------
-    kernel
-        The component, with all its numbers, in the time of `timeline`; variances are shares of
-        those of the series.
-    timeline
-        The time axis of the data.
-    trend
-        1 if its posterior rises throughout the data, -1 if it falls, 0 if neither or not known.
-    """
-
-    kernel: Product
-    timeline: Timeline
-    trend: int = 0
-
-    def of(self, name: str) -> list[Factor]:
-        """Return the factors of a base kernel."""
-        return [factor for factor in self.kernel.factors if factor.base.name == name]
-
-    def has(self, *names: str) -> bool:
-        """Whether there is a factor of any of these base kernels."""
-        return any(self.of(name) for name in names)
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether there is a base kernel that no rule knows."""
-        return any(factor.base.name not in _KNOWN for factor in self.kernel.factors)
-
-    @property
-    def degree(self) -> int:
-        """How many factors are linear."""
-        return len(self.of("LIN"))
-
-    @property
-    def is_polynomial(self) -> bool:
-        """Whether all factors are linear, where it is there at all."""
-        windows = sum(factor.base.is_window for factor in self.kernel.factors)
-        return 0 < self.degree == len(self.kernel.factors) - windows
-
-    @property
-    def is_shift(self) -> bool:
-        """Whether it is a constant that begins or ends at a change point."""
-        return all(factor.base.is_window for factor in self.kernel.factors)
-
-    def at(self, *names: str) -> float:
-        """Return when a window (the first of these that there is) begins or ends."""
-        return next((self._value(name, 0) for name in names if self.has(name)), math.nan)
-
-    def fade(self, *names: str) -> float:
-        """Return how long its change takes, from a tenth to nine tenths."""
-        return _FADE * next((self._value(name, 1) for name in names if self.has(name)), math.nan)
-
-    def fades(self, *names: str) -> bool:
-        """Whether this change is not abrupt."""
-        return self.fade(*names) > _ABRUPT * self.timeline.step
-
-    @property
-    def location(self) -> float:
-        """Where the (one) linear factor vanishes."""
-        return self._value("LIN", 0)
-
-    @property
-    def lengthscale(self) -> float:
-        """Lengthscale of SE; NaN, of which every comparison is false, if there is none."""
-        return self._value("SE", 0)
-
-    @property
-    def is_brisk(self) -> bool:
-        """Whether it is smooth and changes more than a few times within the data."""
-        return self.lengthscale <= _BRISK * self.timeline.span
-
-    @property
-    def memory(self) -> float:
-        """Lengthscale of IOU."""
-        return self._value("IOU", 0)
-
-    @property
-    def periods(self) -> list[float]:
-        """Periods, the longest first."""
-        return sorted((float(f.values[0] or 0.0) for f in self.of("PER")), reverse=True)
-
-    @property
-    def period(self) -> float:
-        """The longest period."""
-        return self.periods[0] if self.periods else math.nan
-
-    @property
-    def shape(self) -> float:
-        """Lengthscale of PER with the longest period, without unit."""
-        factors = sorted(self.of("PER"), key=lambda f: -(f.values[0] or 0.0))
-        return float(factors[0].values[1] or 0.0) if factors else math.nan
-
-    @property
-    def shape_lengthscale(self) -> float:
-        """Lengthscale of the shape within a period, in time: l p / 2 pi."""
-        return self.shape * self.period / (2.0 * math.pi)
-
-    def _value(self, name: str, i: int) -> float:
-        factors = self.of(name)
-        return float(factors[0].values[i] or 0.0) if factors else math.nan
 
 
 @dataclass(frozen=True)

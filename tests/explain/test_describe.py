@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from lkm_gpflow.explain.describe import RULES, Facts, describe, say
+from lkm_gpflow.explain.describe import RULES, describe, say
+from lkm_gpflow.explain.facts import Facts
 from lkm_gpflow.explain.wording import Timeline
 from lkm_gpflow.kernels.grammar import parse
 
