@@ -16,6 +16,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -281,6 +282,19 @@ def process_pool(jobs: int | None = None) -> Executor:
         Number of processes; by default the number of processors.
     """
     return _RenewedPool(jobs)
+
+
+def start_workers(executor: Executor, module: str) -> None:
+    """Let workers start and import a module, while this process has something else to do.
+
+    Otherwise they start when the first jobs are there.
+    """
+    for _ in range(num_workers(executor)):
+        executor.submit(_import, module)
+
+
+def _import(module: str) -> None:
+    import_module(module)
 
 
 def single_threaded() -> AbstractContextManager[object]:
