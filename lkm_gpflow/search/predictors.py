@@ -171,7 +171,9 @@ class ByArrays(Predictor):
         """See `Predictor.sums`."""
         own, where = np.unique(np.concatenate([self.observations.x, x]), return_inverse=True)
         old, new = np.split(where.reshape(-1), [len(self.observations.x)])
-        C = self.covariances(own)
+        every = self.covariances(own)
+        C, C_cross = (every[:, old[:, None], times] for times in (old, new))
+        C_new = every[:, new[:, None], new] if full_cov else every[:, new, new]
         shape = (self.observations.num_series, len(sums), len(x))
         mean, second = np.zeros(shape), np.zeros(shape + shape[-1:] * full_cov)
         for n, z, weight in self._rows(Z):
@@ -179,17 +181,17 @@ class ByArrays(Predictor):
             some = np.flatnonzero(among.any(axis=1))
             if not some.size * len(x):  # all moments are zero, or there are none
                 continue
-            whitening = self._whitening(n, np.tensordot(z, C, axes=1)[np.ix_(old, old)])
-            prior = np.tensordot(among[some], C, axes=1)
-            cross = prior[:, old[whitening.seen]][:, :, new]  # [G, d, M]
+            whitening = self._whitening(n, np.tensordot(z, C, axes=1))
+            cross = np.tensordot(among[some], C_cross[:, whitening.seen], axes=1)  # [G, d, M]
+            prior = np.tensordot(among[some], C_new, axes=1)
             W = whitening.of(cross.transpose(1, 0, 2).reshape(cross.shape[1], -1))
             W = W.reshape(len(whitening.seen), len(some), len(x))
             m = np.tensordot(whitening.y, W, axes=1)
             if full_cov:
-                V = prior[:, new[:, None], new] - W.transpose(1, 2, 0) @ W.transpose(1, 0, 2)
+                V = prior - W.transpose(1, 2, 0) @ W.transpose(1, 0, 2)
                 V = whitening.scale * V + m[:, :, None] * m[:, None, :]
             else:
-                V = prior[:, new, new] - np.square(W).sum(axis=0)
+                V = prior - np.square(W).sum(axis=0)
                 V = np.maximum(whitening.scale * V, 0.0) + np.square(m)
             mean[n, some] += weight * m
             second[n, some] += weight * V
@@ -322,6 +324,10 @@ class Predictors:
         self.observations = observations
         self.settings = settings
         self._known: dict[int, Predictor] = {}
+
+    def __reduce__(self) -> tuple[type[Predictors], tuple[Observations, FitSettings]]:
+        """Other processes work out their own: models of TensorFlow do not travel."""
+        return Predictors, (self.observations, self.settings)
 
     def of(self, fit: Fit) -> Predictor:
         """Return what predicts by a fit: `ByModel` if it is relaxed or long, else `ByArrays`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -156,6 +157,8 @@ def test_relaxed_fits_are_asked_by_their_model() -> None:
     x = times(o)
     close(found.observed(x)[0], model.predict_y(x[:, None])[0])
     close(found.sums(x, SUMS)[1], model.predict_sums(x[:, None], SUMS, False, None)[1])
+    again = pickle.loads(pickle.dumps(known)).of(relaxed)
+    close(again.observed(x)[0], found.observed(x)[0])
     assert len(found.posterior[1]) == len(np.asarray(model.posterior.configurations(model).weights))
 
 
