@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -33,6 +34,10 @@ def wait_for(path: Path, seconds: float = 60.0) -> str:
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     return "done"
+
+
+def is_imported(module: str) -> bool:
+    return module in sys.modules
 
 
 def process_id(pause: float = 0.0) -> int:

@@ -23,7 +23,7 @@ from ..data.tables import Table
 from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
-from ..runtime.executors import process_pool
+from ..runtime.executors import process_pool, start_workers
 from ..runtime.text import counted, did_you_mean
 from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
@@ -255,15 +255,20 @@ def discover_command(
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         say("loading TensorFlow ...")
-        # TensorFlow, which takes some seconds, is loaded when nothing is left to complain of.
-        from ..discovery.discover import discover
-        from . import output
-
-        if fits := folder.num_fits():
-            say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
+        fits = folder.num_fits()
+        processes = min(jobs or os.cpu_count() or 1, restarts)
         try:
-            processes = min(jobs or os.cpu_count() or 1, restarts)
             with _going_on_from(folder.ledger), _workers(processes) as executor:
+                if executor is not None and not fits and memory_budget is None:
+                    # Where there is something to learn they will be needed.
+                    start_workers(executor, "lkm_gpflow.learning.training")
+                # TensorFlow, which takes some seconds, is loaded when nothing is left to complain
+                # of.
+                from ..discovery.discover import discover
+                from . import output
+
+                if fits:
+                    say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
                 found = discover(
                     frame,
                     transform=transform,

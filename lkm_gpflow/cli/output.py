@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 
 from .. import plotting
 from ..discovery.result import Discovery
+from ..plotting.style import save_figure
 from ..runtime.files import UNFINISHED, replacing
 from .folder import TABLES, OutputFolder
 
@@ -103,11 +103,8 @@ def _draw(
 def _save(folder: OutputFolder, ax: Axes, name: str) -> None:
     figure = cast(Figure, ax.figure)
     dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
-    with warnings.catch_warnings():
-        # A name in a script that the font does not have is drawn with boxes.
-        warnings.filterwarnings("ignore", message="Glyph")
-        with replacing(folder.figures / f"{name}.png", folder.path) as unfinished:
-            figure.savefig(unfinished, dpi=dpi)
+    with replacing(folder.figures / f"{name}.png", folder.path) as unfinished:
+        save_figure(figure, unfinished, dpi)
     plt.close(figure)
 
 

@@ -35,8 +35,8 @@ from ..data.observations import Observations
 from ..kernels.grammar import Product, parse
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings
+from ..learning.prior import RowPrior
 from ..models.amplitudes import degrees_of
-from ..models.ibp import FiniteIBP
 from ..numerics.cholesky import log_density
 from ..numerics.types import Floats, Integers
 from .consensus import Consensus, evidence_of
@@ -94,23 +94,29 @@ class _Addition:
 
 @dataclass(frozen=True)
 class _Series:
-    """What was seen of a series, and what its fit explains it by."""
+    """What was seen of a series [d], and what its fit explains it by.
+
+    Covariances of its points are flat: of the components [K, d d], of the noise [d d].
+    """
 
     seen: Floats
-    components: Sequence[Floats]
+    components: Floats
     noise: Floats
     degrees: float
     where: tuple[Integers, ...]
 
-    def log_density(self, factors: Floats, more: Floats | None = None) -> float:
-        """``log p(x_n)`` with the components multiplied by factors [K], and one more added."""
-        V = self.noise.copy(order="F") if more is None else np.asfortranarray(more[self.where])
-        if more is not None:
-            V += self.noise
-        for factor, C in zip(factors, self.components, strict=True):
-            if factor:
-                V += factor * C
-        value = log_density(V, self.seen, self.degrees)
+    def with_noise(self, more: Floats) -> Floats:
+        """From a covariance of all times [D, D] to one of what was seen, noise included, flat."""
+        return more[self.where].ravel() + self.noise
+
+    def log_density(self, factors: Floats, rest: Floats | None = None) -> float:
+        """``log p(x_n)`` with the components multiplied by factors [K].
+
+        The rest is `with_noise`; None: it is the noise alone.
+        """
+        V = factors @ self.components
+        V += self.noise if rest is None else rest
+        value = log_density(V.reshape(2 * self.seen.shape).T, self.seen, self.degrees)
         return value if np.isfinite(value) else -np.inf
 
 
@@ -174,8 +180,7 @@ def _probabilities(
 ) -> Floats:
     """P(n has k) by one fit and the alternatives to it, for the consensus components, [N, K]."""
     C = components(fit.kernels, observations.x)
-    prior = FiniteIBP(settings.alpha, len(C))
-    on, off = (np.asarray(f(fit.tau)) for f in (prior.expected_log_on, prior.expected_log_off))
+    on, off = RowPrior.expected_logs(fit.tau)
     num_known = len(additions[0].stands_for)
     is_place = places[:, None] == np.arange(num_known)  # [K_m, K]
     stands_for = np.array([addition.stands_for for addition in additions])
@@ -185,8 +190,8 @@ def _probabilities(
         heights = np.ones(len(C)) if fit.heights is None else fit.heights[n]
         series = _Series(
             observations.Y[n, where[1][0]],
-            [height * c[where] for height, c in zip(heights, C, strict=True)],
-            fit.noise_variance[n] * np.eye(where[1].size),
+            np.array([(height * c[where]).ravel() for height, c in zip(heights, C, strict=True)]),
+            (fit.noise_variance[n] * np.eye(where[1].size)).ravel(),
             degrees_of(settings.amplitudes),
             where,
         )
@@ -228,11 +233,11 @@ def _candidates(
     others = {float(factor) for factor in _FACTORS} - {1.0}
     for factors in _changed(near, others):
         yield (factors, None), _POWER * series.log_density(factors) + prior(factors) + as_it_is
-    for row in np.unique(np.concatenate([near, _changed(near, {0.0})]), axis=0):
-        for number, addition in enumerate(additions):
-            value = series.log_density(row, addition.covariance)
-            chance = float(np.log(addition.probability))
-            yield (row, number), _POWER * value + prior(row) + chance
+    rows = np.unique(np.concatenate([near, _changed(near, {0.0})]), axis=0)
+    for number, addition in enumerate(additions):
+        rest, chance = series.with_noise(addition.covariance), float(np.log(addition.probability))
+        for row in rows:
+            yield (row, number), _POWER * series.log_density(row, rest) + prior(row) + chance
 
 
 def _changed(rows: Floats, values: set[float]) -> Floats:

@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logit
 
-from ..data.observations import Observations
 from ..kernels.grammar import Kind, Product
 from ..learning.fits import Fit, FitSettings
-from ..models.ibp import FiniteIBP, InfiniteIBP
+from ..learning.prior import RowPrior
+from ..models.ibp import InfiniteIBP
 from ..numerics.types import Floats, Integers
-from ..search.averaging import Member, mixture_moments, to_model
+from ..search.averaging import Member, mixture_moments
+from ..search.predictors import Predictors
 from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
 
 OTHERS = "others"
@@ -22,9 +23,6 @@ OTHERS = "others"
 
 _SELDOM = 0.1
 """Components that no series has with this probability are not spoken of."""
-
-_JUDGES = 200
-"""Of more series than this every so-manieth says what components explain."""
 
 SOME = 1.0
 """Log Bayes factor from which there is evidence at all; below, the prior has the say."""
@@ -153,9 +151,7 @@ def alone(fit: Fit, settings: FitSettings) -> Consensus:
     )
 
 
-def agree(
-    members: Sequence[Member], observations: Observations, settings: FitSettings
-) -> Consensus:
+def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
     """Match the components of several fits.
 
     The fits come in the order of their weights.  Near duplicates within a fit are folded; then
@@ -166,15 +162,14 @@ def agree(
     ----------
     members
         The fits and their weights, which add up to one.
-    observations
-        The scaled data.
-    settings
-        How the fits were learnt.
+    predictors
+        What the fits say of the data.
 
     Returns
     -------
     The consensus; components that are more certain and explain more come first.
     """
+    observations, settings = predictors.observations, predictors.settings
     members = sorted(members, key=lambda member: -member.weight)
     fits = tuple(member.fit for member in members)
     weights = np.array([member.weight for member in members])
@@ -187,11 +182,11 @@ def agree(
     for m, (fit, own) in enumerate(zip(fits, places, strict=True)):
         for k in np.unique(own):
             group = [int(i) for i in np.flatnonzero(own == k)]
-            by_fit[m, :, k] = _any_of(fit, group, observations, settings)
+            by_fit[m, :, k] = _any_of(fit, group, predictors)
             total[:, k] += weights[m] * evidence_of(fit, settings, group, by_fit[m, :, k])
             support[:, k] += weights[m]
     probabilities = np.tensordot(weights, by_fit, axes=1)
-    explained = _explained(fits, weights, places, K, observations, settings)
+    explained = _explained(fits, weights, places, K, predictors)
     kept = np.flatnonzero(probabilities.max(axis=0, initial=0.0) >= _SELDOM)
     kept = kept[np.argsort(-explained[kept], kind="stable")]
     number = np.full(K, -1)
@@ -208,8 +203,7 @@ def agree(
 
 def predict_parts(
     consensus: Consensus,
-    observations: Observations,
-    settings: FitSettings,
+    predictors: Predictors,
     x: Floats,
     *,
     most_probable: bool = False,
@@ -218,7 +212,7 @@ def predict_parts(
 
     Parameters
     ----------
-    consensus, observations, settings
+    consensus, predictors
         Of a discovery.
     x
         Scaled times, [M].
@@ -231,9 +225,8 @@ def predict_parts(
     """
     predictions = []
     for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
-        model = to_model(fit, observations, settings)
         Z = fit.Z if most_probable else None
-        mean, variance = model.predict_sums(x[:, None], consensus.sums(fit), False, Z)
+        mean, variance = predictors.of(fit).sums(x, consensus.sums(fit), Z=Z)
         predictions.append((float(weight), mean, variance))
     mean, variance = mixture_moments(predictions)
     return mean.transpose(1, 2, 0), np.maximum(variance, 0.0).transpose(1, 2, 0)
@@ -270,17 +263,14 @@ def _folded(
     return [group[own] for own in places]
 
 
-def _any_of(
-    fit: Fit, group: Sequence[int], observations: Observations, settings: FitSettings
-) -> Floats:
+def _any_of(fit: Fit, group: Sequence[int], predictors: Predictors) -> Floats:
     """Probability that a series has any component of a group, [N]."""
     if len(group) == 1:
         return fit.probabilities[:, group[0]]
-    model = to_model(fit, observations, settings)
-    series, rows, weights = (np.asarray(part) for part in model.posterior.configurations(model))
-    has = rows[:, list(group)].any(axis=1)
-    total = np.zeros(observations.num_series)
-    np.add.at(total, series, weights * has)
+    pairs, weights = predictors.of(fit).posterior
+    has = pairs.configurations[:, list(group)].any(axis=1)
+    total = np.zeros(len(fit.Z))
+    np.add.at(total, pairs.series, weights * has)
     return total
 
 
@@ -294,10 +284,10 @@ def evidence_of(
     with the prior odds under the fit's posterior of pi.
     """
     if fit.relaxed is not None and fit.relaxed.prior == "infinite":
-        prior: FiniteIBP | InfiniteIBP = InfiniteIBP(settings.alpha, len(fit.kernels))
+        prior = InfiniteIBP(settings.alpha, len(fit.kernels))
+        on, off = (np.asarray(f(fit.tau)) for f in (prior.expected_log_on, prior.expected_log_off))
     else:
-        prior = FiniteIBP(settings.alpha, len(fit.kernels))
-    on, off = (np.asarray(f(fit.tau)) for f in (prior.expected_log_on, prior.expected_log_off))
+        on, off = RowPrior.expected_logs(fit.tau)
     log_none = -np.logaddexp(0.0, (on - off)[list(group)]).sum()
     none = np.clip(np.exp(log_none), _CERTAIN, 1.0 - _CERTAIN)
     return logit(np.clip(probability, _CERTAIN, 1.0 - _CERTAIN)) + logit(none)
@@ -308,19 +298,12 @@ def _explained(
     weights: Floats,
     places: Sequence[Integers],
     K: int,
-    observations: Observations,
-    settings: FitSettings,
+    predictors: Predictors,
 ) -> Floats:
     """Variance over time that each component explains, on average over fits and series, [K]."""
-    judges = np.arange(observations.num_series, dtype=np.int32)
-    judges = judges[:: -(-len(judges) // _JUDGES)]
-    some = observations.of_series(judges)
     total = np.zeros(K)
     for fit, weight, own in zip(fits, weights, places, strict=True):
-        mean, _ = to_model(fit.of_series(judges), some, settings).predict_components(
-            some.x[:, None]
-        )
-        np.add.at(total, own, weight * np.asarray(mean).var(axis=1).mean(axis=1))
+        np.add.at(total, own, weight * predictors.of(fit).explained())
     return total
 
 

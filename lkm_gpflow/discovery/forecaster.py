@@ -21,13 +21,12 @@ from ..runtime.text import did_you_mean, listed
 from ..search.averaging import (
     Member,
     average,
-    best_first,
     counting,
     mixture_moments,
-    predict_in_parts,
     to_model,
 )
 from ..search.ledger import Entry
+from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
@@ -97,7 +96,7 @@ class Forecaster:
             # Of the starts of a structure the bound has chosen one.
             entries = tuple(e for e in entries if e.decision == "accepted") or entries
         best = min((entry.fit for entry in entries), key=lambda fit: fit.criterion)
-        return best_first(best, self.table.observations, self.settings.fit)
+        return self.predictors.best_first(best)
 
     @cached_property
     def model(self) -> LKM:
@@ -105,6 +104,11 @@ class Forecaster:
         return to_model(self.fit, self.table.observations, self.settings.fit)
 
     # --- forecasts ---
+
+    @cached_property
+    def predictors(self) -> Predictors:
+        """What each fit says of any times; forecasts, reports and pictures ask again and again."""
+        return Predictors(self.table.observations, self.settings.fit)
 
     @cached_property
     def members(self) -> list[Member]:
@@ -293,12 +297,11 @@ class Forecaster:
 
     def _by_member(self, times: pd.Index) -> list[Prediction]:
         """Weight, mean [M, N] and variance [M, N] of every fit, in scaled units."""
-        x = self.table.scaled_times(times)[:, None]
-        observations = self.table.observations
-        is_forecast = x > observations.x[-1]
+        x = self.table.scaled_times(times)
+        is_forecast = x[:, None] > self.table.observations.x[-1]
         predictions = []
         for member in self.counting_members:
-            mean, variance = predict_in_parts(member.fit, observations, self.settings.fit, x)
+            mean, variance = self.predictors.of(member.fit).observed(x)
             spread = np.where(is_forecast, member.spread, 1.0)
             predictions.append((member.weight, mean, variance * spread))
         return predictions

@@ -62,20 +62,23 @@ class Discovery(Forecaster):
         settings = self.settings.fit
         if self.averaging == "none":
             return alone(self.fit, settings)
-        observations = self.table.observations
-        agreed = agree(self.searched, observations, settings)
-        return with_alternatives(agreed, observations, settings)
+        agreed = agree(self.searched, self.predictors)
+        return with_alternatives(agreed, self.table.observations, settings)
 
     @property
     def names(self) -> list[str]:
         """Names of the components: their structure, numbered where several share it."""
+        return list(self._names)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
         structures = [str(kernel.structure) for kernel in self.consensus.kernels]
-        return [
+        return tuple(
             f"{name} ({structures[: i + 1].count(name)})" if structures.count(name) > 1 else name
             for i, name in enumerate(structures)
-        ]
+        )
 
-    @property
+    @cached_property
     def kernels(self) -> tuple[Product, ...]:
         """The components in the data's own time: days since the first date, or index numbers.
 
@@ -183,8 +186,7 @@ class Discovery(Forecaster):
         key = ("parts", *times)
         if key not in self._told:
             x = self.table.scaled_times(times)
-            observations = self.table.observations
-            self._tell(key, predict_parts(self.consensus, observations, self.settings.fit, x))
+            self._tell(key, predict_parts(self.consensus, self.predictors, x))
         mean, variance = self._told[key]
         return mean, variance
 

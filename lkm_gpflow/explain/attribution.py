@@ -11,7 +11,7 @@ import pandas as pd
 from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
 from ..numerics.types import Floats
-from ..search.averaging import Member, to_model
+from ..search.averaging import Member
 
 LEVEL, NOISE, DISAGREEMENT = "level", "noise", "fits disagree"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the
@@ -131,19 +131,18 @@ def _moments(
     found: Discovery, member: Member, times: pd.Index, parts: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Means and covariances with the whole [G, M, N], and noise [M, N], on the modelled scale."""
-    x = found.table.scaled_times(times)[:, None]
-    model = to_model(member.fit, found.table.observations, found.settings.fit)
+    x, predictor = found.table.scaled_times(times), found.predictors.of(member.fit)
     G = len(parts)
     # Of f = f_g + h_g: Cov[f_g, f] = (Var[f] + Var[f_g] - Var[h_g]) / 2.
     sums = np.vstack([np.ones((1, parts.shape[1])), parts, 1.0 - parts])
-    mean, variance = (np.asarray(m) for m in model.predict_sums(x, sums, False, None))
+    mean, variance = predictor.sums(x, sums)
     covariance = 0.5 * (variance[:, :1] + variance[:, 1 : G + 1] - variance[:, G + 1 :])
-    spread = np.where(x > found.table.observations.x[-1], member.spread, 1.0)  # [M, 1]
+    spread = np.where(x > found.table.observations.x[-1], member.spread, 1.0)[:, None]
     scale = found.table.scale
     return (
         mean[:, 1 : G + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,
-        np.broadcast_to(model.predict_noise(), (len(x), len(scale))) * spread * scale**2,
+        np.broadcast_to(predictor.noise(), (len(x), len(scale))) * spread * scale**2,
     )
 
 

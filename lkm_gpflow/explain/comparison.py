@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 from ..discovery.result import Discovery
 from ..models.lkm import LKM
 from ..numerics.types import Floats
-from ..search.averaging import to_model
+from ..search.predictors import Predictors
 from .decomposition import Decomposition
 
 _DRAWS = 400
@@ -75,22 +75,22 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
     -------
     By the number of the component; a component without variation over time is left out.
     """
-    x = found.table.observations.x[:, None]
+    x = found.table.observations.x
     if len(x) > LKM.LONGEST:
         x = x[np.linspace(0, len(x) - 1, _MOST_DRAWN).astype(int)]
     consensus, rng = found.consensus, np.random.default_rng(found.settings.seed)
     shared = np.flatnonzero(consensus.Z[a] * consensus.Z[b])
     means: dict[int, Floats] = {}
     drawn: dict[int, list[Floats]] = {}
-    pair = found.table.observations.of_series(np.array([a, b], np.int32))
+    both_series = np.array([a, b], np.int32)
+    pair = Predictors(found.table.observations.of_series(both_series), found.settings.fit)
     for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
-        own = fit.of_series(np.array([a, b], np.int32))
+        own = fit.of_series(both_series)
         sums = consensus.sums(fit)[shared]
         both = np.flatnonzero(((own.Z @ sums.T) > 0.0).all(axis=0))
         if not len(both):
             continue
-        model = to_model(own, pair, found.settings.fit)
-        mean, covariance = map(np.asarray, model.predict_sums(x, sums[both], True, own.Z))
+        mean, covariance = pair.of(own).sums(x, sums[both], full_cov=True, Z=own.Z)
         for i, k in enumerate(shared[both]):
             means[k] = means.get(k, 0.0) + weight * mean[:, i]
             count = max(1, round(_DRAWS * weight))

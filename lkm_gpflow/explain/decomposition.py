@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from ..discovery.result import Discovery
 from ..numerics.types import Floats
-from ..search.averaging import mixture_moments, to_model
+from ..search.averaging import mixture_moments
 
 MOST_SERIES = 200
 """So many are taken apart at a time: each is a posterior over all times, and a page to read."""
@@ -70,12 +70,11 @@ class Decomposition:
         consensus, x = found.consensus, found.table.observations.x
         moments, variances = [], []
         for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
-            model = to_model(fit, found.table.observations, found.settings.fit)
-            sums = consensus.sums(fit)
-            mean, variance = model.predict_sums(x[:, None], sums, False, fit.Z)
-            at_ends = model.predict_sums(x[[0, -1], None], sums, True, fit.Z)
-            moments.append((float(weight), mean, variance, *_gain(*map(np.asarray, at_ends))))
-            own = np.column_stack([np.asarray(mean).var(axis=2), model.predict_noise(fit.Z)])
+            predictor, sums = found.predictors.of(fit), consensus.sums(fit)
+            mean, variance = predictor.sums(x, sums, Z=fit.Z)
+            at_ends = predictor.sums(x[[0, -1]], sums, full_cov=True, Z=fit.Z)
+            moments.append((float(weight), mean, variance, *_gain(*at_ends)))
+            own = np.column_stack([mean.var(axis=2), predictor.noise(fit.Z)])
             variances.append(own if len(consensus.fits) == 1 else own / own.sum(axis=1)[:, None])
         mean, variance = mixture_moments([each[:3] for each in moments])
         gain = mixture_moments([(each[0], *each[3:]) for each in moments])

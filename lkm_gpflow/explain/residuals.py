@@ -56,18 +56,14 @@ def whitened(found: Discovery) -> list[pd.Series]:
         first = len(found.table.frame) - _LAST
     frame, x = found.table.frame.iloc[first:], found.table.observations.x[first:]
     mask, Y = found.table.observations.mask[:, first:], found.table.observations.Y[:, first:]
-    D = len(x)
-    C = np.zeros((len(fit.kernels), D, D))
-    if len(C):
-        C[:] = found.model.component_covariances(x[:, None])
+    D, predictor = len(x), found.predictors.of(fit)
+    C, scales = predictor.covariances(x), predictor.scales(fit.Z)
     residuals = []
     for n, name in enumerate(frame.columns):
         seen = mask[n] > 0.0
         V = np.tensordot(fit.loadings[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
         L = cholesky(V[np.ix_(seen, seen)], lower=True)
-        values = solve_triangular(L, Y[n][seen], lower=True)
-        if found.model.amplitudes == "series":
-            values /= np.sqrt(found.model.expected_scales([n], found.fit.Z[n : n + 1])[0])
+        values = solve_triangular(L, Y[n][seen], lower=True) / np.sqrt(scales[n])
         residuals.append(pd.Series(values, frame.index[seen], name=name))
     return residuals
 

@@ -134,6 +134,7 @@ class Objective:
             loadings = loadings * np.exp(log_heights[self._series])
         own_by_pair = np.ascontiguousarray(loadings[:, self._is_moving])
         own_by_lag = np.ascontiguousarray(loadings[:, ~self._is_moving])
+        has_by_lag = own_by_lag.any(axis=1).tolist()
         stationary = _stacked([c.by_lag for c in found if c.moving is None], self._grid)
         by_lag = own_by_lag @ stationary
         moving = np.array([c.matrix().ravel() for c in found if c.moving is not None])
@@ -162,12 +163,12 @@ class Objective:
                 if r < _NO_WEIGHT:
                     continue
                 G = cholesky.gradient(memory[i], solved[i])
-                d_noise[n] -= r * float(np.trace(G))
+                d_noise[n] -= r * float(G.trace())
                 G = seen.whole(G, self._scattered)
                 for t, own_sum in zip(own_by_pair[p], d_by_pair, strict=True):
                     if t:
                         _add(own_sum, -r * t, G)
-                if own_by_lag[p].any():
+                if has_by_lag[p]:
                     sums = self._grid.collect(G)
                     d_by_lag -= np.multiply.outer(r * own_by_lag[p], sums)
                     if log_heights is not None:
@@ -254,13 +255,13 @@ def pair_log_densities(
     D = len(observations.x)
     seen, flat = seen_by_series(observations), covariances.reshape(len(covariances), D * D)
     rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
+    levels = noise_levels.T.tolist()
     for configuration, places in by_configuration(configurations):
         V = (configuration @ flat).reshape(D, D)
         for p in places:
-            n, points = series[p], seen[series[p]]
-            for level, noise_variance in enumerate(noise_levels[:, n]):
-                points.select(V, noise_variance, points.covariance)
-                found[level, p] = cholesky.log_density(points.covariance, rows[n], degrees)
+            n = series[p]
+            for level, own in enumerate(seen[n].with_levels(V, levels[n])):
+                found[level, p] = cholesky.log_density(own, rows[n], degrees)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
@@ -138,6 +139,10 @@ class Proposer:
         """Look at the data once."""
         return cls(observations.x, likely_periods(observations))
 
+    @cached_property
+    def _step(self) -> float:
+        return typical_step(self.x)
+
     def propose(self, product: Product, count: int, rng: np.random.Generator) -> list[Product]:
         """Return `count` products: shape parameters that are given kept, absent ones drawn.
 
@@ -170,7 +175,7 @@ class Proposer:
 
     def _draw(self, kind: Kind, part: tuple[float, float], rng: np.random.Generator) -> float:
         """Draw a number; a change lies in its part of the data, so that all are scanned."""
-        step = typical_step(self.x)
+        step = self._step
         if kind is Kind.CHANGE:
             return float(np.clip(rng.uniform(*part), 0.05, 0.95))
         if kind is Kind.WIDTH:

@@ -102,12 +102,13 @@ def _log_densities(
     """Of every series [N] at every noise variance [L], for each matrix that is added to its own."""
     seen = seen_by_series(observations)
     rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
-    whole = np.empty_like(base[0])
+    whole, levels = np.empty_like(base[0]), noise_variance.T.tolist()
     for C in added:
-        found = np.empty_like(noise_variance)
-        for n, points in enumerate(seen):
-            for level, variance in enumerate(noise_variance[:, n]):
-                V = np.add(base[n], C, out=points.target(points.covariance, whole))
-                points.select(V, variance, points.covariance)
-                found[level, n] = cholesky.log_density(points.covariance, rows[n], degrees)
-        yield found
+        found = [
+            [
+                cholesky.log_density(V, rows[n], degrees)
+                for V in points.with_levels(np.add(base[n], C, out=whole), levels[n])
+            ]
+            for n, points in enumerate(seen)
+        ]
+        yield np.array(found).T

@@ -10,6 +10,7 @@ does not grow with the number of pairs but for a few numbers each.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
@@ -72,12 +73,23 @@ class SharedPairs:
         configurations: Floats,
         degrees: float = np.inf,
     ) -> None:
-        self._observations = observations
-        self._degrees = tf.constant(degrees, tf.float64)
-        self._groups = _grouped(observations, series, configurations)
+        self._observations, self._series = observations, series
+        self._configurations, self._degrees_value = configurations, degrees
+
+    @cached_property
+    def _degrees(self) -> FloatTensor:
+        return tf.constant(self._degrees_value, tf.float64)
+
+    @cached_property
+    def _groups(self) -> tuple[_Group, ...]:
+        return _grouped(self._observations, self._series, self._configurations)
+
+    @cached_property
+    def _order(self) -> Integers:
+        """Places of the pairs among those of the blocks."""
         blocks = [block for group in self._groups for block in group.blocks]
         places = np.concatenate([block.places for block in blocks])
-        self._order = np.argsort(places).astype(np.int32)
+        return np.argsort(places).astype(np.int32)
 
     @property
     def are_many(self) -> bool:
@@ -85,7 +97,7 @@ class SharedPairs:
         if self._observations.num_series < _FEWEST_SERIES:
             return False
         num_covariances = sum(len(group.configurations) for group in self._groups)
-        return len(self._order) >= _WORTH_SHARING * num_covariances
+        return len(self._series) >= _WORTH_SHARING * num_covariances
 
     def decompose(self, C: FloatTensor) -> list[Eigenbasis]:
         """Eigenbases of all covariances without noise, from those of components [K, D, D]."""

@@ -60,7 +60,7 @@ def factorise(V: Floats, y: Floats, degrees: float = math.inf) -> tuple[float, F
 
 def _value(L: Floats, q: float, degrees: float) -> float:
     """From a factor and the quadratic form to the log density."""
-    log_determinant = 2.0 * float(np.log(L.diagonal()).sum())
+    log_determinant = 2.0 * float(np.add.reduce(np.log(L.diagonal())))
     gaussian = -0.5 * (q + log_determinant + len(L) * LOG_2PI)
     return gaussian if math.isinf(degrees) else gaussian + gain(q, len(L), degrees)
 

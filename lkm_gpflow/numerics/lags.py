@@ -47,6 +47,7 @@ class LagGrid:
         self._lower = (columns * D + rows)[order]
         self._first = np.searchsorted(lag[order], np.arange(len(self.lags)))
         self._walks: dict[float, Floats] = {}
+        self._ones = np.ones(D)
 
     def spread(self, by_lag: Floats) -> Floats:
         """From values by lag [R] to a new matrix over pairs of times [D, D]."""
@@ -78,7 +79,7 @@ class LagGrid:
             copy[...] = lower
             lower = copy
         # Every column a place further down: what is below the diagonal of the next is zero.
-        return np.ones(D) @ np.ndarray((D, D), np.float64, lower.base, 0, (8 * (D + 1), 8))
+        return self._ones @ np.ndarray((D, D), np.float64, lower.base, 0, (8 * (D + 1), 8))
 
     def walk(self, start: float) -> Floats:
         """``max(min(x, x') - start, 0)``, [D, D], not to be written to."""

@@ -19,6 +19,7 @@ processes*.  Infinite degrees of freedom are the Gaussian itself.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from scipy.special import gammaln
 
@@ -30,9 +31,15 @@ def gain(q: float, num_observed: int, degrees: float) -> float:
     """``log p(x) - log N(x | 0, V)``, from q over so many points."""
     if math.isinf(degrees):
         return 0.0
+    halves = 0.5 * (degrees + num_observed)
+    return _constant(num_observed, degrees) - halves * math.log1p(q / degrees) + 0.5 * q
+
+
+@lru_cache(maxsize=1024)
+def _constant(num_observed: int, degrees: float) -> float:
+    """What does not depend on q: learning asks for it at every covariance."""
     half, halves = 0.5 * degrees, 0.5 * (degrees + num_observed)
-    constant = float(gammaln(halves) - gammaln(half)) - 0.5 * num_observed * math.log(half)
-    return constant - halves * math.log1p(q / degrees) + 0.5 * q
+    return float(gammaln(halves) - gammaln(half)) - 0.5 * num_observed * math.log(half)
 
 
 def weight(q: float, num_observed: int, degrees: float) -> float:

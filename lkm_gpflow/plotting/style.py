@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
 from unicodedata import bidirectional
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from numpy.typing import NDArray
 
@@ -104,6 +109,22 @@ def plain(text: object, longest: int | None = _LONGEST_NAME) -> str:
         line = " ".join(line.split())
         line = line if len(line) <= longest else line[: longest - 1] + "…"
     return line.replace("$", r"\$")
+
+
+def save_figure(figure: Figure, file: str | Path | IO[bytes], dpi: float) -> None:
+    """Write a PNG of a figure whose layout is constrained, and leave it with this layout.
+
+    `Figure.savefig` draws such a figure twice, the first time for its layout alone, which needs no
+    drawing.  A sign that the font does not have is drawn as a box.
+    """
+    figure.set_dpi(dpi)
+    canvas, engine = FigureCanvasAgg(figure), figure.get_layout_engine()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        if engine is not None:
+            engine.execute(figure)
+            figure.set_layout_engine("none")
+        canvas.print_png(file)
 
 
 def labels(names: Sequence[object]) -> list[str]:

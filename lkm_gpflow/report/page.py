@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import re
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..plotting.style import save_figure
 from ..runtime.files import replacing
 
 _MOST_PIXELS = 12_000
@@ -47,10 +47,7 @@ class Picture:
         assert isinstance(figure, Figure)
         file = io.BytesIO()
         dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
-        with warnings.catch_warnings():
-            # A sign that the font does not have is drawn as a box.
-            warnings.filterwarnings("ignore", message="Glyph")
-            figure.savefig(file, format="png", dpi=dpi)
+        save_figure(figure, file, dpi)
         plt.close(figure)
         code = base64.b64encode(file.getvalue()).decode()
         return cls(title, caption, f"data:image/png;base64,{code}")

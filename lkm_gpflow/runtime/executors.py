@@ -16,11 +16,13 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from .ahead import Ahead
 from .budget import OutOfBudget, Spent
 from .news import Hear, Newsroom, heard_by
 
@@ -74,6 +76,7 @@ def run_all(
     executor: Executor | None,
     spent: Spent | None = None,
     hear: Hear | None = None,
+    ahead: Ahead[_Key, _Result] | None = None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Run jobs and yield their keys and results as they finish.
 
@@ -91,6 +94,9 @@ def run_all(
         Asked before every job of this process, and twice a second while an executor works.
     hear
         Takes the news that jobs tell; see `news`.
+    ahead
+        Jobs of this executor that may come next: workers without a job begin them, and jobs that
+        were begun so are not begun again.
 
     Raises
     ------
@@ -112,7 +118,7 @@ def run_all(
     losses = 0
     while left:
         try:
-            for key, result in _attempt(left, executor, spent, hear):
+            for key, result in _attempt(left, executor, spent, hear, ahead):
                 del left[key]
                 losses = 0
                 yield key, result
@@ -130,14 +136,22 @@ def _attempt(
     executor: Executor,
     spent: Spent | None,
     hear: Hear | None,
+    ahead: Ahead[_Key, _Result] | None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Submit all jobs and yield what finishes, until all have or a worker is lost."""
     futures: dict[Future[_Result], _Key] = {}
     with Newsroom(hear) as newsroom:
+
+        def look() -> None:
+            newsroom.look()
+            if ahead is not None:
+                ahead.begin(sum(not future.done() for future in futures))
+
         try:
             for key, job in list(jobs.items()):
-                futures[_submitted(executor, newsroom.reporting(job))] = key
-            for future in as_finished(futures, executor, spent, newsroom.look):
+                future = None if ahead is None else ahead.take(key)
+                futures[future or _submitted(executor, newsroom.reporting(job))] = key
+            for future in as_finished(futures, executor, spent, look):
                 yield futures[future], future.result()
         finally:
             for future in futures:
@@ -281,6 +295,19 @@ def process_pool(jobs: int | None = None) -> Executor:
         Number of processes; by default the number of processors.
     """
     return _RenewedPool(jobs)
+
+
+def start_workers(executor: Executor, module: str) -> None:
+    """Let workers start and import a module, while this process has something else to do.
+
+    Otherwise they start when the first jobs are there.
+    """
+    for _ in range(num_workers(executor)):
+        executor.submit(_import, module)
+
+
+def _import(module: str) -> None:
+    import_module(module)
 
 
 def single_threaded() -> AbstractContextManager[object]:

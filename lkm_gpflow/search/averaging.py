@@ -22,12 +22,6 @@ _SAME_BIC = 0.5
 _LITTLE_WEIGHT = 1e-3
 """Fits that weigh less are not asked for a forecast."""
 
-_PREDICTED = 500
-"""Series that are predicted at a time: memory does not grow with their number."""
-
-_JUDGES = 200
-"""Of more series than this every so-manieth says what components explain."""
-
 
 @dataclass(frozen=True)
 class Member:
@@ -101,17 +95,6 @@ def _is_same(fit: Fit, other: Fit) -> bool:
     return names[0] == names[1] and abs(fit.criterion - other.criterion) < _SAME_BIC
 
 
-def best_first(fit: Fit, observations: Observations, settings: FitSettings) -> Fit:
-    """Return a fit with its components in the order of what they explain, the most first."""
-    places = np.arange(len(fit.Z), dtype=np.int32)
-    places = places[:: -(-len(places) // _JUDGES)]
-    some = observations.of_series(places)
-    mean, _ = to_model(fit.of_series(places), some, settings).predict_components(some.x[:, None])
-    explained = np.asarray(mean).var(axis=1).sum(axis=1)
-    order = np.argsort(-explained, kind="stable")
-    return fit.of_components(order)
-
-
 def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM:
     """Return the latent kernel model of a fit, on scaled data, with the posterior that was learnt.
 
@@ -137,19 +120,6 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
     if fit.heights is not None and model.heights is not None:
         model.heights.assign(fit.heights)
     return model
-
-
-def predict_in_parts(
-    fit: Fit, observations: Observations, settings: FitSettings, x: Floats
-) -> tuple[Floats, Floats]:
-    """Mean and variance of new observations at x [M, 1], [M, N] each; some series at a time."""
-    every = np.arange(observations.num_series, dtype=np.int32)
-    parts = [
-        to_model(fit.of_series(p), observations.of_series(p), settings).predict_y(x)
-        for p in np.split(every, every[_PREDICTED::_PREDICTED])
-    ]
-    means, variances = zip(*parts, strict=True)
-    return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
 
 
 def mixture_moments(

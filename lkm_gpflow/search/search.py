@@ -19,6 +19,7 @@ from ..data.observations import Observations
 from ..kernels.grammar import Product, expand
 from ..learning.fits import CRITERIA, Fit, State
 from ..learning.training import fit
+from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
 from ..runtime.progress import Progress
@@ -53,7 +54,8 @@ def search(
     ledger
         Every fit is added to it; fits that it has already are not run again.
     executor
-        Runs the restarts of a structure; None runs them in this process.  The result is the same.
+        Runs the restarts of a structure, and in idle workers those of the one that comes next if
+        it is rolled back; None runs them in this process.  The result is the same.
     progress
         Whether to show a progress bar.
     spent
@@ -110,8 +112,15 @@ class _Search:
         self._spent = spent
         self._step = 0
         self._asked: set[tuple[int, Product]] = set()
+        self._ahead: Ahead[tuple[int, int], Fit] = Ahead(executor, num_workers(executor))
 
     def run(self) -> Iterator[Entry]:
+        try:
+            yield from self._run()
+        finally:
+            self._ahead.drop()
+
+    def _run(self) -> Iterator[Entry]:
         self._best, self._best_step = yield from self._learn(
             self._settings.start, None, 0, "start", -1
         )
@@ -127,17 +136,29 @@ class _Search:
         """Partial set expansion: one member after the other, in order of structure."""
         waiting = sorted((k.structure for k in self._best.kernels), key=lambda k: k.sort_key)
         self._report.expect(len(waiting))
-        for member in waiting:
+        for number, member in enumerate(waiting, start=1):
             if (self._best_step, member) in self._asked:
                 # Nothing has changed since this member was expanded the last time.
                 self._report.expect(-1)
                 continue
             self._asked.add((self._best_step, member))
-            places = [k for k, own in enumerate(self._best.kernels) if own.structure == member]
-            if places:
-                rest = _state(self._best).without(places[0])
-                members = expand(self._best.kernels[places[0]], self._settings.bases)
-                yield from self._try(members, rest, depth)
+            if question := self._expansion(member):
+                self._look_ahead(waiting[number:])
+                yield from self._try(*question, depth)
+
+    def _expansion(self, member: Product) -> tuple[Sequence[Product], State] | None:
+        """Return what takes the place of a member, and the rest; None if it is gone."""
+        places = [k for k, own in enumerate(self._best.kernels) if own.structure == member]
+        if not places:
+            return None
+        rest = _state(self._best).without(places[0])
+        return expand(self._best.kernels[places[0]], self._settings.bases), rest
+
+    def _look_ahead(self, waiting: Sequence[Product]) -> None:
+        """Let idle workers begin the next expansion, which is asked if this one is rolled back."""
+        new = (member for member in waiting if (self._best_step, member) not in self._asked)
+        question = next(filter(None, map(self._expansion, new)), None)
+        self._ahead.expect({} if question is None else self._jobs(self._step + 1, *question))
 
     def _expand_full(self, depth: int) -> Iterator[Entry]:
         """Full set expansion: every member at once."""
@@ -152,8 +173,12 @@ class _Search:
         """Learn a set; keep it if BIC is lower."""
         expanded = str(members[0].structure) if rest is not None else "every member"
         found, step = yield from self._learn(members, rest, depth, expanded, self._best_step)
-        if found.criterion < self._best.criterion - MIN_IMPROVEMENT:
+        if self._is_better(found):
             self._best, self._best_step = found, step
+            self._ahead.drop()
+
+    def _is_better(self, found: Fit) -> bool:
+        return found.criterion < self._best.criterion - MIN_IMPROVEMENT
 
     def _learn(
         self,
@@ -200,7 +225,20 @@ class _Search:
         entry: Callable[[int, Fit], Entry],
     ) -> Generator[Entry, None, list[Fit]]:
         known = self._ledger.entries
-        missing = [r for r in range(self._settings.restarts) if (step, r) not in known]
+        jobs = self._jobs(step, members, rest)
+        hear = self._report.hear
+        for (_, restart), found in run_all(jobs, self._executor, self._spent, hear, self._ahead):
+            self._ledger.add(entry(restart, found))
+            if step and self._is_better(found):
+                self._ahead.drop()  # this step will not be rolled back
+            self._report.show(known[step, restart])
+            yield known[step, restart]
+        return [known[step, restart].fit for restart in range(self._settings.restarts)]
+
+    def _jobs(
+        self, step: int, members: Sequence[Product], rest: State | None
+    ) -> dict[tuple[int, int], Callable[[], Fit]]:
+        """Return the fits of a step that the ledger has not, by step and restart."""
 
         def job(restart: int) -> Callable[[], Fit]:
             seed = (self._settings.seed, step, restart)
@@ -213,13 +251,8 @@ class _Search:
                 settings = replace(settings, num_starts=1)
             return partial(fit, self._observations, new, seed=seed, settings=settings, start=start)
 
-        jobs = {restart: job(restart) for restart in missing}
-        hear = self._report.hear
-        for restart, found in run_all(jobs, self._executor, self._spent, hear):
-            self._ledger.add(entry(restart, found))
-            self._report.show(known[step, restart])
-            yield known[step, restart]
-        return [known[step, restart].fit for restart in range(self._settings.restarts)]
+        restarts, known = range(self._settings.restarts), self._ledger.entries
+        return {(step, r): job(r) for r in restarts if (step, r) not in known}
 
 
 def _state(fit: Fit) -> State:

@@ -19,6 +19,7 @@ from lkm_gpflow.kernels.base import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.search.predictors import Predictors
 
 SETTINGS = FitSettings(amplitudes="series", alpha=1.0)
 FIRST = ("0.5 x SE(lengthscale=0.2)", "0.8 x PER(period=0.25,lengthscale=0.8)")
@@ -34,7 +35,7 @@ def two_fits(weight: float = 0.6) -> tuple[Consensus, lkm.Discovery]:
         found = made_by_hand(frame, kernels, [[1, 1], [1, 0]])
         fit = replace(found.entries[0].fit, tau=TAU)
         members.append(Member(fit, share))
-    return agree(members, found.table.observations, SETTINGS), found
+    return agree(members, Predictors(found.table.observations, SETTINGS)), found
 
 
 def by_enumeration(consensus: Consensus, found: lkm.Discovery, m: int) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from small import small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.runtime.budget import OutOfBudget
-from lkm_gpflow.runtime.executors import WorkersLost, run_all
+from lkm_gpflow.runtime.executors import WorkersLost, run_all, start_workers
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
@@ -95,6 +95,14 @@ def test_jobs_of_a_killed_worker_are_done_again(tmp_path: Path) -> None:
         todo = {x: partial(jobs.square_but_die_at_first, x, tmp_path) for x in (2, 3)}
         todo |= {x: partial(jobs.square, x) for x in (0, 1)}
         assert dict(run_all(todo, pool)) == SQUARES
+
+
+def test_workers_import_a_module_before_there_are_jobs() -> None:
+    asked = {module: partial(jobs.is_imported, module) for module in ("colorsys", "sndhdr")}
+    with lkm.process_pool(1) as pool:
+        start_workers(pool, "colorsys")
+        start_workers(pool, "no_such_module")  # left to the jobs to complain of
+        assert dict(run_all(asked, pool)) == {"colorsys": True, "sndhdr": False}
 
 
 def test_jobs_that_kill_their_workers_again_and_again_are_an_error() -> None:

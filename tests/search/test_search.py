@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +118,39 @@ def test_process_pools_of_any_size_give_the_same(observations: Observations, don
         with process_pool(jobs) as pool:
             search(observations, QUICK, ledger, executor=pool, progress=False)
         assert [without_seconds(e) for e in ledger.rows] == [without_seconds(e) for e in done.rows]
+
+
+def test_idle_workers_look_ahead(
+    observations: Observations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fits of the next step begin while the last of a step is under way, and count once."""
+    settings = replace(QUICK, restarts=1, depth=2)
+    alone, learn = Ledger({}), lkm_gpflow.search.search.fit
+    search(observations, settings, alone, progress=False)
+    rolled_back = [e.step for e in alone.rows if e.decision.startswith("rolled back")]
+    followed = {e.step for e in alone.rows} & {step + 1 for step in rolled_back}
+    assert followed
+    begun: dict[int, threading.Event] = {e.step: threading.Event() for e in alone.rows}
+    begun |= {len(begun): threading.Event()}
+    count: Counter[int] = Counter()
+
+    def watched(*arguments: Any, seed: tuple[int, int, int], **options: Any) -> Fit:
+        step = seed[1]
+        begun[step].set()
+        count[step] += 1
+        same_depth = step + 1 in followed and depths[step] == depths[step + 1]
+        # Were nobody to look ahead, this would wait in vain.
+        assert not same_depth or begun[step + 1].wait(60.0)
+        return learn(*arguments, seed=seed, **options)
+
+    depths = {e.step: e.depth for e in alone.rows}
+    assert any(depths[step] == depths[step - 1] for step in followed)
+    monkeypatch.setattr(lkm_gpflow.search.search, "fit", watched)
+    ahead = Ledger({})
+    with ThreadPoolExecutor(2) as pool:
+        search(observations, settings, ahead, executor=pool, progress=False)
+    assert [without_seconds(e) for e in ahead.rows] == [without_seconds(e) for e in alone.rows]
+    assert all(count[step] == 1 for step in followed)
 
 
 def test_a_stopped_search_goes_on(
