@@ -88,9 +88,7 @@ def marginals(
         first = len(fit.kernels) + np.cumsum([0, *counts])
         for i, k in versions:
             own = slice(first[i], first[i + 1])
-            told[k].append(
-                (float(weight), posterior.mean[own], posterior.sd[own], bounds[:, own])
-            )
+            told[k].append((float(weight), posterior.mean[own], posterior.sd[own], bounds[:, own]))
     return tuple(
         tuple(_mixed(kernel, versions)) if _learnt(kernel) else ()
         for kernel, versions in zip(consensus.kernels, told, strict=True)
