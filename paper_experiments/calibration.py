@@ -23,6 +23,7 @@ from lkm_gpflow.experiments.calibration import (
     calibrate_intervals,
     calibrate_one,
     calibrate_search,
+    held,
 )
 from lkm_gpflow.runtime.executors import run_all
 from lkm_gpflow.runtime.journal import Journal
@@ -39,10 +40,12 @@ def main(count: int, intervals: int, jobs: int | None, out: Path) -> None:
     """Calibrate the planted data sets that the output files have not."""
     out.mkdir(parents=True, exist_ok=True)
     header = {"structures": STRUCTURES, "alpha": ALPHA}
+    first = max(count, NUM_CHOSEN)
+    after = range(first, first + intervals)
     parts = (
         ("calibration.jsonl", range(min(count, NUM_CHOSEN)), partial(calibrate_one, search=True)),
         ("calibration_judging.jsonl", range(NUM_CHOSEN, count), calibrate_search),
-        ("calibration_intervals.jsonl", range(count, count + intervals), calibrate_intervals),
+        ("calibration_intervals.jsonl", after, calibrate_intervals),
     )
     with process_pool(jobs) as pool:
         for name, seeds, calibrate in parts:
@@ -53,6 +56,9 @@ def main(count: int, intervals: int, jobs: int | None, out: Path) -> None:
                 for _, record in run_all(todo, pool):
                     journal.append(record)
                     bar.update()
+    records = Journal(out / "calibration_intervals.jsonl", "calibration", header).records
+    if told := [each for record in records for each in record["intervals"]]:
+        click.echo(f"What 90% intervals hold:\n{held(told).round(2)}")
 
 
 if __name__ == "__main__":
