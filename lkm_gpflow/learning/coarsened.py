@@ -189,7 +189,8 @@ class _Posterior:
         heights = np.ones_like(fit.Z) if fit.heights is None else fit.heights
         C, degrees = components(fit.kernels, self._x), degrees_of(settings.amplitudes)
         self.series, own = [], []
-        for n in _spread_out(np.flatnonzero(fit.Z.any(axis=1)), _MOST_SERIES):
+        says_something = fit.Z.any(axis=1) & (observations.mask.sum(axis=1) > 1.0)
+        for n in _spread_out(np.flatnonzero(says_something), _MOST_SERIES):
             has, places = np.flatnonzero(fit.Z[n]), np.flatnonzero(observations.mask[n])
             y, d = observations.Y[n, places], len(places)
             log_own = np.log(np.append(heights[n, has], fit.noise_variance[n]))

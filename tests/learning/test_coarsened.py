@@ -203,3 +203,17 @@ def test_heights_of_a_fit_are_where_scoring_begins_not_where_it_ends() -> None:
     told = coarsened(replace(fit, heights=np.array([[1.0], [9.0]])), seen, SETTINGS)
     assert told.mean[1] == pytest.approx(plain.mean[1], abs=0.2 * plain.sd[1])
     assert told.sd[1] == pytest.approx(plain.sd[1], rel=0.1)
+
+
+def test_a_series_of_one_value_says_nothing() -> None:
+    observations = drawn("1.0 x SE(lengthscale=0.1)", 2, 0.1, seed=8)
+    mask = np.ones_like(observations.Y)
+    mask[1, 1:] = 0.0
+    fit = by_hand([parse("0.9 x SE(lengthscale=0.1)")], [[1], [1]], 0.1)
+    both = coarsened(fit, replace(observations, mask=mask), SETTINGS)
+    first = coarsened(
+        by_hand(list(fit.kernels), [[1]], 0.1),
+        observations.of_series(np.array([0], np.int32)),
+        SETTINGS,
+    )
+    np.testing.assert_allclose(both.sd, first.sd)
