@@ -33,6 +33,7 @@ from scipy.special import logsumexp
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product, parse
+from ..learning.coarsened import POWER
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings
 from ..learning.prior import RowPrior
@@ -41,9 +42,6 @@ from ..numerics.cholesky import log_density
 from ..numerics.types import Floats, Integers
 from .consensus import Consensus, evidence_of
 from .matching import correlation, shapes_of, thinned
-
-_POWER = 0.5
-"""Of the likelihood of a series."""
 
 _FACTORS = {1 / 16: 0.1, 1 / 4: 0.2, 1.0: 0.4, 4.0: 0.2, 16.0: 0.1}
 """Of the variance of a component, and how probable they are."""
@@ -227,17 +225,17 @@ def _candidates(
     rows = (np.arange(2**K)[:, None] >> np.arange(K) & 1).astype(np.float64)
     values = np.array([series.log_density(row) for row in rows])
     for row, value in zip(rows, values, strict=True):
-        yield (row, None), _POWER * value + prior(row) + as_it_is
+        yield (row, None), POWER * value + prior(row) + as_it_is
     posterior = values + rows @ odds
     near = rows[posterior > posterior.max() - _FAR]
     others = {float(factor) for factor in _FACTORS} - {1.0}
     for factors in _changed(near, others):
-        yield (factors, None), _POWER * series.log_density(factors) + prior(factors) + as_it_is
+        yield (factors, None), POWER * series.log_density(factors) + prior(factors) + as_it_is
     rows = np.unique(np.concatenate([near, _changed(near, {0.0})]), axis=0)
     for number, addition in enumerate(additions):
         rest, chance = series.with_noise(addition.covariance), float(np.log(addition.probability))
         for row in rows:
-            yield (row, number), _POWER * series.log_density(row, rest) + prior(row) + chance
+            yield (row, number), POWER * series.log_density(row, rest) + prior(row) + chance
 
 
 def _changed(rows: Floats, values: set[float]) -> Floats:

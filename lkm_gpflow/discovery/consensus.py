@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logit
 
-from ..kernels.grammar import Kind, Product
+from ..kernels.grammar import Product
 from ..learning.fits import Fit, FitSettings
 from ..learning.prior import RowPrior
 from ..models.ibp import InfiniteIBP
@@ -107,21 +107,6 @@ class Consensus:
         number = self.places_of(fit)
         return np.asarray(np.where(number < 0, K, number) == np.arange(K + 1)[:, None], np.float64)
 
-    def durations(self, k: int) -> tuple[tuple[str, float, float], ...]:
-        """What component k measures in time: name, and its range over the fits, in scaled time.
-
-        The range holds the middle nine tenths of the weight of the fits in which the component
-        has the structure of its kernel.
-        """
-        structure = self.kernels[k].structure
-        values: dict[str, list[tuple[float, float]]] = {}
-        for fit, weight, places in zip(self.fits, self.weights, self.places, strict=True):
-            for kernel in (fit.kernels[i] for i in np.flatnonzero(places == k)):
-                if kernel.structure == structure:
-                    for name, value in measured_in_time(kernel):
-                        values.setdefault(name, []).append((value, float(weight)))
-        return tuple((name, *_middle(pairs)) for name, pairs in values.items())
-
     def of_series(self, places: Integers) -> Consensus:
         """Return the part about some series; the fits stay as they are."""
         return replace(
@@ -129,16 +114,6 @@ class Consensus:
             by_fit=self.by_fit[:, places],
             evidence=self.evidence[places],
         )
-
-
-def measured_in_time(kernel: Product) -> list[tuple[str, float]]:
-    """Return names and values of what a kernel measures in time, such as "SE lengthscale"."""
-    return [
-        (f"{factor.base.name} {name}", value)
-        for factor in kernel.factors
-        for (name, kind), value in zip(factor.base.parameters, factor.values, strict=True)
-        if kind in (Kind.DURATION, Kind.PERIOD, Kind.MEMORY) and value is not None
-    ]
 
 
 def alone(fit: Fit, settings: FitSettings) -> Consensus:
@@ -326,11 +301,3 @@ def _representative(
             share = sizes[i] / sizes.sum() if sizes.sum() > 0.0 else 1.0 / len(sizes)
             by_structure[structure] = by_structure.get(structure, 0.0) + float(weight * share)
     return largest[max(by_structure, key=lambda structure: by_structure[structure])]
-
-
-def _middle(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the smallest and largest value of the middle nine tenths of the weight."""
-    values, weights = np.array(sorted(pairs)).T
-    below = np.cumsum(weights) / weights.sum()
-    lower, upper = np.searchsorted(below, [0.05, 0.95])
-    return float(values[lower]), float(values[min(upper, len(values) - 1)])

@@ -9,6 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ..kernels.grammar import Product
 from ..learning.engine import components
+from ..numerics.centring import centred
 from ..numerics.types import Floats, Integers
 
 SAME = 0.95
@@ -49,7 +50,7 @@ def shapes_of(kernels: Sequence[Product], x: Floats) -> Floats:
     """
     C = components(kernels, x)
     before = np.trace(C, axis1=1, axis2=2)
-    values, vectors = np.linalg.eigh(_centred(C))
+    values, vectors = np.linalg.eigh(centred(C))
     roots = np.sqrt(np.maximum(values, 0.0))
     S = (vectors * roots[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     size = np.linalg.norm(S, axis=(1, 2))
@@ -60,12 +61,7 @@ def shapes_of(kernels: Sequence[Product], x: Floats) -> Floats:
 
 def sizes_of(kernels: Sequence[Product], x: Floats) -> Floats:
     """Variances over time that components are expected to have about their own average, [K]."""
-    return np.trace(_centred(components(kernels, x)), axis1=1, axis2=2) / len(x)
-
-
-def _centred(C: Floats) -> Floats:
-    centred: Floats = C - C.mean(axis=1, keepdims=True)
-    return centred - centred.mean(axis=2, keepdims=True)
+    return np.trace(centred(components(kernels, x)), axis1=1, axis2=2) / len(x)
 
 
 def thinned(x: Floats) -> Floats:

@@ -8,7 +8,7 @@ hyperparameters must be spread evenly over the quantiles of their posteriors (Ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..data.observations import Observations
 from ..discovery.discover import discover
 from ..discovery.result import Discovery
 from ..kernels.base import to_kernel
-from ..kernels.grammar import Product, parse
+from ..kernels.grammar import Kind, Product, parse
 from ..learning.engine import components
 from ..learning.fits import FitSettings
 from ..learning.initialization import NOISE_VARIANCE, VARIANCE, Range, hyperparameter_range
@@ -30,7 +30,7 @@ from ..learning.layout import Layout
 from ..learning.training import fit
 from ..models.lkm import LKM
 from ..numerics.types import Floats
-from .sharing import MATCHES, likeness
+from .sharing import MATCHES, likeness, matched
 
 STRUCTURES = ("SE", "PER", "LIN", "RW")
 ALPHA = float(len(STRUCTURES))
@@ -158,26 +158,26 @@ def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
     found = fit(planted.observations, members, seed=seed, settings=settings)
     probabilities = np.zeros_like(planted.Z)
     truth = list(found.kernels)
-    matched = []
+    is_matched = []
     for k, kernel in enumerate(found.kernels):
         column = STRUCTURES.index(str(kernel.structure))
         probabilities[:, column] = found.probabilities[:, k]
         truth[k] = planted.kernels[column]
-        matched.append(bool(np.any(planted.Z[:, column])))
+        is_matched.append(bool(np.any(planted.Z[:, column])))
     posterior = laplace(found, planted.observations, settings)
     true_values = Layout(truth, len(planted.Z)).pack(planted.noise_variance)
     deviation = true_values - posterior.mean
     quantiles = {
         label: float(norm.cdf(deviation[i] / posterior.sd[i]))
-        for i, (label, known_owner) in enumerate(_labels(posterior.layout, matched))
+        for i, (label, known_owner) in enumerate(_labels(posterior.layout, is_matched))
         if known_owner and posterior.sd[i] > 0.0
     }
     return probabilities, quantiles
 
 
-def _labels(layout: Layout, matched: Sequence[bool]) -> list[tuple[str, bool]]:
+def _labels(layout: Layout, is_matched: Sequence[bool]) -> list[tuple[str, bool]]:
     """Names of the entries of the flat vector, and whether their component was planted."""
-    owners = list(zip(layout.products, matched, strict=True))
+    owners = list(zip(layout.products, is_matched, strict=True))
     return [
         *((f"{product.structure} variance", known) for product, known in owners),
         *(
@@ -202,13 +202,18 @@ def searched(seed: int) -> tuple[Floats, Floats]:
     -------
     P(n has k) over the fits of the search, and truth, of all found components but constants, [M].
     """
+    return compared(*discovered(seed))
+
+
+def discovered(seed: int) -> tuple[Discovery, Planted]:
+    """Plant a table of unequal heights, and discover everything in it."""
     planted = with_heights(plant(seed), seed)
     o = planted.observations
     found = discover(
         pd.DataFrame(o.Y.T, index=o.x), bases=("C", *STRUCTURES), alpha=ALPHA, seed=seed,
         averaging="tempered", progress=False,
     )  # fmt: skip
-    return compared(found, planted)
+    return found, planted
 
 
 def compared(found: Discovery, planted: Planted) -> tuple[Floats, Floats]:
@@ -222,6 +227,57 @@ def compared(found: Discovery, planted: Planted) -> tuple[Floats, Floats]:
     is_pattern = np.array([str(kernel.structure) != "C" for kernel in kernels], bool)
     said = found.consensus.probabilities
     return said[:, is_pattern].ravel(), truth[:, is_pattern].ravel()
+
+
+def intervals(found: Discovery, planted: Planted) -> list[dict[str, Any]]:
+    """What is said of the hyperparameters of components that were planted and found.
+
+    Components are matched as in `searched`, to those that some series has; where both have the
+    same structure their hyperparameters can be compared.
+
+    Returns
+    -------
+    For each hyperparameter "name", "planted", "lower" and "upper" (its 90% interval), in scaled
+    time, and "probability": that of the component in the series that most likely has it.
+    """
+    consensus, x = found.consensus, planted.observations.x
+    truth = [planted.kernels[k] for k in np.flatnonzero(planted.Z.any(axis=0))]
+    told = []
+    for i, j in matched(likeness(components(consensus.kernels, x), components(truth, x))):
+        if consensus.kernels[i].structure != truth[j].structure:
+            continue
+        for one, value in zip(found.marginals[i], _shape_values(truth[j]), strict=True):
+            told.append({
+                "name": one.name,
+                "planted": value,
+                "lower": one.quantile(0.05),
+                "upper": one.quantile(0.95),
+                "probability": float(consensus.probabilities[:, i].max()),
+            })  # fmt: skip
+    return told
+
+
+def _shape_values(kernel: Product) -> list[float]:
+    """Hyperparameters that are learnt, but for the variance."""
+    return [
+        float(value)
+        for factor in kernel.factors
+        for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
+        if value is not None and kind is not Kind.ORIGIN
+    ]
+
+
+def calibrate_intervals(seed: int) -> dict[str, Any]:
+    """`intervals` of one planted table, in JSON's types."""
+    return {"seed": seed, "intervals": intervals(*discovered(seed))}
+
+
+def held(told: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Per hyperparameter: how many intervals there are, and which share holds what was planted."""
+    table = pd.DataFrame(told)
+    table["held"] = (table["lower"] <= table["planted"]) & (table["planted"] <= table["upper"])
+    by_name = table.groupby("name")["held"]
+    return pd.DataFrame({"intervals": by_name.size(), "held": by_name.mean()})
 
 
 def calibrate_search(seed: int) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from ..data.observations import Observations
-from ..discovery.consensus import measured_in_time
 from ..discovery.matching import ALIKE, one_to_one, shapes_of, thinned
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
@@ -33,16 +32,12 @@ class Stability:
     found
         Those of them that have it.  Components are matched one to one: a fit with one of two that
         are nearly alike has found one (see `discovery.matching`).
-    ranges
-        The middle four fifths of each duration, over the fits among `tried` that have a component
-        of this structure, matched one to one: name, lower, upper, in the data's time.
     left_out, survived
         How often it was learnt without one of its series, and found again; zero if not asked.
     """
 
     tried: int
     found: int
-    ranges: tuple[tuple[str, float, float], ...]
     left_out: int = 0
     survived: int = 0
 
@@ -59,44 +54,21 @@ def stability(found: Discovery) -> list[Stability]:
     """
     kernels, grid = found.consensus.kernels, thinned(found.table.observations.x)
     others = [
-        (set(entry.structure), _matches(kernels, entry.fit.kernels, grid))
+        (set(entry.structure), _alike(kernels, entry.fit.kernels, grid))
         for entry in found.entries
         if (entry.restart > 0 or entry.parent == -1) and entry.fit.bic != found.bic
     ]
     results = []
     for k, kernel in enumerate(kernels):
-        tried = [matches for members, matches in others if str(kernel.structure) in members]
-        durations: dict[str, list[float]] = {}
-        for matches in tried:
-            version = matches.of_its_kind.get(k)
-            for name, value in () if version is None else measured_in_time(version):
-                durations.setdefault(name, []).append(value * found.table.span)
-        ranges = tuple(
-            (name, float(np.quantile(values, 0.1)), float(np.quantile(values, 0.9)))
-            for name, values in durations.items()
-        )
-        results.append(Stability(len(tried), sum(k in each.alike for each in tried), ranges))
+        tried = [alike for members, alike in others if str(kernel.structure) in members]
+        results.append(Stability(len(tried), sum(k in each for each in tried)))
     return results
 
 
-@dataclass(frozen=True)
-class _Matches:
-    """Components that a fit has: numbers of those alike, and the nearest of the same structure."""
-
-    alike: frozenset[int]
-    of_its_kind: dict[int, Product]
-
-
-def _matches(kernels: Sequence[Product], others: Sequence[Product], grid: Floats) -> _Matches:
+def _alike(kernels: Sequence[Product], others: Sequence[Product], grid: Floats) -> frozenset[int]:
+    """Numbers of the kernels that a fit of these others has."""
     own, theirs = shapes_of(kernels, grid), shapes_of(others, grid)
-    alike = frozenset(k for k, _ in one_to_one(own, theirs, ALIKE))
-    of_its_kind = {}
-    for structure in {kernel.structure for kernel in kernels}:
-        mine = [k for k, kernel in enumerate(kernels) if kernel.structure == structure]
-        same = [i for i, other in enumerate(others) if other.structure == structure]
-        for k, i in one_to_one(own[mine], theirs[same], 0.0):
-            of_its_kind[mine[k]] = others[same[i]]
-    return _Matches(alike, of_its_kind)
+    return frozenset(k for k, _ in one_to_one(own, theirs, ALIKE))
 
 
 def leave_one_out(
@@ -130,7 +102,7 @@ def leave_one_out(
         for n, one in run_all(jobs, executor, hear=bar.hear):
             again[n] = one
             bar.update()
-    alike = {n: _matches(kernels, one.kernels, grid).alike for n, one in again.items()}
+    alike = {n: _alike(kernels, one.kernels, grid) for n, one in again.items()}
     results = []
     for k, before in enumerate(stability(found)):
         owners = np.flatnonzero(Z[:, k])

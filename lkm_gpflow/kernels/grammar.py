@@ -135,7 +135,7 @@ class Product:
         factors = []
         for factor in self.factors:
             values = [
-                _change_unit(value, kind, time_scale, time_shift)
+                change_unit(value, kind, time_scale, time_shift)
                 for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
             ]
             factors.append(Factor(factor.base, tuple(values)))
@@ -273,9 +273,10 @@ def _merge_se(factors: Sequence[Factor]) -> Factor:
     return Factor(SE, (1.0 / math.hypot(*(1.0 / scale for scale in lengthscales)),))
 
 
-def _change_unit(
+def change_unit(
     value: float | None, kind: Kind, time_scale: float, time_shift: float
 ) -> float | None:
+    """Express one number in new time ``t = time_shift + time_scale * x``."""
     if value is None or kind is Kind.RATIO:
         return value
     is_time_point = kind in (Kind.LOCATION, Kind.ORIGIN, Kind.CHANGE)

@@ -28,9 +28,9 @@ class HyperparameterPosterior:
     ranges
         Their bounds and priors.
     mean
-        The fit's own, [P].
+        [P]; that of `laplace` is the fit's own.
     covariance
-        [P, P]; zero for what is not learnt, and for what stands at a bound.
+        [P, P]; zero for what is not learnt, and by `laplace` for what stands at a bound.
     """
 
     layout: Layout

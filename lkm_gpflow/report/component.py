@@ -15,6 +15,7 @@ from ..explain.describe import Description, describe
 from ..explain.stability import Stability
 from ..explain.verdicts import Verdict
 from ..explain.wording import Timeline
+from ..kernels.grammar import Kind
 from ..plotting import component_colour
 from ..runtime.text import counted, listed, percent
 
@@ -26,6 +27,9 @@ _ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
 _NOTHING = 1e-12
 """A smaller share is that of a constant, whose height over time is a rounding error."""
+
+_MEASURED = (Kind.DURATION, Kind.PERIOD, Kind.MEMORY)
+"""Hyperparameters that are spoken of: lengths of time."""
 
 _MOST_EVIDENCE = 20.0
 """Log Bayes factors above are all alike to a reader."""
@@ -104,7 +108,8 @@ class ComponentReport:
     num_fits
         How many were averaged.
     ranges
-        What it measures in time, and the range of this over the fits: name, lower, upper.
+        90% intervals of what it measures in time, see `Discovery.hyperparameters`: name, lower,
+        upper.
     stability
         How often the search found it.
     timeline
@@ -258,7 +263,7 @@ class ComponentReport:
             what = name.split(" ", 1)[1]
             low, high = self.timeline.duration(lower), self.timeline.duration(upper)
             said.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
-        return f"Across fits: {', '.join(said)}." if said else ""
+        return f"With 90% probability: {', '.join(said)}." if said else ""
 
     def _left_out(self) -> str:
         if not self.stability.left_out:
@@ -323,7 +328,11 @@ def component_report(
     )
     everywhere = int(len(rising) == len(has) > 0) - int(len(falling) == len(has) > 0)
     kernel, num_fits = found.kernels[k], len(consensus.fits)
-    over_fits = tuple((what, lo * span, hi * span) for what, lo, hi in consensus.durations(k))
+    ranges = tuple(
+        (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
+        for one in found.marginals[k]
+        if one.kind in _MEASURED
+    )
     return ComponentReport(
         number=k + 1,
         name=found.names[k],
@@ -335,7 +344,7 @@ def component_report(
         share=float(np.mean(parts.share[:, k])),
         support=float(consensus.support[k]),
         num_fits=num_fits,
-        ranges=over_fits if num_fits > 1 else stability.ranges,
+        ranges=ranges,
         stability=stability,
         timeline=timeline,
     )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from small import made_by_hand
 
 from lkm_gpflow.experiments.calibration import (
     STRUCTURES,
     calibrate_one,
     expected_calibration_error,
+    held,
+    intervals,
     known,
     plant,
     reliability,
@@ -77,3 +82,35 @@ def test_calibrated_probabilities_have_no_error() -> None:
     assert expected_calibration_error(p, z) < 0.01
     assert expected_calibration_error(np.clip(2 * p - 0.5, 0, 1), z) > 0.1
     assert expected_calibration_error([1.0], [1.0]) == 0.0
+
+
+def test_what_is_held_by_hand() -> None:
+    told = [
+        {"name": "SE lengthscale", "planted": 0.1, "lower": 0.05, "upper": 0.2},
+        {"name": "SE lengthscale", "planted": 0.1, "lower": 0.11, "upper": 0.2},
+        {"name": "PER period", "planted": 0.3, "lower": 0.1, "upper": 0.2},
+    ]
+    table = held(told)
+    assert table["intervals"].to_dict() == {"PER period": 1, "SE lengthscale": 2}
+    assert table["held"].to_dict() == {"PER period": 0.0, "SE lengthscale": 0.5}
+
+
+def test_intervals_of_what_was_planted_and_found() -> None:
+    """The planted components themselves, as if they had been found, and one that nobody has."""
+    planted = plant(5)
+    o = planted.observations
+    frame = pd.DataFrame(o.Y.T, index=o.x)
+    has = np.flatnonzero(planted.Z.any(axis=0))
+    kernels = [replace(planted.kernels[k], variance=0.5) for k in has]
+    found = made_by_hand(frame, [str(kernel) for kernel in kernels], planted.Z[:, has])
+    told = intervals(found, planted)
+    expected = [
+        (f"{factor.base.name} {name}", value)
+        for k in has
+        for factor in planted.kernels[k].factors
+        for value, (name, _) in zip(factor.values, factor.base.parameters, strict=True)
+        if name != "start"
+    ]
+    assert sorted((each["name"], each["planted"]) for each in told) == sorted(expected)
+    assert all(each["upper"] - each["lower"] > 0.0 for each in told)
+    assert json.loads(json.dumps(told)) == told

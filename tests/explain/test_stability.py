@@ -40,10 +40,6 @@ def test_components_are_looked_up_in_the_other_fits() -> None:
     se, per = by_name["SE"], by_name["PER"]
     assert (se.tried, se.found) == (3, 2)
     assert (per.tried, per.found) == (3, 2)
-    ((name, lower, upper),) = se.ranges
-    assert name == "SE lengthscale"
-    assert 19.0 <= lower <= 21.0 < upper <= 250.0
-    assert [each[0] for each in per.ranges] == ["PER period"]
 
 
 def test_nothing_is_known_from_one_fit() -> None:
