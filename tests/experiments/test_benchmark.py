@@ -228,9 +228,10 @@ def test_committed_journals_are_of_these_tables() -> None:
     folder = Path(__file__).resolve().parents[2] / "paper_experiments" / "results" / "benchmark"
     journals = sorted(folder.glob("*.jsonl"))
     assert journals
-    choosing = set(benchmark.tables("choosing"))
+    every = {(table, origin) for table in benchmark_tables() for origin in (1, 2)}
     for path in journals:
         kept = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+        windows = [(record["table"], record["origin"]) for record in kept]
+        assert sorted(windows) == sorted(every), path.name
         for record in kept:
-            assert record["table"] in choosing, path.name
             assert record["data"] == benchmark_tables()[record["table"]].sha256[:12]
