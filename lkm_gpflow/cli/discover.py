@@ -23,7 +23,7 @@ from ..data.tables import Table
 from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
-from ..runtime.executors import process_pool, start_workers
+from ..runtime.executors import process_pool, single_threaded, start_workers
 from ..runtime.text import counted, did_you_mean
 from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
@@ -285,9 +285,10 @@ def discover_command(
                     memory_budget=memory_budget,
                     progress=not quiet,
                 )
-            say(repr(found))
             steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
-            files = output.write(folder, found, steps, level, units, say)
+            with single_threaded():
+                say(repr(found))
+                files = output.write(folder, found, steps, level, units, say)
         except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(
