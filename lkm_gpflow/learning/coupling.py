@@ -36,7 +36,8 @@ _STEP_SD = 0.7
 _OWN_SD = 0.3
 """Of a series' log variances about a factor that they share.
 
-Chosen on the last windows of 15 tables of the benchmark that choose defaults.
+Chosen on the last windows of 15 tables of the benchmark that choose defaults, without the factor;
+with it, 0.1 forecasts 13 of them as well, and 0.6 two per cent worse.
 """
 
 _SHORT = 10
