@@ -41,7 +41,7 @@ from ..models.amplitudes import degrees_of
 from ..numerics.cholesky import log_density
 from ..numerics.types import Floats, Integers
 from .consensus import Consensus, evidence_of
-from .matching import correlation, shapes_of, thinned
+from .matching import MUCH_LIKE, correlation, shapes_of, thinned
 
 _FACTORS = {1 / 16: 0.1, 1 / 4: 0.2, 1.0: 0.4, 4.0: 0.2, 16.0: 0.1}
 """Of the variance of a component, and how probable they are."""
@@ -57,9 +57,6 @@ _LENGTHSCALES = (0.03, 0.1, 0.3)
 
 _VARIANCES = (0.1, 0.5, 2.0)
 """Of the patterns, in series of variance one."""
-
-_MUCH_LIKE = 0.85
-"""A pattern counts as a component from this correlation of their shapes on; see `matching`."""
 
 _FAR = 8.0
 """Rows that are so many nats behind the best of a series are not varied."""
@@ -162,7 +159,7 @@ def _from_no_fit(kernels: Sequence[Product], x: Floats) -> Iterator[_Addition]:
         parse(f"1.0 x LIN(location={first + 0.5 * span})"),
     ]
     grid = thinned(x)
-    alike = correlation(shapes_of(patterns, grid), shapes_of(kernels, grid)) >= _MUCH_LIKE
+    alike = correlation(shapes_of(patterns, grid), shapes_of(kernels, grid)) >= MUCH_LIKE
     share = _BY_NONE / len(patterns) / len(_VARIANCES)
     for C, stands_for in zip(components(patterns, x), alike, strict=True):
         for variance in _VARIANCES:

@@ -24,6 +24,13 @@ same if the lengthscale is no shorter than two thirds of the data.
 ALIKE = 0.93
 """From this correlation on components of different fits are versions of one; see `SAME`."""
 
+MUCH_LIKE = 0.85
+"""From this correlation on a pattern counts as a component, where it is said who has what.
+
+Smooth components are much alike up to lengthscales about 2.3 times apart, and so are a random walk
+and a smooth component whose lengthscale is between a tenth of the time and all of it.
+"""
+
 _MOST_TIMES = 200
 """Of the grid on which covariances are compared."""
 

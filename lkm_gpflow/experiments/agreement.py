@@ -13,10 +13,9 @@ from .. import datasets
 from ..data.tables import Table
 from ..discovery.discover import discover
 from ..discovery.matching import thinned
-from ..kernels.grammar import parse
-from ..learning.engine import components
+from ..kernels.grammar import Product, parse
 from ..numerics.types import Floats
-from .sharing import likeness, matched
+from .sharing import counterparts
 
 DATASETS = ("demo", "gonu", "houses")
 
@@ -53,9 +52,9 @@ def _said(kernels: Sequence[Any], Z: Floats) -> dict[str, Any]:
 def agreement(a: Mapping[str, Any], b: Mapping[str, Any], x: Floats) -> float:
     """Share of the entries of Z on which two searches agree.
 
-    Components stand for each other one to one, by the correlation of their centred covariances
-    (`sharing.matched`); one that stands for none is compared with nobody's.  Constants, which only
-    make up for the centring of series, do not count.
+    Components stand for each other one to one (`sharing.counterparts`); one that stands for none
+    is compared with nobody's.  Constants, which only make up for the centring of series, do not
+    count.
 
     Parameters
     ----------
@@ -64,8 +63,8 @@ def agreement(a: Mapping[str, Any], b: Mapping[str, Any], x: Floats) -> float:
     x
         Scaled times, [D].
     """
-    (first, Z), (second, W) = (_patterns(each, x) for each in (a, b))
-    pairs = matched(likeness(first, second)) if len(first) and len(second) else []
+    (first, Z), (second, W) = (_patterns(each) for each in (a, b))
+    pairs = counterparts(first, second, x)
     alone = [np.delete(Z, [i for i, _ in pairs], 1), np.delete(W, [j for _, j in pairs], 1)]
     same = sum(int((Z[:, i] == W[:, j]).sum()) for i, j in pairs)
     same += sum(int((rest == 0).sum()) for rest in alone)
@@ -73,11 +72,11 @@ def agreement(a: Mapping[str, Any], b: Mapping[str, Any], x: Floats) -> float:
     return same / total if total else 1.0
 
 
-def _patterns(said: Mapping[str, Any], x: Floats) -> tuple[Floats, Floats]:
+def _patterns(said: Mapping[str, Any]) -> tuple[list[Product], Floats]:
     kernels = [parse(text) for text in said["kernels"]]
     kept = [k for k, kernel in enumerate(kernels) if str(kernel.structure) != "C"]
     Z = np.array(said["Z"], np.float64)[:, kept]
-    return components([kernels[k] for k in kept], x), Z
+    return [kernels[k] for k in kept], Z
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

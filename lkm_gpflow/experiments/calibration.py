@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 from ..data.observations import Observations
@@ -30,7 +29,7 @@ from ..learning.layout import Layout
 from ..learning.training import fit
 from ..models.lkm import LKM
 from ..numerics.types import Floats
-from .sharing import MATCHES, likeness, matched
+from .sharing import counterparts
 
 STRUCTURES = ("SE", "PER", "LIN", "RW")
 ALPHA = float(len(STRUCTURES))
@@ -193,10 +192,10 @@ def _labels(layout: Layout, is_matched: Sequence[bool]) -> list[tuple[str, bool]
 def searched(seed: int) -> tuple[Floats, Floats]:
     """Discover everything in a table of unequal heights: what is said, and whether it is true.
 
-    A found component stands for the planted one whose covariance is most like it (the correlation
-    of the matrices after centring, assigned one to one; below a half there is no match).  What is
-    said of a component that stands for none is false.  Weights over the fits of the search are
-    those of the default, which adds walks to forecasts only.
+    A found component stands for the planted one whose shape is most like its own, one to one
+    (`sharing.counterparts`); planted ones that no series has cannot be found.  What is said of a
+    component that stands for none is false.  Weights over the fits of the search are those of the
+    default, which adds walks to forecasts only.
 
     Returns
     -------
@@ -218,35 +217,41 @@ def discovered(seed: int) -> tuple[Discovery, Planted]:
 
 def compared(found: Discovery, planted: Planted) -> tuple[Floats, Floats]:
     """Return what is said of found components, and whether it is true; see `searched`."""
-    kernels, x = found.consensus.kernels, planted.observations.x
-    alike = likeness(components(kernels, x), components(planted.kernels, x))
+    kernels = found.consensus.kernels
     truth = np.zeros((len(planted.Z), len(kernels)))
-    for i, j in zip(*linear_sum_assignment(-alike), strict=True):
-        if alike[i, j] > MATCHES:
-            truth[:, i] = planted.Z[:, j]
+    for i, k in _counterparts(found, planted):
+        truth[:, i] = planted.Z[:, k]
     is_pattern = np.array([str(kernel.structure) != "C" for kernel in kernels], bool)
     said = found.consensus.probabilities
     return said[:, is_pattern].ravel(), truth[:, is_pattern].ravel()
 
 
+def _counterparts(found: Discovery, planted: Planted) -> list[tuple[int, int]]:
+    """Pairs of a found component and the planted one, had by some series, that it stands for."""
+    had = [int(k) for k in np.flatnonzero(planted.Z.any(axis=0))]
+    kernels = [planted.kernels[k] for k in had]
+    pairs = counterparts(found.consensus.kernels, kernels, planted.observations.x)
+    return [(i, had[j]) for i, j in pairs]
+
+
 def intervals(found: Discovery, planted: Planted) -> list[dict[str, Any]]:
     """What is said of the hyperparameters of components that were planted and found.
 
-    Components are matched as in `searched`, to those that some series has; where both have the
-    same structure their hyperparameters can be compared.
+    Components are matched as in `searched`; where both have the same structure their
+    hyperparameters can be compared.
 
     Returns
     -------
     For each hyperparameter "name", "planted", "lower" and "upper" (its 90% interval), in scaled
     time, and "probability": that of the component in the series that most likely has it.
     """
-    consensus, x = found.consensus, planted.observations.x
-    truth = [planted.kernels[k] for k in np.flatnonzero(planted.Z.any(axis=0))]
+    consensus = found.consensus
     told = []
-    for i, j in matched(likeness(components(consensus.kernels, x), components(truth, x))):
-        if consensus.kernels[i].structure != truth[j].structure:
+    for i, k in _counterparts(found, planted):
+        kernel = planted.kernels[k]
+        if consensus.kernels[i].structure != kernel.structure:
             continue
-        for one, value in zip(found.marginals[i], _shape_values(truth[j]), strict=True):
+        for one, value in zip(found.marginals[i], _shape_values(kernel), strict=True):
             told.append({
                 "name": one.name,
                 "planted": value,

@@ -2,9 +2,9 @@
 
 Four designs of six series and 120 times, each with the heights of its components equal in all
 series, or drawn anew for every series and component.  A search must find which components there
-are, and who has them.  Found components stand for planted ones one to one, by the correlation of
-their centred covariances; what then counts is how many entries of Z are wrong, how many components
-there are, and how many of them nearly repeat another.
+are, and who has them.  Found components stand for planted ones one to one (`counterparts`); what
+then counts is how many entries of Z are wrong, how many components there are, and how many of them
+nearly repeat another.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linear_sum_assignment
 
 from ..datasets.synthetic import demo
 from ..discovery.discover import discover
+from ..discovery.matching import MUCH_LIKE, SAME, correlation, one_to_one, shapes_of
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product, parse
 from ..learning.engine import components
@@ -45,14 +45,8 @@ DESIGNS: Mapping[str, tuple[str, ...]] = {
 HEIGHTS = {"equal": 0.0, "unequal": 0.5}
 """Standard deviation of the logarithm of amplitudes, drawn for every series and component."""
 
-PUBLISHED: Mapping[str, Any] = {"amplitudes": "none", "criterion": "bic"}
+PUBLISHED: Mapping[str, Any] = {"amplitudes": "none", "criterion": "bic", "averaging": "none"}
 """What the paper does."""
-
-MATCHES = 0.5
-"""A found component that is less like a planted one does not stand for it."""
-
-NEARLY_SAME = 0.95
-"""Two found components that are more alike are one that was found twice."""
 
 BASES = ("C", "SE", "PER", "LIN", "RW")
 
@@ -118,25 +112,29 @@ def _is_telling(Z: Floats) -> bool:
     return bool(Z.any(axis=1).all() and (users >= 2).all() and some_lack_it)
 
 
-def likeness(found: Floats, planted: Floats) -> Floats:
-    """Correlation of centred covariances [K, D, D] and [L, D, D] (kernel alignment), [K, L]."""
-    return _unit(found) @ _unit(planted).T
+def counterparts(
+    found: Sequence[Product], planted: Sequence[Product], x: Floats
+) -> list[tuple[int, int]]:
+    """Pairs of a found and a planted component that stand for each other, one to one.
 
+    They are those of the largest total correlation of shapes, as where the components of several
+    fits are matched, but from `discovery.matching.MUCH_LIKE` on: that is what probabilities of
+    components are about.
 
-def _unit(C: Floats) -> Floats:
-    centred = C - C.mean(axis=1, keepdims=True) - C.mean(axis=2, keepdims=True)
-    flat = (centred + C.mean(axis=(1, 2), keepdims=True)).reshape(len(C), C.shape[1] ** 2)
-    return flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-12)
-
-
-def matched(alike: Floats) -> list[tuple[int, int]]:
-    """Pairs of a found and a planted component, one to one, that are most alike in all."""
-    rows, columns = linear_sum_assignment(-alike)
-    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if alike[i, j] > MATCHES]
+    Parameters
+    ----------
+    found, planted
+        Complete products, [K] and [L].
+    x
+        The times at which their shapes are compared, [D].
+    """
+    return one_to_one(shapes_of(found, x), shapes_of(planted, x), MUCH_LIKE)
 
 
 def compare(found: Discovery, planted: Planted) -> dict[str, Any]:
-    """Return what was found beside what was planted, in JSON's types.
+    """Return what a search says beside what was planted, in JSON's types.
+
+    What it says is its consensus, which without averaging is the best fit.
 
     Returns
     -------
@@ -145,22 +143,22 @@ def compare(found: Discovery, planted: Planted) -> dict[str, Any]:
     walk then needs a level) and ``planted``, ``near_duplicates`` among those found,
     ``kernels``, and of the components that match the ``probabilities`` and the ``truth``.
     """
-    x = found.table.observations.x
-    own = components(found.fit.kernels, x)
-    is_pattern = [str(kernel.structure) != "C" for kernel in found.fit.kernels]
-    pairs = matched(likeness(own, components(planted.kernels, x)))
+    consensus, x = found.consensus, found.table.observations.x
+    is_pattern = [str(kernel.structure) != "C" for kernel in consensus.kernels]
+    pairs = counterparts(consensus.kernels, planted.kernels, x)
     Z = np.zeros_like(planted.Z)
     for i, j in pairs:
-        Z[:, j] = found.fit.Z[:, i]
-    alike = np.triu(likeness(own, own), k=1)
+        Z[:, j] = consensus.Z[:, i]
+    shapes = shapes_of(consensus.kernels, x)
+    alike = np.triu(correlation(shapes, shapes), k=1)
     return {
         "wrong": int((Z != planted.Z).sum()),
         "entries": planted.Z.size,
         "components": sum(is_pattern),
         "planted": len(planted.kernels),
-        "near_duplicates": int((alike > NEARLY_SAME).sum()),
-        "kernels": [format(kernel, ".3g") for kernel in found.kernels],
-        "probabilities": [found.fit.probabilities[:, i].round(6).tolist() for i, _ in pairs],
+        "near_duplicates": int((alike > SAME).sum()),
+        "kernels": [str(kernel) for kernel in consensus.kernels],
+        "probabilities": [consensus.probabilities[:, i].round(6).tolist() for i, _ in pairs],
         "truth": [planted.Z[:, j].tolist() for _, j in pairs],
     }
 
@@ -186,7 +184,6 @@ def search(design: str, heights: str, seed: int, options: Mapping[str, Any]) -> 
         bases=BASES,
         depth=1,
         restarts=2,
-        averaging="none",
         seed=seed,
         progress=False,
         **{**PUBLISHED, **options},

@@ -13,13 +13,11 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.experiments.sharing import (
     DESIGNS,
     compare,
-    likeness,
-    matched,
+    counterparts,
     plant,
     summary,
 )
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.engine import components
 
 COMMITTED = Path(__file__).parents[2] / "paper_experiments" / "results" / "sharing.jsonl"
 TIMES = np.linspace(0.0, 1.0, 60)
@@ -37,19 +35,14 @@ def test_tables_are_planted(design: str) -> None:
     assert (equal.Z.sum(axis=0) >= 2).all()
 
 
-def test_likeness_is_the_correlation_of_centred_covariances() -> None:
-    C = components([parse("2 x SE(lengthscale=0.2)"), parse("1 x LIN(location=0.5)")], TIMES)
-    H = np.eye(60) - 1.0 / 60.0
-    a, b = (H @ own @ H for own in C)
-    expected = np.sum(a * b) / np.sqrt(np.sum(a * a) * np.sum(b * b))
-    found = likeness(C, 7.0 * C + 3.0)  # neither the variance nor the level counts
-    np.testing.assert_allclose(found, [[1.0, expected], [expected, 1.0]], atol=1e-10)
-
-
-def test_components_are_matched_one_to_one() -> None:
-    """Greedily the first would take the second's, and leave it what is below a half."""
-    assert matched(np.array([[0.9, 0.8], [0.85, 0.2]])) == [(0, 1), (1, 0)]
-    assert matched(np.array([[0.9, 0.1], [0.3, 0.2]])) == [(0, 0)]
+def test_components_stand_for_those_of_their_shape() -> None:
+    """Neither variance nor order count, and a fast smooth curve is no walk."""
+    found = [parse("3 x RW(start=-0.02)"), parse("1 x SE(lengthscale=0.2)"), parse("1 x C")]
+    planted = [parse("9 x SE(lengthscale=0.19)"), parse("1 x RW(start=-0.02)")]
+    assert counterparts(found, planted, TIMES) == [(0, 1), (1, 0)]
+    assert counterparts(found[2:], planted, TIMES) == []
+    fast = [parse("1 x SE(lengthscale=0.01)")]
+    assert counterparts(fast, planted, TIMES) == []
 
 
 def test_wrong_entries_are_counted() -> None:
@@ -58,15 +51,14 @@ def test_wrong_entries_are_counted() -> None:
     kernels = (*planted.kernels[::-1], planted.kernels[1], parse("1 x C"))
     Z = np.column_stack([planted.Z[:, ::-1], planted.Z[:, 1], np.ones(6)])
     Z[0, 1] = 1.0 - Z[0, 1]
-    fit = SimpleNamespace(kernels=kernels, Z=Z, probabilities=Z)
-    found = SimpleNamespace(
-        table=SimpleNamespace(observations=observations), fit=fit, kernels=kernels
-    )
+    table = SimpleNamespace(observations=observations)
+    said = SimpleNamespace(kernels=kernels, Z=Z, probabilities=Z)
+    found = SimpleNamespace(table=table, consensus=said)
     record = compare(found, planted)  # type: ignore[arg-type]
     assert (record["wrong"], record["entries"]) == (1, 12)
     assert (record["components"], record["planted"], record["near_duplicates"]) == (3, 2, 1)
-    alone = SimpleNamespace(kernels=kernels[:1], Z=Z[:, :1], probabilities=Z[:, :1])
-    found = SimpleNamespace(table=found.table, fit=alone, kernels=kernels[:1])
+    said = SimpleNamespace(kernels=kernels[:1], Z=Z[:, :1], probabilities=Z[:, :1])
+    found = SimpleNamespace(table=table, consensus=said)
     assert compare(found, planted)["wrong"] == planted.Z[:, 0].sum()  # type: ignore[arg-type]
 
 
