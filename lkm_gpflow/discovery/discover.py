@@ -102,8 +102,8 @@ def discover(
         "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.  By
         default "bic+prior", with the paper's learners "bic".
     averaging
-        "stacked": forecasts average over the best fits and over walks, weighted by how they
-        forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
+        "stacked": forecasts average over the best fits and over simple models, weighted by how
+        they forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
         BIC; "none": the best alone (the paper).  Components and probabilities are those that the
         fits of the search agree upon, with the same weights.  By default "stacked", with a subset
         "tempered", with the learner "relaxed" "none".

@@ -15,7 +15,7 @@ from ..explain.attribution import (
     DISAGREEMENT,
     LEVEL,
     NOISE,
-    WALKS,
+    SIMPLE,
     attribute,
     folded,
     part_order,
@@ -35,7 +35,7 @@ from .style import (
 _OTHER_COLOURS = {
     LEVEL: "#DDDDDD",
     OTHERS: "#F0E442",
-    WALKS: "#CCBB44",
+    SIMPLE: "#CCBB44",
     NOISE: "#BBBBBB",
     DISAGREEMENT: "#777777",
 }

@@ -36,9 +36,8 @@ class Member:
     spread
         Factor of its forecast variance: one, except in files of version 0.1, which calibrated
         spreads by held-out windows.
-    is_walk
-        Whether it is a walk, with or without a season (see `stacking`), rather than found by the
-        search.
+    is_simple
+        Whether it is one of the simple models (see `stacking`), rather than found by the search.
     exact
         Whether it was learnt with almost no noise (`FitSettings.exact`).
     """
@@ -46,7 +45,7 @@ class Member:
     fit: Fit
     weight: float
     spread: float = 1.0
-    is_walk: bool = False
+    is_simple: bool = False
     exact: bool = False
 
 

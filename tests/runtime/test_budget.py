@@ -170,7 +170,7 @@ def test_averaging_goes_as_far_as_it_comes(
 ) -> None:
     """The best fit is weighed first, then walks: weights follow from those alone."""
     ledger = tmp_path / "ledger.jsonl"
-    num_walks = sum(member.is_walk for member in whole.members)
+    num_walks = sum(member.is_simple for member in whole.members)
     lkm.discover(table(), ledger=ledger, **{**OPTIONS, "averaging": "none"})
     watched.count = 0
     found = lkm.discover(table(), ledger=ledger, time_budget=num_walks + 2, **OPTIONS)
@@ -178,8 +178,8 @@ def test_averaging_goes_as_far_as_it_comes(
         f"The time budget of {num_walks + 2}s ended the averaging when 2 of the fits and walks "
         "were weighed."
     )
-    best = next(member for member in found.members if not member.is_walk)
-    walk = next(member for member in found.members if member.is_walk)
+    best = next(member for member in found.members if not member.is_simple)
+    walk = next(member for member in found.members if member.is_simple)
     assert best.fit.bic == whole.bic
     # Windows count twice; their priors are those of what was found and of walks.
     records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]

@@ -44,7 +44,7 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     fits = best_of(frame, "SE", settings)
     members = stack(fits, Table.of(frame).observations, settings, ledger, progress=False)
     assert sum(m.weight for m in members) == pytest.approx(1.0)
-    assert sum(m.is_walk for m in members) == 5
+    assert sum(m.is_simple for m in members) == 5
     held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
     assert [len(each) for each in held_out] == [5] * 6
     best, *walks = (each.sum() for each in held_out)
@@ -79,7 +79,7 @@ def test_who_wanders_and_who_has_a_season(settings: SearchSettings) -> None:
     for frame, members, wanders in [(one_walk(4), "SE", True), (wave, "PER,SE", False)]:
         fits = best_of(frame, members, settings)
         stacked = stack(fits, Table.of(frame).observations, settings, Ledger({}), progress=False)
-        share = sum(m.weight for m in stacked if m.is_walk)
+        share = sum(m.weight for m in stacked if m.is_simple)
         assert (share > 0.8) is wanders, share
         assert (weight_with_season(stacked) > 0.8) is not wanders
 
@@ -88,7 +88,7 @@ def test_a_season_that_the_search_missed_is_in_the_forecast(settings: SearchSett
     wave = small_table(num_times=60).interpolate()[["a", "b"]]
     fits = best_of(wave, "SE", settings)
     stacked = stack(fits, Table.of(wave).observations, settings, Ledger({}), progress=False)
-    assert weight_with_season([m for m in stacked if m.is_walk]) > 0.5
+    assert weight_with_season([m for m in stacked if m.is_simple]) > 0.5
 
 
 def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
@@ -97,7 +97,7 @@ def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     fits = best_of(frame, "SE", settings)
     (only,) = stack(fits, Table.of(frame).observations, paper, Ledger({}), progress=False)
     assert only.weight == pytest.approx(1.0)
-    assert not only.is_walk
+    assert not only.is_simple
 
 
 def test_what_is_noted_is_not_computed_again(
