@@ -175,9 +175,8 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
     """Return the attribution with the parts that are little in every series among "others"."""
     size = pd.concat([shares(attribution, moment).abs().max() for moment in ("mean", "variance")])
     size = size.groupby(level=0).max()
-    little = [
-        str(part) for part in size.index[size < _LITTLE] if part not in (NOISE, DISAGREEMENT, SIMPLE)
-    ]
+    kept = (NOISE, DISAGREEMENT, SIMPLE)
+    little = [str(part) for part in size.index[size < _LITTLE] if part not in kept]
     if len(little) < 2:
         return attribution
     renamed = attribution.rename(columns=dict.fromkeys(little, OTHERS), level="part")

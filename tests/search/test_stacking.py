@@ -1,4 +1,4 @@
-"""Weights from held-out windows: kinds of forecasters, spreads, walks."""
+"""Weights from held-out windows: kinds of forecasters, simple models."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     fits = best_of(frame, "SE", settings)
     members = stack(fits, Table.of(frame).observations, settings, ledger, progress=False)
     assert sum(m.weight for m in members) == pytest.approx(1.0)
-    assert sum(m.is_simple for m in members) == 5
+    assert sum(m.is_simple for m in members) == 7
     held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
-    assert [len(each) for each in held_out] == [5] * 6
-    best, *walks = (each.sum() for each in held_out)
-    # Nine tenths to four walks; the walk with a season and what was found share the rest.
-    prior = [0.9 / 4.0] * 4 + [0.05, 0.05]
+    assert [len(each) for each in held_out] == [5] * 8
+    best, *simple = (each.sum() for each in held_out)
+    # Four plain walks, one with a season, two with a pattern of each kind, and what was found.
+    prior = [0.4 / 4.0] * 4 + [0.05] + [0.45 / 2.0] * 2 + [0.1]
     # A window counts twice.
-    weights = np.array(prior) * np.square(np.exp([*walks, best]))
+    weights = np.array(prior) * np.square(np.exp([*simple, best]))
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
     assert all(m.spread == 1.0 for m in members)
 
@@ -91,7 +91,7 @@ def test_a_season_that_the_search_missed_is_in_the_forecast(settings: SearchSett
     assert weight_with_season([m for m in stacked if m.is_simple]) > 0.5
 
 
-def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
+def test_simple_models_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     frame = one_walk(5)
     paper = replace(settings, bases=lkm.PAPER_BASES)
     fits = best_of(frame, "SE", settings)
@@ -115,4 +115,4 @@ def test_what_is_noted_is_not_computed_again(
     monkeypatch.setattr("lkm_gpflow.search.stacking.held_out_score", never)
     again = stack(fits, observations, settings, ledger, progress=False)
     assert [m.weight for m in again] == [m.weight for m in first]
-    assert len(again) <= MOST + 5
+    assert len(again) <= MOST + 7
