@@ -137,8 +137,8 @@ def test_prices_gain_nothing_from_the_search(
 ) -> None:
     assert "explains them and does not improve their forecast" in PROSE
     for dataset in ("stocks", "currencies", "gonu"):
-        simple = ablations.ablate(dataset, "simple models alone", RESULTS / "backtests")
-        compared = simple.compare(backtests[dataset]["lkm"], "crps")
+        walks = ablations.ablate(dataset, "walks alone", RESULTS / "backtests")
+        compared = walks.compare(backtests[dataset]["lkm"], "crps")
         assert compared.difference < 2 * compared.standard_error
 
 

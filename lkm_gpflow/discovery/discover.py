@@ -102,11 +102,11 @@ def discover(
         "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.  By
         default "bic+prior", with the paper's learners "bic".
     averaging
-        "stacked": forecasts average over the best fits and over simple models, weighted by how
-        they forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted
-        by BIC; "none": the best alone (the paper).  Components and probabilities are those that
-        the fits of the search agree upon, with the same weights.  By default "stacked", with a
-        subset "tempered", with the learner "relaxed" "none".
+        "stacked": forecasts average over the best fits and over walks, weighted by how they
+        forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
+        BIC; "none": the best alone (the paper).  Components and probabilities are those that the
+        fits of the search agree upon, with the same weights.  By default "stacked", with a subset
+        "tempered", with the learner "relaxed" "none".
     subset
         For thousands of series: search on so many, drawn at random, then learn the best fits again
         on all; beyond 1,000 series, on 1,000, and the best of these on all (see

@@ -121,8 +121,8 @@ class Forecaster:
 
     @cached_property
     def searched(self) -> list[Member]:
-        """The members that the search found, without simple models; their weights add up to one."""
-        found = [member for member in self.members if not member.is_simple]
+        """The members that the search found, without the walks; their weights add up to one."""
+        found = [member for member in self.members if not member.is_walk]
         total = sum(member.weight for member in found)
         return counting([replace(member, weight=member.weight / total) for member in found])
 

@@ -25,9 +25,6 @@ from .result import Discovery
 
 T = TypeVar("T", Discovery, CoupledDiscovery)
 
-_RENAMED = {"is_walk": "is_simple"}
-"""Fields of members in files of version 0.1."""
-
 _ARRAYS = ("loadings", "evidence", "pair_evidence")
 
 
@@ -80,8 +77,7 @@ def _member_to_json(member: Member) -> dict[str, Any]:
 
 
 def _member_from_json(record: Mapping[str, Any]) -> Member:
-    fields = {_RENAMED.get(key, key): value for key, value in record.items()}
-    return Member(**{**fields, "fit": fit_from_json(record["fit"])})
+    return Member(**{**record, "fit": fit_from_json(record["fit"])})
 
 
 def _coupling_to_json(coupling: Coupling) -> dict[str, Any]:

@@ -38,8 +38,8 @@ SEARCHES: Mapping[str, LatentKernelModel] = {
 """Variants by the settings of `lkm_gpflow.discover`."""
 
 
-def _simple_alone(found: Discovery) -> Discovery:
-    return replace(found, stacked=_renormalised(m for m in found.stacked if m.is_simple))
+def _walks_alone(found: Discovery) -> Discovery:
+    return replace(found, stacked=_renormalised(m for m in found.stacked if m.is_walk))
 
 
 def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
@@ -49,7 +49,7 @@ def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 PARTS: Mapping[str, Callable[[Discovery], Discovery]] = {
-    "simple models alone": _simple_alone,
+    "walks alone": _walks_alone,
 }
 """Variants of the default by what they forecast from."""
 

@@ -17,8 +17,8 @@ LEVEL, NOISE, DISAGREEMENT = "level", "noise", "fits disagree"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the
 means of the fits that a forecast averages over."""
 
-SIMPLE = "simple models"
-"""The part of fits that the search did not find, and forecasts average over for safety."""
+WALKS = "added walks"
+"""The part of fits that the search did not find: walks that forecasts average over for safety."""
 
 Parts: TypeAlias = dict[tuple[str, str], Floats]
 """What each part has of a moment, [M, N], by (moment, part)."""
@@ -36,8 +36,8 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     the only division that treats all components alike (their Shapley values); a component that
     offsets others has a negative share.  Where the forecast averages over several fits, what
     they say of a consensus component is added, constants to the level, and what is left is the
-    disagreement of the fits.  The simple models that were added for safety (`search.stacking`) are
-    one part, "simple models", as are components that few fits have, "others".
+    disagreement of the fits.  The walks that were added for safety (`search.stacking`) are one
+    part, "added walks", as are components that few fits have, "others".
 
     Where logarithms are modelled, components multiply.  With m the mean of the logarithm, of which
     component k has m_k and the level l, they are given
@@ -122,8 +122,8 @@ def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
 
 def _parts_of(found: Discovery, member: Member) -> tuple[list[str], Floats]:
     """Names of the parts of a member, and which of its components make up each, [G, K_m]."""
-    if member.is_simple:
-        return [SIMPLE], np.ones((1, len(member.fit.kernels)))
+    if member.is_walk:
+        return [WALKS], np.ones((1, len(member.fit.kernels)))
     return [*found.names, OTHERS], found.consensus.sums(member.fit)
 
 
@@ -175,8 +175,9 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
     """Return the attribution with the parts that are little in every series among "others"."""
     size = pd.concat([shares(attribution, moment).abs().max() for moment in ("mean", "variance")])
     size = size.groupby(level=0).max()
-    kept = (NOISE, DISAGREEMENT, SIMPLE)
-    little = [str(part) for part in size.index[size < _LITTLE] if part not in kept]
+    little = [
+        str(part) for part in size.index[size < _LITTLE] if part not in (NOISE, DISAGREEMENT, WALKS)
+    ]
     if len(little) < 2:
         return attribution
     renamed = attribution.rename(columns=dict.fromkeys(little, OTHERS), level="part")
@@ -186,6 +187,6 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
 def part_order(found: Discovery, parts: Sequence[str]) -> list[str]:
     """Return the parts in the order of the components, others and the noise after them."""
     rank = {name: k for k, name in enumerate(found.names)}
-    last = [OTHERS, SIMPLE, NOISE, DISAGREEMENT]
+    last = [OTHERS, WALKS, NOISE, DISAGREEMENT]
     places = rank | {name: len(rank) + 1 + i for i, name in enumerate(last)} | {LEVEL: -1}
     return sorted(parts, key=lambda part: places.get(part, len(rank)))

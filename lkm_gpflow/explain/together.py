@@ -131,7 +131,7 @@ class Ties:
         """Which pattern of each coupled fit is most like component k, [K]; -1 if none is alike.
 
         By shape, as components of different fits are matched: fits that forecasts rest on may be
-        simple models, which no component was found in.
+        walks, which no component was found in.
         """
         grid = thinned(self.found.table.observations.x)
         shapes = shapes_of(self.found.consensus.kernels, grid)

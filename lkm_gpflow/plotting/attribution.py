@@ -15,7 +15,7 @@ from ..explain.attribution import (
     DISAGREEMENT,
     LEVEL,
     NOISE,
-    SIMPLE,
+    WALKS,
     attribute,
     folded,
     part_order,
@@ -35,7 +35,7 @@ from .style import (
 _OTHER_COLOURS = {
     LEVEL: "#DDDDDD",
     OTHERS: "#F0E442",
-    SIMPLE: "#CCBB44",
+    WALKS: "#CCBB44",
     NOISE: "#BBBBBB",
     DISAGREEMENT: "#777777",
 }

@@ -15,7 +15,7 @@ from .. import plotting
 from ..discovery.consensus import OTHERS
 from ..discovery.coupled import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.attribution import DISAGREEMENT, NOISE, SIMPLE, attribute, part_order
+from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, part_order
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
@@ -39,7 +39,7 @@ _FEW = 12
 OTHER_TITLES = {
     OTHERS: "other patterns",
     NOISE: "noise",
-    SIMPLE: "simple models added for safety",
+    WALKS: "walks added for safety",
     DISAGREEMENT: "disagreement of fits",
 }
 """Names for readers of parts that are no component."""

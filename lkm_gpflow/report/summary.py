@@ -70,13 +70,13 @@ def _nothing_seasonal(found: Discovery, components: Sequence[ComponentReport]) -
 
 
 def rests_on(found: Discovery) -> str:
-    """Say how much of a forecast comes from simple models beside the search, if any does."""
-    added = sum(member.weight for member in found.counting_members if member.is_simple)
+    """Say how much of a forecast comes from walks that the search did not find, if any does."""
+    added = sum(member.weight for member in found.counting_members if member.is_walk)
     if not added:
         return ""
     return (
-        f"Forecasts give {percent(added)} of their weight to simple models that were added for "
-        f"safety, and {percent(1.0 - added)} to what is described here."
+        f"Forecasts give {percent(added)} of their weight to walks that were added for safety, "
+        f"with a season and without, and {percent(1.0 - added)} to what is described here."
     )
 
 

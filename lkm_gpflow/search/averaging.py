@@ -36,8 +36,9 @@ class Member:
     spread
         Factor of its forecast variance: one, except in files of version 0.1, which calibrated
         spreads by held-out windows.
-    is_simple
-        Whether it is one of the simple models (see `stacking`), rather than found by the search.
+    is_walk
+        Whether it is a walk, with or without a season (see `stacking`), rather than found by the
+        search.
     exact
         Whether it was learnt with almost no noise (`FitSettings.exact`).
     """
@@ -45,7 +46,7 @@ class Member:
     fit: Fit
     weight: float
     spread: float = 1.0
-    is_simple: bool = False
+    is_walk: bool = False
     exact: bool = False
 
 

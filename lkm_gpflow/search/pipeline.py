@@ -123,7 +123,7 @@ def _weighed(members: Sequence[Member]) -> str:
     """Say what forecasts average over when not all is weighed."""
     if not members:
         return "before a fit was weighed by held-out windows: BIC weighs them"
-    return f"when {len(members)} of the fits and simple models were weighed"
+    return f"when {len(members)} of the fits and walks were weighed"
 
 
 def _sentence(stops: Sequence[str]) -> str:

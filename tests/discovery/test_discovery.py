@@ -192,8 +192,8 @@ def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(back.probabilities, found.probabilities)
     assert back.kernels == found.kernels
     assert back.settings == found.settings
-    assert [(m.weight, m.spread, m.is_simple, numbers(m.fit)) for m in back.stacked] == [
-        (m.weight, m.spread, m.is_simple, numbers(m.fit)) for m in found.stacked
+    assert [(m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in back.stacked] == [
+        (m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in found.stacked
     ]
     assert [without_seconds(e) for e in back.entries] == [without_seconds(e) for e in found.entries]
 

@@ -24,10 +24,10 @@ def test_every_variant_changes_something() -> None:
 
 def test_parts_of_the_stack_add_up_to_one() -> None:
     found = QUICK.fit(small_table(), seed=0).found
-    simple = PARTS["simple models alone"](found)
-    assert sum(m.weight for m in simple.stacked) == pytest.approx(1.0)
-    assert all(m.is_simple for m in simple.stacked)
-    assert len(simple.stacked) == sum(m.is_simple for m in found.stacked)
+    walks = PARTS["walks alone"](found)
+    assert sum(m.weight for m in walks.stacked) == pytest.approx(1.0)
+    assert all(m.is_walk for m in walks.stacked)
+    assert len(walks.stacked) == sum(m.is_walk for m in found.stacked)
 
 
 def test_a_kept_ledger_spares_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

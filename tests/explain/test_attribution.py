@@ -13,7 +13,7 @@ from lkm_gpflow.explain.attribution import (
     DISAGREEMENT,
     LEVEL,
     NOISE,
-    SIMPLE,
+    WALKS,
     attribute,
     folded,
     part_order,
@@ -36,9 +36,9 @@ def test_parts_add_up_to_the_forecast(averaging: str, small_found: lkm.Discovery
         told = shares(parts, moment)
         np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-8)
         assert told.to_numpy().min() >= 0.0
-    known = {*found.names, OTHERS, SIMPLE, NOISE, DISAGREEMENT}
+    known = {*found.names, OTHERS, WALKS, NOISE, DISAGREEMENT}
     assert set(parts["variance"].columns) <= known
-    assert (SIMPLE in parts["variance"]) == any(m.is_simple for m in found.counting_members)
+    assert (WALKS in parts["variance"]) == any(m.is_walk for m in found.counting_members)
     small = folded(parts)
     np.testing.assert_allclose(small["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
     assert (DISAGREEMENT in parts["variance"]) == (len(found.counting_members) > 1)
@@ -87,8 +87,8 @@ def test_little_parts_are_added_up() -> None:
 
 def test_order_of_parts(small_found: lkm.Discovery) -> None:
     names = small_found.names
-    order = part_order(small_found, [NOISE, OTHERS, SIMPLE, *reversed(names), DISAGREEMENT, LEVEL])
-    assert order == [LEVEL, *names, OTHERS, SIMPLE, NOISE, DISAGREEMENT]
+    order = part_order(small_found, [NOISE, OTHERS, WALKS, *reversed(names), DISAGREEMENT, LEVEL])
+    assert order == [LEVEL, *names, OTHERS, WALKS, NOISE, DISAGREEMENT]
 
 
 def test_gaps_change_nothing() -> None:

@@ -10,7 +10,7 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.consensus import OTHERS
-from lkm_gpflow.explain.attribution import DISAGREEMENT, NOISE, SIMPLE
+from lkm_gpflow.explain.attribution import DISAGREEMENT, NOISE, WALKS
 from lkm_gpflow.report import GroupReport
 
 LEANS = 0.1
@@ -24,9 +24,9 @@ def contradictions(report: GroupReport) -> Iterator[str]:
     listed = [each.name for _, group in report.groups for each in group]
     if sorted(listed) != sorted(found.names):
         yield f"'What they share' has {listed}, the table of probabilities {found.names}"
-    added = sum(member.weight for member in found.counting_members if member.is_simple)
+    added = sum(member.weight for member in found.counting_members if member.is_walk)
     if (added > 0.0) != ("added for safety" in report.summary):
-        yield f"{added:.0%} of simple models, and the summary says {report.summary!r}"
+        yield f"{added:.0%} of walks, and the summary says {report.summary!r}"
     for series in report.series:
         for moment, shares in (("mean", series.mean_shares), ("variance", series.variance_shares)):
             total = sum(shares.values())
@@ -37,9 +37,9 @@ def contradictions(report: GroupReport) -> Iterator[str]:
                     yield f"{share:.0%} of the {moment} of {series.name} is {part}"
                 if share <= LEANS or part in (NOISE, DISAGREEMENT):
                     continue
-                if part == SIMPLE:
+                if part == WALKS:
                     if not added:
-                        yield f"{series.name} leans on simple models that nobody added"
+                        yield f"{series.name} leans on walks that nobody added"
                 elif part == OTHERS:
                     yield f"{series.name} leans by {share:.0%} on what is not told of"
                 elif by_name[part].claims[series.name].verdict == "has not":

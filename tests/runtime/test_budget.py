@@ -168,24 +168,24 @@ def test_memory_ends_a_search_too(watched: Watched, whole: lkm.Discovery) -> Non
 def test_averaging_goes_as_far_as_it_comes(
     watched: Watched, whole: lkm.Discovery, tmp_path: Path
 ) -> None:
-    """The best fit is weighed first, then simple models: weights follow from those alone."""
+    """The best fit is weighed first, then walks: weights follow from those alone."""
     ledger = tmp_path / "ledger.jsonl"
-    num_simple = sum(member.is_simple for member in whole.members)
+    num_walks = sum(member.is_walk for member in whole.members)
     lkm.discover(table(), ledger=ledger, **{**OPTIONS, "averaging": "none"})
     watched.count = 0
-    found = lkm.discover(table(), ledger=ledger, time_budget=num_simple + 2, **OPTIONS)
+    found = lkm.discover(table(), ledger=ledger, time_budget=num_walks + 2, **OPTIONS)
     assert found.stopped == (
-        f"The time budget of {num_simple + 2}s ended the averaging when 2 of the fits and simple "
-        "models were weighed."
+        f"The time budget of {num_walks + 2}s ended the averaging when 2 of the fits and walks "
+        "were weighed."
     )
-    best = next(member for member in found.members if not member.is_simple)
-    walk = next(member for member in found.members if member.is_simple)
+    best = next(member for member in found.members if not member.is_walk)
+    walk = next(member for member in found.members if member.is_walk)
     assert best.fit.bic == whole.bic
     # Windows count twice; their priors are those of what was found and of walks.
     records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
     notes = dict(record["note"] for record in records if "note" in record)
     of_best, of_walk = (sum(notes[key]) for key in notes if key.startswith("weighed"))
-    ratio = 0.1 / 0.4 * np.exp(2.0 * (of_best - of_walk))
+    ratio = 0.05 / 0.75 * np.exp(2.0 * (of_best - of_walk))
     assert best.weight / walk.weight == pytest.approx(ratio)
     assert best.weight + walk.weight == pytest.approx(1.0)
 

@@ -1,4 +1,4 @@
-"""Weights from held-out windows: kinds of forecasters, simple models."""
+"""Weights from held-out windows: kinds of forecasters, spreads, walks."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     fits = best_of(frame, "SE", settings)
     members = stack(fits, Table.of(frame).observations, settings, ledger, progress=False)
     assert sum(m.weight for m in members) == pytest.approx(1.0)
-    assert sum(m.is_simple for m in members) == 7
+    assert sum(m.is_walk for m in members) == 5
     held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
-    assert [len(each) for each in held_out] == [5] * 8
-    best, *simple = (each.sum() for each in held_out)
-    # Four plain walks, one with a season, two with a pattern of each kind, and what was found.
-    prior = [0.4 / 4.0] * 4 + [0.05] + [0.45 / 2.0] * 2 + [0.1]
+    assert [len(each) for each in held_out] == [5] * 6
+    best, *walks = (each.sum() for each in held_out)
+    # Three quarters to four walks; then the walk with a season, and what was found.
+    prior = [0.75 / 4.0] * 4 + [0.2, 0.05]
     # A window counts twice.
-    weights = np.array(prior) * np.square(np.exp([*simple, best]))
+    weights = np.array(prior) * np.square(np.exp([*walks, best]))
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
     assert all(m.spread == 1.0 for m in members)
 
@@ -79,7 +79,7 @@ def test_who_wanders_and_who_has_a_season(settings: SearchSettings) -> None:
     for frame, members, wanders in [(one_walk(4), "SE", True), (wave, "PER,SE", False)]:
         fits = best_of(frame, members, settings)
         stacked = stack(fits, Table.of(frame).observations, settings, Ledger({}), progress=False)
-        share = sum(m.weight for m in stacked if m.is_simple)
+        share = sum(m.weight for m in stacked if m.is_walk)
         assert (share > 0.8) is wanders, share
         assert (weight_with_season(stacked) > 0.8) is not wanders
 
@@ -88,16 +88,16 @@ def test_a_season_that_the_search_missed_is_in_the_forecast(settings: SearchSett
     wave = small_table(num_times=60).interpolate()[["a", "b"]]
     fits = best_of(wave, "SE", settings)
     stacked = stack(fits, Table.of(wave).observations, settings, Ledger({}), progress=False)
-    assert weight_with_season([m for m in stacked if m.is_simple]) > 0.5
+    assert weight_with_season([m for m in stacked if m.is_walk]) > 0.5
 
 
-def test_simple_models_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
+def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     frame = one_walk(5)
     paper = replace(settings, bases=lkm.PAPER_BASES)
     fits = best_of(frame, "SE", settings)
     (only,) = stack(fits, Table.of(frame).observations, paper, Ledger({}), progress=False)
     assert only.weight == pytest.approx(1.0)
-    assert not only.is_simple
+    assert not only.is_walk
 
 
 def test_what_is_noted_is_not_computed_again(
@@ -115,4 +115,4 @@ def test_what_is_noted_is_not_computed_again(
     monkeypatch.setattr("lkm_gpflow.search.stacking.held_out_score", never)
     again = stack(fits, observations, settings, ledger, progress=False)
     assert [m.weight for m in again] == [m.weight for m in first]
-    assert len(again) <= MOST + 7
+    assert len(again) <= MOST + 5
