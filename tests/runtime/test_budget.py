@@ -185,7 +185,7 @@ def test_averaging_goes_as_far_as_it_comes(
     records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
     notes = dict(record["note"] for record in records if "note" in record)
     of_best, of_walk = (sum(notes[key]) for key in notes if key.startswith("weighed"))
-    ratio = 0.05 / 0.75 * np.exp(2.0 * (of_best - of_walk))
+    ratio = 0.05 / 0.9 * np.exp(2.0 * (of_best - of_walk))
     assert best.weight / walk.weight == pytest.approx(ratio)
     assert best.weight + walk.weight == pytest.approx(1.0)
 

@@ -48,8 +48,8 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
     assert [len(each) for each in held_out] == [5] * 6
     best, *walks = (each.sum() for each in held_out)
-    # Three quarters to four walks; then the walk with a season, and what was found.
-    prior = [0.75 / 4.0] * 4 + [0.2, 0.05]
+    # Nine tenths to four walks; the walk with a season and what was found share the rest.
+    prior = [0.9 / 4.0] * 4 + [0.05, 0.05]
     # A window counts twice.
     weights = np.array(prior) * np.square(np.exp([*walks, best]))
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
