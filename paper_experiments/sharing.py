@@ -2,7 +2,7 @@
 
 What is done is kept in the output file: a run that was stopped goes on where it was.
 
-    python paper_experiments/sharing.py --amplitudes series --criterion bic+prior
+    python paper_experiments/sharing.py --amplitudes none --amplitudes series --seeds 5
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ RESULTS = Path(__file__).parent / "results" / "sharing.jsonl"
 @click.command(help=__doc__)
 @click.option("--amplitudes", multiple=True, default=["none"], show_default=True)
 @click.option("--criterion", multiple=True, default=["bic"], show_default=True)
-@click.option("--averaging", multiple=True, default=["none"], show_default=True)
 @click.option("--design", multiple=True, default=list(DESIGNS), help='Also "demo".')
 @click.option("--heights", multiple=True, default=list(HEIGHTS), show_default=True)
 @click.option("--seeds", default=5, show_default=True, help="Tables of each design.")
@@ -42,7 +41,6 @@ RESULTS = Path(__file__).parent / "results" / "sharing.jsonl"
 def main(
     amplitudes: tuple[str, ...],
     criterion: tuple[str, ...],
-    averaging: tuple[str, ...],
     design: tuple[str, ...],
     heights: tuple[str, ...],
     seeds: int,
@@ -55,11 +53,14 @@ def main(
     records = list(journal.records)
     done = {(named(r["options"]), r["design"], r["heights"], r["seed"]) for r in records}
     todo = {}
-    for *values, seed, name, kind in itertools.product(
-        amplitudes, criterion, averaging, range(seeds), design, heights
+    for a, c, seed, name, kind in itertools.product(
+        amplitudes, criterion, range(seeds), design, heights
     ):
-        variant = zip(PUBLISHED, values, strict=True)
-        options = {key: value for key, value in variant if value != PUBLISHED[key]}
+        options = {
+            key: value
+            for key, value in (("amplitudes", a), ("criterion", c))
+            if value != PUBLISHED[key]
+        }
         key = (named(options), name, kind, seed)
         if key not in done and not (name == "demo" and kind != "equal"):
             todo[key] = partial(search, name, kind, seed, options)

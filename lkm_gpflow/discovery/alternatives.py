@@ -6,15 +6,15 @@ chooses among more.  Its candidates c are
 
 - the rows of Z of the fit;
 - those of them that are not far behind the best, with the variance of one component multiplied by
-  1/16, 1/4, 4 or 16;
+  1/64, 1/16, 1/4, 4, 16 or 64;
 - the same rows, whole or without one of their components, with one component added that the fit
-  does not have: one of the other fits, at these five variances, or a pattern of no special kind
+  does not have: one of the other fits, at these seven variances, or a pattern of no special kind
   (smooth changes over 3, 10 or 30% of the time, a random walk, a straight line), at a tenth, half
   or twice the variance of the data.
 
 Their posterior is a coarsened one,
 
-.. math:: P(c \mid x_n) \propto P(c)\, p(x_n \mid c)^{1/2},
+.. math:: P(c \mid x_n) \propto P(c)\, p(x_n \mid c)^{1/3},
 
 and P(z_nk = 1) the sum over the candidates that have the component or, in its place, a pattern
 much like it.  P(c) is that of the row, times the shares below.  Source of the power of the
@@ -33,7 +33,6 @@ from scipy.special import logsumexp
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product, parse
-from ..learning.coarsened import POWER
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings
 from ..learning.prior import RowPrior
@@ -43,7 +42,18 @@ from ..numerics.types import Floats, Integers
 from .consensus import Consensus, evidence_of
 from .matching import MUCH_LIKE, correlation, shapes_of, thinned
 
-_FACTORS = {1 / 16: 0.1, 1 / 4: 0.2, 1.0: 0.4, 4.0: 0.2, 16.0: 0.1}
+_POWER = 1.0 / 3.0
+"""Of the likelihood."""
+
+_FACTORS = {
+    1 / 64: 0.05,
+    1 / 16: 0.1,
+    1 / 4: 0.2,
+    1.0: 0.3,
+    4.0: 0.2,
+    16.0: 0.1,
+    64.0: 0.05,
+}
 """Of the variance of a component, and how probable they are."""
 
 _BY_OTHERS = 0.2
@@ -222,17 +232,17 @@ def _candidates(
     rows = (np.arange(2**K)[:, None] >> np.arange(K) & 1).astype(np.float64)
     values = np.array([series.log_density(row) for row in rows])
     for row, value in zip(rows, values, strict=True):
-        yield (row, None), POWER * value + prior(row) + as_it_is
+        yield (row, None), _POWER * value + prior(row) + as_it_is
     posterior = values + rows @ odds
     near = rows[posterior > posterior.max() - _FAR]
     others = {float(factor) for factor in _FACTORS} - {1.0}
     for factors in _changed(near, others):
-        yield (factors, None), POWER * series.log_density(factors) + prior(factors) + as_it_is
+        yield (factors, None), _POWER * series.log_density(factors) + prior(factors) + as_it_is
     rows = np.unique(np.concatenate([near, _changed(near, {0.0})]), axis=0)
     for number, addition in enumerate(additions):
         rest, chance = series.with_noise(addition.covariance), float(np.log(addition.probability))
         for row in rows:
-            yield (row, number), POWER * series.log_density(row, rest) + prior(row) + chance
+            yield (row, number), _POWER * series.log_density(row, rest) + prior(row) + chance
 
 
 def _changed(rows: Floats, values: set[float]) -> Floats:

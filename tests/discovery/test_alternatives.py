@@ -50,7 +50,8 @@ def by_enumeration(consensus: Consensus, found: lkm.Discovery, m: int) -> NDArra
     known = [covariance(kernel) for kernel in consensus.kernels]
     missing = [k for k in range(len(known)) if k not in places]
     odds = digamma(TAU[:, 0]) - digamma(TAU[:, 1])
-    chance = {0.0: 1.0, 1 / 16: 0.1, 1 / 4: 0.2, 1.0: 0.4, 4.0: 0.2, 16.0: 0.1}
+    heights = {64.0: 0.05, 16.0: 0.1, 4.0: 0.2}
+    chance = {0.0: 1.0, 1.0: 0.3, **heights, **{1 / a: p for a, p in heights.items()}}
     generic = []
     patterns = [f"1 x SE(lengthscale={l})" for l in (0.03, 0.1, 0.3)]
     for text in (*patterns, f"1 x RW(start={-1 / (D - 1)})", "1 x LIN(location=0.5)"):
@@ -76,14 +77,14 @@ def by_enumeration(consensus: Consensus, found: lkm.Discovery, m: int) -> NDArra
             prior = np.log([chance[a] for a in levels]).sum() + odds @ (np.array(levels) > 0)
             has = {int(places[i]) for i in range(2) if levels[i] > 0}
             assert isinstance(V, np.ndarray)
-            scored.append((0.5 * likelihood(V) + prior + np.log(0.4), has))
+            scored.append((likelihood(V) / 3 + prior + np.log(0.4), has))
             if any(level not in (0.0, 1.0) for level in levels):
                 continue
             for k, (a, p) in itertools.product(missing, list(chance.items())[1:]):
-                more = 0.5 * likelihood(V + a * known[k]) + np.log(0.2 * p / len(missing))
+                more = likelihood(V + a * known[k]) / 3 + np.log(0.2 * p / len(missing))
                 scored.append((more + prior, has | {k}))
             for (i, (_, C)), a in itertools.product(enumerate(generic), (0.1, 0.5, 2.0)):
-                more = 0.5 * likelihood(V + a * C) + np.log(0.4 / 15)
+                more = likelihood(V + a * C) / 3 + np.log(0.4 / 15)
                 scored.append((more + prior, has | {k for k in range(len(known)) if alike[i, k]}))
         scores = np.array([score for score, _ in scored])
         weights = np.exp(scores - scores.max())
