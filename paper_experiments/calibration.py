@@ -1,10 +1,10 @@
 """Run the calibration of probabilities on planted data; `calibration.ipynb` shows the results.
 
 Tables of the first 200 seeds chose something (see `NUM_CHOSEN`), so those after them judge it; of
-these only the search is run.  Tables after those judge the 90% intervals of hyperparameters.
+these only the search is run.  Some of these judge the 90% intervals of hyperparameters, too.
 What is done is kept in three files: a run that was stopped goes on where it was.
 
-    python paper_experiments/calibration.py --count 300
+    python paper_experiments/calibration.py --count 450
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from lkm_gpflow.runtime.journal import Journal
 
 RESULTS = Path(__file__).parent / "results"
 
+FIRST = 300
+"""Seed from which on tables judge intervals."""
+
 
 @click.command(help=__doc__)
-@click.option("--count", default=300, show_default=True, help="Planted data sets.")
-@click.option("--intervals", default=50, show_default=True, help="More, for hyperparameters.")
+@click.option("--count", default=450, show_default=True, help="Planted data sets.")
+@click.option("--intervals", default=50, show_default=True, help="Of them, for hyperparameters.")
 @click.option("--jobs", type=int, help="Processes.  [default: the processors]")
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Output folder.")
 def main(count: int, intervals: int, jobs: int | None, out: Path) -> None:
     """Calibrate the planted data sets that the output files have not."""
     out.mkdir(parents=True, exist_ok=True)
     header = {"structures": STRUCTURES, "alpha": ALPHA}
-    first = max(count, NUM_CHOSEN)
-    after = range(first, first + intervals)
     parts = (
         ("calibration.jsonl", range(min(count, NUM_CHOSEN)), partial(calibrate_one, search=True)),
         ("calibration_judging.jsonl", range(NUM_CHOSEN, count), calibrate_search),
-        ("calibration_intervals.jsonl", after, calibrate_intervals),
+        ("calibration_intervals.jsonl", range(FIRST, FIRST + intervals), calibrate_intervals),
     )
     with process_pool(jobs) as pool:
         for name, seeds, calibrate in parts:

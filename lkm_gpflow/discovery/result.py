@@ -124,7 +124,7 @@ class Discovery(Forecaster):
         """How sure the periods, lengthscales and locations of the components are.
 
         They come from a posterior that takes little for granted, and over all fits that have the
-        component; see `learning.coarsened`.  On planted tables 90% intervals hold 83 to 100% of
+        component; see `learning.coarsened`.  On planted tables 90% intervals hold 86 to 100% of
         the true values, depending on the hyperparameter (`experiments.calibration`).  The
         location of a line is not known at all, since averages are subtracted: its interval is
         that of the prior.
