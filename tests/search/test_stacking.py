@@ -56,6 +56,21 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     assert all(m.spread == 1.0 for m in members)
 
 
+def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSettings) -> None:
+    wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
+    (cyclic,), (smooth,) = (best_of(wave, name, settings) for name in ("PER", "SE"))
+    (wanders,) = best_of(frame, "RW", settings)
+    assert [str(kernel.structure) for kernel in cyclic.kernels] == ["PER"]
+    for fits, prior in (([cyclic], 0.6), ([smooth], 0.05), ([cyclic, wanders], 0.05)):
+        ledger = Ledger({})
+        stack(fits, Table.of(wave).observations, settings, ledger, progress=False)
+        for key in ledger.notes:
+            if key.startswith("weighed"):
+                ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
+        members = weigh(fits, len(wave), settings, ledger)
+        assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
+
+
 def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
     """Their weights stand as exp(-BIC / 2 D) do, whichever of them foresaw the windows."""
     frame, ledger = one_walk(3), Ledger({})
