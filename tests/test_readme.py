@@ -143,14 +143,15 @@ def test_prices_gain_nothing_from_the_search(
 
 
 def test_the_benchmark() -> None:
-    """By tables that chose nothing, and by those that chose settings."""
+    """By tables that chose nothing, as they were looked at, and by those that chose settings."""
     names = [name for name in lkm.datasets.names() if name.startswith("bench/")]
-    journals = benchmark.records(RESULTS / "benchmark", benchmark.METHODS)
-    crps = benchmark.by_table(benchmark.scores(journals), "crps")
-    assert not crps.isna().any(axis=None)
-    lower = {}
-    for part in ("held", "choosing"):
-        own = crps.loc[list(benchmark.tables(part))]
+    now = benchmark.records(RESULTS / "benchmark", benchmark.METHODS)
+    looked = {**now, **benchmark.records(RESULTS / "benchmark" / "before", ["lkm"])}
+    crps, lower = {}, {}
+    for part, journals in (("held", looked), ("choosing", now)):
+        every = benchmark.by_table(benchmark.scores(journals), "crps")
+        crps[part] = own = every.loc[list(benchmark.tables(part))]
+        assert not own.isna().any(axis=None)
         logs = np.log(own.rdiv(own["lkm"], axis=0)).mean()
         lower[part] = (100 * (1 - np.exp(logs))).round()
     held, choosing = lower["held"], lower["choosing"]
@@ -162,7 +163,7 @@ def test_the_benchmark() -> None:
         f"it is {choosing['auto-arima']:.0f}% and {choosing[benchmark.MEDIAN]:.0f}% lower",
     ):
         assert text in PROSE
-    pairs = benchmark.paired(crps.loc[list(benchmark.tables("held"))], "lkm")
+    pairs = benchmark.paired(crps["held"], "lkm")
     assert (pairs.loc[["auto-arima", benchmark.MEDIAN, "vecm"], "p"] > 0.05).all()
     assert abs(held["vecm"]) <= 2
 
