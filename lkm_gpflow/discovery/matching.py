@@ -28,7 +28,7 @@ MUCH_LIKE = 0.85
 """From this correlation on a pattern counts as a component, where it is said who has what.
 
 Smooth components are much alike up to lengthscales about 2.3 times apart, and so are a random walk
-and a smooth component whose lengthscale is between a tenth of the time and all of it.
+and a smooth component whose lengthscale is between a tenth of the time and nine tenths.
 """
 
 _MOST_TIMES = 200
