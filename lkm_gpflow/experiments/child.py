@@ -13,9 +13,16 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 _PATIENCE = 10.0
 """Seconds in which a kernel must have stopped."""
+
+_STARTS = 3
+"""How often a kernel is started: of two that choose the same port one dies at once."""
+
+_NOT_STARTED = "Kernel died before replying to kernel_info"
+"""What Jupyter says of it."""
 
 
 def _stop(*_: object) -> None:
@@ -37,6 +44,16 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     del sys.path[0]  # this folder: its modules may have the names of papermill's
+    for start in range(1, _STARTS + 1):
+        try:
+            _execute(job)
+            return
+        except RuntimeError as error:
+            if _NOT_STARTED not in str(error) or start == _STARTS:
+                raise
+
+
+def _execute(job: dict[str, Any]) -> None:
     import papermill
 
     papermill.execute_notebook(

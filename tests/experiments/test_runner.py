@@ -100,6 +100,30 @@ def test_failures_are_kept_stop_nothing_and_are_tried_again(tmp_path: Path) -> N
     assert not list((store.folder / "failures").rglob("*.json"))
 
 
+@pytest.mark.parametrize(("dies", "state"), [(2, "done"), (3, "failed")])
+def test_a_kernel_that_dies_before_it_has_started_is_started_again(
+    dies: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tmp_path / "jupyter" / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    starts = tmp_path / "starts"
+    (kernel / "start.py").write_text(
+        f"import os, sys\nwith open({str(starts)!r}, 'a') as file: file.write('.')\n"
+        f"if os.path.getsize({str(starts)!r}) <= {dies}: sys.exit(1)\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'ipykernel_launcher', *sys.argv[1:]])\n"
+    )
+    argv = [sys.executable, str(kernel / "start.py"), "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "Dies at first", "language": "python"}
+    (kernel / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    plan = write_squares(tmp_path, [2])
+    outcome = reproduced(plan, Store(tmp_path / "results"))["square/x-2"]
+    assert outcome.state == state
+    assert len(starts.read_text()) == 3
+    assert started(tmp_path) == ([2] if state == "done" else [])
+    assert state == "done" or "Kernel died before" in outcome.message
+
+
 def test_a_run_that_somebody_is_at_is_waited_for(tmp_path: Path) -> None:
     plan = write_squares(tmp_path, [1, 2])
     store = Store(tmp_path / "results")
