@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -19,10 +20,10 @@ _PATIENCE = 10.0
 """Seconds in which a kernel must have stopped."""
 
 _STARTS = 3
-"""How often a kernel is started: of two that choose the same port one dies at once."""
+"""How often a kernel is started that does not come up."""
 
-_NOT_STARTED = "Kernel died before replying to kernel_info"
-"""What Jupyter says of it."""
+_NOT_STARTED = ("Kernel died before replying to kernel_info", "Kernel didn't respond in")
+"""What Jupyter says of such a kernel."""
 
 
 def _stop(*_: object) -> None:
@@ -49,23 +50,31 @@ def main() -> None:
             _execute(job)
             return
         except RuntimeError as error:
-            if _NOT_STARTED not in str(error) or start == _STARTS:
+            if not str(error).startswith(_NOT_STARTED) or start == _STARTS:
                 raise
 
 
 def _execute(job: dict[str, Any]) -> None:
     import papermill
+    from traitlets.config import Config
 
-    papermill.execute_notebook(
-        job["notebook"],
-        job["output"],
-        parameters=job["parameters"],
-        cwd=job["folder"],
-        kernel_name="python3",
-        language="python",
-        progress_bar=False,
-        shutdown_kernel="immediate",
-    )
+    with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
+        papermill.execute_notebook(
+            job["notebook"],
+            job["output"],
+            parameters=job["parameters"],
+            cwd=job["folder"],
+            kernel_name="python3",
+            language="python",
+            progress_bar=False,
+            shutdown_kernel="immediate",
+            config=Config(KernelManager=_connection(folder)),
+        )
+
+
+def _connection(folder: str) -> dict[str, str]:
+    """Sockets in a folder of the kernel's own: two kernels can choose the same port of TCP."""
+    return {} if os.name == "nt" else {"transport": "ipc", "ip": f"{folder}/socket"}
 
 
 main()

@@ -14,8 +14,8 @@ _NAME = "paper_experiments"
 def notebooks_folder() -> Path:
     """Return the folder ``paper_experiments`` of the clone one works in.
 
-    It is looked for in the working folder, as the working folder (there notebooks run in an
-    editor), and beside the package (an editable installation).
+    It is looked for beside the working folder, which is where notebooks run in an editor, in the
+    working folder, and beside the package (an editable installation).
 
     Raises
     ------
@@ -24,8 +24,8 @@ def notebooks_folder() -> Path:
     """
     here = Path.cwd()
     beside = Path(__file__).resolve().parents[2] / _NAME
-    for folder in (here / _NAME, here, beside):
-        if folder.name == _NAME and any(folder.glob("*.ipynb")):
+    for folder in (here.parent / _NAME, here / _NAME, beside):
+        if any(folder.glob("*.ipynb")):
             return folder
     raise ValueError(
         f"expected the folder {_NAME} with its notebooks in the working folder, got {here}: the "

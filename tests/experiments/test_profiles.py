@@ -195,7 +195,9 @@ def test_notebooks_are_found_from_the_clone_and_from_their_folder(
 ) -> None:
     folder = tmp_path / "paper_experiments"
     write_squares(folder, [1])
-    for here in (tmp_path, folder):
+    site = tmp_path / "notebooks"  # a build of the site leaves a copy there
+    write_squares(site / "paper_experiments", [1])
+    for here in (tmp_path, folder, site):
         monkeypatch.chdir(here)
         assert notebooks_folder() == folder
     monkeypatch.chdir(tmp_path.parent)

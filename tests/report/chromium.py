@@ -61,21 +61,25 @@ def browser(folder: Path) -> Iterator[Browser]:
 
 
 class Browser:
-    """The protocol: numbered questions, answers, and events in between."""
+    """The protocol: numbered questions, answers, and events in between.
+
+    All pages open in one tab: a new one takes longer than most pages.
+    """
 
     def __init__(self, write: int, read: int) -> None:
         self._write, self._read = write, read
         self._number = 0
         self._rest = b""
         self._events: list[dict[str, Any]] = []
+        tab = self._ask("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._ask("Target.attachToTarget", targetId=tab, flatten=True)
+        self._session: str = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self._ask(f"{domain}.enable", self._session)
 
     def visit(self, file: Path, width: int, scripts: dict[str, str], *, dark: bool = False) -> Page:
         """Open a file in a window of this width, and evaluate scripts in it, by name."""
-        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
-        attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
-        session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self._ask(f"{domain}.enable", session)
+        session = self._session
         self._ask(
             "Emulation.setDeviceMetricsOverride", session,
             width=width, height=900, deviceScaleFactor=1, mobile=width < 600,
@@ -103,7 +107,6 @@ class Browser:
                 page.complaints.append(json.dumps(told))
             elif event["method"] == "Runtime.consoleAPICalled":
                 page.complaints.append(json.dumps(told["args"]))
-        self._ask("Target.closeTarget", targetId=target)
         return page
 
     def _ask(self, method: str, session: str | None = None, **params: Any) -> dict[str, Any]:
