@@ -135,9 +135,9 @@ def _log_density(
 
     def gradient(upstream: FloatTensor) -> tuple[FloatTensor | None, ...]:
         half = 0.5 * upstream[..., None, None]
-        V_inverse = tf.linalg.cholesky_solve(
-            L, tf.eye(tf.shape(V)[-1], batch_shape=tf.shape(V)[:-2], dtype=V.dtype)
-        )
+        # One identity for the whole batch: `cholesky_solve` asks for one a matrix.
+        L_inverse = tf.linalg.triangular_solve(L, tf.eye(tf.shape(V)[-1], dtype=V.dtype))
+        V_inverse = tf.linalg.triangular_solve(L, L_inverse, adjoint=True)
         dV = tf.matmul(half * w[..., None, None] * b, b, transpose_b=True) - half * V_inverse
         dx = -(upstream * w)[..., None] * b[..., 0]
         return dV, _sum_to_shape(dx, tf.shape(x)), None, None
