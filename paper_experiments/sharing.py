@@ -33,6 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "sharing.jsonl"
 @click.command(help=__doc__)
 @click.option("--amplitudes", multiple=True, default=["none"], show_default=True)
 @click.option("--criterion", multiple=True, default=["bic"], show_default=True)
+@click.option("--averaging", multiple=True, default=["none"], show_default=True)
 @click.option("--design", multiple=True, default=list(DESIGNS), help='Also "demo".')
 @click.option("--heights", multiple=True, default=list(HEIGHTS), show_default=True)
 @click.option("--seeds", default=5, show_default=True, help="Tables of each design.")
@@ -41,6 +42,7 @@ RESULTS = Path(__file__).parent / "results" / "sharing.jsonl"
 def main(
     amplitudes: tuple[str, ...],
     criterion: tuple[str, ...],
+    averaging: tuple[str, ...],
     design: tuple[str, ...],
     heights: tuple[str, ...],
     seeds: int,
@@ -53,14 +55,11 @@ def main(
     records = list(journal.records)
     done = {(named(r["options"]), r["design"], r["heights"], r["seed"]) for r in records}
     todo = {}
-    for a, c, seed, name, kind in itertools.product(
-        amplitudes, criterion, range(seeds), design, heights
+    for *values, seed, name, kind in itertools.product(
+        amplitudes, criterion, averaging, range(seeds), design, heights
     ):
-        options = {
-            key: value
-            for key, value in (("amplitudes", a), ("criterion", c))
-            if value != PUBLISHED[key]
-        }
+        named_values = zip(("amplitudes", "criterion", "averaging"), values, strict=True)
+        options = {key: value for key, value in named_values if value != PUBLISHED[key]}
         key = (named(options), name, kind, seed)
         if key not in done and not (name == "demo" and kind != "equal"):
             todo[key] = partial(search, name, kind, seed, options)

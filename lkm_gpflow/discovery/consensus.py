@@ -24,9 +24,6 @@ OTHERS = "others"
 _SELDOM = 0.1
 """Components that no series has with this probability are not spoken of."""
 
-SOME = 1.0
-"""Log Bayes factor from which there is evidence at all; below, the prior has the say."""
-
 _CERTAIN = 1e-12
 """Probabilities are taken to be no nearer to zero or one when evidence is measured."""
 
@@ -80,11 +77,13 @@ class Consensus:
     def Z(self) -> Floats:
         """Who has what, zeros and ones, [N, K]; of one fit alone its most probable rows.
 
-        One where that is more likely than not, and the series' own data say so (`SOME`).
+        One where that is more likely than not, and the series' own data speak for it rather than
+        against it (positive `evidence`): what only the prior speaks for, because other series have
+        the component, does not count.
         """
         if len(self.fits) == 1 and np.array_equal(self.by_fit[0], self.fits[0].probabilities):
             return self.fits[0].Z
-        return np.asarray((self.probabilities > 0.5) & (self.evidence >= SOME), np.float64)
+        return np.asarray((self.probabilities > 0.5) & (self.evidence > 0.0), np.float64)
 
     @property
     def support(self) -> Floats:

@@ -106,7 +106,7 @@ class Discovery(Forecaster):
 
     @property
     def structure(self) -> pd.DataFrame:
-        """Z, series x components, 0 or 1: likely, and with evidence; see `Consensus.Z`."""
+        """Z, series x components, 0 or 1: likely, and with evidence for it; see `Consensus.Z`."""
         return self._by_series(self.consensus.Z.astype(int))
 
     def _by_series(self, values: Floats | Integers) -> pd.DataFrame:

@@ -35,8 +35,8 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
 
     A series *has* a component if that is probable (`SURE`), the data of this series alone say so
     (`STRONG`), and the component makes up some of the variation (`WEIGHTY`).  It *perhaps* has a
-    component that is more likely than not, with some evidence (`Consensus.Z`), but fails one of
-    the three.
+    component that is more likely than not, with evidence for rather than against it
+    (`Consensus.Z`), but fails one of the three.
     It *has not* a component that is unlikely (`HARDLY`), with equally strong evidence against it.
     All else *cannot be told*.  Without averaging there is one fit, and a series has what that fit's
     most probable Z says, as in the paper.
