@@ -15,14 +15,18 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from .protocol import forecast_frame, register
 
-_SEASONS = {"M": 12, "BM": 12, "Q": 4, "BQ": 4, "W": 52, "B": 5, "D": 7, "h": 24}
-"""Steps in a season, by the first letters of pandas' name of the frequency."""
+_SEASONS = {
+    **dict.fromkeys(("M", "ME", "MS", "BM", "BME", "BMS"), 12),
+    **dict.fromkeys(("Q", "QE", "QS", "BQ", "BQE", "BQS"), 4),
+    **{"W": 52, "B": 5, "D": 7, "h": 24, "H": 24},
+}
+"""Steps in a season, by pandas' name of the frequency."""
 
 
 def season_length(table: Table) -> int:
     """Return the steps in a season by the frequency of the index, one where it has none."""
-    letters = table.axis.frequency or ""
-    return next((m for name, m in _SEASONS.items() if letters.startswith(name)), 1)
+    name, _, _ = (table.axis.frequency or "").partition("-")
+    return _SEASONS.get(name, 1)
 
 
 @dataclass(frozen=True)

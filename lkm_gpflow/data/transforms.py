@@ -116,10 +116,12 @@ class Transforms:
 
         of a lognormal; [..., N] each.
         """
-        v = np.where(self.is_log, variance, 0.0)
-        centre = self.back(mean + 0.5 * v)
-        spread: Floats = np.where(self.is_log, np.expm1(v) * np.square(centre), variance)
-        return centre, spread
+        v, m = np.where(self.is_log, variance, 0.0), np.where(self.is_log, mean, 0.0)
+        # Far ahead both may be beyond all numbers, and are then infinite.
+        with np.errstate(over="ignore", divide="ignore"):
+            centre = self.back(mean + 0.5 * v)
+            spread: Floats = np.exp(2.0 * (m + v) + np.log(-np.expm1(-v)))
+        return centre, np.where(self.is_log, spread, variance)
 
     def joint_moments(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         r"""Mean [N] and covariance [N, N] in the units of variables that are jointly normal.

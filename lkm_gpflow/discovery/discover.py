@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, get_args
 
@@ -247,7 +248,7 @@ def discover_steps(
     if learner not in get_args(LearnerName):
         raise ValueError(f"expected learner among {get_args(LearnerName)}, got {learner!r}")
     if learner == "relaxed":
-        averaging = averaging or "none"
+        averaging = "none" if averaging is None else averaging
         if averaging == "stacked" or subset is not None:
             raise ValueError(
                 "expected averaging 'none' or 'tempered' and no subset with the learner 'relaxed', "
@@ -258,10 +259,15 @@ def discover_steps(
             "expected the finite prior, LKM itself and no annealing without the learner 'relaxed', "
             f"got {prior!r}, {model.__name__} and {annealing!r}"
         )
-    averaging = averaging or ("stacked" if subset is None else "tempered")
-    transform = transform or ("auto" if learner == "scan" else "none")
-    amplitudes = amplitudes or ("series" if learner == "scan" else "none")
-    criterion = criterion or ("bic+prior" if learner == "scan" else "bic")
+    ours = learner == "scan"
+    if averaging is None:
+        averaging = "stacked" if subset is None else "tempered"
+    if transform is None:
+        transform = "auto" if ours else "none"
+    if amplitudes is None:
+        amplitudes = "series" if ours else "none"
+    if criterion is None:
+        criterion = "bic+prior" if ours else "bic"
     if averaging not in get_args(Averaging):
         raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
     if subset is not None and averaging == "stacked":
@@ -300,7 +306,7 @@ def discover_steps(
     observations = table.observations
     header: dict[str, Any] = {"settings": settings.to_json(), "data": observations.fingerprint}
     if subset is not None:
-        header["subset"] = subset
+        header["subset"] = int(subset) if isinstance(subset, Integral) else subset
     if table.transforms.any:
         header["transform"] = table.transforms.names
     kept = Ledger(header, None if ledger is None else Path(ledger))

@@ -74,9 +74,10 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     Each path takes one of the fits that forecasts average over, by its weight w_m, and draws every
     series from
 
-    .. math:: N(m_m,\; c_m (S_m + \sigma_m^2 I))
+    .. math:: N(m_m,\; c_m (S_m + E[s] \sigma_m^2 I))
 
-    with mean and covariance of that fit at all times at once, and c_m the spread of its forecasts.
+    with mean and covariance of that fit at all times at once, E[s] the mean of the series' scale
+    (one if it has none), and c_m the spread of the fit's forecasts.
     Series are independent given the fit.  Where logarithms are modelled, these are drawn so.
 
     Parameters
@@ -108,7 +109,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             mean, covariance = (
                 np.asarray(moment) for moment in alone.model.predict_f(x, full_cov=True)
             )
-            noise = np.asarray(alone.model.noise_variance) + _JITTER
+            noise = np.asarray(alone.model.predict_noise()) + _JITTER
             whole = covariance + noise[:, None, None] * np.eye(len(x))
             factors = np.linalg.cholesky(whole) * np.sqrt(member.spread)
             normal = rng.standard_normal((own, *mean.T.shape))

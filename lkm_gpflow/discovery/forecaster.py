@@ -157,11 +157,11 @@ class Forecaster:
         quantile 0.5) lies below the mean.
         """
         times = self.times(horizon)
-        if isinstance(level, int | float) and not quantiles:
-            return self.predict(times, level)
+        if isinstance(level, int | float | np.floating) and not len(quantiles):
+            return self.predict(times, float(level))
         from .export import several_intervals
 
-        levels = [level] if isinstance(level, int | float) else level
+        levels = [float(level)] if isinstance(level, int | float | np.floating) else level
         return several_intervals(self, times, levels, quantiles)
 
     def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
@@ -351,4 +351,7 @@ class Forecaster:
 
     def times(self, horizon: int | pd.Index) -> pd.Index:
         """Return the times of a forecast: so many steps after the last row, or those given."""
-        return self.table.after(horizon)
+        times = self.table.after(horizon)
+        if times.hasnans:
+            raise ValueError(f"expected times without missing ones, got {times!r}")
+        return times

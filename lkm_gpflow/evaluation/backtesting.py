@@ -102,6 +102,9 @@ class Backtest:
 
     def _score(self, origin: int) -> dict[str, float]:
         cells = self.forecasts.loc[origin]
+        if cells["observed"].isna().all():  # nothing was observed after this origin
+            names = ("rmse", "mnlp", "crps", "mase", *map(_coverage, LEVELS))
+            return {**dict.fromkeys(names, np.nan), "seconds": float(self.seconds.loc[origin])}
         columns: dict[str, Floats] = {
             str(name): values.to_numpy().reshape(-1, self.horizon).T
             for name, values in cells.items()
@@ -119,7 +122,7 @@ class Backtest:
             "crps": float(np.nanmean(told.crps(observed))),
             "mase": float(errors.mean()),
             **{
-                f"coverage{100 * level:.0f}": float(np.mean(told.inside(observed, level)[~missing]))
+                _coverage(level): float(np.mean(told.inside(observed, level)[~missing]))
                 for level in LEVELS
             },
             "seconds": float(self.seconds.loc[origin]),
@@ -253,9 +256,10 @@ def backtest(
     check_executor(executor)
     table = Table.of(frame)
     origins = _origins(len(table.frame), horizon, folds, first)
+    horizon, seed = int(horizon), whole_number(seed, "seed", 0)
     chosen = comparator(method) if isinstance(method, str) else method
     header = {
-        "method": repr(chosen), "horizon": horizon, "origins": origins, "seed": seed,
+        "method": _described(chosen), "horizon": horizon, "origins": origins, "seed": seed,
         "data": table.observations.fingerprint,
     }  # fmt: skip
     kept = Journal(None if journal is None else Path(journal), "backtest", header)
@@ -273,6 +277,19 @@ def backtest(
                 kept.append(record)
                 bar.update()
     return _assemble(name, table.frame, horizon, [done[origin] for origin in origins])
+
+
+def _coverage(level: float) -> str:
+    """Name of the column of an interval's coverage."""
+    return f"coverage{100 * level:.0f}"
+
+
+def _described(method: Comparator) -> str:
+    """What a journal says of a method: without the address that an object's own text has."""
+    kind = type(method)
+    if kind.__repr__ is object.__repr__:
+        return f"{kind.__module__}.{kind.__qualname__}"
+    return repr(method)
 
 
 def _origins(num_times: int, horizon: int, folds: int, first: int | None) -> tuple[int, ...]:

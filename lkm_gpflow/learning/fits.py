@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -100,6 +101,11 @@ class FitSettings:
     model: str = PLAIN_MODEL
     amplitudes: Amplitudes = "none"
     criterion: Criterion = "bic"
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.alpha, Real) and 0.0 < self.alpha < np.inf):
+            raise ValueError(f"expected a positive number alpha, got {self.alpha!r}")
+        object.__setattr__(self, "alpha", float(self.alpha))
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings in JSON's types, those of older versions as these wrote them.

@@ -210,8 +210,8 @@ def likely_periods(observations: Observations, count: int = 6) -> Floats:
     points or fewer have none.
     """
     x = observations.x
-    # Five frequencies for each that the span resolves.
-    frequencies = np.arange(2.0, 0.5 / typical_step(x), 0.2)
+    # Five frequencies for each that the span resolves; not those of bursts, whose steps are tiny.
+    frequencies = np.arange(2.0, min(0.5 / typical_step(x), len(x)), 0.2)
     if not frequencies.size:
         return np.empty(0)
     power = np.zeros_like(frequencies)

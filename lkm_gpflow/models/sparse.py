@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import ClassVar, Literal, TypeAlias
 
 import gpflow
@@ -123,8 +124,8 @@ class SparseLKM(LKM):
         self._num_observed = tf.gather(tf.reduce_sum(self._masks, axis=1), self._group_of)
         self._squares = tf.reduce_sum(tf.square(self.observations.x), axis=1)
         self.chunk_size = CHUNK_SIZE
-        if isinstance(inducing, int):
-            self.place_inducing(inducing)
+        if isinstance(inducing, Integral):
+            self.place_inducing(int(inducing))
         else:
             self.inducing_variables = _checked_inducing(
                 inducing, self.num_components, self.data[0].shape[1]

@@ -14,6 +14,9 @@ _LAG_DIGITS = 13
 _WALKS = 4
 """How many walks of different starts a grid remembers."""
 
+_LONG = 500
+"""Of more times a grid takes many megabytes."""
+
 
 class LagGrid:
     """Times [D], and R different lags between two of them.
@@ -106,11 +109,14 @@ def _has_spare(A: Floats) -> bool:
     return A.base is not None and A.base.shape == (len(A) * (len(A) + 1),)
 
 
-@lru_cache(maxsize=32)
 def _grid_of(times: bytes) -> LagGrid:
     return LagGrid(np.frombuffer(times))
 
 
+_short, _long = lru_cache(maxsize=32)(_grid_of), lru_cache(maxsize=8)(_grid_of)
+
+
 def lag_grid(x: Floats) -> LagGrid:
-    """Return the grid of these times, [D]; the last ones are remembered."""
-    return _grid_of(x.tobytes())
+    """Return the grid of these times, [D]; the last ones are remembered, of long ones fewer."""
+    grid_of = _short if len(x) <= _LONG else _long
+    return grid_of(x.tobytes())

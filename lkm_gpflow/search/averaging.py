@@ -130,5 +130,6 @@ def mixture_moments(
     means = np.array([np.asarray(mean) for _, mean, _ in members])
     variances = np.array([np.asarray(variance) for _, _, variance in members])
     mean = np.tensordot(weights, means, axes=1)
-    variance = np.tensordot(weights, variances + (means - mean) ** 2, axes=1)
+    deviations = np.subtract(means, mean, out=np.full_like(means, np.inf), where=np.isfinite(mean))
+    variance = np.tensordot(weights, variances + deviations**2, axes=1)
     return mean, variance

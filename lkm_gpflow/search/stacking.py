@@ -69,6 +69,9 @@ SHARPNESS = 2.0
 MOST = 10
 """How many fits of the search are asked."""
 
+_LEAST = 1e-300
+"""Weight of the search's fits where the walks forecast infinitely better."""
+
 NUM_STARTS = 4
 """Walks are cheap: they are learnt from more starts, so that every seed finds the same."""
 
@@ -165,7 +168,8 @@ def weigh(
         for each, weight in zip(noted, weights, strict=True)
         if each.is_walk
     ]
-    share = 1.0 - sum(walk.weight for walk in walks)
+    is_found = np.array([not each.is_walk for each in noted])
+    share = max(float(weights[is_found].sum()), _LEAST)  # not one less the rest, which may be zero
     members = [*walks, *(replace(member, weight=share * member.weight) for member in found)]
     return sorted(members, key=lambda member: -member.weight)
 

@@ -15,6 +15,8 @@ from lkm_gpflow.comparators import (
     comparator_names,
     register,
 )
+from lkm_gpflow.comparators.naive import season_length
+from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation.predictive import LOG_MOMENTS
 from lkm_gpflow.experiments.methods import SMOKE_SETTINGS
 
@@ -123,6 +125,17 @@ def test_seasons() -> None:
     assert forecast["sd"].iloc[0] == pytest.approx(0.1 * np.sqrt(2.0), rel=0.3)
     with pytest.raises(ValueError, match="season of 1 to 47 steps, got 48"):
         SeasonalNaive(season=48).fit(frame, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "steps"),
+    [("MS", 12), ("BME", 12), ("QS-FEB", 4), ("W-WED", 52), ("B", 5), ("h", 24)]
+    + [("YS", 1), ("BYE-DEC", 1), ("WOM-3FRI", 1), ("2D", 1)],
+)
+def test_season_of_a_frequency(frequency: str, steps: int) -> None:
+    index = pd.date_range("2020-01-01", periods=30, freq=frequency)
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=30)}, index=index)
+    assert season_length(Table.of(frame)) == steps
 
 
 def test_gaps_are_carried_over() -> None:

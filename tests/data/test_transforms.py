@@ -11,6 +11,7 @@ from small import small_table
 
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.data.transforms import Transforms
+from lkm_gpflow.search.averaging import mixture_moments
 
 BOTH = Transforms(np.array([True, False]))
 
@@ -32,6 +33,17 @@ def test_moments_are_those_of_the_exponential_of_a_normal() -> None:
         assert told[1][row, 0] == pytest.approx(second - first**2)
     np.testing.assert_array_equal(told[0][:, 1], mean[:, 1])
     np.testing.assert_array_equal(told[1][:, 1], variance[:, 1])
+
+
+def test_moments_beyond_all_numbers_are_infinite() -> None:
+    mean, variance = BOTH.moments(np.array([[700.0, 1.0]]), np.array([[300.0, 2.0]]))
+    np.testing.assert_array_equal(mean, [[np.inf, 1.0]])
+    np.testing.assert_array_equal(variance, [[np.inf, 2.0]])
+    small, _ = BOTH.moments(np.array([[-900.0, 1.0]]), np.array([[1.0, 2.0]]))
+    np.testing.assert_array_equal(small, [[0.0, 1.0]])
+    of_two = mixture_moments([(0.5, mean, variance), (0.5, np.zeros((1, 2)), np.ones((1, 2)))])
+    np.testing.assert_array_equal(of_two[0], [[np.inf, 0.5]])
+    np.testing.assert_array_equal(of_two[1], [[np.inf, 1.75]])
 
 
 def test_joint_moments_by_draws() -> None:

@@ -40,6 +40,19 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         "seed as a whole number of 0 or more, got 'x'",
         lambda: discover(seed="x"),
     ),
+    "no concentration": ("a positive number alpha, got 0", lambda: discover(alpha=0)),
+    "a concentration that is a text": ("number alpha, got 'x'", lambda: discover(alpha="x")),
+    "a concentration that is none": (
+        "a positive number alpha, got nan",
+        lambda: lkm.learn(small_table(), ["SE"], alpha=np.nan),
+    ),
+    "an empty transform": ("expected a transform among .*, got ''", lambda: discover(transform="")),
+    "times of which one is missing": (
+        "expected times without missing ones",
+        lambda: made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3).forecast(
+            pd.DatetimeIndex(["2022-01-02", None])
+        ),
+    ),
     "half a subset": ("a subset of at least 1 .*, got 1.5", lambda: discover(subset=1.5)),
     "an executor that is none": (
         r"expected an executor .*, got int 4: lkm_gpflow.process_pool\(4\)",
@@ -109,6 +122,21 @@ def test_numbers_of_numpy_are_numbers() -> None:
     ).settings  # fmt: skip
     assert [type(n) for n in (settings.depth, settings.restarts, settings.seed)] == [int] * 3
     assert (settings.depth, settings.restarts, settings.seed) == (0, 1, 3)
+
+
+def test_numbers_of_numpy_are_written_to_ledgers(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"bases": ("SE",), "depth": 0, "restarts": 1, "progress": False}
+    options |= {"subset": np.int64(2), "alpha": np.float32(2.0), "ledger": tmp_path / "ledger"}
+    found = lkm.discover(small_table(), **options)
+    assert found.settings.fit.alpha == 2.0
+    assert found.fit.kernels == lkm.discover(small_table(), **options).fit.kernels
+
+
+def test_no_transform_for_any_series_is_none() -> None:
+    frame = small_table().pipe(np.exp)
+    options: dict[str, Any] = {"bases": ("SE",), "depth": 0, "restarts": 1, "progress": False}
+    found = lkm.discover(frame, transform={}, averaging="none", **options)
+    assert not found.table.transforms.any
 
 
 def test_doubts_are_warnings() -> None:

@@ -91,6 +91,25 @@ def test_paths_of_several_fits_have_the_moments_of_the_mixture(found: lkm.Discov
     np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
 
 
+def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> None:
+    """Of few rows the mean scale is far from one, and belongs to the noise, too."""
+    rng = np.random.default_rng(0)
+    t = np.arange(10.0)
+    frame = pd.DataFrame({c: 0.5 * np.sin(t) + 0.7 * rng.normal(size=10) for c in "ab"})
+    found = lkm.learn(frame, ["SE"], amplitudes="series", progress=False)
+    np.testing.assert_allclose(
+        found.samples(4, 40_000).std(axis=1), found.forecast(4)["sd"], rtol=0.03
+    )
+
+
+def test_numbers_of_numpy_are_levels_and_quantiles(found: lkm.Discovery) -> None:
+    pd.testing.assert_frame_equal(found.forecast(2, np.float32(0.5)), found.forecast(2, 0.5))
+    pd.testing.assert_frame_equal(
+        found.forecast(2, quantiles=np.array([0.1, 0.9])), found.forecast(2, quantiles=[0.1, 0.9])
+    )
+    assert found.select(pd.Index(["a", "b"])).table.names == ["a", "b"]
+
+
 def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")

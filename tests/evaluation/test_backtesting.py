@@ -158,6 +158,32 @@ def test_a_stopped_backtest_goes_on_from_its_journal(tmp_path: Path) -> None:
         run(walks(), Counting(), journal=journal, seed=1)
 
 
+class Plain:
+    """A method without a text of its own, which then has its address."""
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Fitted:
+        return LastValue().fit(train, seed=seed)
+
+
+def test_a_journal_knows_a_method_without_a_text_again(tmp_path: Path) -> None:
+    journal = tmp_path / "backtest.jsonl"
+    options = {"journal": journal, "horizon": np.int64(5), "seed": np.int64(1)}
+    first = run(walks(), Plain(), **options)
+    kept = journal.read_text()
+    keep_alive = Plain()
+    pd.testing.assert_frame_equal(run(walks(), Plain(), **options).forecasts, first.forecasts)
+    assert journal.read_text() == kept
+    del keep_alive
+
+
+def test_an_origin_with_nothing_observed_after_it_has_no_score() -> None:
+    frame = walks()
+    frame.iloc[55:] = np.nan
+    scores = run(frame, folds=3).scores
+    assert scores.loc[55].drop("seconds").isna().all()
+    assert scores.drop(55).notna().all(axis=None)
+
+
 def test_executors_do_not_change_the_result() -> None:
     with ThreadPoolExecutor(2) as executor:
         parallel = run(walks(), executor=executor)

@@ -76,6 +76,15 @@ def test_periods_lie_between_two_steps_and_half_the_span(num_points: int) -> Non
         assert len(found) > 0 or num_points <= 5
 
 
+def test_bursts_of_readings_ask_for_no_more_frequencies() -> None:
+    """Three readings a second apart on each of sixty days: a step is a hundred-thousandth."""
+    days = np.repeat(np.arange(60.0), 3)
+    x = (days + np.tile([0.0, 1.0, 2.0], 60) / 86_400.0) / days[-1]
+    y = np.sin(2.0 * np.pi * days / 15.0)
+    periods = likely_periods(Observations(x, y[None], np.ones((1, len(x)))))
+    assert periods[0] == pytest.approx(15.0 / 59.0, rel=0.03)
+
+
 def test_series_that_say_nothing_about_periods() -> None:
     """One on a straight line and one of three points beside two waves."""
     clear = waves([0.13])

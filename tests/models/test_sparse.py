@@ -328,6 +328,11 @@ def test_placing_again_follows_the_hyperparameters() -> None:
     assert exact.elbo() - model.elbo() < 0.01 * before
 
 
+def test_a_number_of_numpy_is_a_number_of_inducing_variables() -> None:
+    models = [SparseLKM(table(), kernels(), inducing=count) for count in (8, np.int64(8))]
+    assert models[0].elbo() == models[1].elbo()
+
+
 def test_wrong_inducing_inputs_are_refused() -> None:
     data = table()
     with pytest.raises(ValueError, match="expected at least 4, one for each component, got 3"):

@@ -19,10 +19,11 @@ import pandas as pd
 import psutil
 import pytest
 from small import small_table, without_seconds
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import lkm_gpflow as lkm
 from lkm_gpflow.runtime.budget import OutOfBudget
-from lkm_gpflow.runtime.executors import WorkersLost, run_all, start_workers
+from lkm_gpflow.runtime.executors import WorkersLost, run_all, single_threaded, start_workers
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
@@ -88,6 +89,22 @@ def test_threads_give_what_one_process_does(serial: lkm.Discovery) -> None:
     """The functions that TensorFlow traces once are shared by them."""
     with ThreadPoolExecutor(3) as pool:
         assert_same(lkm.discover(table(), executor=pool, **OPTIONS), serial)
+
+
+def test_threads_that_come_and_go_leave_the_limit_as_it_was() -> None:
+    def limits() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(2, "blas"):
+        before = limits()
+        one = type(single_threaded())()  # of its own: the tests themselves are inside the other
+        one.__enter__()
+        one.__enter__()
+        assert set(limits()) == {1}
+        one.__exit__(None, None, None)  # the first that came is the first that goes
+        assert set(limits()) == {1}
+        one.__exit__(None, None, None)
+        assert limits() == before
 
 
 def test_jobs_of_a_killed_worker_are_done_again(tmp_path: Path) -> None:

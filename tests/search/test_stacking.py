@@ -115,6 +115,18 @@ def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     assert not only.is_walk
 
 
+@pytest.mark.parametrize("worse", [20.0, 1e6])
+def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchSettings) -> None:
+    frame, ledger = one_walk(6), Ledger({})
+    fits, observations = best_of(frame, "SE", settings), Table.of(frame).observations
+    stack(fits, observations, settings, ledger, progress=False)
+    ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
+    members = weigh(fits, len(frame), settings, ledger)
+    (found,) = (member for member in members if not member.is_walk)
+    assert 0.0 < found.weight < 1e-12
+    assert sum(member.weight for member in members) == pytest.approx(1.0)
+
+
 def test_what_is_noted_is_not_computed_again(
     settings: SearchSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
