@@ -17,6 +17,9 @@ from .foreign import Tabular
 from .observations import Observations
 from .transforms import Transform, Transforms
 
+_WINDOWS = 100
+"""So many windows of three times are looked at for the frequency of an index with gaps."""
+
 
 @dataclass(frozen=True)
 class TimeAxis:
@@ -29,7 +32,8 @@ class TimeAxis:
     step
         The typical distance of two rows, in `unit`.
     frequency
-        Pandas' name of a regular dated index ("W-SUN", "MS", "B"), where it has one.
+        Pandas' name of a dated index that is regular ("W-SUN", "MS", "B") but for missing rows,
+        where it has one.
     """
 
     origin: pd.Timestamp | None
@@ -45,7 +49,7 @@ class TimeAxis:
         frequency = pd.infer_freq(index) if len(index) >= 3 else None
         if frequency is None and np.median(days) == 1.0 and not np.any(index.dayofweek >= 5):
             frequency = "B"
-        return cls(index[0], float(np.median(days)), frequency)
+        return cls(index[0], float(np.median(days)), frequency or _frequency_with_gaps(index))
 
     @property
     def unit(self) -> str:
@@ -76,11 +80,32 @@ class TimeAxis:
         start = pd.Timestamp(last)  # type: ignore[arg-type]
         if self.frequency is not None:
             return pd.date_range(start, periods=horizon + 1, freq=self.frequency)[-horizon:]
-        return start + pd.to_timedelta(self.step * np.arange(1, horizon + 1), unit="D")
+        step = round(self.step * pd.Timedelta(days=1).value)  # nanoseconds
+        return start + pd.to_timedelta(step * np.arange(1, horizon + 1), unit="ns")
 
 
 def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:
     return np.asarray((index - origin) / pd.Timedelta(days=1), np.float64)
+
+
+def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
+    """Return the frequency of some three neighbours if all times follow it and at least half exist.
+
+    The first windows are asked: where a regular index has gaps, some of them have none.
+    """
+    windows = [index[i : i + 3] for i in range(min(len(index) - 2, _WINDOWS))]
+    most = index[-1] - index[0]
+    dense = (times for times in windows if most <= len(index) * (times[2] - times[0]))
+    candidates = dict.fromkeys(map(pd.infer_freq, dense))
+    return next((name for name in candidates if name and _follows(index, name)), None)
+
+
+def _follows(index: pd.DatetimeIndex, frequency: str) -> bool:
+    """Whether all times lie on the grid of a frequency that begins with the first one."""
+    if index.tz is not None:
+        # Hours (in lower case) go on when clocks change, days keep their time of day.
+        index = index.tz_convert(None) if frequency.islower() else index.tz_localize(None)
+    return bool(index.isin(pd.date_range(index[0], index[-1], freq=frequency)).all())
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..kernels.base import to_kernel
+from ..kernels.grammar import parse
 from ..learning.coupling import STRONG, Coupling
 from ..learning.coupling import couple as learn_coupling
 from ..learning.uncertainty import CouplingPosterior, intervals, posterior
 from ..models.coupled import CoupledLKM
 from ..numerics.types import Floats
 from ..search.averaging import Member
-from .joint import Course, Joint
+from .joint import Course, Joint, check_series
 
 NOISE = "noise"
 """What the correlations of the noise are called, among those of the patterns."""
@@ -165,8 +166,15 @@ class CoupledDiscovery:
     # --- what follows ---
 
     def joint(self, cells: pd.MultiIndex) -> Joint:
-        """Return the joint distribution of new observations of cells (series, time)."""
+        """Return the joint distribution of new observations of cells (series, time).
+
+        Raises
+        ------
+        ValueError
+            If there is no such series.
+        """
         table = self.table
+        check_series(cells.get_level_values(0).unique(), table.frame.columns)
         n = table.frame.columns.get_indexer(cells.get_level_values(0))
         x = table.scaled_times(cells.get_level_values(1))
         is_forecast = x > table.observations.x[-1]
@@ -246,7 +254,14 @@ class CoupledDiscovery:
         *,
         given: Mapping[object, Course] | None = None,
     ) -> pd.DataFrame:
-        """Weighted sums of series (totals, spreads, portfolios): mean, sd, lower, upper by time."""
+        """Weighted sums of series (totals, spreads, portfolios): mean, sd, lower, upper by time.
+
+        Raises
+        ------
+        ValueError
+            If there is no such series, no weight, or one that is not a finite number.
+        """
+        check_weights(weights)
         return self.ahead(horizon, given).aggregate(weights, level)
 
     def fill(self, level: float = 0.9) -> pd.DataFrame:
@@ -290,17 +305,29 @@ class CoupledDiscovery:
 
 def to_model(coupling: Coupling, table: Table) -> CoupledLKM:
     """Return the model of a coupling, on scaled data."""
-    patterns = coupling.patterns
-    squared = np.square(patterns.amplitudes[:, :-1])
+    patterns, loadings = coupling.patterns, coupling.loadings
+    kernels, squared = patterns.kernels, np.square(patterns.amplitudes[:, :-1])
+    if not kernels:  # nothing but noise: a pattern that no series has
+        kernels, squared = (parse("1 x C"),), np.zeros((len(squared), 1))
+        loadings = np.concatenate([np.zeros_like(loadings), loadings])
     has = squared > 0.0
     return CoupledLKM(
         table.observations.table,
-        [to_kernel(kernel) for kernel in patterns.kernels],
+        [to_kernel(kernel) for kernel in kernels],
         has.astype(np.float64),
         heights=np.where(has, squared, 1.0),
         noise_variance=np.square(patterns.amplitudes[:, -1]),
-        loadings=coupling.loadings,
+        loadings=loadings,
     )
+
+
+def check_weights(weights: Mapping[object, float]) -> None:
+    """Refuse weights of a sum that are not finite numbers, or none at all."""
+    if not weights:
+        raise ValueError("expected the weight of at least one series, got none: {'a': 1.0}")
+    for name, weight in weights.items():
+        if not np.isfinite(weight):
+            raise ValueError(f"expected a finite weight of {name!r}, got {weight}")
 
 
 def step_correlation(coupling: Coupling, x: Floats) -> Floats:

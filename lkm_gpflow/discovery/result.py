@@ -244,7 +244,7 @@ class Discovery(Forecaster):
 
         Components and their names, noise and probabilities stay those learnt on all.
         """
-        if isinstance(series, str) or not series:
+        if isinstance(series, str) or not len(series):
             known = listed([repr(column) for column in self.table.frame.columns], MOST_NAMED)
             raise ValueError(f"expected a list of some of the series {known}, got {series!r}")
         places = np.array(self.places(*series), np.int32)
