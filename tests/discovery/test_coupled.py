@@ -192,6 +192,28 @@ def test_nothing_to_couple_is_refused() -> None:
         by_hand().couple(0)
 
 
+def test_a_fit_of_nothing_but_noise_forecasts_noise() -> None:
+    found = made_by_hand(small_table(), KERNELS, [[0, 0], [0, 0], [0, 0]], noise=1.0)
+    coupled = found.couple()
+    pd.testing.assert_frame_equal(coupled.forecast(3), found.forecast(3), rtol=0.05)
+    assert list(coupled.fill().index) == list(found.fill().index)
+    assert coupled.models[0].loadings.shape[:2] == (2, 3)  # a pattern that no series has, and noise
+
+
+def test_wrong_questions_are_refused() -> None:
+    coupled = coupled_by_hand(by_hand())
+    cells = pd.MultiIndex.from_product([["a", "d"], coupled.table.after(2)])
+    with pytest.raises(ValueError, match=r"one of the series 'a', 'b' and 'c', got 'd'"):
+        coupled.joint(cells)
+    for weights, message in [
+        ({"a": np.nan}, "a finite weight of 'a', got nan"),
+        ({"a": 1.0, "b": np.inf}, "a finite weight of 'b', got inf"),
+        ({}, "the weight of at least one series, got none"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            coupled.aggregate(3, weights)
+
+
 def test_a_table_without_gaps_has_nothing_to_fill() -> None:
     frame = small_table()[["a", "b"]]
     found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1]])
