@@ -16,7 +16,7 @@ TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 class OutputFolder:
     """A folder that holds one discovery: tables, figures, model and ledger.
 
-    The model is written last, so that a folder with a model is complete.
+    The model is written first and the report last: a folder with both is complete.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class OutputFolder:
         if force:
             for file in self._results():
                 file.unlink()
-        elif self.model.exists() and not self._was_stopped():
+        elif self._is_complete() and not self._was_stopped():
             raise ValueError(
                 f"{self.path} holds a finished result already: name another folder with --out, "
                 "or overwrite it with --force"
@@ -77,6 +77,9 @@ class OutputFolder:
                 f"{there[0]} exists already and no ledger says that it may be replaced: name "
                 "another folder with --out, or overwrite it with --force"
             )
+
+    def _is_complete(self) -> bool:
+        return self.model.exists() and self.report.exists()
 
     def _was_stopped(self) -> bool:
         """Whether a budget ended the search, which may go on from its ledger."""

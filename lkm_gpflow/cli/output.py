@@ -14,14 +14,13 @@ from matplotlib.figure import Figure
 
 from .. import plotting
 from ..discovery.result import Discovery
-from ..plotting.style import save_figure
+from ..plotting.style import save_figure, unit_of
 from ..runtime.files import UNFINISHED, replacing
 from .folder import TABLES, OutputFolder
 
 MOST_SHOWN = 50
 """Of more series the report, the pictures and the table of components have the first ones."""
 
-_DIGITS = "%.10g"
 _DPI = 120
 _MOST_PIXELS = 30_000
 """Matplotlib refuses pictures of twice this height."""
@@ -45,7 +44,9 @@ def write(
     with _fits_kept(folder):
         for cut_off in folder.path.glob(f"{UNFINISHED}*"):
             cut_off.unlink()
-        folder.model.unlink(missing_ok=True)  # from here on old and new are mixed
+        for old in (folder.report, folder.model):  # from here on old and new are mixed
+            old.unlink(missing_ok=True)
+        found.save(folder.model)  # first: what follows can be made of it
         say("writing the tables ...")
         columns = list(found.table.frame.columns)
         shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
@@ -60,14 +61,13 @@ def write(
         )
         for name, table in zip(TABLES, tables, strict=True):
             with replacing(folder.path / name) as unfinished:
-                table.to_csv(unfinished, float_format=_DIGITS)
+                table.to_csv(unfinished)
         say("drawing the pictures ...")
         _draw(folder, shown, horizon, level, units)
         say("weighing the evidence for the report ...")
         report = shown.report(horizon, level=level, units=units)
         say("writing the report ...")
         report.to_html(folder.report)
-        found.save(folder.model)
         names = (folder.figures, folder.ledger, folder.model)
         return [folder.report.name, *TABLES, *(path.name for path in names)]
 
@@ -94,9 +94,8 @@ def _draw(
     _save(folder, plotting.plot_structure(found), "structure")
     _save(folder, plotting.plot_ledger(found), "search")
     for n, series in enumerate(found.table.frame.columns, start=1):
-        panels = plotting.plot_components(
-            found, series, horizon, level=level, unit=units.get(series)
-        )
+        unit = unit_of(units, series)
+        panels = plotting.plot_components(found, series, horizon, level=level, unit=unit)
         _save(folder, panels[0], f"components-{n:02d}{_safe(series)}")
 
 
@@ -116,7 +115,7 @@ def _component_table(found: Discovery, horizon: int) -> pd.DataFrame:
         .stack("component", future_stack=True)
         for series in found.table.frame.columns
     }
-    return pd.concat(parts, names=["series"])[["mean", "sd"]]
+    return pd.concat(parts, names=["series"]).reindex(columns=["mean", "sd"])
 
 
 def _safe(name: object) -> str:

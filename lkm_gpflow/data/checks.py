@@ -37,6 +37,7 @@ def checked(table: Tabular) -> pd.DataFrame:
         raise ValueError(f"expected a table with rows and columns, got shape {frame.shape}")
     if len(frame) < MIN_OBSERVED:
         raise ValueError(f"expected at least {MIN_OBSERVED} rows (time points), got {len(frame)}")
+    _check_names(frame.columns)
     names = frame.columns.map(str)
     if names.has_duplicates:
         twice = list(names[names.duplicated()].unique())
@@ -55,6 +56,17 @@ def checked(table: Tabular) -> pd.DataFrame:
     return sound
 
 
+def _check_names(columns: pd.Index) -> None:
+    """Reject names by which pandas cannot look up a column."""
+    for number, name in enumerate(columns, start=1):
+        is_missing = pd.api.types.is_scalar(name) and pd.isna(name)
+        if is_missing or isinstance(name, bool | np.bool_):
+            raise ValueError(
+                f"column {number}: expected a text or a number as the name of a series, "
+                f"got {name!r}: set frame.columns"
+            )
+
+
 def _check_variation(name: object, observed: Floats) -> None:
     """Reject a series that cannot be divided by its standard deviation."""
     if len(observed) < MIN_OBSERVED:
@@ -62,10 +74,15 @@ def _check_variation(name: object, observed: Floats) -> None:
             f"series {name!r}: expected at least {MIN_OBSERVED} observed values, "
             f"got {len(observed)}"
         )
-    if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
+    if np.ptp(observed) == 0.0:
         raise ValueError(
             f"series {name!r} is constant ({observed[0]:g}): "
             "expected a series that varies; leave it out"
+        )
+    if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
+        raise ValueError(
+            f"series {name!r}: expected a series that varies by more than rounding, got "
+            f"{observed.min()} to {observed.max()}: subtract an offset, or leave it out"
         )
     if np.ptp(observed) < 1.0 / LARGEST:
         raise ValueError(
@@ -81,18 +98,23 @@ def _checked_index(frame: pd.DataFrame) -> pd.Index:
     if isinstance(index, pd.DatetimeIndex):
         # Tables from different sources then have indices of one type.
         index = index.as_unit("ns")
-    if not isinstance(index, pd.DatetimeIndex):
+        bad = np.asarray(index.isna())
+    else:
         explain_index(index)
         bad = ~np.isfinite(index.to_numpy(np.float64))
-    else:
-        bad = np.asarray(index.isna())
     if bad.any():
         raise ValueError(f"row {int(np.argmax(bad)) + 1}: expected a time, got {index[bad][0]}")
-    if index.has_duplicates:
-        twice = index[index.duplicated()]
+    dated = isinstance(index, pd.DatetimeIndex)
+    again = (index if dated else index.astype(np.float64)).duplicated()
+    if again.any():
+        cure = (
+            ""
+            if index.has_duplicates
+            else " also after rounding to 64-bit floating point: frame.index -= frame.index[0]"
+        )
         raise ValueError(
-            f"row {int(np.argmax(index.duplicated())) + 1}: the time {twice[0]} appears a "
-            f"second time ({len(twice)} duplicates in all); expected different times"
+            f"row {int(np.argmax(again)) + 1}: the time {index[again][0]} appears a "
+            f"second time ({again.sum()} duplicates in all); expected different times{cure}"
         )
     return index
 

@@ -6,6 +6,7 @@ Rows are numbered as an editor numbers the lines of the file.
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections import Counter
@@ -144,7 +145,8 @@ def _read_rows(path: Path, separator: str) -> list[_Row]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(f"row {line}: expected UTF-8 text, got another encoding") from error
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, strict=True)
+    # Not `splitlines`, which breaks cells at signs such as U+2028, too.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         rows = [_Row(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:
@@ -186,10 +188,10 @@ def _check_header(header: Sequence[str], dialect: Dialect) -> None:
     for i, name in enumerate(header[1:], start=2):
         if not name:
             raise ValueError(f"row 1, column {i}: expected the name of a series, got nothing")
-    twice = [name for name, count in Counter(header[1:]).items() if count > 1]
+    twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
         raise ValueError(
-            f"row 1: expected series of different names, got more than one named {twice}"
+            f"row 1: expected columns of different names, got more than one named {twice}"
         )
 
 

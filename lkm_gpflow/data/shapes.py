@@ -43,7 +43,8 @@ def from_long(
     Raises
     ------
     ValueError
-        If a column is absent, or a series has two values at one time.
+        If a column is absent, a row does not name its series or time, or a series has two values
+        at one time.
     """
     given = frame.reset_index() if frame.index.name in (series, time) else frame
     for name in (series, time, value):
@@ -51,6 +52,13 @@ def from_long(
             raise ValueError(
                 f"expected the columns {series!r}, {time!r} and {value!r}, "
                 f"got {list(given.columns)}: name those of the series, the times and the values"
+            )
+    for name in (series, time):
+        if (absent := given[name].isna()).any():
+            number = int(absent.to_numpy().argmax()) + 1
+            raise ValueError(
+                f"expected a series and a time in each row, got nothing in the column {name!r} of "
+                f"row {number}: fill it, or leave the row out, frame.dropna(subset=[{name!r}])"
             )
     twice = given.duplicated([series, time])
     if twice.any():

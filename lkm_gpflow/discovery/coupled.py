@@ -174,7 +174,7 @@ class CoupledDiscovery:
             If there is no such series.
         """
         table = self.table
-        check_series(cells.unique(0), pd.MultiIndex.from_arrays([table.frame.columns]))
+        check_series(list(cells.unique(0)), pd.MultiIndex.from_arrays([table.frame.columns]))
         n = table.frame.columns.get_indexer(cells.get_level_values(0))
         x = table.scaled_times(cells.get_level_values(1))
         is_forecast = x > table.observations.x[-1]

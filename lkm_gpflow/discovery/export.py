@@ -148,6 +148,7 @@ def to_xarray(
     Returns
     -------
     Dataset
+        Times of a time zone are in UTC, and the attribute `time_zone` names the zone.
         Variables: observed (series, time); transform (series); probability and structure (series,
         component); kernel (component); component_mean and component_sd (series, part, all_times),
         on the history and the forecast, where a part is a component (or what components of little
@@ -178,6 +179,7 @@ def to_xarray(
     )
     components = [found.components(series, horizon) for series in frame.columns]
     names = list(components[0].columns.unique(level=0))
+    heights = np.stack([own.to_numpy().T.reshape(len(names), 2, len(own)) for own in components])
     variables = {
         "observed": (("series", "time"), frame.to_numpy().T),
         "transform": ("series", found.table.transforms.names),
@@ -185,13 +187,8 @@ def to_xarray(
         "structure": (("series", "component"), found.structure.to_numpy()),
         "kernel": ("component", [str(kernel) for kernel in found.kernels]),
         **{
-            f"component_{moment}": (
-                ("series", "part", "all_times"),
-                np.stack(
-                    [own.xs(moment, axis=1, level=1)[names].to_numpy().T for own in components]
-                ),
-            )
-            for moment in ("mean", "sd")
+            f"component_{moment}": (("series", "part", "all_times"), heights[:, :, i])
+            for i, moment in enumerate(("mean", "sd"))
         },
         "forecast_mean": (("series", "ahead"), mean),
         "forecast_sd": (("series", "ahead"), sd),
@@ -200,17 +197,29 @@ def to_xarray(
     if samples:
         paths = sample_paths(found, times, samples, seed).to_numpy().T.reshape(samples, N, -1)
         variables["sample"] = (("draw", "series", "ahead"), paths)
+    zone = getattr(frame.index, "tz", None)
     return xarray.Dataset(
         variables,
         coords={
             "series": found.table.names,
             "component": found.names,
             "part": names,
-            "time": frame.index.to_numpy(),
-            "ahead": times.to_numpy(),
-            "all_times": frame.index.append(times).to_numpy(),
+            "time": _in_utc(frame.index),
+            "ahead": _in_utc(times),
+            "all_times": _in_utc(frame.index.append(times)),
             "level": list(levels),
             "side": list(SIDES),
         },
-        attrs={"bic": found.bic, "averaging": found.averaging},
+        attrs={
+            "bic": found.bic,
+            "averaging": found.averaging,
+            **({} if zone is None else {"time_zone": str(zone)}),
+        },
     )
+
+
+def _in_utc(times: pd.Index) -> Any:
+    """Return an array of times without a zone, which files of netCDF do not know."""
+    if isinstance(times, pd.DatetimeIndex) and times.tz is not None:
+        times = times.tz_convert("UTC").tz_localize(None)
+    return times.to_numpy()

@@ -28,7 +28,7 @@ from ..search.averaging import (
 from ..search.ledger import Entry
 from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
-from .coupled import CoupledDiscovery, couple
+from .coupled import CoupledDiscovery, check_weights, couple
 from .joint import intervals
 from .sums import sum_quantiles
 
@@ -59,6 +59,12 @@ class Moments(NamedTuple):
     spread: Floats
     mean: Floats
     sd: Floats
+
+
+def check_level(level: float) -> None:
+    """Refuse a probability of an interval that is not between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"expected a level between 0 and 1, got {level}: 0.9 stands for 90%")
 
 
 @dataclass(frozen=True)
@@ -214,6 +220,7 @@ class Forecaster:
         -------
         DataFrame by time with columns mean, sd, lower, upper.
         """
+        check_weights(weights)
         times, own = self.times(horizon), np.zeros(len(self.table.scale))
         own[list(self.places(*weights))] = list(weights.values())
         members = self._by_member(times)
@@ -248,8 +255,7 @@ class Forecaster:
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history."""
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"expected a level between 0 and 1, got {level}")
+        check_level(level)
         told, transforms = self._moments(times), self.table.transforms
         half = self._half_width(level) * told.spread
         columns = {

@@ -21,7 +21,7 @@ from scipy.optimize import brentq, minimize
 
 from ..data.tables import Table
 from ..kernels.base import ComponentKernel, to_kernel
-from ..kernels.grammar import Product
+from ..kernels.grammar import Kind, Product
 from ..learning.fits import Fit
 from ..learning.initialization import add_priors, typical_step
 from ..models.posteriors import EnumeratedPosterior
@@ -119,8 +119,7 @@ def refit_sparse(
             f"expected the columns {list(found.table.frame.columns)}, got {list(frame.columns)}"
         )
     table = Table.of(frame, found.table.transform)
-    scaled = -table.start / table.span
-    kernels = [kernel.change_units(1.0 / table.span, scaled) for kernel in found.best.kernels]
+    kernels = _in_time_of(table, found)
     noise = np.array(found.fit.noise_variance)
     Z, costs = found.fit.Z, []
     while True:
@@ -151,6 +150,30 @@ def refit_sparse(
     structure = tuple(str(kernel.structure) for kernel in kernels)
     entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
     return replace(found, table=table, averaging="none", entries=(entry,), stacked=())
+
+
+def _in_time_of(table: Table, found: Discovery) -> list[Product]:
+    """Kernels of the best fit in the scaled time of a table; walks start a step before its rows."""
+    stretch = found.table.span / table.span
+    (began,) = table.scaled_times(found.table.frame.index[:1])
+    start = -typical_step(table.observations.x)
+    kernels = (kernel.change_units(stretch, float(began)) for kernel in found.fit.kernels)
+    return [_started(kernel, start) for kernel in kernels]
+
+
+def _started(kernel: Product, start: float) -> Product:
+    """Return a kernel whose walks, if any, start at this time."""
+    factors = (
+        replace(
+            factor,
+            values=tuple(
+                start if kind is Kind.ORIGIN else value
+                for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
+            ),
+        )
+        for factor in kernel.factors
+    )
+    return replace(kernel, factors=tuple(factors))
 
 
 def _model(

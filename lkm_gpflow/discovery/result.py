@@ -19,7 +19,7 @@ from ..runtime.text import listed
 from ..search.ledger import Ledger
 from .alternatives import with_alternatives
 from .consensus import OTHERS, Consensus, agree, alone, predict_parts
-from .forecaster import MOST_NAMED, Forecaster
+from .forecaster import MOST_NAMED, Forecaster, check_level
 from .forecaster import Averaging as Averaging
 from .hyperparameters import Marginal, marginals
 
@@ -53,6 +53,8 @@ class Discovery(Forecaster):
         """The best fit alone: its names, kernels, probabilities, components and forecast."""
         if self.averaging == "none":
             return self
+        if self.whole is not self:
+            return self.whole.best.select(list(self.table.frame.columns))
         best = replace(self, averaging="none", stacked=())
         best.__dict__["fit"] = self.fit
         return best
@@ -115,9 +117,8 @@ class Discovery(Forecaster):
     @cached_property
     def marginals(self) -> tuple[tuple[Marginal, ...], ...]:
         """Posteriors of the hyperparameters of every component, in scaled time."""
-        whole = self.__dict__.get("_whole")
-        if whole is not None:  # what was learnt on all series
-            return cast("Discovery", whole).marginals
+        if self.whole is not self:  # what was learnt on all series
+            return self.whole.marginals
         return marginals(self.consensus, self.table.observations, self.settings.fit)
 
     def hyperparameters(self, level: float = 0.9) -> pd.DataFrame:
@@ -145,8 +146,7 @@ class Discovery(Forecaster):
         ValueError
             If the level is not between 0 and 1.
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level: expected a number between 0 and 1, got {level}")
+        check_level(level)
         ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
         rows = {
             (name, one.name): [
@@ -197,7 +197,14 @@ class Discovery(Forecaster):
 
         Of a series that is modelled by its logarithm, in percent: by how much the component raises
         or lowers what the others make.  There components multiply.
+
+        Raises
+        ------
+        ValueError
+            If there is no such series, or the level is not between 0 and 1.
         """
+        if level is not None:
+            check_level(level)
         times = self.table.frame.index
         if horizon:
             times = times.append(self.times(horizon))
@@ -215,9 +222,8 @@ class Discovery(Forecaster):
             for k, name in enumerate(names)
             for moment, values in moments.items()
         }
-        frame = pd.DataFrame(parts, index=times)
-        frame.columns.names = ["component", "moment"]
-        return frame
+        columns = pd.MultiIndex.from_tuples(list(parts), names=["component", "moment"])
+        return pd.DataFrame(parts, index=times, columns=columns)
 
     def _heights(self, mean: Floats, sd: Floats, n: int, half: float | None) -> dict[str, Floats]:
         """Moments and interval of components of series n, in its units, or in percent."""
@@ -265,8 +271,13 @@ class Discovery(Forecaster):
         selected.__dict__["consensus"] = replace(
             consensus.of_series(places), fits=tuple(map(part, consensus.fits))
         )
-        selected.__dict__["_whole"] = self.__dict__.get("_whole", self)
+        selected.__dict__["_whole"] = self.whole
         return selected
+
+    @property
+    def whole(self) -> Discovery:
+        """The discovery of all series of which this one was selected, or itself; see `select`."""
+        return cast("Discovery", self.__dict__.get("_whole", self))
 
     def to_xarray(self, horizon: int, levels: Sequence[float] = (0.5, 0.9), **options: Any) -> Any:
         """Return everything as an xarray `Dataset`; parameters are those of `export.to_xarray`."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,51 +26,120 @@ from .result import Discovery
 
 T = TypeVar("T", Discovery, CoupledDiscovery)
 
+Label: TypeAlias = "str | float | list[Label] | None"
+"""The name of a series or an index as JSON has it; of a tuple a list."""
+
 _ARRAYS = ("loadings", "evidence", "pair_evidence")
 
 
 def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool = False) -> None:
     """Write a discovery, coupled or not, to a file.
 
+    Of some series of a discovery (`Discovery.select`) the file holds all, and which they are.
+
     Raises
     ------
     FileExistsError
         If the file exists and `force` is not given.
+    ValueError
+        If a series has a name, or the times a time zone, that a file cannot keep.
     """
     path = Path(path)
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists: give force=True (--force) to overwrite it")
-    frame = found.table.frame
-    times = frame.index
-    timezone = None
-    if isinstance(times, pd.DatetimeIndex):
-        timezone = None if times.tz is None else str(times.tz)
-        numbers = times.as_unit("ns").asi8
-    else:
-        numbers = times.to_numpy(np.float64)
+    whole = found if isinstance(found, CoupledDiscovery) else found.whole
+    frame = whole.table.frame
+    about, numbers = _index_to_json(frame.index)
     document: dict[str, Any] = {
-        "series": found.table.names,
-        "transforms": found.table.transforms.names,
-        "index": {
-            "dated": isinstance(times, pd.DatetimeIndex),
-            "timezone": timezone,
-            "name": None if times.name is None else str(times.name),
-        },
+        "series": [_label_to_json(name) for name in frame.columns],
+        "transforms": whole.table.transforms.names,
+        "index": about,
     }
-    if isinstance(found, CoupledDiscovery):
+    if isinstance(whole, CoupledDiscovery):
         document |= {
-            "coupled": [_member_to_json(member) for member in found.members],
-            "couplings": [_coupling_to_json(coupling) for coupling in found.couplings],
+            "coupled": [_member_to_json(member) for member in whole.members],
+            "couplings": [_coupling_to_json(coupling) for coupling in whole.couplings],
         }
     else:
         document |= {
-            "settings": found.settings.to_json(),
-            "averaging": found.averaging,
-            "stopped": found.stopped,
-            "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in found.entries],
-            "stacked": [_member_to_json(member) for member in found.stacked],
+            "settings": whole.settings.to_json(),
+            "averaging": whole.averaging,
+            "stopped": whole.stopped,
+            "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
+            "stacked": [_member_to_json(member) for member in whole.stacked],
         }
+    if whole is not found:
+        document["selected"] = [_label_to_json(name) for name in found.table.frame.columns]
     archive.write(path, archive.Archive(document, numbers, frame.to_numpy()))
+
+
+def _index_to_json(times: pd.Index) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+    """Return what there is to say of times, and the times as whole nanoseconds or numbers."""
+    name = _label_to_json(times.name)
+    if isinstance(times, pd.DatetimeIndex):
+        zone = _zone_to_json(times.tz)
+        return {"dated": True, "timezone": zone, "name": name}, times.as_unit("ns").asi8
+    # Whole numbers stay whole, all in eight bytes.
+    numbers = times.to_numpy(np.dtype(f"{times.dtype.kind}8"))
+    return {"dated": False, "timezone": None, "name": name}, numbers
+
+
+def _index_from_json(about: Mapping[str, Any], numbers: Integers | Floats) -> pd.Index:
+    name = _label_from_json(about["name"])
+    if not about["dated"]:
+        return pd.Index(numbers, name=name)
+    times = pd.DatetimeIndex(numbers.view("datetime64[ns]"), name=name)
+    zone = about["timezone"]
+    if zone is None:
+        return times
+    if not isinstance(zone, str):
+        zone = timezone(timedelta(seconds=zone))
+    return times.tz_localize("UTC").tz_convert(zone)
+
+
+def _label_to_json(name: object) -> Label:
+    """Keep the kind of a name; a ValueError if JSON has none like it."""
+    if isinstance(name, np.integer | np.floating):
+        name = name.item()
+    if name is None or isinstance(name, str | int | float):
+        return name
+    if isinstance(name, tuple):
+        return [_label_to_json(part) for part in name]
+    raise ValueError(
+        f"expected names of series and times that are texts, numbers or tuples of them, got "
+        f"{name!r}, which a file cannot keep: rename it before the search, such as by "
+        "frame.rename(columns=str)"
+    )
+
+
+def _label_from_json(label: Label) -> Any:
+    return tuple(map(_label_from_json, label)) if isinstance(label, list) else label
+
+
+def _zone_to_json(zone: tzinfo | None) -> str | float | None:
+    """Return the name of a time zone if pandas knows it by that, else its fixed offset in seconds.
+
+    Raises
+    ------
+    ValueError
+        If it has neither.
+    """
+    if zone is None:
+        return None
+    offset = zone.utcoffset(None)  # None if it changes over time
+    try:
+        named = pd.Timestamp(0, tz=str(zone)).tz
+    except (KeyError, ValueError):  # no such zone, or no name at all
+        named = None
+    if named is not None and named.utcoffset(None) == offset:
+        return str(zone)
+    if offset is not None:
+        return offset.total_seconds()
+    raise ValueError(
+        f"expected times of a time zone with a name such as 'Europe/Berlin', or of a fixed offset, "
+        f"got {zone!r}, which a file cannot keep: before the search, "
+        "frame = frame.tz_convert('Europe/Berlin')"
+    )
 
 
 def _member_to_json(member: Member) -> dict[str, Any]:
@@ -145,27 +215,18 @@ def _read(
         raise ValueError(f"{path}: the contents do not fit together ({error!r})") from error
 
 
-def _table(document: Mapping[str, Any], index: Integers, values: Floats) -> Table:
-    about = document["index"]
-    times: pd.Index
-    if about["dated"]:
-        times = pd.DatetimeIndex(index.view("datetime64[ns]"), name=about["name"])
-        if about["timezone"] is not None:
-            times = times.tz_localize("UTC").tz_convert(about["timezone"])
-    else:
-        times = pd.Index(index, name=about["name"])
-    series = document["series"]
+def _table(document: Mapping[str, Any], index: Integers | Floats, values: Floats) -> Table:
+    series = [_label_from_json(label) for label in document["series"]]
     transforms = document.get("transforms", ["none"] * len(series))  # absent in old files
-    return Table.of(
-        pd.DataFrame(values, index=times, columns=series),
-        dict(zip(series, transforms, strict=True)),
-    )
+    frame = pd.DataFrame(values, index=_index_from_json(document["index"], index))
+    frame.columns = pd.Index(series, tupleize_cols=False)
+    return Table.of(frame, dict(zip(series, transforms, strict=True)))
 
 
 def _discovery(document: dict[str, Any], table: Table) -> Discovery:
     settings = SearchSettings.from_json(document["settings"])
     subclasses.find(settings.fit.model, imports=False)  # a file does not say what is imported
-    return Discovery(
+    whole = Discovery(
         table=table,
         settings=settings,
         averaging=document["averaging"],
@@ -173,6 +234,8 @@ def _discovery(document: dict[str, Any], table: Table) -> Discovery:
         stacked=tuple(_member_from_json(record) for record in document["stacked"]),
         stopped=document.get("stopped", ""),
     )
+    selected = document.get("selected")  # absent in old files
+    return whole if selected is None else whole.select(list(map(_label_from_json, selected)))
 
 
 def _coupled(document: dict[str, Any], table: Table) -> CoupledDiscovery:

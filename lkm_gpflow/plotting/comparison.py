@@ -25,6 +25,7 @@ from .style import (
     new_axes,
     plain,
     readable_dates,
+    unit_of,
 )
 
 _WIDTH = 96
@@ -83,7 +84,7 @@ def plot_comparison(
     panels = _panels(axes, len(rows) + 1)
     both = labels(list(discovery.table.frame.columns))
     for ax, series, n in zip(panels[0], (a, b), places, strict=True):
-        unit = (units or {}).get(str(series))
+        unit = unit_of(units, series)
         plot_forecast(discovery, series, horizon, ax, level=level, unit=unit)
         ax.get_legend().remove()
         ax.set_title(both[n], fontsize=11, weight="bold")

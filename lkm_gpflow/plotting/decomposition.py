@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
+from ..discovery.forecaster import check_level
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..numerics.types import Floats
@@ -59,7 +60,13 @@ def plot_decomposition(
     Returns
     -------
     The Axes of the columns.
+
+    Raises
+    ------
+    ValueError
+        If the level is not between 0 and 1.
     """
+    check_level(level)
     parts = Decomposition.of(discovery) if parts is None else parts
     Z, times = discovery.consensus.Z, discovery.table.frame.index
     N, K = Z.shape

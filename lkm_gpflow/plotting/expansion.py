@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 from ..discovery.result import Discovery
+from .ledger import best_restarts
 from .style import FAINT_COLOUR, FORECAST_COLOUR, component_colour, new_axes, plain
 
 _NEW_COLOUR = component_colour(4)
@@ -31,15 +32,19 @@ def plot_expansion(ledger: Discovery | pd.DataFrame, step: int, ax: Axes | None 
     Raises
     ------
     ValueError
-        If the ledger has no such step, or the step expands nothing.
+        If the ledger has no such step or not the one before, or the step expands nothing.
     """
     frame = ledger.ledger if isinstance(ledger, Discovery) else ledger
-    best = frame.loc[frame.groupby("step")["bic"].idxmin()]
-    rows = {row["step"]: row for row in best.to_dict("records")}
+    rows = best_restarts(frame).to_dict("index")
     partial = [s for s, row in rows.items() if row["expanded"] not in ("start", "every member")]
     if step not in partial:
         raise ValueError(f"expected a step that expands one member, among {partial}, got {step}")
     tried = rows[step]
+    if tried["parent"] not in rows:
+        raise ValueError(
+            f"expected a step whose parent is in the ledger, got step {step} without its parent "
+            f"{tried['parent']}: discover(..., subset=None) keeps every step"
+        )
     parent = rows[tried["parent"]]
     before, after = parent["found"].split(", "), tried["tried"].split(", ")
     num_kept = len(before) - 1

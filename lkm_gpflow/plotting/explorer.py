@@ -17,6 +17,7 @@ from .comparison import plot_comparison
 from .decomposition import plot_decomposition
 from .forecasts import plot_components, plot_forecast
 from .structure import plot_structure
+from .style import unit_of
 
 ALL = "all components"
 """The first choice of components."""
@@ -158,13 +159,13 @@ class Explorer:
 
     def _draw_forecast(self) -> Any:
         series, found = self.series.value, self._of(self.series.value)
-        unit = self._units.get(str(series))
+        unit = unit_of(self._units, series)
         return plot_forecast(found, series, self.horizon.value, unit=unit)
 
     def _draw_components(self) -> Any:
         series, found, k = self.series.value, self._of(self.series.value), self.component.value
         names = None if k is None else [found.names[k]]
-        unit = self._units.get(str(series))
+        unit = unit_of(self._units, series)
         return plot_components(found, series, self.horizon.value, unit=unit, names=names)
 
     def _draw_pair(self) -> Any:

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
+from ..discovery.forecaster import check_level
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
 from ..runtime.text import did_you_mean, listed
@@ -23,6 +24,8 @@ from .style import (
     panel_axes,
     plain,
     readable_dates,
+    unit_of,
+    write_inside,
 )
 
 
@@ -83,11 +86,9 @@ def plot_forecasts(
     panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
     prediction = told(discovery, horizon, level)
     for ax, series in zip(panels, frame.columns, strict=True):
-        unit = (units or {}).get(series)
         happened = None if truth is None else truth[series]
-        _draw_forecast(
-            ax, frame[series], pd.DataFrame(prediction.loc[series]), level, unit, happened
-        )
+        shown = pd.DataFrame(prediction.loc[series])
+        _draw_forecast(ax, frame[series], shown, level, unit_of(units, series), happened)
     if axes is None:
         _legend_of_figure(panels[0])
     return panels
@@ -119,6 +120,7 @@ def plot_methods(
     truth
         What happened after the history, drawn as open circles.
     """
+    check_level(level)
     panels = panel_axes(axes, len(forecasts), columns=4, size=(3.1, 2.1), sharey=True)
     half = norm.ppf(0.5 + 0.5 * level)
     for ax, (method, forecast) in zip(panels, forecasts.items(), strict=True):
@@ -144,10 +146,10 @@ def plot_components(
 ) -> AxesArray:
     """Draw what every component contributes to one series, a panel each.
 
-    `names` are the components to draw, by default all.  A panel is blank where the series does not
-    have the component.  All panels share the vertical axis; the contributions add up to the series
-    minus its average.  Those to a series that is modelled by its logarithm are in percent, and
-    multiply.
+    `names` are the components to draw, by default all; if there is none, the only panel says so.  A
+    panel is blank where the series does not have the component.  All panels share the vertical
+    axis; the contributions add up to the series minus its average.  Those to a series that is
+    modelled by its logarithm are in percent, and multiply.
     """
     parts = discovery.components(series, horizon, level)
     n = discovery.table.frame.columns.get_loc(series)
@@ -155,7 +157,11 @@ def plot_components(
     if discovery.table.transforms.is_log[n]:
         unit = "%"
     shown = _numbers(discovery, names)
-    panels = panel_axes(axes, len(shown), columns=3, size=(3.6, 2.3), sharey=True)
+    panels = panel_axes(axes, max(len(shown), 1), columns=3, size=(3.6, 2.3), sharey=True)
+    panels[0].set_ylabel(_value_label(series, unit), fontsize=9)
+    if not shown:
+        _leave_blank(panels[0], "no component")
+        return panels
     kernels = discovery.kernels
     for k, ax in zip(shown, panels, strict=True):
         name = discovery.names[k]
@@ -176,15 +182,7 @@ def plot_components(
             color="#666666",
         )
         if has[k] == 0.0:
-            ax.annotate(
-                "not in this series",
-                (0.5, 0.5),
-                xycoords="axes fraction",
-                ha="center",
-                va="center",
-                color=FAINT_COLOUR,
-            )
-            ax.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
+            _leave_blank(ax, "not in this series")
             continue
         mean = parts[name, "mean"]
         ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
@@ -200,8 +198,12 @@ def plot_components(
         if horizon:
             mark_start(ax, discovery.table.frame.index)
         readable_dates(ax, parts.index)
-    panels[0].set_ylabel(_value_label(series, unit), fontsize=9)
     return panels
+
+
+def _leave_blank(ax: Axes, why: str) -> None:
+    write_inside(ax, why)
+    ax.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
 
 
 def _numbers(discovery: Discovery, names: Sequence[str] | None) -> list[int]:

@@ -11,11 +11,22 @@ from ..discovery.result import Discovery
 from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, new_axes, plain
 
 
+def best_restarts(ledger: pd.DataFrame) -> pd.DataFrame:
+    """Return the fit of every step that the search went by, with the step as index.
+
+    Where the search did not get to a decision, it is the one with the lowest criterion.
+    """
+    is_other = ledger["decision"].str.startswith("another restart")
+    ordered = ledger.assign(is_other=is_other).sort_values(["step", "is_other", "criterion"])
+    return ordered.drop_duplicates("step").set_index("step")
+
+
 def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw a search as a tree: one line per structure, below and to the right of its parent.
 
-    Filled circles were accepted, crosses rolled back; the number is the best BIC of all restarts
-    and, in brackets, its change from the parent's.
+    Filled circles were accepted, crosses rolled back; the number is the BIC of the best restart
+    and, in brackets, its change from the parent's.  A structure whose parent is not in the ledger
+    (``discover(..., subset=)`` keeps few of them) begins a tree of its own.
 
     Parameters
     ----------
@@ -25,11 +36,11 @@ def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axe
         Where to draw; by default a new figure.
     """
     frame = ledger.ledger if isinstance(ledger, Discovery) else ledger
-    best = frame.loc[frame.groupby("step")["bic"].idxmin()].set_index("step").sort_index()
+    best = best_restarts(frame)
     rows = {step: row for row, step in enumerate(best.index)}
-    levels: dict[Any, int] = {-1: -1}
+    levels: dict[Any, int] = {}
     for step, parent in best["parent"].items():
-        levels[step] = levels[parent] + 1
+        levels[step] = levels.get(parent, -1) + 1
     ax = new_axes((9.0, 0.8 + 0.42 * len(best))) if ax is None else ax
     for step, tried in best.iterrows():
         x, y = levels[step], rows[step]

@@ -20,6 +20,7 @@ from .style import (
     new_axes,
     panel_axes,
     plain,
+    write_inside,
 )
 
 
@@ -27,13 +28,18 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
     """Draw P(z_nk = 1) as a heat map: one row per series, one column per component."""
     probabilities = discovery.probabilities
     N, K = probabilities.shape
-    ax = new_axes((2.6 + 1.1 * K, 1.2 + 0.34 * N)) if ax is None else ax
-    ax.imshow(probabilities.to_numpy(), cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.0, aspect="auto")
+    ax = new_axes((2.6 + 1.1 * max(K, 1), 1.2 + 0.34 * N)) if ax is None else ax
+    if K:
+        cells = probabilities.to_numpy()
+        ax.imshow(cells, cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.0, aspect="auto")
+    else:
+        ax.set(xlim=(-0.5, 0.5), ylim=(N - 0.5, -0.5))
+        write_inside(ax, "no component")
     size = 9 if N <= 25 else 6
     for (n, k), value in np.ndenumerate(probabilities.to_numpy()):
         colour = "white" if value > 0.6 else HISTORY_COLOUR
         ax.text(k, n, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=size)
-    rotation = 30 if max(map(len, probabilities.columns)) > 9 else 0
+    rotation = 30 if max(map(len, probabilities.columns), default=0) > 9 else 0
     ax.set_xticks(
         range(K),
         labels=[plain(name) for name in probabilities.columns],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from unicodedata import bidirectional
 
 import matplotlib.pyplot as plt
@@ -86,6 +86,18 @@ def panel_axes(
     for ax in flat[count:]:
         ax.remove()
     return flat[:count]
+
+
+def write_inside(ax: Axes, text: str) -> None:
+    """Write in the middle of a panel why nothing is drawn there."""
+    ax.annotate(
+        text, (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=FAINT_COLOUR
+    )
+
+
+def unit_of(units: Mapping[Any, str] | None, series: object) -> str:
+    """Return the unit of a series by its name, be that a number or the same as text; or ""."""
+    return {str(name): unit for name, unit in (units or {}).items()}.get(str(series), "")
 
 
 def mark_start(ax: Axes, history: pd.Index) -> None:

@@ -17,6 +17,7 @@ from ..explain.verdicts import Verdict
 from ..explain.wording import Timeline
 from ..kernels.grammar import Kind
 from ..plotting import component_colour
+from ..plotting.style import unit_of
 from ..runtime.text import counted, listed, percent
 
 _MOST_NAMES = 8
@@ -318,7 +319,7 @@ def component_report(
             evidence=float(consensus.evidence[n, k]),
             share=float(parts.share[n, k]),
             height=float(heights[n]),
-            unit="%" if is_log[n] else units.get(name, ""),
+            unit="%" if is_log[n] else unit_of(units, name),
         )
         for n, name in enumerate(names)
     }

@@ -14,6 +14,7 @@ import pandas as pd
 from .. import plotting
 from ..discovery.consensus import OTHERS
 from ..discovery.coupled import CoupledDiscovery
+from ..discovery.forecaster import check_level
 from ..discovery.result import Discovery
 from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, part_order
 from ..explain.comparison import clustered, likeness
@@ -328,7 +329,13 @@ def group_report(
         Runs these fits; None: this process.
     progress
         Whether to show a progress bar for them.
+
+    Raises
+    ------
+    ValueError
+        If the level is not between 0 and 1; or the coupling is of another table.
     """
+    check_level(level)
     ties = None if coupled is None else Ties(found, coupled)
     frame = found.table.frame
     horizon = max(1, round(0.1 * len(frame))) if horizon is None else horizon

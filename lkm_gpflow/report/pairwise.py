@@ -11,6 +11,7 @@ import pandas as pd
 
 from .. import plotting
 from ..discovery.coupled import CoupledDiscovery
+from ..discovery.forecaster import check_level
 from ..discovery.result import Discovery
 from ..explain.comparison import Correlation, clustered, correlations, likeness
 from ..explain.decomposition import Decomposition
@@ -226,8 +227,10 @@ def pair_report(
     Raises
     ------
     ValueError
-        If there is no such series, or the two are one; or the coupling is of another table.
+        If there is no such series, or the two are one; the level is not between 0 and 1; or the
+        coupling is of another table.
     """
+    check_level(level)
     tied = {}
     if coupled is not None:
         tied = Ties(found, coupled).of_pair(*found.places(a, b))
@@ -247,6 +250,7 @@ def all_pairs(
     units: Mapping[str, str] | None = None,
 ) -> AllPairs:
     """Report every pair of series; the parameters are those of `pair_report`."""
+    check_level(level)
     parts = Decomposition.of(found)
     alike = likeness(parts)
     columns, names = list(found.table.frame.columns), found.table.names

@@ -181,6 +181,7 @@ def fit_from_json(record: Mapping[str, Any]) -> Fit:
     }
     for key in {"Z", "probabilities", "heights"} & values.keys():
         values[key] = values[key].reshape(num_series, -1)
+    values["tau"] = values["tau"].reshape(-1, 2)  # also of a fit without components
     if "relaxed" in record:
         logits = np.array(record["relaxed"]["logits"], np.float64).reshape(num_series, -1)
         values["relaxed"] = Relaxed(**{**record["relaxed"], "logits": logits})

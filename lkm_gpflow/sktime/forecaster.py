@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 from sktime.forecasting.base import BaseForecaster
 
-from ..data.transforms import TransformName
+from ..data.transforms import Transform
 from ..discovery.discover import discover
 from ..discovery.given_kernels import learn
 from ..discovery.result import Averaging
@@ -27,7 +27,7 @@ class LKMForecaster(BaseForecaster):
 
     .. math:: y_{nt} \sim N(m_{nt}, s_{nt}^2)
 
-    or, with the transform "log", the logarithm of the series is: quantiles are those of the
+    or, of a series with the transform "log", its logarithm is: quantiles are those of the
     logarithm, exponentiated, and mean and variance those of the lognormals that are averaged.
 
     Parameters
@@ -43,7 +43,8 @@ class LKMForecaster(BaseForecaster):
     averaging
         Of the search: "stacked", "tempered", "none"; None: its default.
     transform
-        "none", or "log": the logarithms of the series, which must be positive, are modelled.
+        "none"; "log": the logarithms of the series, which must be positive, are modelled; "auto",
+        or one for each of some series: see `lkm_gpflow.discover`.
     seed
         Everything random follows from it.
 
@@ -84,7 +85,7 @@ class LKMForecaster(BaseForecaster):
         alpha: float = 1.0,
         priors: bool = True,
         averaging: Averaging | None = None,
-        transform: TransformName = "none",
+        transform: Transform = "none",
         seed: int = 0,
     ) -> None:
         self.kernels = kernels
@@ -138,10 +139,10 @@ class LKMForecaster(BaseForecaster):
 
     def _predict_quantiles(self, fh: Any, X: object, alpha: Sequence[float]) -> pd.DataFrame:
         mean, sd = self._moments(fh, modelled=True)
-        quantiles = mean[:, :, None] + sd[:, :, None] * norm.ppf(alpha)
+        modelled = mean + sd * norm.ppf(alpha)[:, None, None]
+        quantiles = self.found_.table.transforms.back(modelled).transpose(1, 2, 0)
         columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
-        flat = quantiles.reshape(len(mean), -1)
-        return self._table(fh, np.exp(flat) if self.transform == "log" else flat, columns)
+        return self._table(fh, quantiles.reshape(len(mean), -1), columns)
 
     def _predict_proba(self, fh: Any, X: object, marginal: bool = True) -> Any:
         from skpro.distributions import LogNormal, Normal
@@ -149,9 +150,16 @@ class LKMForecaster(BaseForecaster):
         mean, sd = self._moments(fh, modelled=True)
         told = {"index": fh.get_expected_pred_idx(cutoff=self.cutoff),
                 "columns": self._get_columns()}  # fmt: skip
-        if self.transform == "log":
+        is_log = self.found_.table.transforms.is_log
+        if is_log.all():
             return LogNormal(mu=mean, sigma=sd, **told)
-        return Normal(mu=mean, sigma=sd, **told)
+        if not is_log.any():
+            return Normal(mu=mean, sigma=sd, **told)
+        raise NotImplementedError(
+            "expected all series or none on a log scale, for one family of distributions, got "
+            f"{is_log.sum()} of {len(is_log)}: use predict_quantiles or predict_interval, or "
+            "transform='none' or 'log'"
+        )
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:

@@ -19,10 +19,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from small import made_by_hand, with_one_picture
 
 import lkm_gpflow as lkm
 from lkm_gpflow import cli
 from lkm_gpflow.cli import output
+from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.files import read_table
 from lkm_gpflow.search import search
 
@@ -115,6 +117,51 @@ def test_the_tables_agree_with_the_saved_model(finished: Path) -> None:
     kernels = pd.read_csv(finished / "kernels.csv", index_col="component")
     for name, text in kernels["kernel"].items():
         assert lkm.parse(text).structure == lkm.parse(str(name)).structure
+
+
+def test_noise_has_results(tmp_path: Path) -> None:
+    """No component: the tables, the pictures and the report say so."""
+    white = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    folder = OutputFolder(tmp_path)
+    nothing = made_by_hand(white, [], [[], []], noise=1.0)
+    output.write(folder, nothing, 2, 0.9, {}, lambda line: None)
+    loaded = lkm.load(folder.model)
+    assert (loaded.table.names, loaded.names) == (["a", "b"], [])
+    pd.testing.assert_frame_equal(loaded.forecast(2), nothing.forecast(2))
+    assert "No series certainly has a pattern" in folder.report.read_text("utf-8")
+    assert len(pd.read_csv(tmp_path / "components.csv")) == 0
+    assert list(pd.read_csv(tmp_path / "components.csv").columns[-2:]) == ["mean", "sd"]
+
+
+def test_a_model_is_kept_when_a_picture_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(output, "_draw", fail)
+    found = made_by_hand(tiny_frame("a", "b"), ["1 x SE(lengthscale=3)"], [[1], [1]])
+    with pytest.raises(RuntimeError):
+        output.write(OutputFolder(tmp_path), found, 2, 0.9, {}, lambda line: None)
+    assert lkm.load(tmp_path / "model.lkm").bic == found.bic
+
+
+@pytest.mark.parametrize("start", [1.7e9 + 0.25, 1.7e12])
+def test_tables_keep_all_digits(
+    start: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of times such as seconds since 1970, and of series far from zero."""
+    with_one_picture(monkeypatch.setattr)
+    frame = 1e9 + tiny_frame("a", "b")
+    frame.index = pd.Index(start + np.arange(len(frame)))
+    found = made_by_hand(frame, ["1 x SE(lengthscale=3)"], [[1], [1]])
+    output.write(OutputFolder(tmp_path), found, 2, 0.9, {}, lambda line: None)
+    forecast = pd.read_csv(tmp_path / "forecast.csv", index_col=["series", "time"])
+    expected = found.forecast(2)
+    assert list(forecast.index) == list(expected.index)
+    pd.testing.assert_frame_equal(forecast, expected, rtol=1e-15)
+    components = pd.read_csv(tmp_path / "components.csv")
+    assert list(components["time"].unique()) == [*frame.index, *found.times(2)]
 
 
 def test_of_many_series_all_are_forecast_and_the_first_are_shown(

@@ -96,7 +96,7 @@ def test_results_on_a_full_disk_are_written_later(
     assert code == 2
     assert "cannot write the results" in said
     assert f"all 2 fits are kept in {out / 'ledger.jsonl'}: make room" in said
-    assert not (out / "model.lkm").exists()
+    assert not (out / "report.html").exists()
     assert not list(out.glob(f"{UNFINISHED}*"))
     make_room()
     code, said = discover(csv, "--out", out, *QUICK)
@@ -177,13 +177,15 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["forecast.csv", "search.png", "report.html", "model.lkm"])
-def test_a_result_is_complete_or_has_no_model(
+def test_a_result_is_complete_or_has_no_report(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Writing over an old result ends at each of the files in turn."""
     found = made_by_hand(small_table(), ["1.0 x SE(lengthscale=30.0)"], [[1], [1], [0]])
     folder = OutputFolder(tmp_path)
-    (tmp_path / "model.lkm").write_text("of another result")
+    for old in (folder.model, folder.report):
+        old.write_text("of another result")
+    (tmp_path / "ledger.jsonl").touch()
 
     real = Path.replace
 
@@ -196,11 +198,15 @@ def test_a_result_is_complete_or_has_no_model(
         patch.setattr(Path, "replace", replace)
         with pytest.raises(OSError, match="cannot write the results"):
             output.write(folder, found, 2, 0.9, {}, lambda line: None)
-    assert not (tmp_path / "model.lkm").exists()
+    assert not folder.report.exists()
+    assert folder.model.exists() == (name != "model.lkm")
+    folder.claim(force=False)  # it may be gone on with
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
     (tmp_path / f"{UNFINISHED}of-one-who-was-killed.csv").touch()
     output.write(folder, found, 2, 0.9, {}, lambda line: None)
     assert lkm.load(tmp_path / "model.lkm").bic == found.bic
+    with pytest.raises(ValueError, match="holds a finished result already"):
+        folder.claim(force=False)
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
 
 

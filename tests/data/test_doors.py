@@ -54,6 +54,14 @@ def test_long_format_is_refused_where_it_is_not_clear() -> None:
         lkm.from_long(twice)
 
 
+@pytest.mark.parametrize("column", ["unique_id", "ds"])
+def test_rows_of_no_series_or_time_are_named(column: str) -> None:
+    long = lkm.to_long(wide().unstack().rename("y").to_frame())
+    long[column] = long[column].astype(object).mask(long.index == 4, None)
+    with pytest.raises(ValueError, match=f"nothing in the column '{column}' of row 5: fill it"):
+        lkm.from_long(long)
+
+
 # --- other libraries ---
 
 
@@ -155,6 +163,16 @@ def test_the_option_that_reads_a_file_is_named(text: str, message: str, tmp_path
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / "t.csv")
+
+
+def test_names_of_csv_may_hold_separators_of_lines_and_must_differ(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("day,a\u2028b,c\x85\r\n2024-01-01,1,2\r2024-01-02,3,4\n".encode())
+    assert list(read_table(path).columns) == ["a\u2028b", "c"]
+    assert len(read_table(path)) == 2
+    path.write_bytes(b"day,day,b\n2024-01-01,1,2\n")
+    with pytest.raises(ValueError, match=r"columns of different names, got .* named \['day'\]"):
+        read_table(path)
 
 
 def test_a_dialect_that_contradicts_itself() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -46,8 +46,12 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
     ),
     "constant zero": (r"series 'c' is constant \(0\)", lambda: frame(c=np.zeros(8))),
     "constant but for rounding": (
-        r"series 'c' is constant \(1e\+09\)",
-        lambda: frame(c=1e9 + 1e-7 * np.arange(8) % 2),
+        r"series 'c': .* varies by more than rounding, got 1000000000\.0 to 1000000000\.0000007",
+        lambda: frame(c=1e9 + 1e-7 * np.arange(8)),
+    ),
+    "next to an offset": (
+        r"series 'c': .*, got 1000000000000000\.0 to 1000000000000007\.0: subtract an offset",
+        lambda: frame(c=1e15 + np.arange(8)),
     ),
     "constant where seen": (
         "series 'c' is constant",
@@ -169,6 +173,15 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         r"got text such as '01/28/2020': .*to_datetime\(frame\.index\)$",
         lambda: frame(pd.date_range("2020-01-28", periods=8).strftime("%m/%d/%Y")),
     ),
+    "a truth as name": (
+        "column 2: expected a text or a number as the name of a series, got True",
+        lambda: frame().set_axis([1.5, True], axis=1),
+    ),
+    "no name": (
+        "column 1: expected a text .*, got None",
+        lambda: frame().set_axis([None, "b"], axis=1),
+    ),
+    "NaN as name": ("column 2: .*, got nan", lambda: frame().set_axis(["a", np.nan], axis=1)),
     "one name as number and text": (
         r"more than one named \['1'\]",
         lambda: frame().set_axis([1, "1"], axis=1),
@@ -210,6 +223,14 @@ def test_good_tables_pass_without_a_warning() -> None:
     np.testing.assert_array_equal(table.frame["d"], [1, np.nan, 3, 4, 5, 6, 7, 8])
     assert set(table.frame.dtypes) == {np.dtype(np.float64)}
     pd.testing.assert_frame_equal(given, before)
+
+
+def test_times_that_differ_by_rounding_alone_are_refused() -> None:
+    index = pd.Index(2**60 + np.arange(8))
+    message = r"row 2: the time 1152921504606846977 .* \(7 duplicates .*frame.index -= frame.index"
+    with pytest.raises(ValueError, match=message):
+        Table.of(frame(index))
+    assert Table.of(frame(index - index[0])).span == 7.0
 
 
 # --- the time axis -------------------------------------------------------------------------------
@@ -274,6 +295,47 @@ def test_time_axis(case: str) -> None:
     assert list(after) == list(expected)
     assert axis.after(index[-1], 1)[0] == expected[0]
     assert axis.unit == ("" if axis.origin is None else "days")
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/New_York"])
+@pytest.mark.parametrize("gaps", [[1], [10], [2, 30], [5, 6, 7], range(3, 56, 4)], ids=str)
+@pytest.mark.parametrize(
+    "frequency",
+    [
+        "YS", "YE-JUN", "QS", "QE", "MS", "ME", "BME", "2W", "W", "B", "2D", "D",
+        "6h", "h", "7min", "s",
+    ],
+)  # fmt: skip
+def test_missing_rows_do_not_matter(frequency: str, gaps: Sequence[int], zone: str | None) -> None:
+    """The times after a table with gaps are those after the complete one, also in summer time."""
+    index = pd.date_range("2018-01-01", periods=70, freq=frequency, tz=zone)
+    complete, axis = TimeAxis.of(index[:60]), TimeAxis.of(index[:60].delete(list(gaps)))
+    assert axis.frequency == complete.frequency
+    assert list(axis.after(index[59], 10)) == list(index[60:])
+
+
+def test_steps_without_a_frequency_are_whole_nanoseconds() -> None:
+    hours = [0, 1, 2, 3, 5, 6, 7, 8, 100, 101, 250]
+    index = pd.Timestamp("2020-01-01") + pd.to_timedelta(hours, unit="h")
+    axis = TimeAxis.of(index)
+    assert axis.frequency is None
+    assert list(axis.after(index[-1], 30)) == list(
+        pd.date_range(index[-1], periods=31, freq="h")[1:]
+    )
+
+
+def test_hours_of_the_universal_day_go_on_when_clocks_change() -> None:
+    index = pd.date_range("2020-03-20", periods=40, freq="24h", tz="UTC").tz_convert(
+        "Europe/Berlin"
+    )
+    axis = TimeAxis.of(index[:30].delete(12))
+    assert list(axis.after(index[29], 10)) == list(index[30:])
+
+
+def test_times_of_day_that_a_change_of_the_clock_leaves_out_are_no_obstacle() -> None:
+    index = pd.date_range("2020-03-20 02:30", periods=20, freq="D")
+    index = index.delete(9).tz_localize("Europe/Berlin")  # without 29 March
+    assert TimeAxis.of(index).frequency == "D"
 
 
 @pytest.mark.parametrize(

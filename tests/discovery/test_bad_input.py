@@ -108,6 +108,13 @@ def test_nothing_is_selected() -> None:
         named.components("gold")
 
 
+def test_a_level_of_components_in_percent_is_refused() -> None:
+    found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1], [1], [1]])
+    for level in (90, 1.0, 0.0, -0.5, np.nan):
+        with pytest.raises(ValueError, match=f"a level between 0 and 1, got {level}"):
+            found.components("a", level=level)
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1], [1], [1]])
     with pytest.raises(FileNotFoundError, match=r"folder that exists, got .*absent for the file f"):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import pickle
 import zipfile
+import zoneinfo
 from dataclasses import replace
 from pathlib import Path
 
+import dateutil.tz
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from small import numbers, small_table, without_seconds
+from small import made_by_hand, numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.search.averaging import Member, average, mixture_moments, to_model
@@ -217,6 +220,94 @@ def test_other_indices_survive(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(
             lkm.load(path).table.frame, one.table.frame, check_freq=False, check_index_type=False
         )
+
+
+def saved_and_loaded(frame: pd.DataFrame, path: Path) -> lkm.Discovery:
+    """A discovery that nobody discovered, by way of a file."""
+    made_by_hand(frame, ["0.6 x SE(lengthscale=60)"], [[1]] * frame.shape[1]).save(path)
+    return lkm.load(path)
+
+
+@pytest.mark.parametrize(
+    "names", [[1, 2, 3], [1.5, "b", 2], list(np.arange(3)), ["a", ("b", 1), ("b", ("c", 2.0))]],
+    ids=str,
+)  # fmt: skip
+def test_names_keep_their_kind(names: list[object], tmp_path: Path) -> None:
+    frame = small_table().set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+    back = saved_and_loaded(frame, tmp_path / "names.lkm")
+    assert list(back.table.frame.columns) == names
+    assert [type(name) for name in back.table.frame.columns] == [type(n) for n in frame.columns]
+    assert len(back.forecast(2).loc[names[0]]) == 2
+
+
+def test_names_that_no_file_can_keep_are_refused_before_it_is_written(tmp_path: Path) -> None:
+    frame = small_table().set_axis(pd.date_range("2020", periods=3), axis=1)
+    with pytest.raises(ValueError, match=r"texts, numbers or tuples of them, got Timestamp"):
+        saved_and_loaded(frame, tmp_path / "names.lkm")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(np.arange(40), name=5),
+        pd.Index(np.arange(40, dtype=np.uint8), name=("t", 1)),
+        pd.Index(np.arange(40), dtype="Int64"),
+        pd.Index(np.arange(40) * 0.5),
+    ],
+    ids=lambda index: str(index.dtype),
+)
+def test_numeric_indices_keep_their_kind(index: pd.Index, tmp_path: Path) -> None:
+    back = saved_and_loaded(small_table().set_axis(index), tmp_path / "numbers.lkm")
+    assert back.table.frame.index.equals(index.astype(np.dtype(f"{index.dtype.kind}8")))
+    assert back.table.frame.index.dtype.kind == index.dtype.kind
+    assert back.table.frame.index.name == index.name
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "Asia/Seoul",
+        zoneinfo.ZoneInfo("Europe/Berlin"),
+        dateutil.tz.tzutc(),
+        dateutil.tz.tzoffset(None, 3600),
+        datetime.timezone(datetime.timedelta(minutes=90)),
+        datetime.timezone(datetime.timedelta(hours=1), "XYZ"),
+        datetime.timezone(datetime.timedelta(hours=1), "EST"),  # which pandas takes for New York's
+        datetime.timezone(datetime.timedelta(hours=1), "CET"),  # which has a summer time
+    ],
+    ids=repr,
+)
+def test_time_zones_survive(zone: datetime.tzinfo | str, tmp_path: Path) -> None:
+    frame = small_table().tz_localize(zone)
+    back = saved_and_loaded(frame, tmp_path / "zoned.lkm").table
+    assert list(back.frame.index) == list(frame.index)
+    told, expected = back.after(40), made_by_hand(frame, [], [[]] * 3).table.after(40)
+    assert list(told.tz_localize(None)) == list(expected.tz_localize(None))
+
+
+def test_time_zones_without_a_name_are_refused_before_a_file_is_written(tmp_path: Path) -> None:
+    frame = small_table().tz_localize(dateutil.tz.gettz("Europe/Berlin"))
+    with pytest.raises(ValueError, match=r"time zone with a name .*got tzfile.*tz_convert"):
+        saved_and_loaded(frame, tmp_path / "zoned.lkm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_selected_survives(found: lkm.Discovery, tmp_path: Path) -> None:
+    path = tmp_path / "some.lkm"
+    for some in (found.select(["c", "a"]), found.select(["b", "a"]).select(["a"])):
+        for one in (some, some.best):
+            one.save(path, force=True)
+            back = lkm.load(path)
+            assert back.names == one.names
+            assert back.kernels == one.kernels
+            pd.testing.assert_frame_equal(back.probabilities, one.probabilities)
+            pd.testing.assert_frame_equal(back.structure, one.structure)
+            pd.testing.assert_frame_equal(back.hyperparameters(), one.hyperparameters())
+            pd.testing.assert_frame_equal(back.forecast(3), one.forecast(3), check_freq=False)
+            pd.testing.assert_frame_equal(
+                back.components("a"), one.components("a"), check_freq=False
+            )
 
 
 class _Evil:

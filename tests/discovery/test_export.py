@@ -146,3 +146,24 @@ def test_a_table_that_came_from_xarray_goes_back(tmp_path: Path) -> None:
     data = found.to_xarray(2)
     assert list(data["ahead"].values) == [40.0, 41.0]
     assert "sample" not in data
+
+
+def test_times_of_a_zone_are_written_in_utc(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    table = small_table().tz_localize("Europe/Berlin")
+    found = made_by_hand(table, KERNELS[:1], [[1]] * 3)
+    found.to_xarray(2).to_netcdf(tmp_path / "found.nc")
+    with xarray.open_dataset(tmp_path / "found.nc") as data:
+        assert data.attrs["time_zone"] == "Europe/Berlin"
+        for name, times in {"time": table.index, "ahead": found.times(2)}.items():
+            again = data[name].to_index().tz_localize("UTC").tz_convert(data.attrs["time_zone"])
+            assert list(again) == list(times)
+        assert data.sizes["all_times"] == 42
+
+
+def test_noise_goes_to_xarray() -> None:
+    pytest.importorskip("xarray")
+    data = made_by_hand(small_table(), [], [[], [], []], noise=1.0).to_xarray(2)
+    assert data["component_mean"].shape == (3, 0, 42)
+    assert "time_zone" not in data.attrs

@@ -11,6 +11,8 @@ import pytest
 from small import made_by_hand
 
 import lkm_gpflow as lkm
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.discovery.long_series import _in_time_of
 from lkm_gpflow.explain.comparison import correlations
 from lkm_gpflow.explain.residuals import whitened
 from lkm_gpflow.search.settings import check_size
@@ -86,6 +88,20 @@ def test_components_are_learnt_on_all_times(monkeypatch: pytest.MonkeyPatch) -> 
     by_inducing = lkm.refit_sparse(refitted, frame, inducing=120, max_rounds=1)
     assert type(by_inducing.model) is lkm.SparseLKM
     pd.testing.assert_frame_equal(by_inducing.forecast(5), forecast, atol=0.02)
+
+
+@pytest.mark.parametrize("index", [None, np.arange(300) + 7.0], ids=["dates", "numbers"])
+def test_rows_may_begin_before_those_of_the_search(index: np.ndarray | None) -> None:
+    """Lines and change points stay where they are; walks start a step before the first row."""
+    frame = long_table() if index is None else long_table().set_axis(index)
+    texts = ["0.5 x LIN(location=10)", "0.3 x RW(start=-1)", "0.2 x FROM(at=50, width=2)"]
+    found = made_by_hand(frame.iloc[200:], texts, [[1, 1, 1]] * 3)
+    table = Table.of(frame)
+    kernels = [kernel.change_units(table.span) for kernel in _in_time_of(table, found)]
+    told = {str(kernel.structure): kernel.factors[0].values for kernel in kernels}
+    assert told["LIN"] == pytest.approx([210.0])
+    assert told["RW"] == pytest.approx([-1.0])
+    assert told["FROM"] == pytest.approx([250.0, 2.0])
 
 
 def test_it_warns_if_inducing_variables_are_too_few() -> None:

@@ -60,6 +60,15 @@ def test_it_begins_with_the_forecast_of_the_first_series(
     np.testing.assert_array_equal(picture(explorer), drawn(expected))
 
 
+@pytest.mark.parametrize("name", [1, "1"])
+def test_units_are_found_by_name_or_its_text(name: object) -> None:
+    table = small_table().set_axis([1, 2, 3], axis=1)
+    explorer = made_by_hand(table, KERNELS, [[1, 0], [1, 1], [0, 1]]).explore(4, {name: "USD"})  # type: ignore[dict-item]
+    assert explorer.figure.axes[0].get_ylabel() == "USD"
+    explorer.view.value = "components"
+    assert explorer.figure.axes[0].get_ylabel() == "1\n(USD)"
+
+
 def test_another_series_and_horizon(explorer: plotting.Explorer, found: lkm.Discovery) -> None:
     explorer.series.value = "b"
     assert titles(explorer) == ["b"]

@@ -18,8 +18,9 @@ LEDGER = pd.DataFrame(
         "expanded": ["start", "PER", "PER", "every member"],
         "tried": ["SE, PER", "SE, PER, PER x SE, PER", "SE, PER, PER x SE, PER", "SE"],
         "found": ["SE, PER", "PER x SE", "SE, PER", "SE"],
-        "bic": [50.0, 40.0, 45.0, 41.0],
-        "decision": ["accepted", "accepted", "another restart", "rolled back"],
+        "bic": [50.0, 40.0, 39.0, 41.0],
+        "criterion": [55.0, 45.0, 46.0, 46.0],  # the second restart is the best by BIC alone
+        "decision": ["accepted", "accepted", "another restart is better", "rolled back"],
     }
 )
 

@@ -191,6 +191,93 @@ def test_the_wrong_number_of_axes_is_refused(found: lkm.Discovery) -> None:
         plotting.plot_forecasts(found, 4, axes)
 
 
+OTHER = "another restart is better by 1.0 in BIC"
+
+
+def test_of_restarts_the_one_is_drawn_that_the_search_went_by() -> None:
+    """It goes by its criterion, or by its bound, and what it accepted is drawn as accepted."""
+    ledger = pd.DataFrame(
+        {
+            "step": [0, 0, 1, 1, 2, 2],
+            "depth": [0, 0, 1, 1, 1, 1],
+            "parent": [-1, -1, 0, 0, 1, 1],
+            "expanded": ["start", "start", "SE", "SE", "LIN", "LIN"],
+            "found": ["SE", "PER", "LIN", "RW", "C", "IOU"],
+            "bic": [20.0, 21.0, 10.0, 11.0, 8.0, 9.0],
+            "criterion": [30.0, 29.0, 19.0, 20.0, 15.0, 14.0],
+            # The first step by its criterion, the second by its bound; the third was stopped.
+            "decision": [OTHER, "accepted", OTHER, "accepted", "none: stopped", "none: stopped"],
+        }
+    )
+    drawn = [text.get_text() for text in plotting.plot_ledger(ledger).texts[:3]]
+    assert drawn == [
+        "start: BIC 21.0\nPER",
+        "expand SE: BIC 11.0 (-10.0)\nRW",
+        "expand LIN: BIC 9.0 (-2.0)",
+    ]
+
+
+def test_a_structure_without_its_parent_begins_a_tree() -> None:
+    """With a subset, few fits are kept, and their parents may not be among them."""
+    ledger = pd.DataFrame(
+        {
+            "step": [1, 2, 5],
+            "depth": [1, 1, 2],
+            "parent": [0, 1, 4],
+            "expanded": ["SE", "PER", "LIN"],
+            "tried": ["SE", "PER", "LIN"],
+            "found": ["SE", "PER", "LIN"],
+            "bic": [30.0, 20.0, 10.0],
+            "criterion": [30.0, 20.0, 10.0],
+            "decision": ["accepted"] * 3,
+        }
+    )
+    ax = plotting.plot_ledger(ledger)
+    assert [text.xy for text in ax.texts[:3]] == [(0, 0), (1, 1), (0, 2)]
+    assert [text.get_text().split("\n")[0] for text in ax.texts[:3]] == [
+        "expand SE: BIC 30.0",
+        "expand PER: BIC 20.0 (-10.0)",
+        "expand LIN: BIC 10.0",
+    ]
+    with pytest.raises(ValueError, match=r"whose parent is in the ledger, got step 5 .* parent 4"):
+        plotting.plot_expansion(ledger, 5)
+
+
+def test_noise_has_pictures() -> None:
+    """Of no component they say so, without a warning of empty axes."""
+    white = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    nothing = made_by_hand(white, [], [[], []], noise=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        structure = nothing.plot.structure()
+        drawn(structure.figure)  # type: ignore[arg-type]
+        (panel,) = nothing.plot.components("a", 3)
+        drawn(panel.figure)
+        drawn(nothing.plot(3)[0].figure)
+    assert texts(structure).split() == ["a", "b", "no", "component"]
+    assert [text.get_text() for text in panel.texts] == ["no component"]
+    assert panel.get_ylabel() == "a"
+    assert nothing.components("a", 3).shape == (23, 0)
+
+
+def test_levels_that_are_none_are_refused(found: lkm.Discovery) -> None:
+    for draw in (found.plot, lambda level: plotting.plot_components(found, "$x$", level=level)):
+        with pytest.raises(ValueError, match="a level between 0 and 1, got 90"):
+            draw(level=90)
+    history = found.table.frame["$x$"]
+    with pytest.raises(ValueError, match="a level between 0 and 1, got 90"):
+        plotting.plot_methods(history, {"one": found.forecast(2).loc["$x$"]}, level=90)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("units", [{1: "kg"}, {"1": "kg"}])
+def test_units_are_found_by_name_or_its_text(units: dict[Any, str]) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=[1, 2])
+    found = made_by_hand(frame, ["1 x SE(lengthscale=5)"], [[1], [1]])
+    assert [ax.get_ylabel() for ax in plotting.plot_forecasts(found, 2, units=units)] == ["kg", ""]
+    assert plotting.plot_comparison(found, 1, 2, 2, units=units)[0, 0].get_ylabel() == "kg"
+
+
 def test_the_ledger_is_a_tree() -> None:
     ledger = pd.DataFrame(
         {
@@ -200,7 +287,8 @@ def test_the_ledger_is_a_tree() -> None:
             "expanded": ["start", "start", "SE", "PER", "LIN"],
             "found": ["SE", "PER", "SE x PER", "PER, LIN", "LIN"],
             "bic": [30.0, 20.0, 25.0, 12.0, 12.01],
-            "decision": ["another", "accepted", "rolled back", "accepted", "rolled back"],
+            "criterion": [35.0, 25.0, 30.0, 17.0, 17.01],
+            "decision": [OTHER, "accepted", "rolled back", "accepted", "rolled back"],
         }
     )
     ax = plotting.plot_ledger(ledger)

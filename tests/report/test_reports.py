@@ -102,6 +102,32 @@ def test_heights_are_in_the_units_of_the_series() -> None:
     assert wave.claims["Gold"].cells[-1].endswith(" USD")
 
 
+@pytest.mark.parametrize("name", [1, "1"])
+def test_units_are_found_by_name_or_its_text(name: object) -> None:
+    found = found_in(waves().set_axis([1, 2, 3], axis=1))
+    claims = found.report(units={name: "USD"}).components[0].claims  # type: ignore[dict-item]
+    assert [claim.unit for claim in claims.values()] == ["USD", "", ""]
+
+
+def test_names_may_be_tuples(report: GroupReport) -> None:
+    names = pd.Index([("Gold", 1), ("Oil", 1), ("USD", 2)], tupleize_cols=False)
+    told = found_in(waves().set_axis(names, axis=1)).report()
+    assert [each.name for each in told.series] == [str(name) for name in names]
+    for one, other in zip(told.series, report.series, strict=True):
+        assert (one.held_out, one.inside) == (other.held_out, other.inside)
+
+
+def test_a_level_in_percent_is_refused(report: GroupReport) -> None:
+    found = report.found
+    for told in (
+        found.report,
+        found.compare_all,
+        lambda **level: found.compare("Oil", "USD", **level),
+    ):
+        with pytest.raises(ValueError, match="a level between 0 and 1, got 90"):
+            told(level=90)
+
+
 def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
     """Gold and USD are modelled by their logarithms, Oil is not."""
     frame = waves()
