@@ -188,8 +188,9 @@ class GroupReport(Report):
             "search. Evidence is the log Bayes factor of this series alone: how much likelier "
             "it is with the component than without. A series has a component if P is at least "
             f"{SURE}, the evidence at least {STRONG:.0f} and its share of the variation at least "
-            f"{WEIGHTY:.0%}; perhaps, if it is more likely than not and fails one of these. Height "
-            "is the standard deviation over time of what the component adds"
+            f"{WEIGHTY:.0%}; perhaps, if it is more likely than not, its evidence is positive, and "
+            "it fails one of these. Height is the standard deviation over time of what the "
+            "component adds"
             + (", or of the percentage by which it changes the series." if self.note else ".")
         )
 

@@ -15,6 +15,10 @@ from .component import ComponentReport
 _MOST_SAID = 4
 """Components of a kind that the paragraph names."""
 
+LIKELY = 2.0 / 3.0
+"""What a series perhaps has is named from this probability on: nobody repeats what is as likely
+as the toss of a coin."""
+
 _TOGETHER = 0.5
 """From this correlation on a component is said to go together, or against each other."""
 
@@ -34,7 +38,7 @@ def summary(
         By number of a component what `ways_of_pairs` says of it.
     """
     sure = [each for each in components if each.owners]
-    maybe = [each for each in components if not each.owners and each.those("perhaps")]
+    maybe = [each for each in components if not each.owners and _is_likely(each)]
     said = [
         f"{_subject(each, each.owners)} {_have(each.owners)} {each.description.short}"
         f"{ways.get(each.number, '')}."
@@ -48,6 +52,11 @@ def summary(
     if not said:
         said = ["No series certainly has a pattern."]
     return " ".join(filter(None, [*said, _nothing_seasonal(found, components), rests_on(found)]))
+
+
+def _is_likely(each: ComponentReport) -> bool:
+    chances = [each.claims[name].probability for name in each.those("perhaps")]
+    return max(chances, default=0.0) >= LIKELY
 
 
 def _subject(each: ComponentReport, names: tuple[str, ...], first: bool = True) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from small import small_table
+from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.consensus import OTHERS
 from lkm_gpflow.explain.attribution import DISAGREEMENT, NOISE, WALKS
 from lkm_gpflow.report import GroupReport
+from lkm_gpflow.report.summary import LIKELY, summary
 
 LEANS = 0.1
 """Of a forecast: a part of a larger share must be told of."""
@@ -95,4 +96,20 @@ def test_the_summary_names_what_is_sure_and_only_that() -> None:
     report = found.report()
     for each in report.components:
         named = each.description.short in report.summary
-        assert named == bool(each.owners or each.those("perhaps"))
+        chances = [each.claims[name].probability for name in each.those("perhaps")]
+        assert named == bool(each.owners or max(chances, default=0.0) >= LIKELY)
+
+
+@pytest.mark.parametrize(("likely", "named"), [(0.6, False), (0.7, True)])
+def test_the_summary_leaves_out_what_a_coin_could_say(likely: float, named: bool) -> None:
+    found = made_by_hand(small_table(), ["1e-5 x LIN(location=130)"], [[1]] * 3)
+    (line,) = found.report().components
+    claims = {
+        name: replace(line.claims[name], verdict=verdict, probability=probability)
+        for name, verdict, probability in (
+            ("a", "perhaps", likely), ("b", "perhaps", 0.55), ("c", "cannot be told", 0.4),
+        )
+    }  # fmt: skip
+    said = summary(found, [replace(line, claims=claims)], {})
+    assert ("Perhaps a and b have a straight line." in said) == named
+    assert ("straight line" in said) == named
