@@ -24,6 +24,7 @@ from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, single_threaded, start_workers
+from ..runtime.loading import loading
 from ..runtime.text import counted, did_you_mean
 from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
@@ -264,8 +265,9 @@ def discover_command(
                     start_workers(executor, "lkm_gpflow.learning.training")
                 # TensorFlow, which takes some seconds, is loaded when nothing is left to complain
                 # of.
-                from ..discovery.discover import discover
-                from . import output
+                with loading():
+                    from ..discovery.discover import discover
+                    from . import output
 
                 if fits:
                     say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")

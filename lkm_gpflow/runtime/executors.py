@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from .ahead import Ahead
 from .budget import OutOfBudget, Spent
+from .loading import loading
 from .news import Hear, Newsroom, heard_by
 
 _Key = TypeVar("_Key")
@@ -307,7 +308,8 @@ def start_workers(executor: Executor, module: str) -> None:
 
 
 def _import(module: str) -> None:
-    import_module(module)
+    with loading():
+        import_module(module)
 
 
 def single_threaded() -> _OneThread:
@@ -350,7 +352,8 @@ def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     threadpool_limits(limits=1)
-    import tensorflow as tf
+    with loading():
+        import tensorflow as tf
 
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.threading.set_intra_op_parallelism_threads(1)
