@@ -118,6 +118,11 @@ class GroupReport(Report):
         return [(who, list(each)) for who, each in groupby(ordered, key=lambda c: c.who)]
 
     @property
+    def nothing(self) -> str:
+        """What stands in the place of components where there is none."""
+        return "The search found no pattern in these series, nothing but noise."
+
+    @property
     def titles(self) -> dict[str, str]:
         """Names for readers of the components and other parts, by the names of parts."""
         said = [each.title for each in self.components]
@@ -201,6 +206,7 @@ class GroupReport(Report):
         lines += [markdown(self.summary), ""]
         lines += [markdown(self.note), ""] if self.note else []
         lines += ["## What they share", ""]
+        lines += [] if self.components else [self.nothing, ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:

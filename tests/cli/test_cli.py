@@ -128,7 +128,10 @@ def test_noise_has_results(tmp_path: Path) -> None:
     loaded = lkm.load(folder.model)
     assert (loaded.table.names, loaded.names) == (["a", "b"], [])
     pd.testing.assert_frame_equal(loaded.forecast(2), nothing.forecast(2))
-    assert "No series certainly has a pattern" in folder.report.read_text("utf-8")
+    report = folder.report.read_text("utf-8")
+    assert "No series certainly has a pattern" in report
+    assert "<p>The search found no pattern in these series, nothing but noise.</p>" in report
+    assert "no pattern in these series" in nothing.report().text
     assert len(pd.read_csv(tmp_path / "components.csv")) == 0
     assert list(pd.read_csv(tmp_path / "components.csv").columns[-2:]) == ["mean", "sd"]
 
