@@ -143,6 +143,14 @@ def test_folded_probability_and_evidence_by_brute_force() -> None:
                 assert found.evidence.iloc[n, k] == pytest.approx(evidence, rel=0.02, abs=0.05)
 
 
+def test_a_series_has_what_is_likely_and_what_its_own_data_speak_for() -> None:
+    found = agreed(small_table(), [(1.0, NEAR_COPIES[1:], [[1, 0], [1, 1], [0, 1]])])
+    probabilities = np.array([[0.8, 0.8], [0.51, 0.4], [0.97, 0.0]])
+    evidence = np.array([[0.5, -0.5], [0.01, 2.0], [9.0, -9.0]])
+    told = replace(found.consensus, by_fit=probabilities[None], evidence=evidence)
+    assert told.Z.tolist() == [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]
+
+
 def test_probabilities_are_averaged_over_fits() -> None:
     wave, line = "0.5 x PER(period=85,lengthscale=1)", "2e-5 x LIN(location=130)"
     found = agreed(
