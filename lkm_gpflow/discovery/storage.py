@@ -129,7 +129,7 @@ def _zone_to_json(zone: tzinfo | None) -> str | float | None:
     offset = zone.utcoffset(None)  # None if it changes over time
     try:
         named = pd.Timestamp(0, tz=str(zone)).tz
-    except (KeyError, ValueError):  # no such zone, or no name at all
+    except (AttributeError, KeyError, ValueError):  # no such zone, or no name at all
         named = None
     if named is not None and named.utcoffset(None) == offset:
         return str(zone)

@@ -178,7 +178,7 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: frame().set_axis([1.5, True], axis=1),
     ),
     "no name": (
-        "column 1: expected a text .*, got None",
+        "column 1: expected a text .*, got (None|nan)",
         lambda: frame().set_axis([None, "b"], axis=1),
     ),
     "NaN as name": ("column 2: .*, got nan", lambda: frame().set_axis(["a", np.nan], axis=1)),
