@@ -316,7 +316,7 @@ class Discovery(Forecaster):
 
         return DiscoveryPlots(self)
 
-    def explore(self, horizon: int | None = None, units: Mapping[str, str] | None = None) -> Any:
+    def explore(self, horizon: int | None = None, units: Mapping[Any, str] | None = None) -> Any:
         """Return controls for JupyterLab that draw the pictures one asks for.
 
         Parameters are those of `plotting.Explorer`, which needs the extra ``explorer``.

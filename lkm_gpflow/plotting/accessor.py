@@ -83,7 +83,7 @@ class DiscoveryPlots:
         return plot_components(self.found, series, horizon, **options)
 
     def explore(
-        self, horizon: int | None = None, units: Mapping[str, str] | None = None
+        self, horizon: int | None = None, units: Mapping[Any, str] | None = None
     ) -> Explorer:
         """Return controls for JupyterLab that draw the pictures one asks for; see `Explorer`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,7 +48,7 @@ def plot_comparison(
     axes: AxesArray | None = None,
     *,
     level: float = 0.9,
-    units: Mapping[str, str] | None = None,
+    units: Mapping[Any, str] | None = None,
     parts: Decomposition | None = None,
 ) -> AxesArray:
     """Draw two series, and below them their components, as the paper's figure 6 does.

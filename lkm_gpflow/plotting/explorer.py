@@ -71,7 +71,7 @@ class Explorer:
         self,
         found: Discovery,
         horizon: int | None = None,
-        units: Mapping[str, str] | None = None,
+        units: Mapping[Any, str] | None = None,
     ) -> None:
         widgets = _ipywidgets()
         self.found = found

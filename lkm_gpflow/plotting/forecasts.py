@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ def plot_forecasts(
     axes: AxesArray | None = None,
     *,
     level: float = 0.9,
-    units: Mapping[str, str] | None = None,
+    units: Mapping[Any, str] | None = None,
     truth: pd.DataFrame | None = None,
 ) -> AxesArray:
     """Draw all series as `plot_forecast` does, one panel each; returns the Axes, one per series."""

@@ -309,7 +309,7 @@ def group_report(
     horizon: int | None = None,
     *,
     level: float = 0.9,
-    units: Mapping[str, str] | None = None,
+    units: Mapping[Any, str] | None = None,
     coupled: CoupledDiscovery | None = None,
     without_each: bool = False,
     executor: Executor | None = None,

@@ -202,7 +202,7 @@ def pair_report(
     horizon: int | None = None,
     *,
     level: float = 0.9,
-    units: Mapping[str, str] | None = None,
+    units: Mapping[Any, str] | None = None,
     coupled: CoupledDiscovery | None = None,
 ) -> PairReport:
     """Report what two series share and what each has alone.
@@ -247,7 +247,7 @@ def all_pairs(
     horizon: int | None = None,
     *,
     level: float = 0.9,
-    units: Mapping[str, str] | None = None,
+    units: Mapping[Any, str] | None = None,
 ) -> AllPairs:
     """Report every pair of series; the parameters are those of `pair_report`."""
     check_level(level)
@@ -275,7 +275,7 @@ def _pair(
     tied: Mapping[int, Together],
     horizon: int | None,
     level: float,
-    units: Mapping[str, str] | None,
+    units: Mapping[Any, str] | None,
 ) -> PairReport:
     timeline = Timeline.of(found.table)
     names = [found.table.names[n] for n in places]
