@@ -286,6 +286,7 @@ def test_time_zones_survive(zone: datetime.tzinfo | str, tmp_path: Path) -> None
     assert list(told.tz_localize(None)) == list(expected.tz_localize(None))
 
 
+@pytest.mark.skipif(pd.__version__ >= "3", reason="pandas 3 has no such times")
 def test_time_zones_without_a_name_are_refused_before_a_file_is_written(tmp_path: Path) -> None:
     frame = small_table().tz_localize(dateutil.tz.gettz("Europe/Berlin"))
     with pytest.raises(ValueError, match=r"time zone with a name .*got tzfile.*tz_convert"):
