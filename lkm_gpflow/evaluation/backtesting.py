@@ -6,9 +6,11 @@ follow from the forecasts, which are kept cell by cell.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,13 +30,18 @@ from ..runtime.journal import Journal
 from ..runtime.progress import Progress
 from ..runtime.text import whole_number
 from . import metrics
-from .predictive import Predictive, columns_of
+from .predictive import Predictive, columns_of, matrices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 """Probabilities of the intervals whose coverage is reported."""
+
+_LOWER_IS_BETTER = ("rmse", "mnlp", "crps", "mase")
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""What Python adds to the text of functions and objects, another one in every process."""
 
 
 @dataclass(frozen=True)
@@ -94,16 +101,17 @@ class Backtest:
         """One row per origin: rmse, mnlp, crps, mase, coverage50 to coverage95, seconds.
 
         RMSE, CRPS and MNLP are of series divided by their standard deviation before the origin, so
-        that every series counts alike.  RMSE and MASE are averaged over series.  Lognormal
-        forecasts are scored as such: MNLP has the Jacobian of the logarithm, and intervals are
-        those of the lognormal.
+        that every series counts alike.  RMSE and MASE are averaged over series; MASE is NaN where
+        an observed series takes no step between successive observations before the origin.
+        Lognormal forecasts are scored as such: MNLP has the Jacobian of the logarithm, and
+        intervals are those of the lognormal.
         """
         return pd.DataFrame({origin: self._score(origin) for origin in self.origins}).T
 
     def _score(self, origin: int) -> dict[str, float]:
         cells = self.forecasts.loc[origin]
         if cells["observed"].isna().all():  # nothing was observed after this origin
-            names = ("rmse", "mnlp", "crps", "mase", *map(_coverage, LEVELS))
+            names = (*_LOWER_IS_BETTER, *map(_coverage, LEVELS))
             return {**dict.fromkeys(names, np.nan), "seconds": float(self.seconds.loc[origin])}
         columns: dict[str, Floats] = {
             str(name): values.to_numpy().reshape(-1, self.horizon).T
@@ -111,9 +119,10 @@ class Backtest:
         }
         scale = columns["scale"]
         observed, told = columns["observed"] / scale, Predictive.of(columns).divided_by(scale)
-        steps = self.steps.loc[origin].to_numpy()
+        steps = self.steps.loc[origin].where(lambda size: size > 0.0).to_numpy()
         missing = np.isnan(observed)
-        errors = np.ma.masked_array(np.abs(observed - told.mean), missing).mean(axis=0) / steps
+        seen = ~missing.all(axis=0)
+        errors = np.nanmean(np.abs(observed - told.mean)[:, seen], axis=0) / steps[seen]
         # Checks come with the plain scores; they are those of normal forecasts.
         plain = metrics.score(observed, told.mean, told.sd)
         return {
@@ -145,14 +154,16 @@ class Backtest:
            \hat\sigma^2 = \tfrac{1}{F - 1} (d - \tilde d)^\top R^{-1} (d - \tilde d)
 
         with :math:`\tilde d` the generalised least squares mean, and Student's distribution of
-        F - 1 degrees of freedom: a paired t-test where nothing overlaps.  The idea is that of
+        F - 1 degrees of freedom: a paired t-test where nothing overlaps.  Origins without a score,
+        because nothing was observed after them, do not count.  The idea is that of
         Diebold and Mariano (1995); their estimate of the correlations, with the correction of
         Harvey, Leybourne and Newbold (1997), rejects too often with so few origins.
 
         Raises
         ------
         ValueError
-            If the other backtest is not of the same origins and observations.
+            If the other backtest is not of the same origins and observations, lower is not better
+            in the score, or fewer than two origins have it.
         """
         if self.origins != other.origins or not self.forecasts["observed"].equals(
             other.forecasts["observed"]
@@ -161,13 +172,14 @@ class Backtest:
                 f"expected backtests of the same origins and data, got {self.origins} of "
                 f"{self.label} and {other.origins} of {other.label}"
             )
-        if score not in self.scores:
-            raise ValueError(f"expected a score among {list(self.scores)}, got {score!r}")
-        d = (self.scores[score] - other.scores[score]).to_numpy()
+        if score not in (known := [*_LOWER_IS_BETTER, "seconds"]):
+            raise ValueError(f"expected a score among {known} (less is better), got {score!r}")
+        scored = (self.scores[score].notna() & other.scores[score].notna()).to_numpy()
+        d = (self.scores[score] - other.scores[score]).to_numpy()[scored]
         count = len(d)
         if count < 2:
-            raise ValueError(f"expected at least 2 origins for a test, got {count}")
-        R = self._overlap
+            raise ValueError(f"expected at least 2 origins with a score for a test, got {count}")
+        R = self._overlap[np.ix_(scored, scored)]
         weights = np.linalg.solve(R, np.ones(count))
         rest = d - weights @ d / weights.sum()
         variance = float(rest @ np.linalg.solve(R, rest)) / (count - 1)
@@ -284,12 +296,17 @@ def _coverage(level: float) -> str:
     return f"coverage{100 * level:.0f}"
 
 
-def _described(method: Comparator) -> str:
-    """What a journal says of a method: without the address that an object's own text has."""
-    kind = type(method)
-    if kind.__repr__ is object.__repr__:
-        return f"{kind.__module__}.{kind.__qualname__}"
-    return repr(method)
+def _described(value: object) -> str:
+    """What a journal says of a method or a setting of it, without addresses in memory.
+
+    A method without a text of its own is told by its class and attributes.
+    """
+    kind = type(value)
+    if kind.__repr__ is not object.__repr__ or not hasattr(value, "fit"):
+        return _ADDRESS.sub("", repr(value))
+    settings = [f"{name}={_described(each)}" for name, each in vars(value).items()]
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return f"{name}({', '.join(settings)})" if settings else name
 
 
 def _origins(num_times: int, horizon: int, folds: int, first: int | None) -> tuple[int, ...]:
@@ -319,11 +336,14 @@ def _forecast_from(
     """Forecast from one origin, in JSON's types."""
     began = time.perf_counter()
     times = frame.index[origin : origin + horizon]
-    forecast = method.fit(frame.iloc[:origin], seed=seed).forecast(times)
+    # A copy, because methods may keep what they learn, and threads forecast at the same time.
+    forecast = copy(method).fit(frame.iloc[:origin], seed=seed).forecast(times)
     record: dict[str, Any] = {"origin": origin, "seconds": time.perf_counter() - began}
-    for column in columns_of(forecast):
-        record[column] = forecast[column].to_numpy().reshape(len(frame.columns), horizon).tolist()
-    return record
+    try:
+        told = matrices(forecast, times, frame.columns)
+    except ValueError as error:
+        raise ValueError(f"{type(method).__name__}, origin {origin}: {error}") from error
+    return record | {name: values.T.tolist() for name, values in told.items()}
 
 
 def _assemble(

@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.special import erf, ndtr, ndtri
 
 from ..numerics.types import LOG_2PI, Booleans, Floats
@@ -113,3 +114,39 @@ def normal_nlpd(y: Floats, mean: Floats, variance: Floats) -> Floats:
 def columns_of(forecast: Container[str]) -> list[str]:
     """Return the columns of a forecast that are to be kept."""
     return ["mean", "sd", *(name for name in LOG_MOMENTS if name in forecast)]
+
+
+def matrices(forecast: pd.DataFrame, times: pd.Index, series: pd.Index) -> dict[str, Floats]:
+    """Return the columns of a forecast that are to be kept, [M, N] each, whatever its rows' order.
+
+    Parameters
+    ----------
+    forecast
+        What a method returned: index (series, time), at least columns mean and sd.
+    times, series
+        What it was to forecast, M and N of them.
+
+    Raises
+    ------
+    ValueError
+        If rows are absent or there twice, or a mean or an sd is not finite.
+    """
+    wanted = pd.MultiIndex.from_product([series, times], names=["series", "time"])
+    index = forecast.index
+    if index.nlevels != 2 or not index.is_unique or not wanted.isin(index).all():
+        raise ValueError(
+            f"expected a forecast with one row for each of {len(series)} series and {len(times)} "
+            f"times, index (series, time), got {len(index)} rows with index {list(index.names)}"
+        )
+    rows = forecast.reindex(wanted)
+    for name in ("mean", "sd"):
+        bad = rows.index[~np.isfinite(rows[name].to_numpy(np.float64))]
+        if len(bad):
+            raise ValueError(
+                f"expected a forecast of finite numbers, got {name} {rows[name][bad[0]]} of series "
+                f"{bad[0][0]!r} at {bad[0][1]}"
+            )
+    return {
+        name: rows[name].to_numpy(np.float64).reshape(len(series), len(times)).T
+        for name in columns_of(forecast)
+    }

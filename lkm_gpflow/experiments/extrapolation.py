@@ -12,6 +12,7 @@ from .. import datasets
 from ..comparators import Comparator, DiscoveryForecast, comparator
 from ..discovery.result import Discovery
 from ..evaluation.metrics import Scores, score
+from ..evaluation.predictive import matrices
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,8 @@ def extrapolate(dataset: str, method: str | Comparator, seed: int = 0) -> Extrap
     forecast = fitted.forecast(test.index)
     seconds = time.perf_counter() - began
     processor_seconds = time.process_time() - processor_began
-    mean, sd = (
-        forecast[column].unstack("series").loc[test.index, test.columns]
-        for column in ("mean", "sd")
-    )
+    told = matrices(forecast, test.index, test.columns)
+    mean, sd = (pd.DataFrame(told[name], test.index, test.columns) for name in ("mean", "sd"))
     location = np.zeros(test.shape[1])
     scale = np.ones(test.shape[1])
     if data.score_scale is not None:

@@ -176,12 +176,67 @@ def test_a_journal_knows_a_method_without_a_text_again(tmp_path: Path) -> None:
     del keep_alive
 
 
+class Wide(Plain):
+    """Last value with so many times its sd; keeps what it has seen, gives rows in another order."""
+
+    def __init__(self, factor: float, inner: Plain | None = None) -> None:
+        self.factor, self.inner = factor, inner
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Wide:
+        self.train = train
+        return self
+
+    def forecast(self, times: pd.Index) -> pd.DataFrame:
+        told = LastValue().fit(self.train, seed=0).forecast(times)
+        return told.assign(sd=self.factor * told["sd"]).sort_index(ascending=False)
+
+
+def test_a_journal_tells_methods_without_a_text_by_their_settings(tmp_path: Path) -> None:
+    journal = tmp_path / "backtest.jsonl"
+    method = Wide(1.0, Wide(2.0))
+    kept = run(walks(), method, journal=journal).forecasts
+    pd.testing.assert_frame_equal(run(walks(), method, journal=journal).forecasts, kept)
+    for other in (Wide(9.0, Wide(2.0)), Wide(1.0, Wide(3.0)), Wide(1.0)):
+        with pytest.raises(ValueError, match="differs in method"):
+            run(walks(), other, journal=journal)
+
+
+def test_the_order_of_a_forecast_does_not_matter() -> None:
+    frame = walks() + [0.0, 10.0, -10.0, 5.0]
+    pd.testing.assert_frame_equal(run(frame, Wide(1.0)).forecasts, run(frame).forecasts)
+
+
+def test_a_forecast_with_gaps_is_refused() -> None:
+    with pytest.raises(ValueError, match="Wide, origin 30: expected a forecast of finite numbers"):
+        run(walks(), Wide(np.nan))
+
+
 def test_an_origin_with_nothing_observed_after_it_has_no_score() -> None:
     frame = walks()
     frame.iloc[55:] = np.nan
     scores = run(frame, folds=3).scores
     assert scores.loc[55].drop("seconds").isna().all()
     assert scores.drop(55).notna().all(axis=None)
+
+
+def test_a_comparison_leaves_out_origins_without_a_score() -> None:
+    frame = walks(120)
+    frame.iloc[100:110] = np.nan
+    one, other = (run(frame, name, folds=6, first=90) for name in ("last-value", "drift"))
+    scored = one.scores["crps"].notna()
+    assert 2 < scored.sum() < 6
+    expected = ttest_rel(one.scores["crps"][scored], other.scores["crps"][scored])
+    assert one.compare(other).p_value == pytest.approx(expected.pvalue)
+
+
+def test_without_a_step_before_the_origin_there_is_no_mase() -> None:
+    frame = walks()
+    frame.iloc[0:55:2, 0] = np.nan
+    scores = run(frame, folds=2).scores
+    assert scores["mase"].isna().all()
+    assert scores.drop(columns="mase").notna().all(axis=None)
+    frame.iloc[55:, 0] = np.nan  # who is not observed does not count
+    assert np.isfinite(run(frame, folds=1).scores.loc[55, "mase"])
 
 
 def test_executors_do_not_change_the_result() -> None:
@@ -208,6 +263,8 @@ def test_wrong_settings_are_refused() -> None:
         one.compare(run(walks(seed=1)))
     with pytest.raises(ValueError, match="expected a score among"):
         one.compare(one, "luck")
+    with pytest.raises(ValueError, match=r"less is better\), got 'coverage90'"):
+        one.compare(one, "coverage90")
     assert one.compare(one).p_value == 1.0
 
 

@@ -16,7 +16,7 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Fitted
-from lkm_gpflow.evaluation.predictive import Predictive
+from lkm_gpflow.evaluation.predictive import Predictive, matrices
 from lkm_gpflow.experiments.benchmark.scoring import score_window
 from lkm_gpflow.experiments.benchmark.windows import Window
 
@@ -53,6 +53,23 @@ def test_density_and_intervals() -> None:
     assert own.nlpd(nothing).item() == np.inf
     assert not own.inside(nothing, 0.99).item()
     assert np.isnan(own.crps(np.array([[np.nan]]))).item()
+
+
+def test_matrices_go_by_the_index() -> None:
+    times, series = pd.date_range("2000", periods=3), pd.Index(["b", "a"])
+    index = pd.MultiIndex.from_product([series, times.as_unit("s")])
+    told = pd.DataFrame({"mean": np.arange(6.0), "sd": 1.0, "log_sd": np.nan}, index)
+    found = matrices(told.iloc[::-1], times, series)
+    assert list(found) == ["mean", "sd", "log_sd"]
+    np.testing.assert_array_equal(found["mean"], [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]])
+    rest = matrices(told, times[1:], series[1:])  # more than what was asked for
+    np.testing.assert_array_equal(rest["mean"], [[4.0], [5.0]])
+    for wrong in (told.iloc[:-1], pd.concat([told, told.iloc[:1]]), told.droplevel(0)):
+        with pytest.raises(ValueError, match="one row for each of 2 series and 3 times"):
+            matrices(wrong, times, series)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"got sd (nan|inf) of series 'a' at 2000-01-02"):
+            matrices(told.assign(sd=[1.0, 1.0, 1.0, 1.0, bad, 1.0]), times, series)
 
 
 def test_scores_of_other_units() -> None:
