@@ -36,7 +36,11 @@ def test_it_says_what_the_discovery_says(fitted: LKMForecaster) -> None:
     times = expected.index[[0, 1, 4]]
     mean = fitted.predict(fh=HORIZON)
     pd.testing.assert_frame_equal(
-        mean, expected["mean"].loc[times], check_names=False, check_freq=False
+        mean,
+        expected["mean"].loc[times],
+        check_names=False,
+        check_freq=False,
+        check_index_type=False,
     )
     interval = fitted.predict_interval(fh=HORIZON, coverage=[0.8, 0.5])
     variance = fitted.predict_var(fh=HORIZON)
