@@ -28,7 +28,9 @@ def test_a_discovery_forecasts_as_it_did() -> None:
     )
     before = pd.read_csv(FILES / "discovered.csv", parse_dates=["time"])
     before = before.set_index(["series", "time"])
-    pd.testing.assert_frame_equal(found.forecast(4), before, rtol=1e-8, check_freq=False)
+    pd.testing.assert_frame_equal(
+        found.forecast(4), before, rtol=1e-8, check_freq=False, check_index_type=False
+    )
 
 
 @pytest.mark.parametrize("name", ["learnt", "sparse"])
