@@ -129,7 +129,7 @@ def matrices(forecast: pd.DataFrame, times: pd.Index, series: pd.Index) -> dict[
     Raises
     ------
     ValueError
-        If rows are absent or there twice, or a mean or an sd is not finite.
+        If rows are absent or there twice, a mean or an sd is not finite, or an sd not positive.
     """
     wanted = pd.MultiIndex.from_product([series, times], names=["series", "time"])
     index = forecast.index
@@ -139,14 +139,13 @@ def matrices(forecast: pd.DataFrame, times: pd.Index, series: pd.Index) -> dict[
             f"times, index (series, time), got {len(index)} rows with index {list(index.names)}"
         )
     rows = forecast.reindex(wanted)
-    for name in ("mean", "sd"):
-        bad = rows.index[~np.isfinite(rows[name].to_numpy(np.float64))]
-        if len(bad):
-            raise ValueError(
-                f"expected a forecast of finite numbers, got {name} {rows[name][bad[0]]} of series "
-                f"{bad[0][0]!r} at {bad[0][1]}"
-            )
-    return {
-        name: rows[name].to_numpy(np.float64).reshape(len(series), len(times)).T
-        for name in columns_of(forecast)
-    }
+    columns = {name: rows[name].to_numpy(np.float64) for name in columns_of(forecast)}
+    mean, sd = columns["mean"], columns["sd"]
+    bad = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(sd) & (sd > 0.0)))
+    if bad.size:
+        name, when = wanted[bad[0]]
+        raise ValueError(
+            f"expected finite means and positive, finite sds, got mean {mean[bad[0]]} and sd "
+            f"{sd[bad[0]]} of series {name!r} at {when}"
+        )
+    return {name: values.reshape(len(series), len(times)).T for name, values in columns.items()}

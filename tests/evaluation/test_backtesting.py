@@ -207,7 +207,7 @@ def test_the_order_of_a_forecast_does_not_matter() -> None:
 
 
 def test_a_forecast_with_gaps_is_refused() -> None:
-    with pytest.raises(ValueError, match="Wide, origin 30: expected a forecast of finite numbers"):
+    with pytest.raises(ValueError, match="Wide, origin 30: expected finite means and positive"):
         run(walks(), Wide(np.nan))
 
 

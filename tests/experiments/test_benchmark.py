@@ -12,6 +12,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from lkm_gpflow.comparators import comparator_names
+from lkm_gpflow.comparators.protocol import forecast_frame
 from lkm_gpflow.datasets.benchmark import benchmark_tables
 from lkm_gpflow.experiments import benchmark
 from lkm_gpflow.experiments.benchmark import compare, runs, split
@@ -84,14 +85,49 @@ def test_journals_go_on_where_they_were(bench: Path, tmp_path: Path) -> None:
         benchmark.run(["oracle"], ["us_prices"], tmp_path, progress=False)
 
 
-def test_a_method_that_fails_is_on_record(bench: Path) -> None:
+@pytest.mark.parametrize("kind", [np.linalg.LinAlgError, IndexError, TypeError])
+def test_a_method_that_fails_is_on_record(kind: type[Exception], bench: Path) -> None:
     class Failing:
         def fit(self, train: pd.DataFrame, *, seed: int) -> None:
-            raise np.linalg.LinAlgError("singular")
+            raise kind("singular")
 
     record = runs.forecast(Failing(), benchmark.window("office_room", 1))  # type: ignore[arg-type]
-    assert record["error"] == "LinAlgError: singular"
-    assert benchmark.failures({"x": [record]}).tolist() == ["LinAlgError: singular"]
+    assert record["error"] == f"{kind.__name__}: singular"
+    assert benchmark.failures({"x": [record]}).tolist() == [record["error"]]
+
+
+def test_a_forecast_without_numbers_is_a_failure(bench: Path) -> None:
+    class Nothing:
+        def fit(self, train: pd.DataFrame, *, seed: int) -> Nothing:
+            self.series = train.columns
+            return self
+
+        def forecast(self, times: pd.Index) -> pd.DataFrame:
+            shape = (len(times), len(self.series))
+            return forecast_frame(self.series, times, np.zeros(shape), np.full(shape, np.nan))
+
+    record = runs.forecast(Nothing(), benchmark.window("office_room", 1))
+    assert "sd nan of series" in record["error"]
+    assert "mean" not in record
+
+
+def test_the_last_record_of_todays_table_counts(bench: Path, tmp_path: Path) -> None:
+    """Two runners may have been at one window, and tables may have changed since."""
+    benchmark.run(["drift"], ["office_room"], tmp_path, progress=False)
+    journal = runs.journal(tmp_path, "drift")
+    last, before = journal.records
+    journal.append({**last, "seconds": 7.0})
+    journal.append({**before, "data": "0" * 12, "mean": [[0.0]]})
+    journal.append({**before, "table": "no such table"})
+    kept = benchmark.records(tmp_path, ["drift"])
+    assert kept["drift"] == [{**last, "seconds": 7.0}, before]
+    assert benchmark.by_table(benchmark.scores(kept), "crps").shape == (1, 1)
+    path = tmp_path / "drift.jsonl"
+    stale = path.read_text().replace(last["data"], "0" * 12)
+    path.write_text(stale)
+    benchmark.run(["drift"], ["office_room"], tmp_path, origins=[1], progress=False)
+    assert path.read_text().startswith(stale)
+    assert [r["origin"] for r in benchmark.records(tmp_path, ["drift"])["drift"]] == [1]
 
 
 def test_naive_scores_are_those_of_the_reference(bench: Path, tmp_path: Path) -> None:
@@ -182,6 +218,14 @@ def test_ratios_count_tables_alike() -> None:
     assert found["tables"].to_dict() == {"x": 2, "y": 1, "all": 3}
 
 
+def test_ratios_do_not_flatter_who_fails_where_it_is_hard() -> None:
+    scores = table_of_scores({"m": [0.5, 0.5, 4.0, 4.0], "n": [1.0, 1.0, 2.0, 2.0], "r": [1.0] * 4})
+    whole = benchmark.ratios(scores, "r").loc[compare.ALL]
+    assert whole.to_dict() == pytest.approx({"m": 2.0**0.5, "n": 2.0**0.5, "r": 1.0, "tables": 2})
+    found = benchmark.ratios(scores.drop([("b", 1, "m"), ("b", 2, "m")]), "r").loc[compare.ALL]
+    assert found.to_dict() == pytest.approx({"m": 0.5, "n": 1.0, "r": 1.0, "tables": 1})
+
+
 def test_ranks_and_tables_that_are_incomplete() -> None:
     scores = table_of_scores({"m": [1.0, 2.0, 5.0, 5.0], "r": [2.0, 2.0, 4.0, 4.0]})
     by_table = benchmark.by_table(scores, "crps")
@@ -219,6 +263,17 @@ def test_confidence_set_drops_what_is_surely_worse() -> None:
     table = pd.DataFrame(np.exp(logs), columns=["a", "b", "worse"])
     assert set(benchmark.confidence_set(table)) == {"a", "b"}
     assert set(benchmark.confidence_set(table.assign(worse=table["a"] * 1.001))) >= {"a", "b"}
+
+
+def test_methods_that_tie_everywhere_share_their_fate() -> None:
+    rng = np.random.default_rng(4)
+    logs = 0.1 * rng.normal(size=(24, 3)) + [0.0, 0.0, 0.3]
+    table = pd.DataFrame(np.exp(logs), columns=["a", "b", "worse"])
+    twins = table.assign(**{"as a": table["a"], "as worse": table["worse"]})
+    assert set(benchmark.confidence_set(twins)) == {"a", "b", "as a"}
+    assert benchmark.confidence_set(twins[["a", "as a"]]) == ["a", "as a"]
+    with pytest.raises(ValueError, match="all of a, b, worse have, got none among 24"):
+        benchmark.confidence_set(table.assign(b=np.nan))
 
 
 # --- what is committed ---

@@ -36,13 +36,23 @@ def by_table(scores: pd.DataFrame, score: str) -> pd.DataFrame:
 def ratios(scores: pd.DataFrame, reference: str, score: str = "crps") -> pd.DataFrame:
     """Geometric means of ratios to a reference, by domain and over all tables.
 
-    Ratios are formed window by window; tables count alike.
+    Ratios are formed window by window; tables count alike.  Windows that a method lacks, for
+    example because it failed there, do not count for any: they may be the hard ones.
+
+    Parameters
+    ----------
+    scores
+        Rows (table, origin, method), see `scoring.scores`, of the methods to compare.
+    reference
+        The method that scores are divided by.
+    score
+        A column.
 
     Returns
     -------
-    Rows domains and `ALL`, columns methods, and ``tables``: how many have the reference.
+    Rows domains and `ALL`, columns methods, and ``tables``: how many have windows that count.
     """
-    wide = scores[score].unstack("method").apply(np.log)
+    wide = scores[score].unstack("method").dropna().apply(np.log)
     logs = wide.sub(wide[reference], axis=0).groupby("table").mean()
     domains = scores["domain"].groupby("table").first()
     means = logs.groupby(domains).mean()
@@ -121,13 +131,28 @@ def confidence_set(table_scores: pd.DataFrame, level: float = 0.1) -> list[str]:
         Positive scores, see `by_table`; tables that a method lacks are left out.
     level
         Probability that the best method is not in the set.
+
+    Raises
+    ------
+    ValueError
+        If there is no table that all methods have.
     """
     from arch.bootstrap import MCS  # optional
 
     losses = table_scores.dropna().apply(np.log)
-    chosen = MCS(losses, size=level, reps=2000, block_size=1, seed=0)
+    if losses.empty:
+        raise ValueError(
+            f"expected a table that all of {', '.join(map(str, table_scores))} have, got none "
+            f"among {len(table_scores)}"
+        )
+    # Of methods that tie everywhere one is tested, and the others share its fate.
+    first = {name: next(n for n in losses if losses[n].equals(losses[name])) for name in losses}
+    different = losses[list(dict.fromkeys(first.values()))]
+    if different.shape[1] == 1:
+        return [str(name) for name in losses]
+    chosen = MCS(different, size=level, reps=2000, block_size=1, seed=0)
     chosen.compute()
-    return [str(name) for name in chosen.included]
+    return [str(name) for best in chosen.included for name in losses if first[name] == best]
 
 
 def _bootstrap_means(values: Floats, draws: int = 2000) -> Floats:

@@ -10,12 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from ...comparators import Comparator
 from ...datasets.benchmark import benchmark_tables
-from ...evaluation.predictive import Predictive, columns_of
-from ...numerics.types import Floats
+from ...evaluation.predictive import Predictive, matrices
 from ...runtime.executors import run_all
 from ...runtime.journal import Journal
 from ...runtime.progress import Progress
@@ -25,8 +22,9 @@ from .windows import ORIGINS, Window, window
 _DIGITS = 5
 """Significant digits of forecasts in the journals, as z-scores of the training rows."""
 
-_FAILED = (ValueError, ArithmeticError, RuntimeError)
-"""What methods raise where a table is too much for them; LinAlgError is a ValueError."""
+_FAILED = (ValueError, ArithmeticError, RuntimeError, LookupError, TypeError)
+"""What methods and their libraries raise where a table is too much for them, or `matrices` where
+their forecast is none; LinAlgError is a ValueError."""
 
 
 def journal(folder: Path, method: str, seed: int = 0) -> Journal:
@@ -46,7 +44,9 @@ def run(
     executor: Executor | None = None,
     progress: bool = True,
 ) -> None:
-    """Forecast the windows that the journals do not have.
+    """Forecast the windows that the journals do not have, of the tables as they are now.
+
+    A method that failed is not tried again: delete its line from the journal to do so.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def run(
             raise ValueError(f"expected methods among {', '.join(METHODS)}, got {method!r}")
     for method in methods:
         kept = journal(folder, method, seed)
-        done = {(record["table"], record["origin"]) for record in kept.records}
+        done = _current(kept.records)
         jobs = {
             (table, origin): partial(forecast_window, method, table, origin, seed)
             for table in tables
@@ -102,40 +102,55 @@ def forecast(method: Comparator, cut: Window, seed: int = 0) -> dict[str, Any]:
     ``mean`` and ``sd``, [N, M] each, as z-scores of the training rows; of lognormal forecasts also
     ``log_mean`` and ``log_sd``, of values divided by the scale; ``seconds`` and
     ``processor_seconds``, those of processes that the method starts included; the ``data`` it was
-    given (the table's SHA-256).  A method that fails has ``error`` instead of a forecast.
+    given (the table's SHA-256).  A method that fails, or whose forecast `matrices` refuses,
+    has ``error`` instead of a forecast.
     """
     record: dict[str, Any] = {
         "table": cut.table,
         "origin": cut.origin,
-        "data": benchmark_tables()[cut.table].sha256[:12],
+        "data": _checksum(cut.table),
     }
     began, processor_began = time.perf_counter(), _processor()
     try:
         moments = method.fit(cut.train, seed=seed).forecast(cut.test.index)
+        told = matrices(moments, cut.test.index, cut.test.columns)
     except _FAILED as error:
         return {**record, "error": f"{type(error).__name__}: {error}"[:200]}
     record["seconds"] = round(time.perf_counter() - began, 2)
     record["processor_seconds"] = round(_processor() - processor_began, 2)
-    told = Predictive.of({name: _wide(moments[name], cut) for name in columns_of(moments)})
-    scaled = told.divided_by(cut.scale.to_numpy())
+    scaled = Predictive.of(told).divided_by(cut.scale.to_numpy())
     columns = {**vars(scaled), "mean": scaled.mean - (cut.location / cut.scale).to_numpy()}
-    for name in columns_of(moments):
+    for name in told:
         record[name] = [[float(f"{x:.{_DIGITS}g}") for x in row] for row in columns[name].T]
     return record
 
 
-def _wide(column: pd.Series, cut: Window) -> Floats:
-    """Return a column of a forecast, [M, N]."""
-    return column.unstack("series").loc[cut.test.index, cut.test.columns].to_numpy()
-
-
 def records(folder: Path, methods: Iterable[str], seed: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """What the journals of methods hold, by method; a method without a journal is left out."""
+    """What the journals of methods hold, by method; a method without a journal is left out.
+
+    Of a window that is there several times it is the last record.  Records of other data than
+    those of today's tables are left out.
+    """
     return {
-        method: journal(folder, method, seed).records
+        method: list(_current(journal(folder, method, seed).records).values())
         for method in methods
         if (folder / f"{method}.jsonl").exists()
     }
+
+
+def _current(kept: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the last record of every window that is of today's tables."""
+    return {
+        (record["table"], record["origin"]): record
+        for record in kept
+        if record["data"] == _checksum(record["table"])
+    }
+
+
+def _checksum(table: str) -> str | None:
+    """Beginning of a table's SHA-256; None if there is no such table any more."""
+    known = benchmark_tables().get(table)
+    return known and known.sha256[:12]
 
 
 def _processor() -> float:
