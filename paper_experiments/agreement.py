@@ -28,6 +28,7 @@ RESULTS = Path(__file__).parent / "results" / "agreement.jsonl"
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Output file.")
 def main(dataset: tuple[str, ...], seeds: int, jobs: int | None, out: Path) -> None:
     """Make the searches that the output file has not, and print the summary of all it has."""
+    out.parent.mkdir(parents=True, exist_ok=True)
     journal = Journal(out, "agreement", {})
     records = list(journal.records)
     done = {(record["dataset"], record["seed"]) for record in records}

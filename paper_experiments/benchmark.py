@@ -1,6 +1,7 @@
 """Run methods on the tables of the benchmark; `benchmark.ipynb` shows the results.
 
 What is done is kept in a journal for each method: a run that was stopped goes on where it was.
+A window that a method failed at is done, too: delete its line to try again.
 
     python paper_experiments/benchmark.py --method auto-arima --method lkm
 """
@@ -26,7 +27,7 @@ RESULTS = Path(__file__).parent / "results" / "benchmark"
     type=click.Choice(list(benchmark.METHODS)),
     help="A method; may be given several times.  [default: all rivals]",
 )
-@click.option("--table", "chosen", multiple=True, help="A table.  [default: all of the part]")
+@click.option("--table", "chosen", multiple=True, help="A table of the part.  [default: all]")
 @click.option(
     "--origin",
     "origins",
@@ -55,7 +56,13 @@ def main(
     out: Path,
 ) -> None:
     """Run what the journals have not."""
-    tables = list(chosen) or benchmark.tables(part)  # type: ignore[arg-type]
+    known = benchmark.tables(part)  # type: ignore[arg-type]
+    if others := [table for table in chosen if table not in known]:
+        raise click.BadParameter(
+            f"expected tables of the part {part!r} ({', '.join(known)}), got {', '.join(others)}",
+            param_hint="--table",
+        )
+    tables = list(chosen) or known
     named = list(methods) or list(benchmark.RIVALS)
     which = [int(origin) for origin in origins]
     if jobs == 1:

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from lkm_gpflow.experiments import coupling
+from lkm_gpflow.experiments.benchmark import tables
 from lkm_gpflow.runtime.journal import Journal
 
 RESULTS = Path(__file__).parent / "results" / "coupling.jsonl"
@@ -26,10 +27,18 @@ RIVALS = ("uncoupled", "refitted", "lmc", "neighbours", "lines")
     "--task", "tasks", multiple=True, type=click.Choice(["gaps", "ends"]), default=["gaps", "ends"]
 )
 @click.option("--method", "methods", multiple=True, type=click.Choice(METHODS), default=METHODS)
-@click.option("--table", "chosen", multiple=True, help="A table.  [default: all that are open]")
+@click.option(
+    "--table",
+    "chosen",
+    metavar="TABLE",
+    multiple=True,
+    type=click.Choice(tables("choosing")),
+    help="A table that is not held back.  [default: all]",
+)
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Output file.")
 def main(tasks: Sequence[str], methods: Sequence[str], chosen: Sequence[str], out: Path) -> None:
     """Run what the output file has not, and show medians."""
+    out.parent.mkdir(parents=True, exist_ok=True)
     header = {"structure": coupling.STRUCTURE, "lmc": dict(coupling.LMC_SETTINGS)}
     journal = Journal(out, "coupling", header)
     records = list(journal.records)

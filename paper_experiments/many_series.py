@@ -53,6 +53,8 @@ def main(
 ) -> None:
     """Learn or search, keep the result, say what it took."""
     began = time.perf_counter()
+    out = out or RESULTS / f"seizure_all_{what}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
     frame = lkm.datasets.load("seizure").frame
     subset = subset or {"learn": 100, "search": 25}[what]
     with lkm.process_pool(jobs) as pool:
@@ -69,7 +71,6 @@ def main(
     command = f"many_series.py {what} --subset {subset} --restarts {restarts} --seed {seed}"
     if what == "search":
         command += f" --depth {depth} --bases {bases}"
-    out = out or RESULTS / f"seizure_all_{what}.json"
     keep(found, out, command, ledger)
     click.echo(found)
     click.echo(found.ledger[["found", "bic", "elbo", "seconds", "decision"]].to_string())

@@ -150,7 +150,7 @@ def _current(kept: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[str, 
 def _checksum(table: str) -> str | None:
     """Beginning of a table's SHA-256; None if there is no such table any more."""
     known = benchmark_tables().get(table)
-    return known and known.sha256[:12]
+    return None if known is None else known.sha256[:12]
 
 
 def _processor() -> float:
