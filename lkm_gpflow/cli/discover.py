@@ -16,7 +16,7 @@ import click
 import pandas as pd
 
 from .. import datasets
-from ..data.csv import Dialect
+from ..data.csv import TAB, Dialect
 from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table
@@ -25,7 +25,7 @@ from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, single_threaded, start_workers
 from ..runtime.loading import loading
-from ..runtime.text import counted, did_you_mean
+from ..runtime.text import counted, did_you_mean, listed
 from ..search.settings import SearchSettings, Strategy, check_size, draw
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
@@ -71,6 +71,15 @@ class _Budget(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+class _Separator(click.ParamType[str]):
+    """A character; a tab also as a shell can write it."""
+
+    name = "character"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return TAB if value in ("tab", r"\t") else value
+
+
 class _LongNames(click.ParamType[LongNames]):
     """Three names of columns."""
 
@@ -110,7 +119,12 @@ class _Transforms(click.ParamType[Transform]):
 
 @click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
-@click.option("--separator", default=",", help="Character between the cells of a CSV file.")
+@click.option(
+    "--separator",
+    type=_Separator(),
+    default=",",
+    help="Character between the cells of a CSV file, or tab.",
+)
 @click.option("--decimal", default=".", help="Decimal mark of a CSV file.")
 @click.option(
     "--dates",
@@ -243,7 +257,10 @@ def discover_command(
         name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
         # All that can be wrong is found before anything is made or deleted.
         transform = _one(transforms)
-        frame = Table.of(frame, transform).frame
+        table = Table.of(frame, transform)
+        frame = table.frame
+        steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
+        table.after(steps)
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
         Guard(time_budget, memory_budget)
         with warnings.catch_warnings():
@@ -287,15 +304,15 @@ def discover_command(
                     memory_budget=memory_budget,
                     progress=not quiet,
                 )
-            steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
             with single_threaded():
                 say(repr(found))
                 files = output.write(folder, found, steps, level, units, say)
         except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(
-                f"stopped: {folder.num_fits()} fits are kept in {folder.ledger}; "
-                f"{again} goes on from them",
+                f"stopped: {folder.kept()}; {again} goes on from there"
+                if folder.num_fits()
+                else "stopped before the first fit: nothing is kept",
                 err=True,
             )
             sys.exit(128 + stopped.number)
@@ -307,12 +324,16 @@ def discover_command(
 
 
 def _one(transforms: tuple[Transform, ...]) -> Transform:
-    """Return what all options together say; the last that is about all series wins."""
-    for each in reversed(transforms):
-        if isinstance(each, str):
-            return each
-    some = [each for each in transforms if not isinstance(each, str)]
-    return {name: kind for each in some for name, kind in each.items()} or "auto"
+    """Return what all options together say; the last one about all series counts."""
+    every = [each for each in transforms if isinstance(each, str)]
+    some = {name for each in transforms if not isinstance(each, str) for name in each}
+    if every and some:
+        raise ValueError(
+            f"expected --transform for all series or for some, got {every[-1]} and "
+            f"{listed([f'{name}=log' for name in sorted(map(str, some))])}: without {every[-1]} "
+            "the others are modelled as they are"
+        )
+    return every[-1] if every else dict.fromkeys(some, "log") or "auto"
 
 
 def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict[str, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..discovery import archive
+from ..runtime.text import counted
 
 TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 """The tables in the folder."""
@@ -91,6 +92,11 @@ class OutputFolder:
     def _results(self) -> list[Path]:
         files = [self.ledger, self.model, self.report, *(self.path / name for name in TABLES)]
         return [file for file in files if file.exists()] + sorted(self.figures.glob("*.png"))
+
+    def kept(self) -> str:
+        """Say how many fits the ledger keeps."""
+        fits = self.num_fits()
+        return f"{counted(fits, 'fit')} {'is' if fits == 1 else 'are'} kept in {self.ledger}"
 
     def num_fits(self) -> int:
         """Count the fits in the ledger."""

@@ -79,9 +79,9 @@ def _fits_kept(folder: OutputFolder) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(
-            f"cannot write the results to {folder.path} ({error.strerror or error}); all "
-            f"{folder.num_fits()} fits are kept in {folder.ledger}: make room or mend it, then "
-            "the same command (without --force) writes them"
+            f"cannot write the results to {folder.path} ({error.strerror or error}); "
+            f"{folder.kept()}: make room or mend it, then the same command (without --force) "
+            "writes the results"
         ) from error
 
 

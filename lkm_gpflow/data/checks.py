@@ -93,11 +93,18 @@ def _check_variation(name: object, observed: Floats) -> None:
 
 def _checked_index(frame: pd.DataFrame) -> pd.Index:
     index = frame.index
-    if isinstance(index, pd.PeriodIndex):
-        index = index.to_timestamp()
+    try:
+        if isinstance(index, pd.PeriodIndex):
+            index = index.to_timestamp()
+        if isinstance(index, pd.DatetimeIndex):
+            # Tables from different sources then have indices of one type.
+            index = index.as_unit("ns")
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise ValueError(
+            f"expected dates from {pd.Timestamp.min.year} to {pd.Timestamp.max.year}, got "
+            f"{index.min()} to {index.max()}"
+        ) from error
     if isinstance(index, pd.DatetimeIndex):
-        # Tables from different sources then have indices of one type.
-        index = index.as_unit("ns")
         bad = np.asarray(index.isna())
     else:
         explain_index(index)

@@ -12,17 +12,27 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import pandas as pd
 
-from .shapes import LongNames, from_long, long_names
+from .shapes import QUARTER, LongNames, from_long, long_names
+
+TAB = "\t"
 
 MISSING = ("", "NA", "N/A", "NaN", "nan")
 """Cells that stand for a missing observation."""
 
 _DAYS_AND_MONTHS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})")
 """Dates such as 31/12/2024 and 12.31.24."""
+
+_WEEK = re.compile(r"(\d{4})-?W(\d{2})")
+_FIRST_AND_LAST_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})/\d{4}-\d{2}-\d{2}")
+"""A week as pandas writes it."""
+
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
+"""A number that fits in eight bytes."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,8 @@ class Dialect:
     decimal
         Mark before the decimals.
     dates
-        Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y"; None: ISO 8601.
+        Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y"; None: ISO 8601, or
+        quarters such as 2024Q1; quarters and weeks become their first day.
     long
         The columns of a table in long format; None: a column for each series.
     """
@@ -173,10 +184,11 @@ def _split(rows: Sequence[_Row], dialect: Dialect) -> tuple[list[str], Sequence[
 
 def _check_header(header: Sequence[str], dialect: Dialect) -> None:
     if len(header) < 2:
-        signs = [sign for sign in ";\t,|" if sign != dialect.separator]
+        signs = [sign for sign in f";{TAB},|" if sign != dialect.separator]
         found = next((sign for sign in signs if sign in header[0]), None)
         hint = (
-            f"; the cells seem to be separated by {found!r}: give --separator {found!r}"
+            f"; the cells seem to be separated by {found!r}: "
+            f"give --separator {'tab' if found == TAB else repr(found)}"
             if found
             else ""
         )
@@ -213,10 +225,11 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
                 f"{_date_hint(cell, cells)}"
             )
     if numeric:
-        return pd.Index([_to_float(cell, dialect) for cell in cells], name=name or None)
+        is_whole = all(map(_WHOLE.fullmatch, cells))
+        numbers = [int(cell) if is_whole else _to_float(cell, dialect) for cell in cells]
+        return pd.Index(numbers, name=name or None)
     try:
-        dates = pd.to_datetime(list(cells), format=dialect.dates or "ISO8601")
-        return pd.DatetimeIndex(dates, name=name or None).as_unit("ns")
+        return _to_dates(cells, dialect).rename(name or None)
     except ValueError as error:
         raise ValueError(
             f"column {name or 1!r}: expected dates of one time zone; write all of them in UTC"
@@ -289,9 +302,26 @@ def _is_number(cell: str, dialect: Dialect) -> bool:
 
 def _is_date(cell: str, dialect: Dialect) -> bool:
     try:
-        return not pd.isna(pd.to_datetime(cell, format=dialect.dates or "ISO8601"))
+        return not _to_dates([cell], dialect).hasnans
     except ValueError:
         return False
+
+
+def _to_dates(cells: Sequence[str], dialect: Dialect) -> pd.DatetimeIndex:
+    if dialect.dates is None:
+        cells = [_first_day(cell) for cell in cells]
+    dates = pd.to_datetime(list(cells), format=dialect.dates or "ISO8601")
+    return pd.DatetimeIndex(dates).as_unit("ns")
+
+
+def _first_day(cell: str) -> str:
+    """Return the first day of a quarter or week, as of pandas' periods; other texts as they are."""
+    if quarter := QUARTER.fullmatch(cell):
+        return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02d}-01"
+    if week := _WEEK.fullmatch(cell):
+        return date.fromisocalendar(int(week[1]), int(week[2]), 1).isoformat()
+    days = _FIRST_AND_LAST_DAY.fullmatch(cell)
+    return days[1] if days else cell
 
 
 def _is_time(cell: str, dialect: Dialect) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -15,6 +17,9 @@ _FAR = 1e3
 
 _MOST_OUTLIERS = 0.01
 """Share of the values of a series that may be outliers, and one more."""
+
+_DIGITS_OF_A_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])?")
+"""Such as 20240131 or 202401."""
 
 
 def doubts(frame: pd.DataFrame) -> list[str]:
@@ -30,6 +35,12 @@ def doubts(frame: pd.DataFrame) -> list[str]:
             f"expected at least 2 series, got {frame.columns[0]!r} alone: its components are found "
             "and forecast, but there is nothing to share them with"
         )
+    if (form := _format_of_dates(frame.index)) is not None:
+        found.append(
+            f"times such as {frame.index[0]:.0f} are read as numbers: if they are dates, "
+            f"frame.index = pd.to_datetime(frame.index.astype(int).astype(str), format={form!r}), "
+            f"at the command line --dates {form}"
+        )
     for name, column in frame.items():
         values = column.to_numpy()
         seen = np.flatnonzero(~np.isnan(values))
@@ -42,6 +53,16 @@ def doubts(frame: pd.DataFrame) -> list[str]:
                 "constant beside it: if it is an error, make it NaN"
             )
     return found
+
+
+def _format_of_dates(index: pd.Index) -> str | None:
+    """Return the format of times that are numbers with the digits of dates."""
+    if isinstance(index, pd.DatetimeIndex):
+        return None
+    texts = [f"{time:.15g}" for time in index]
+    if not all(map(_DIGITS_OF_A_DATE.fullmatch, texts)):
+        return None
+    return {6: "%Y%m", 8: "%Y%m%d"}[len(texts[0])]
 
 
 def _outlier(values: Floats) -> int | None:

@@ -12,6 +12,8 @@ _LOOKED_AT = 50
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}(\1\d{1,4})([T ].*)?|\d{4}-\d{2}")
 
+QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])")
+
 
 class LongNames(NamedTuple):
     """Columns of a table in long format: one row for each observation of each series."""
@@ -138,7 +140,10 @@ def explain_index(index: pd.Index) -> None:
             f"expected an index of dates or numbers, got text such as {index[0]!r}: "
             f"frame.index = pd.to_datetime(frame.index{option})"
         )
-    raise ValueError(f"expected an index of dates or numbers, got {index.dtype}")
+    cure = ""
+    if all(isinstance(text, str) and QUARTER.fullmatch(text) for text in index):
+        cure = ": frame.index = pd.PeriodIndex(frame.index.str.replace(' ', ''), freq='Q')"
+    raise ValueError(f"expected an index of dates or numbers, got {index.dtype}{cure}")
 
 
 def long_names(frame: pd.DataFrame) -> LongNames | None:

@@ -7,6 +7,7 @@ is found by `checks`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -74,14 +75,28 @@ class TimeAxis:
         return _days(index, self.origin)
 
     def after(self, last: object, horizon: int) -> pd.Index:
-        """Return the `horizon` times that follow the last one."""
+        """Return the `horizon` times that follow the last one; whole numbers stay whole.
+
+        Raises
+        ------
+        ValueError
+            If they are dates that a number of nanoseconds in eight bytes cannot tell.
+        """
         if self.origin is None:
-            return pd.Index(float(last) + self.step * np.arange(1, horizon + 1))  # type: ignore[arg-type]
+            whole = isinstance(last, int | np.integer) and self.step.is_integer()
+            steps = np.arange(1, horizon + 1) * (int(self.step) if whole else self.step)
+            return pd.Index(cast(float, last) + steps)
         start = pd.Timestamp(last)  # type: ignore[arg-type]
-        if self.frequency is not None:
-            return pd.date_range(start, periods=horizon + 1, freq=self.frequency)[-horizon:]
-        step = round(self.step * pd.Timedelta(days=1).value)  # nanoseconds
-        return start + pd.to_timedelta(step * np.arange(1, horizon + 1), unit="ns")
+        try:
+            if self.frequency is not None:
+                return pd.date_range(start, periods=horizon + 1, freq=self.frequency)[-horizon:]
+            step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
+            return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
+        except (pd.errors.OutOfBoundsDatetime, OverflowError) as error:
+            raise ValueError(
+                f"expected a horizon that ends before {pd.Timestamp.max.year}, got {horizon} steps "
+                f"after {start}"
+            ) from error
 
 
 def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:

@@ -19,6 +19,7 @@ from ..learning.uncertainty import CouplingPosterior, intervals, posterior
 from ..models.coupled import CoupledLKM
 from ..numerics.types import Floats
 from ..search.averaging import Member
+from .checks import check_weights
 from .joint import Course, Joint, check_series
 
 NOISE = "noise"
@@ -319,15 +320,6 @@ def to_model(coupling: Coupling, table: Table) -> CoupledLKM:
         noise_variance=np.square(patterns.amplitudes[:, -1]),
         loadings=loadings,
     )
-
-
-def check_weights(weights: Mapping[object, float]) -> None:
-    """Refuse weights of a sum that are not finite numbers, or none at all."""
-    if not weights:
-        raise ValueError("expected the weight of at least one series, got none: {'a': 1.0}")
-    for name, weight in weights.items():
-        if not np.isfinite(weight):
-            raise ValueError(f"expected a finite weight of {name!r}, got {weight}")
 
 
 def step_correlation(coupling: Coupling, x: Floats) -> Floats:

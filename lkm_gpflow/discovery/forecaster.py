@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,9 @@ from ..search.averaging import (
 from ..search.ledger import Entry
 from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
-from .coupled import CoupledDiscovery, check_weights, couple
+from .checks import check_level as check_level
+from .checks import check_quantiles, check_weights
+from .coupled import CoupledDiscovery, couple
 from .joint import intervals
 from .sums import sum_quantiles
 
@@ -59,12 +61,6 @@ class Moments(NamedTuple):
     spread: Floats
     mean: Floats
     sd: Floats
-
-
-def check_level(level: float) -> None:
-    """Refuse a probability of an interval that is not between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"expected a level between 0 and 1, got {level}: 0.9 stands for 90%")
 
 
 @dataclass(frozen=True)
@@ -162,12 +158,13 @@ class Forecaster:
         its logarithm, mean and sd are those of a mixture of lognormals, and the median (the
         quantile 0.5) lies below the mean.
         """
+        check_quantiles(quantiles)
         times = self.times(horizon)
-        if isinstance(level, int | float | np.floating) and not len(quantiles):
-            return self.predict(times, float(level))
+        if np.ndim(level) == 0 and not len(quantiles):
+            return self.predict(times, cast(float, level))
         from .export import several_intervals
 
-        levels = [float(level)] if isinstance(level, int | float | np.floating) else level
+        levels = cast(Sequence[float], [level] if np.ndim(level) == 0 else level)
         return several_intervals(self, times, levels, quantiles)
 
     def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from scipy.stats import norm
 from ..data.transforms import Transforms
 from ..numerics.types import LOG_2PI, Floats
 from ..runtime.text import did_you_mean, listed, whole_number
+from .checks import check_level, check_quantiles
 from .sums import DRAWS
 
 Course: TypeAlias = "float | Sequence[float] | pd.Series[float]"
@@ -220,9 +221,8 @@ def intervals(
     ValueError
         If the level or a quantile is not between 0 and 1.
     """
-    for what, value in [("a level", level), *(("quantiles", q) for q in quantiles)]:
-        if not 0.0 < value < 1.0:
-            raise ValueError(f"expected {what} between 0 and 1, got {value}")
+    check_level(level)
+    check_quantiles(quantiles)
     half = norm.ppf(0.5 + 0.5 * level) * sd
     columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
     columns |= {f"q{q:g}": mean + norm.ppf(q) * sd for q in quantiles}

@@ -3,7 +3,7 @@
 TensorFlow 2.21 writes some of them from C++ before it reads the environment variables that would
 silence it, so they are caught where they come out, at file descriptor 2, and only while TensorFlow
 is being imported and its devices are listed.  What is no such message is handed on, and everything
-is if the import fails.
+is if the import fails (not if it is stopped).
 
 check_shapes, which decorates GPflow's functions and ours, parses their docstrings for nobody.
 
@@ -116,10 +116,12 @@ def start_up_messages_dropped() -> Iterator[None]:
         return
     with tempfile.TemporaryFile() as written:
         os.dup2(written.fileno(), 2)
-        failed = True
+        failed = False
         try:
             yield
-            failed = False
+        except Exception:
+            failed = True
+            raise
         finally:
             sys.stderr.flush()
             os.dup2(terminal, 2)

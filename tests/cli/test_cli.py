@@ -223,6 +223,8 @@ def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
     refused(run(table, "--out", other, "--transform", "log", *QUICK), "series 'Oil': expected pos")
     refused(run(table, "--out", other, "--transform", "Lead=log", *QUICK), "got 'Lead'")
     refused(run(table, "--out", other, "--transform", "root", *QUICK), "expected auto, log, none")
+    both = ("--transform", "auto", "--transform", "Gold=log")
+    refused(run(table, "--out", other, *both, *QUICK), "for all series or for some, got auto and")
     assert not other.exists()
 
 
@@ -318,6 +320,26 @@ def test_a_stopped_search_goes_on(
     assert (parts / "forecast.csv").read_bytes() == (whole / "forecast.csv").read_bytes()
 
 
+def test_what_a_stopped_search_kept_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, out = write_tiny(tmp_path / "t.csv"), tmp_path / "out"
+    quick = ("--restarts", "2", "--depth", "0", "--bases", "SE", "--jobs", "1")
+    real_fit, fits = search.fit, iter([False, True])
+
+    def fit(*arguments: object, **options: object) -> object:
+        if not next(fits, False):
+            signal.raise_signal(signal.SIGINT)
+        return real_fit(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(search, "fit", fit)
+    at_once = run(table, "--out", out, *quick)
+    assert at_once.exit_code == 128 + signal.SIGINT
+    assert "stopped before the first fit: nothing is kept" in said(at_once)
+    after_one = run(table, "--out", out, *quick)
+    assert f"stopped: 1 fit is kept in {out / 'ledger.jsonl'}; the same" in after_one.output
+
+
 def test_handlers_of_signals_are_put_back(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
     run("no such thing", "--out", tmp_path)
@@ -364,6 +386,16 @@ def test_bad_tables_are_refused(text: str, pieces: list[str], tmp_path: Path) ->
     out = tmp_path / "out"
     refused(run(tmp_path / "t.csv", "--out", out, *QUICK), *pieces)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("dates", [True, False])
+def test_a_horizon_without_end_is_refused_before_the_search(dates: bool, tmp_path: Path) -> None:
+    frame = tiny_frame("a", "b")
+    frame.index = pd.date_range("2020-01-31", periods=24, freq="ME", name="date")
+    frame.drop(frame.index[[] if dates else [3, 5, 9]]).to_csv(tmp_path / "t.csv")
+    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", "--horizon", 4000, *QUICK)
+    refused(result, "a horizon that ends before 2262, got 4000 steps after 2021-12-31")
+    assert not (tmp_path / "out").exists()
 
 
 def test_bad_encoding_is_refused(tmp_path: Path) -> None:
@@ -453,6 +485,18 @@ def test_reads_what_pandas_writes(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(
         read_table(tmp_path / "t.csv"), frame, check_freq=False, check_index_type=False
     )
+
+
+@pytest.mark.parametrize("separator", ["tab", r"\t", "\t"])
+def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
+    frame = tiny_frame("a", "b").reset_index(drop=True)
+    frame.to_csv(tmp_path / "t.csv", sep="\t")
+    out = tmp_path / "out"
+    refused(run(tmp_path / "t.csv", "--out", out, *QUICK), "'\\t': give --separator tab")
+    result = run(tmp_path / "t.csv", "--out", out, "--separator", separator, *QUICK)
+    assert result.exit_code == 0, result.output
+    ahead = pd.read_csv(out / "forecast.csv", dtype=str)["time"]
+    assert list(ahead) == ["24", "25"] * 2, "whole numbers stay whole"
 
 
 def test_reads_numbers_as_times_a_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
@@ -551,7 +595,7 @@ def test_a_process_that_was_stopped_goes_on(
         assert process.returncode == -number
     else:
         assert process.returncode == 128 + number, output
-        assert "goes on from them" in output
+        assert "goes on from there" in output
         assert "Traceback" not in output
 
     on = started(*settings, "--jobs", 1)

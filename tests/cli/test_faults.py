@@ -95,7 +95,9 @@ def test_results_on_a_full_disk_are_written_later(
     code, said = discover(csv, "--out", out, *QUICK)
     assert code == 2
     assert "cannot write the results" in said
-    assert f"all 2 fits are kept in {out / 'ledger.jsonl'}: make room" in said
+    assert (
+        f"(No space left on device); 2 fits are kept in {out / 'ledger.jsonl'}: make room" in said
+    )
     assert not (out / "report.html").exists()
     assert not list(out.glob(f"{UNFINISHED}*"))
     make_room()

@@ -111,6 +111,17 @@ def test_a_fatal_message_is_handed_on(capfd: pytest.CaptureFixture[str]) -> None
     assert capfd.readouterr().err == f"F{NOISE[1:]}\n"
 
 
+def test_nothing_is_shown_of_an_import_that_is_stopped(capfd: pytest.CaptureFixture[str]) -> None:
+    def stopped() -> None:
+        with start_up_messages_dropped():
+            os.write(2, f"{NOISE}\n".encode())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert capfd.readouterr().err == ""
+
+
 def test_devices_can_be_configured_after_the_import() -> None:
     """Listing them must not initialise them."""
     done = python(

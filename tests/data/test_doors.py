@@ -150,6 +150,7 @@ def test_csv_of_other_countries(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("day;a\n", r"seem to be separated by ';': give --separator ';'"),
+        ("day\ta\n", r"seem to be separated by '\\t': give --separator tab"),
         ("day,a\n28/01/2024,1\n", r"a date such as 2024-01-31.*; read it with --dates %d/%m/%Y"),
         ("day,a\n01.02.24,1\n02.28.24,2\n", r"read it with --dates %m\.%d\.%y"),
         ('day,a\n2024-01-01,"1,5"\n', r"expected a number, got '1,5'; read it with --decimal ,"),
@@ -163,6 +164,28 @@ def test_the_option_that_reads_a_file_is_named(text: str, message: str, tmp_path
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("frequency", ["Q", "W", "M", "Y"])
+def test_periods_as_pandas_writes_them(frequency: str, tmp_path: Path) -> None:
+    """They begin where `Table` lets a PeriodIndex begin."""
+    frame = wide().set_axis(pd.period_range("2019-11", periods=10, freq=frequency, name="day"))
+    frame.to_csv(tmp_path / "t.csv")
+    read = Table.of(read_table(tmp_path / "t.csv"))
+    expected = Table.of(frame).frame
+    if frequency == "Y":  # whole numbers, which could be anything
+        expected.index = expected.index.year
+    pd.testing.assert_frame_equal(read.frame, expected, check_freq=False, check_index_type=False)
+
+
+def test_quarters_and_weeks_of_the_standard(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("t,a\n2020-Q4,1\n2020-W53,2\n2021W01,3\n2021 Q2,4\n")
+    read = list(read_table(tmp_path / "t.csv").index.strftime("%Y-%m-%d"))
+    assert read == ["2020-10-01", "2020-12-28", "2021-01-04", "2021-04-01"]
+    for wrong in ("2021-W53", "2021Q5"):
+        (tmp_path / "t.csv").write_text(f"t,a\n2020-W01,1\n{wrong},2\n")
+        with pytest.raises(ValueError, match=rf"row 3, .* expected a date .* got '{wrong}'"):
+            read_table(tmp_path / "t.csv")
 
 
 def test_names_of_csv_may_hold_separators_of_lines_and_must_differ(tmp_path: Path) -> None:
@@ -190,6 +213,21 @@ def test_sound_tables_raise_no_doubts() -> None:
         assert doubts(lkm.datasets.load(name).frame) == []
     jump = pd.DataFrame({"a": np.repeat([0.0, 1.0], [29, 1]), "b": np.arange(30.0) ** 3})
     assert doubts(jump) == []
+
+
+@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d"])
+def test_dates_without_hyphens_are_a_doubt(form: str, tmp_path: Path) -> None:
+    frame = wide().set_axis(pd.date_range("2019-06-30", periods=30, freq="ME")[:10])
+    frame.index = frame.index.strftime(form)
+    frame.to_csv(tmp_path / "t.csv")
+    (doubt,) = doubts(Table.of(read_table(tmp_path / "t.csv")).frame)[1:]
+    assert f"{frame.index[0]} are read as numbers: if they are dates" in doubt
+    assert doubt.endswith(f"--dates {form}")
+    dated = read_table(tmp_path / "t.csv", Dialect(dates=form))
+    assert dated.index[1].strftime("%Y-%m") == "2019-07"
+    assert doubts(dated)[1:] == []
+    frame.index = pd.Index(range(201995, 202005))
+    assert doubts(frame)[1:] == []
 
 
 def test_doubtful_tables() -> None:

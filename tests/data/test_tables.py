@@ -118,6 +118,10 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         "expected an index of dates or numbers, got (object|str)",
         lambda: frame(pd.Index(list("wxyz"))),
     ),
+    "quarters as texts": (
+        r"expected an index .*: frame\.index = pd\.PeriodIndex\(frame\.index.*freq='Q'\)",
+        lambda: frame(pd.Index(["2020Q1", "2020Q2", "2020Q3"])),
+    ),
     "two levels": (
         r"expected an index of dates or numbers, got 2 levels .*frame\.unstack",
         lambda: frame(pd.MultiIndex.from_product([[1, 2], [3, 4]])),
@@ -322,6 +326,30 @@ def test_steps_without_a_frequency_are_whole_nanoseconds() -> None:
     assert list(axis.after(index[-1], 30)) == list(
         pd.date_range(index[-1], periods=31, freq="h")[1:]
     )
+
+
+@pytest.mark.parametrize("frequency", ["ME", "D", None])
+def test_dates_beyond_those_of_pandas_are_refused(frequency: str | None) -> None:
+    axis = TimeAxis(pd.Timestamp("2020-01-31"), 1.5, frequency)
+    for horizon in (10**5, 10**7):
+        with pytest.raises(ValueError, match=f"ends before 2262, got {horizon} steps after 2020"):
+            axis.after(pd.Timestamp("2020-01-31"), horizon)
+    with pytest.raises(ValueError, match="dates from 1677 to 2262, got 2250"):
+        Table.of(frame(pd.period_range("2250", periods=20, freq="Y")))
+    with pytest.raises(ValueError, match="dates from 1677 to 2262, got 2250"):
+        Table.of(frame(pd.date_range("2250-01-01", periods=20, freq="YS", unit="s")))
+
+
+def test_whole_numbers_stay_whole() -> None:
+    for index, following in (
+        (pd.Index([2017, 2018, 2019]), [2020, 2021]),
+        (pd.Index([17, 18, 19], dtype="uint8"), [20, 21]),
+        (pd.Index([17, 18, 19], dtype="Int64"), [20, 21]),
+        (pd.Index([0, 1, 2, 4, 6]), [7.5, 9.0]),
+        (pd.Index([1.0, 2.0, 3.0]), [4.0, 5.0]),
+    ):
+        after = Table.of(frame(index)).after(2)
+        assert [repr(time) for time in after.tolist()] == [repr(time) for time in following]
 
 
 def test_hours_of_the_universal_day_go_on_when_clocks_change() -> None:

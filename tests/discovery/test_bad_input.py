@@ -20,6 +20,10 @@ def discover(**options: Any) -> object:
     return lkm.discover(small_table(), progress=False, **options)
 
 
+def by_hand() -> lkm.Discovery:
+    return made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3)
+
+
 REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "bases as a text": (
         r"bases as a list of names such as \['SE', 'PER'\], got 'foo': .*EXTENDED_BASES",
@@ -52,6 +56,38 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3).forecast(
             pd.DatetimeIndex(["2022-01-02", None])
         ),
+    ),
+    "a quantile alone": (
+        r"expected a list of quantiles such as \[0.05, 0.95\], got 0.5",
+        lambda: by_hand().quantiles(2, 0.5),  # type: ignore[arg-type]
+    ),
+    "a quantile alone, of a forecast": (
+        r"expected a list of quantiles .*, got 0.5",
+        lambda: by_hand().forecast(2, quantiles=0.5),  # type: ignore[arg-type]
+    ),
+    "a quantile alone, of a coupled forecast": (
+        r"expected a list of quantiles .*, got 0.5",
+        lambda: by_hand().couple().quantiles(2, 0.5),  # type: ignore[arg-type]
+    ),
+    "a quantile as a text": (
+        "expected quantiles between 0 and 1, got '0.5'",
+        lambda: by_hand().quantiles(2, ["0.5"]),  # type: ignore[list-item]
+    ),
+    "a level as a text": (
+        "expected a level between 0 and 1, got '0.9'",
+        lambda: by_hand().forecast(2, "0.9"),  # type: ignore[arg-type]
+    ),
+    "several levels of a coupled forecast": (
+        r"expected a level between 0 and 1, got \[0.5, 0.9\]",
+        lambda: by_hand().couple().forecast(2, [0.5, 0.9]),  # type: ignore[arg-type]
+    ),
+    "a sum without weights": (
+        r"expected weights by series such as .*, got \['a', 'b'\]",
+        lambda: by_hand().aggregate(2, ["a", "b"]),  # type: ignore[arg-type]
+    ),
+    "a weight as a text": (
+        "expected a finite weight of 'a', got '1'",
+        lambda: by_hand().couple().aggregate(2, {"a": "1"}),  # type: ignore[dict-item]
     ),
     "half a subset": ("a subset of at least 1 .*, got 1.5", lambda: discover(subset=1.5)),
     "an executor that is none": (
