@@ -86,7 +86,7 @@ class TimeAxis:
             whole = isinstance(last, int | np.integer) and self.step.is_integer()
             steps = np.arange(1, horizon + 1) * (int(self.step) if whole else self.step)
             return pd.Index(cast(float, last) + steps)
-        start = pd.Timestamp(last)  # type: ignore[arg-type]
+        start = pd.Timestamp(last).as_unit("ns")  # type: ignore[arg-type]
         try:
             if self.frequency is not None:
                 return pd.date_range(start, periods=horizon + 1, freq=self.frequency)[-horizon:]
