@@ -65,7 +65,7 @@ def reproduce_command(
         )
         try:
             with workers as where:
-                outcomes = reproduce(runs, plan.folder, store, where, force=force, say=click.echo)
+                outcomes = reproduce(runs, plan, store, where, force=force, say=click.echo)
         except Stopped as stopped:
             click.echo(
                 f"stopped: what is finished is kept in {store.folder}; the same command goes on",
@@ -79,12 +79,6 @@ def reproduce_command(
         )
         if states["there"] == len(outcomes):
             click.echo(f"to run them yourself, name another folder than {store.folder} (--results)")
-        page = store.folder / "results.html"
-        html = results_html(
-            progress_of(plan, profile, store, chosen_ids(only, more)), profile, store
-        )
-        write_atomically(page, html, store.folder / "work")
-        click.echo(f"tables and figures: {page}")
         failed = [outcome for outcome in outcomes if outcome.state == "failed"]
         for outcome in failed:
             click.echo(
@@ -92,6 +86,12 @@ def reproduce_command(
                 f"  traceback: {store.failure_path(outcome.run.id)}",
                 err=True,
             )
+        page = store.folder / "results.html"
+        html = results_html(
+            progress_of(plan, profile, store, chosen_ids(only, more)), profile, store
+        )
+        write_atomically(page, html, store.folder / "work")
+        click.echo(f"tables and figures: {page}")
         if failed:
             sys.exit(1)
 

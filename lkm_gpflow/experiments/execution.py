@@ -198,6 +198,11 @@ def _run_notebook(
     work = store.work_path(run.id)
     work.mkdir(parents=True)
     output, log, job = (work / name for name in ("output.ipynb", "log.txt", "job.json"))
+    results = store.folder
+    if run.reads:
+        # It sees what its hash says that it aggregates, and no results of former plans.
+        results = work / "results"
+        store.copy(run.aggregated, results)
     what = {
         "notebook": str(notebooks / run.notebook),
         "output": str(output),
@@ -208,7 +213,7 @@ def _run_notebook(
     environment = {
         **os.environ,
         **_ONE_THREAD,
-        RESULTS_VARIABLE: str(store.folder.resolve()),
+        RESULTS_VARIABLE: str(results.resolve()),
         "JUPYTER_RUNTIME_DIR": str((work / "runtime").resolve()),
     }
     environment.pop("MPLBACKEND", None)  # or pictures are not shown in the notebook

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 RESULTS_VARIABLE = "LKM_GPFLOW_RESULTS"
-"""The environment variable by which the runner tells its notebooks where results are."""
+"""The environment variable by which the runner tells its notebooks where results are: those that
+aggregate are given a folder of the results that they aggregate alone."""
 
 _NAME = "paper_experiments"
 

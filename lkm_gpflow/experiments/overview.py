@@ -52,7 +52,7 @@ class Progress:
 
 def progress_of(plan: Plan, profile: str, store: Store, only: Sequence[str] = ()) -> list[Progress]:
     """Sort the runs of a profile; see `Plan.runs`."""
-    chosen = [store.resolved(run) for run in plan.runs(profile, only)]
+    chosen = [store.resolved(run, plan) for run in plan.runs(profile, only)]
     found = []
     for experiment in plan.experiments:
         done, failed, missing = [], [], []

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -49,6 +50,8 @@ class Run:
         How long it is expected to take, on one processor.
     inputs
         A checksum of the results that it aggregates; see `Store.resolved`.
+    aggregated
+        The ids of their runs.
     """
 
     experiment: str
@@ -58,6 +61,7 @@ class Run:
     reads: tuple[str, ...] = ()
     minutes: float = 1.0
     inputs: str = ""
+    aggregated: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -137,6 +141,16 @@ class Plan:
                 )
         return [run for run in runs if not only or any(_matches(run, p) for p in only)]
 
+    def runs_of(self, experiment: str) -> list[Run]:
+        """Runs of an experiment in all profiles; some may be in several."""
+        return [
+            run
+            for each in self.experiments
+            if each.id == experiment
+            for runs in each.runs.values()
+            for run in runs
+        ]
+
 
 def _matches(run: Run, pattern: str) -> bool:
     return fnmatchcase(run.experiment, pattern) or fnmatchcase(run.id, pattern)
@@ -164,8 +178,8 @@ def read_plan(file: Path | None = None) -> Plan:
         entries = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(f"{file}: expected YAML, got {error}") from error
-    if not isinstance(entries, list):
-        raise ValueError(f"{file}: expected a list of experiments, got {type(entries).__name__}")
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(f"{file}: expected a list of experiments, got {entries!r:.40}")
     experiments = tuple(
         _experiment(entry, f"{file}, entry {i + 1}") for i, entry in enumerate(entries)
     )
@@ -176,9 +190,18 @@ def read_plan(file: Path | None = None) -> Plan:
 def _experiment(entry: Any, where: str) -> Experiment:
     _check_keys(entry, _ENTRY_KEYS, {"id", "artefact", "notebook", "runs"}, where)
     where = f"{where} ({entry['id']})"
+    for key in ("id", "artefact", "notebook"):
+        _expect(entry[key], str, f"{key} to be text", where)
+    for key in ("data", "reads"):
+        for name in _expect(entry.get(key, []), list, f"{key} to be a list of names", where):
+            _expect(name, str, f"{key} to be a list of names", where)
     _check_keys(entry["runs"], set(PROFILES), set(), f"{where}, runs")
     runs = {
-        profile: tuple(run for grid in grids for run in _runs(entry, grid, f"{where}, {profile}"))
+        profile: tuple(
+            run
+            for grid in _expect(grids, list, "a list of grids", f"{where}, {profile}")
+            for run in _runs(entry, grid, f"{where}, {profile}")
+        )
         for profile, grids in entry["runs"].items()
     }
     return Experiment(entry["id"], entry["artefact"], entry["notebook"], runs)
@@ -186,9 +209,10 @@ def _experiment(entry: Any, where: str) -> Experiment:
 
 def _runs(entry: Mapping[str, Any], grid: Any, where: str) -> Iterator[Run]:
     _check_keys(grid, _GRID_KEYS, {"minutes"}, where)
+    minutes = float(_expect(grid["minutes"], (int, float), "minutes to be a number", where))
+    given = _expect(grid.get("grid", {}), dict, "grid to be parameters and their values", where)
     axes = {
-        name: values if isinstance(values, list) else [values]
-        for name, values in grid.get("grid", {}).items()
+        name: values if isinstance(values, list) else [values] for name, values in given.items()
     }
     for name, values in axes.items():
         for value in values:
@@ -204,8 +228,14 @@ def _runs(entry: Mapping[str, Any], grid: Any, where: str) -> Iterator[Run]:
             data = [parameters["dataset"]]
         yield Run(
             entry["id"], entry["notebook"], parameters, tuple(data), tuple(entry.get("reads", [])),
-            float(grid["minutes"]),
+            minutes,
         )  # fmt: skip
+
+
+def _expect(value: Any, kind: type | tuple[type, ...], what: str, where: str) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{where}: expected {what}, got {value!r}")
+    return value
 
 
 def _check_keys(mapping: Any, known: set[str], needed: set[str], where: str) -> None:
@@ -219,7 +249,10 @@ def _check_keys(mapping: Any, known: set[str], needed: set[str], where: str) -> 
 
 
 def _check_ids(experiments: Iterable[Experiment], file: Path) -> None:
-    """Ids are names of files: one must not stand for two configurations."""
+    """Ids are names of files: one must not stand for two configurations.
+
+    And experiments must not read each other in a circle: there would be no order to run them in.
+    """
     ids = [each.id for each in experiments]
     if len(set(ids)) < len(ids):
         raise ValueError(f"{file}: expected different ids, got {ids}")
@@ -236,3 +269,12 @@ def _check_ids(experiments: Iterable[Experiment], file: Path) -> None:
                         f"{file}: two runs have the id {run.id!r}: give their parameters values "
                         "that differ"
                     )
+    reads = {
+        each.id: {name for runs in each.runs.values() for run in runs for name in run.reads}
+        for each in experiments
+    }
+    try:
+        TopologicalSorter(reads).prepare()
+    except CycleError as error:
+        circle = " reads ".join(reversed(error.args[1]))
+        raise ValueError(f"{file}: expected reads that are no circle, got {circle}") from error

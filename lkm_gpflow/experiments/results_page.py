@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from .overview import Progress, artefacts
@@ -36,13 +37,7 @@ def results_html(progress: Sequence[Progress], profile: str, store: Store) -> st
         if each.experiment.id in aggregated:
             continue
         for run, _ in each.done:
-            path = store.executed_path(run.id)
-            if path.exists():
-                page.cells += _shown(nbformat.read(path, as_version=4).cells, run.id)
-            else:
-                page.cells.append(
-                    _markdown(f"# {run.id}\n\nIts notebook was executed elsewhere and is not here.")
-                )
+            page.cells += _shown(store.executed_path(run.id), run.id)
     for number, cell in enumerate(page.cells):
         cell.id = f"cell-{number}"  # they come from several notebooks
     exporter = HTMLExporter(exclude_input=True, embed_images=True)
@@ -74,8 +69,15 @@ def _markdown(text: str) -> Any:
     return nbformat.v4.new_markdown_cell(text)
 
 
-def _shown(cells: Sequence[Any], run_id: str) -> list[Any]:
+def _shown(path: Path, run_id: str) -> list[Any]:
     """Prose, and outputs other than noise, under the name of the run."""
+    import nbformat
+
+    try:
+        cells = nbformat.read(path, as_version=4).cells
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError):
+        # Elsewhere, or damaged: the page is made of the others.
+        return [_markdown(f"# {run_id}\n\nIts executed notebook is not here or cannot be read.")]
     shown = [_markdown(f"---\n\n`{run_id}`")]
     for cell in cells:
         if cell.cell_type == "code":

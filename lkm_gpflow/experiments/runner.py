@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tqdm import tqdm
 from ..runtime.executors import as_finished, kept_in
 from . import execution
 from .execution import Outcome
-from .profiles import Run
+from .profiles import Plan, Run
 from .store import Store
 
 _PAUSE = 2.0
@@ -88,14 +89,14 @@ def dask_workers(address: str) -> Iterator[Workers]:
 
 def reproduce(
     runs: Sequence[Run],
-    notebooks: Path,
+    plan: Plan,
     store: Store,
     workers: Workers,
     *,
     force: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Outcome]:
-    """Execute runs that are not finished, those that aggregate results after the others.
+    """Execute runs that are not finished, those that aggregate results after what they read.
 
     What fails is kept and does not stop the others.  A run that somebody else is at is waited for.
 
@@ -103,8 +104,10 @@ def reproduce(
     ----------
     runs
         See `Plan.runs`.
-    notebooks, store
-        The folders of notebooks and results.
+    plan
+        What they are runs of, and where the notebooks are.
+    store
+        The folder of results.
     workers
         Where to execute.
     force
@@ -121,22 +124,29 @@ def reproduce(
     WorkersLost
         If a scheduler goes away; what is finished is kept.
     """
-    session = _Session(notebooks.resolve(), Store(store.folder.resolve()), workers, force)
-    first = [run for run in runs if not run.reads]
-    last = [run for run in runs if run.reads]
-    there = {run.id for run in first if not force and store.finished(run)}
-    outcomes = [Outcome(run, "there") for run in first if run.id in there]
-    todo = [run for run in first if run.id not in there]
-    with _Progress(todo + last, say) as progress, kept_in(store.folder, "results"):
+    session = _Session(plan.folder.resolve(), Store(store.folder.resolve()), workers, force)
+    there = {run.id for run in runs if not (force or run.reads) and store.finished(run)}
+    outcomes = [Outcome(run, "there") for run in runs if run.id in there]
+    todo = [run for run in runs if run.id not in there]
+    with _Progress(todo, say) as progress, kept_in(store.folder, "results"):
         try:
-            for stage in (todo, last):
-                for outcome in session.execute([store.resolved(run) for run in stage]):
+            for stage in _stages(todo):
+                for outcome in session.execute([store.resolved(run, plan) for run in stage]):
                     progress.ended(outcome)
                     outcomes.append(outcome)
         except BaseException:
             session.stop()
             raise
     return outcomes
+
+
+def _stages(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Yield runs in an order in which results are there before they are aggregated."""
+    order = TopologicalSorter({run.experiment: run.reads for run in runs})
+    order.prepare()
+    while ready := order.get_ready():
+        yield [run for run in runs if run.experiment in ready]
+        order.done(*ready)
 
 
 class _Session:

@@ -3,7 +3,8 @@
 ::
 
     results/runs/EXPERIMENT/RUN.json        what is finished
-    results/failures/EXPERIMENT/RUN.json    what failed, with its traceback, until it succeeds
+    results/failures/EXPERIMENT/RUN.json    what failed, with its traceback, until it succeeds;
+                                            it makes an older result count as missing
     results/executed/EXPERIMENT/RUN.ipynb   the notebooks as they were run
     results/work/                           what is under way
 
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..runtime.files import replacing
-from .profiles import Run, Scalar, configuration_hash
+from .profiles import Plan, Run, Scalar, configuration_hash
 
 _FORMAT = "lkm_gpflow run 1"
 
@@ -86,34 +88,53 @@ class Store:
     # --- reading ---
 
     def finished(self, run: Run) -> Record | None:
-        """What is kept of a run if it is finished."""
-        return _of(run, read_record(self.result_path(run.id)))
+        """What is kept of a run if it was finished when it was last tried."""
+        return _of(run, self._result(self.result_path(run.id)))
 
     def failed(self, run: Run) -> Record | None:
         """What is kept of a run if it failed when it was last tried."""
         return None if self.finished(run) else _of(run, read_record(self.failure_path(run.id)))
 
+    def _result(self, path: Path) -> Record | None:
+        """Read a result, unless its run was tried again and failed (`reproduce --force`)."""
+        record = read_record(path)
+        if record is None:
+            return None
+        failure = _of(record, read_record(self.failure_path(record.id)))
+        return record if failure is None or failure.finished < record.finished else None
+
     def records(self, experiment: str) -> list[Record]:
         """All finished runs of an experiment, by id, whatever the profile."""
         folder = self.folder / "runs"
         paths = [folder / f"{experiment}.json", *sorted((folder / experiment).glob("*.json"))]
-        found = (read_record(path) for path in paths)
+        found = (self._result(path) for path in paths)
         return [record for record in found if record is not None]
 
-    def resolved(self, run: Run) -> Run:
+    def resolved(self, run: Run, plan: Plan) -> Run:
         """The run with a checksum of what it aggregates, so that new results make it new.
 
-        It aggregates the results that agree with it in the parameters that both have.
+        It aggregates the results of the plan's runs, in any profile, that agree with it in the
+        parameters that both have.
         """
         if not run.reads:
             return run
-        hashes = [
-            checksum(asdict(record))
+        found = [
+            record
             for name in run.reads
-            for record in self.records(name)
+            for record in self._of_plan(name, plan)
             if _agree(record.configuration["parameters"], run.parameters)
         ]
-        return replace(run, inputs=hashlib.sha256("".join(hashes).encode()).hexdigest())
+        hashes = "".join(checksum(asdict(record)) for record in found)
+        return replace(
+            run,
+            inputs=hashlib.sha256(hashes.encode()).hexdigest(),
+            aggregated=tuple(record.id for record in found),
+        )
+
+    def _of_plan(self, experiment: str, plan: Plan) -> list[Record]:
+        """Those of `records` that are of runs of the plan as it is now."""
+        hashes = {self.resolved(run, plan).hash for run in plan.runs_of(experiment)}
+        return [record for record in self.records(experiment) if record.hash in hashes]
 
     # --- writing ---
 
@@ -124,6 +145,13 @@ class Store:
         else:
             self._write(self.result_path(record.id), record)
             self.failure_path(record.id).unlink(missing_ok=True)
+
+    def copy(self, run_ids: Iterable[str], folder: Path) -> None:
+        """Copy the results of runs into a folder of results, which then has these alone."""
+        for run_id in run_ids:
+            target = Store(folder).result_path(run_id)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.result_path(run_id), target)
 
     def _write(self, path: Path, record: Record) -> None:
         content = asdict(record)
@@ -173,7 +201,7 @@ def damaged(store: Store, run_ids: Iterable[str]) -> list[Path]:
     return [path for path in paths if path.exists() and read_record(path) is None]
 
 
-def _of(run: Run, record: Record | None) -> Record | None:
+def _of(run: Run | Record, record: Record | None) -> Record | None:
     return record if record is not None and record.hash == run.hash else None
 
 

@@ -158,6 +158,28 @@ def test_only_chooses_experiments_runs_and_patterns(plan: Plan) -> None:
             "two runs have the id 'a/v'",
         ),
         (["text"], "entry 1: expected keys"),
+        ([], r"expected a list of experiments, got \[\]"),
+        ([{**ENTRY, "id": 7}], r"entry 1 \(7\): expected id to be text, got 7"),
+        ([{**ENTRY, "runs": {"smoke": None}}], r"entry 1 \(a\), smoke: expected a list of grids"),
+        (
+            [{**ENTRY, "runs": {"smoke": [{"minutes": 1, "grid": None}]}}],
+            r"\(a\), smoke: expected grid to be parameters and their values, got None",
+        ),
+        (
+            [{**ENTRY, "runs": {"smoke": [{"minutes": "soon"}]}}],
+            r"\(a\), smoke: expected minutes to be a number, got 'soon'",
+        ),
+        ([{**ENTRY, "reads": "a"}], r"\(a\): expected reads to be a list of names, got 'a'"),
+        ([{**ENTRY, "data": [1]}], r"\(a\): expected data to be a list of names, got 1"),
+        ([{**ENTRY, "reads": ["a"]}], "reads that are no circle, got a reads a"),
+        (
+            [
+                {**ENTRY, "reads": ["b"]},
+                {**ENTRY, "id": "b", "reads": ["c"]},
+                {**ENTRY, "id": "c", "reads": ["a"]},
+            ],
+            "got (a reads b reads c reads a|b reads c reads a reads b|c reads a reads b reads c)",
+        ),
     ],
 )
 def test_bad_files_are_refused(entries: list[object], message: str, tmp_path: Path) -> None:
@@ -167,7 +189,7 @@ def test_bad_files_are_refused(entries: list[object], message: str, tmp_path: Pa
 
 def test_what_is_no_list_or_no_yaml_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "experiments.yml"
-    for text, message in (("a: 1", "list of experiments, got dict"), ("[", "expected YAML")):
+    for text, message in (("a: 1", "list of experiments, got {'a': 1}"), ("[", "expected YAML")):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=message):
             read_plan(path)

@@ -24,7 +24,7 @@ from lkm_gpflow.experiments import execution
 from lkm_gpflow.experiments.claims import claim
 from lkm_gpflow.experiments.execution import Outcome
 from lkm_gpflow.experiments.overview import BEGIN, END, progress_of, with_results
-from lkm_gpflow.experiments.profiles import Plan
+from lkm_gpflow.experiments.profiles import Plan, Run
 from lkm_gpflow.experiments.results_page import results_html
 from lkm_gpflow.experiments.runner import dask_workers, local_workers, reproduce
 from lkm_gpflow.experiments.store import Store
@@ -46,7 +46,7 @@ TABLE = """\
 
 def reproduced(plan: Plan, store: Store, jobs: int = 2) -> dict[str, Outcome]:
     with local_workers(jobs) as workers:
-        outcomes = reproduce(plan.runs("smoke"), plan.folder, store, workers)
+        outcomes = reproduce(plan.runs("smoke"), plan, store, workers)
     found = {outcome.run.id: outcome for outcome in outcomes}
     assert len(found) == len(outcomes) == len(plan.runs("smoke"))
     return found
@@ -187,6 +187,7 @@ def test_what_aggregates_runs_last_and_again_when_results_are_new(tmp_path: Path
         ([1], 1, "done"),
         ([1], 1, "there"),
         ([2, 1], 5, "done"),
+        ([2], 4, "done"),  # what is no longer of the plan does not count, though it is there
     ):
         plan = write_squares(tmp_path, numbers, more=TABLE)
         write_notebook(tmp_path / "table.ipynb", code)
@@ -194,6 +195,7 @@ def test_what_aggregates_runs_last_and_again_when_results_are_new(tmp_path: Path
         assert outcomes["table"].state == state
         (record,) = store.records("table")
         assert record.scores == {"total": total}
+    assert squares(store) == {1: 1, 2: 4}
     assert sorted(started(tmp_path)) == [1, 2]
     html = results_html(progress_of(plan, "smoke", store), "smoke", store)
     assert "All squares" in html
@@ -206,6 +208,28 @@ def test_what_aggregates_runs_last_and_again_when_results_are_new(tmp_path: Path
     assert "[table.ipynb](table.ipynb)" in page
     with pytest.raises(ValueError, match="expected a page with"):
         with_results("# Page", [], "smoke")
+
+
+def test_what_aggregates_aggregates_runs_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the order of the file; each is resolved when what it reads is there."""
+    top = TABLE.replace("table", "top").replace("square", "table")
+    plan = write_squares(tmp_path, [1, 2], more=top + TABLE)
+    store = Store(tmp_path / "results")
+    ran = []
+
+    def execute(run: Run, notebooks: Path, store: Store, *_: object) -> Outcome:
+        ran.append((run.id, *run.aggregated))
+        return execution.keep(run, notebooks, store, {}, 0.0, "")
+
+    monkeypatch.setattr(execution, "execute", execute)
+    reproduced(plan, store, jobs=1)
+    assert ran == [
+        ("square/x-1",), ("square/x-2",), ("table", "square/x-1", "square/x-2"), ("top", "table"),
+    ]  # fmt: skip
+    (progress,) = (p for p in progress_of(plan, "smoke", store) if p.experiment.id == "top")
+    assert len(progress.done) == 1
 
 
 # --- the commands ---
@@ -229,8 +253,13 @@ def test_the_commands_say_what_is_done_failed_and_missing(tmp_path: Path) -> Non
     assert "[1/2] square/x-1 done in" in said
     assert "two is too many" in said
     assert (tmp_path / "out" / "results.html").stat().st_size > 1000
-    code, said = run("reproduce", *where, "--only", "square/x-1")
-    assert (code, started(tmp_path)) == (0, [1, 2])
+    assert said.index("traceback: ") < said.index("tables and figures: ")
+    executed = Store(tmp_path / "out").executed_path("square/x-1")
+    for damage in ('{"cells": [', "", "[]", '{"cells": 3, "nbformat": 4}'):
+        executed.write_text(damage, encoding="utf-8")
+        code, said = run("reproduce", *where, "--only", "square/x-1")
+        assert (code, started(tmp_path)) == (0, [1, 2])
+        assert "is not here or cannot be read" in (tmp_path / "out" / "results.html").read_text()
     assert "name another folder" in said
     page = tmp_path / "README.md"
     page.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
@@ -242,6 +271,10 @@ def test_the_commands_say_what_is_done_failed_and_missing(tmp_path: Path) -> Non
     assert "--only square" in page.read_text(encoding="utf-8")
     code, said = run("reproduce", *where, "--force", "--only", "square/x-1")
     assert (code, started(tmp_path)) == (0, [1, 2, 1])
+    (tmp_path / "square.ipynb").unlink()
+    assert run("reproduce", *where, "--force", "--only", "square/x-1")[0] == 1
+    _, said = run("status", *where, "--runs", "--only", "square/x-1")
+    assert "failed: square/x-1: " in said
 
 
 @pytest.mark.parametrize(
@@ -402,7 +435,7 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path: Path) -> None:
         killer = threading.Thread(target=kill_a_worker)
         killer.start()
         with dask_workers(cluster.scheduler_address) as workers:
-            outcomes = reproduce(plan.runs("smoke"), plan.folder, store, workers)
+            outcomes = reproduce(plan.runs("smoke"), plan, store, workers)
         killer.join()
     assert {outcome.state for outcome in outcomes} <= {"done", "there"}
     assert squares(store) == {x: x * x for x in numbers}
@@ -462,7 +495,7 @@ def test_a_scheduler_that_goes_away_is_no_failure_of_runs(tmp_path: Path) -> Non
             pytest.raises(WorkersLost, match=rf"scheduler.*kept in {store.folder}.*goes on"),
             dask_workers(address) as workers,
         ):
-            reproduce(plan.runs("smoke"), plan.folder, store, workers)
+            reproduce(plan.runs("smoke"), plan, store, workers)
         killer.join()
         worker.wait(60)
         wait_until(lambda: are_gone(kernels(tmp_path)), 30.0)

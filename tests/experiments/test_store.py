@@ -13,7 +13,7 @@ import pytest
 
 from lkm_gpflow.experiments import provenance
 from lkm_gpflow.experiments.claims import claim
-from lkm_gpflow.experiments.profiles import Run
+from lkm_gpflow.experiments.profiles import Experiment, Plan, Run
 from lkm_gpflow.experiments.scores import reported_scores
 from lkm_gpflow.experiments.store import (
     Record,
@@ -116,25 +116,68 @@ def test_a_failure_is_kept_apart_until_the_run_succeeds(store: Store) -> None:
     assert store.finished(RUN) is not None
     assert store.failed(RUN) is None
     assert not store.failure_path(RUN.id).exists()
-    store.keep(record_of(RUN, error="later"))  # a finished run that was forced and failed
+
+
+def test_a_failure_wins_over_an_older_result(store: Store) -> None:
+    """A finished run that was forced, and failed; one of another configuration says nothing."""
+    store.keep(record_of(RUN))
+    later = {"finished": "2024-01-02T00:00:00+00:00"}
+    other = record_of(replace(RUN, notebook="cube.ipynb"), error="later")
+    store.keep(replace(other, **later))
     assert store.finished(RUN) is not None
+    failure = record_of(RUN, error="later")
+    store.keep(replace(failure, **later))
+    assert store.finished(RUN) is None
+    assert store.failed(RUN) is not None
+    assert store.records("square") == []
+    store.keep(replace(failure, finished="2023-01-01T00:00:00+00:00"))
+    assert store.finished(RUN) is not None
+    assert store.failed(RUN) is None
+
+
+def plan_of(*runs: Run) -> Plan:
+    names = dict.fromkeys(run.experiment for run in runs)
+    experiments = (
+        Experiment(n, n, f"{n}.ipynb", {"quick": tuple(r for r in runs if r.experiment == n)})
+        for n in names
+    )
+    return Plan(tuple(experiments), Path())
 
 
 def test_a_new_result_makes_what_aggregates_it_new(store: Store) -> None:
     table = Run("table", "table.ipynb", {}, reads=("square",))
-    before = store.resolved(table)
+    four, five = (replace(RUN, parameters={"x": x}) for x in (4, 5))
+    plan = plan_of(RUN, four, five, table)
+    before = store.resolved(table, plan)
     store.keep(record_of(RUN))
-    after = store.resolved(table)
-    assert before.hash != after.hash == store.resolved(table).hash
-    store.keep(record_of(replace(RUN, parameters={"x": 4}), square=16))
-    assert store.resolved(table).hash != after.hash
-    assert store.resolved(RUN) is RUN
+    after = store.resolved(table, plan)
+    assert before.hash != after.hash == store.resolved(table, plan).hash
+    store.keep(record_of(four, square=16))
+    assert store.resolved(table, plan).hash != after.hash
+    assert store.resolved(table, plan).aggregated == ("square/x-3", "square/x-4")
+    assert store.resolved(RUN, plan) is RUN
     of_three = replace(table, parameters={"x": 3})
-    before = store.resolved(of_three)
-    store.keep(record_of(replace(RUN, parameters={"x": 5}), square=25))
-    assert store.resolved(of_three).hash == before.hash
+    before = store.resolved(of_three, plan)
+    store.keep(record_of(five, square=25))
+    assert store.resolved(of_three, plan).hash == before.hash
     store.keep(record_of(RUN, square=10))
-    assert store.resolved(of_three).hash != before.hash
+    assert store.resolved(of_three, plan).hash != before.hash
+
+
+def test_results_of_former_plans_are_not_aggregated(store: Store) -> None:
+    """Of runs that are gone, of other configurations, and of aggregates of other results."""
+    four = replace(RUN, parameters={"x": 4})
+    table = Run("table", "table.ipynb", {}, reads=("square",))
+    top = Run("top", "top.ipynb", {}, reads=("table",))
+    plan, smaller = plan_of(RUN, four, table, top), plan_of(RUN, table, top)
+    for run in (RUN, four):
+        store.keep(record_of(run))
+    store.keep(record_of(store.resolved(table, plan)))
+    assert store.resolved(top, plan).aggregated == ("table",)
+    assert store.resolved(table, smaller).aggregated == (RUN.id,)
+    assert store.resolved(top, smaller).aggregated == ()
+    cubes = plan_of(replace(RUN, notebook="cube.ipynb"), four, table)
+    assert store.resolved(table, cubes).aggregated == (four.id,)
 
 
 def test_writing_fails_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
