@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -100,7 +99,8 @@ def load_benchmark(name: str) -> Dataset:
         If the table is absent and cannot be rebuilt.
     """
     table = benchmark_tables()[name]
-    text = next(_ready_made(table), None) or _rebuilt(table)
+    made = _ready_made(table)
+    text = _rebuilt(table) if made is None else made.read_bytes()
     frame = pd.read_csv(
         io.BytesIO(text), index_col="date", parse_dates=True, float_precision="round_trip"
     ).astype(np.float64)
@@ -119,41 +119,56 @@ def load_benchmark(name: str) -> Dataset:
 
 
 def fetch_benchmark(name: str) -> list[Path]:
-    """Return the finished table's path, or those of the files that it is rebuilt from."""
+    """Return the finished table's path, or those of the files that it is rebuilt from.
+
+    Raises
+    ------
+    ChecksumError, DownloadError
+        As `load_benchmark`.
+    """
     table = benchmark_tables()[name]
-    made = [path for path in _places(table) if path.exists()]
-    return made[:1] or fetch_files(PREFIX + name, table.files, _raw_copies())
+    made = _ready_made(table)
+    if made is not None:
+        return [made]
+    _check_recipe(table)
+    return fetch_files(PREFIX + name, table.files, _raw_copies())
 
 
 def absent_files(name: str) -> list[str]:
-    """Names of the files that would have to be fetched to load a table."""
+    """Names of the files that are missing to load a table: to be fetched, or put there by hand."""
     table = benchmark_tables()[name]
     if any(path.exists() for path in _places(table)):
         return []
+    if name not in RECIPES:
+        return [f"{name}.csv"]
     kept = (folder(), *_raw_copies())
     return [
         file.name for file in table.files if not any((place / file.name).exists() for place in kept)
     ]
 
 
-def _ready_made(table: BenchmarkTable) -> Iterator[bytes]:
-    for path in _places(table):
-        if path.exists():
-            text = path.read_bytes()
-            _check(table, text, f"{path} is not the table of the benchmark; delete it to rebuild")
-            yield text
+def _ready_made(table: BenchmarkTable) -> Path | None:
+    """Return where the finished table is; None if it is nowhere."""
+    path = next((path for path in _places(table) if path.exists()), None)
+    if path is not None:
+        cure = "delete it to rebuild" if table.name in RECIPES else "put the right one there"
+        _check(table, path.read_bytes(), f"{path} is not the table of the benchmark; {cure}")
+    return path
 
 
-def _rebuilt(table: BenchmarkTable) -> bytes:
-    recipe = RECIPES.get(table.name)
-    if recipe is None:
+def _check_recipe(table: BenchmarkTable) -> None:
+    if table.name not in RECIPES:
         raise DownloadError(
             f"table {table.name!r} is in none of {', '.join(map(str, _places(table)))}, and there "
             f"is no program to rebuild it from {', '.join(file.url for file in table.files)}; "
             f"put {table.name}.csv there ({table.recipe})"
         )
+
+
+def _rebuilt(table: BenchmarkTable) -> bytes:
+    _check_recipe(table)
     paths = fetch_files(PREFIX + table.name, table.files, _raw_copies())
-    text = to_text(recipe(paths))
+    text = to_text(RECIPES[table.name](paths))
     _check(table, text, f"the recipe of {table.name!r} made another table with these libraries")
     return text
 

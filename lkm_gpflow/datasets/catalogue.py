@@ -80,7 +80,8 @@ def fetch(name: str) -> list[Path]:
     Returns
     -------
     list of Path
-        The publishers' files, each with the right checksum; empty for a generated data set.
+        The publishers' files, each with the right checksum, or the finished table of the benchmark
+        where it is there; empty for a generated data set.
 
     Raises
     ------

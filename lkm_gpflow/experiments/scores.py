@@ -18,12 +18,13 @@ def report_scores(scores: Mapping[str, Any]) -> None:
 
     By convention ``holds`` says whether the paper's claim holds, and ``seconds`` how long the
     method took.  Numbers are rounded to six digits, so that a notebook reports the same on
-    processors that round differently.
+    processors that round differently.  A notebook may report several times; of a name that is
+    reported again the last value counts.
 
     Parameters
     ----------
     scores
-        Numbers, texts, true or false, by name.  Said more than once, they are added up.
+        Numbers, texts, true or false, by name.
 
     Raises
     ------

@@ -21,6 +21,7 @@ from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior
 from ..models.relaxation import anneal
 from ..numerics.types import Floats
+from ..runtime.files import replacing
 
 PosteriorName = Literal["relaxed", "enumerated"]
 
@@ -134,7 +135,7 @@ def toy_starts(path: Path, data_seeds: Sequence[int] = (0, 1, 2)) -> pd.DataFram
     Parameters
     ----------
     path
-        CSV file to keep the table in; if it is there already nothing is learnt.
+        CSV file to keep the table in; realisations that it has are not learnt from again.
     data_seeds
         Of the realisations.
 
@@ -143,14 +144,23 @@ def toy_starts(path: Path, data_seeds: Sequence[int] = (0, 1, 2)) -> pd.DataFram
     DataFrame with one row per run: posterior, data_seed, start_1, start_2, one_kernel, and period,
     that of the kernel that explains most of both series.
     """
-    if not path.exists():
-        rows = []
-        for posterior in get_args(PosteriorName):
-            for data_seed, periods in itertools.product(data_seeds, STARTS):
-                found = learn_toy(posterior, periods=periods, data_seed=data_seed)
-                most = int(found.probabilities.sum().to_numpy().argmax())
-                period = found.kernels[most].factors[0].values[0]
-                rows.append((posterior, data_seed, *periods, found.is_one_kernel, period))
-        columns = ["posterior", "data_seed", "start_1", "start_2", "one_kernel", "period"]
-        pd.DataFrame(rows, columns=columns).round(6).to_csv(path, index=False)
-    return pd.read_csv(path)
+    parts = [pd.read_csv(path)] if path.exists() else []
+    done = {seed for part in parts for seed in part["data_seed"]}
+    if todo := [seed for seed in data_seeds if seed not in done]:
+        parts.append(_learn_starts(todo))
+        with replacing(path) as unfinished:
+            pd.concat(parts).to_csv(unfinished, index=False)
+    kept = pd.concat(parts, ignore_index=True)
+    return kept[kept["data_seed"].isin(data_seeds)].reset_index(drop=True)
+
+
+def _learn_starts(data_seeds: Sequence[int]) -> pd.DataFrame:
+    rows = []
+    for posterior in get_args(PosteriorName):
+        for data_seed, periods in itertools.product(data_seeds, STARTS):
+            found = learn_toy(posterior, periods=periods, data_seed=data_seed)
+            most = int(found.probabilities.sum().to_numpy().argmax())
+            period = found.kernels[most].factors[0].values[0]
+            rows.append((posterior, data_seed, *periods, found.is_one_kernel, period))
+    columns = ["posterior", "data_seed", "start_1", "start_2", "one_kernel", "period"]
+    return pd.DataFrame(rows, columns=columns).round(6)

@@ -60,6 +60,8 @@ class Journal:
                 f"expected a {kind} that can be read and written, got {path} "
                 f"({error.strerror}): choose another file, or mend this one"
             ) from error
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}") from error
         if path.stat().st_size > 0:
             self.records = self._read(path, kind, header, there)
         else:

@@ -79,8 +79,13 @@ def test_a_changed_table_and_a_changed_raw_file_are_refused(
     (tmp_path / "bench" / "raw").mkdir(parents=True)
     table = tmp_path / "bench" / "great_lakes.csv"
     table.write_text((bench / "great_lakes.csv").read_text().replace("183.4,", "183.5,", 1))
-    with pytest.raises(ChecksumError, match="not the table of the benchmark"):
-        datasets.load("bench/great_lakes")
+    for get in (datasets.load, datasets.fetch):
+        with pytest.raises(ChecksumError, match="not the table of the benchmark; delete it"):
+            get("bench/great_lakes")
+    without = table.with_name("retail_nsw.csv")
+    without.write_text("date,a\n")
+    with pytest.raises(ChecksumError, match="not the table of the benchmark; put the right one"):
+        datasets.fetch("bench/retail_nsw")
     table.unlink()
     (file,) = benchmark_tables()["great_lakes"].files
     text = (bench / "raw" / file.name).read_text()
@@ -97,8 +102,12 @@ def test_what_is_absent_and_has_no_recipe_is_said(
         "timothypholmes+great-lakes-water-level+great_lakes_mean_water_levels.csv"
     ]
     without = next(name for name in benchmark_tables() if name not in RECIPES)
-    with pytest.raises(DownloadError, match=f"put {without}.csv there"):
-        datasets.load(f"bench/{without}")
+    assert absent_files(without) == [f"{without}.csv"]
+    for file in benchmark_tables()[without].files:
+        (tmp_path / file.name).write_text("there, but nothing is made of it")
+    for get in (datasets.load, datasets.fetch):
+        with pytest.raises(DownloadError, match=f"put {without}.csv there"):
+            get(f"bench/{without}")
 
 
 def test_addresses_name_a_commit_and_every_table_its_terms() -> None:

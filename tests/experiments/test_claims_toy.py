@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from lkm_gpflow.experiments.toy import ToyResult, learn_toy
+from lkm_gpflow.experiments import toy as module
+from lkm_gpflow.experiments.toy import STARTS, ToyResult, learn_toy, toy_starts
+from lkm_gpflow.kernels.grammar import parse
 
 POSTERIORS = ("relaxed", "enumerated")
 
@@ -49,6 +55,29 @@ def test_using_both_kernels_is_not_using_one() -> None:
         object.__setattr__(found.model, "assignment", lambda other=other: np.array(other))
         assert not found.is_one_kernel
     assert Z.to_numpy().sum() == 2
+
+
+def test_starts_are_learnt_of_realisations_that_the_file_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learnt = []
+
+    def found(posterior: str, *, periods: tuple[float, float], data_seed: int) -> SimpleNamespace:
+        learnt.append(data_seed)
+        kernels = [parse(f"1 x PER(period={data_seed + 1}, lengthscale=1)")] * 2
+        return SimpleNamespace(
+            probabilities=pd.DataFrame(np.eye(2)), kernels=kernels, is_one_kernel=True
+        )
+
+    monkeypatch.setattr(module, "learn_toy", found)
+    path, each = tmp_path / "starts.csv", 2 * len(STARTS)
+    assert len(toy_starts(path, [0, 1])) == len(learnt) == 2 * each
+    more = toy_starts(path, [1, 2])
+    assert learnt[2 * each :] == [2] * each
+    assert more["data_seed"].tolist() == [1] * each + [2] * each
+    assert more["period"].tolist() == [2.0] * each + [3.0] * each
+    assert len(toy_starts(path)) == 3 * each == len(learnt)
+    assert [p.name for p in tmp_path.iterdir()] == ["starts.csv"]
 
 
 @pytest.mark.slow

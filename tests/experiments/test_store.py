@@ -247,7 +247,8 @@ def test_scores_go_through_an_output(capsys: pytest.CaptureFixture[str]) -> None
 
     InteractiveShell.instance()
     with capture_output() as captured:
-        report_scores({"rmse": np.float64(0.5 + 1e-9), "holds": np.bool_(True), "name": "a"})
+        report_scores({"rmse": np.float64(0.5 + 1e-9), "holds": np.bool_(False), "name": "a"})
+        report_scores({"holds": np.bool_(True)})
     outputs = [{"data": each.data} for each in captured.outputs]
     scores = reported_scores({"cells": [{"outputs": outputs}, {"cell_type": "markdown"}]})
     assert scores == {"rmse": 0.5, "holds": True, "name": "a"}
