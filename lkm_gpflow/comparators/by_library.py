@@ -2,8 +2,10 @@
 
 Both libraries are optional extras and are imported when a method of theirs is asked for.  A step is
 a row of the table, whatever time it takes.  Series are z-scored, as by `Table`.  Where a method has
-no missing observations, gaps are filled by linear interpolation in time, and the first and last
-value stand before and after.
+no missing observations, gaps are filled by linear interpolation in time.  Methods for one series
+get its rows from its first to its last observation; methods for several (such as sktime's VECM)
+need all rows, and the first and last value stand before and after: they then take for observed what
+is not, and their sds are too small.
 """
 
 from __future__ import annotations
@@ -16,18 +18,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from ..data.tables import Table
 from ..numerics.types import Floats
 from ..runtime.text import did_you_mean
+from .gaps import Ahead, fit_alone, interpolated
 from .protocol import register_library
-from .scaled import ScaledForecast
-
-_LEVEL = 90
-
-_MIN_SD = 1e-3
-"""Smallest forecast sd, in sds of the series."""
+from .scaled import MIN_SD, ScaledForecast
+from .statistical import LEVEL, normal_moments
 
 
 @register_library("sktime")
@@ -77,25 +75,39 @@ class SktimeForecaster:
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Fit it to the rows as steps 0, 1, ...; `seed` is its `random_state`, if it has one."""
         table = Table.of(train)
+        tags = self._make()
+        passes_over_gaps = tags.get_tag("capability:missing_values")
+        if not (passes_over_gaps or tags.get_tag("capability:multivariate")):
+            return fit_alone(table, lambda n, z: self._learn(z[:, None], seed))
+        ahead = self._learn(
+            table.observations.table[1] if passes_over_gaps else interpolated(table), seed
+        )
+
+        def predict(x: Floats) -> tuple[Floats, Floats]:
+            mean, sd = ahead(len(x))
+            return mean, np.square(np.maximum(sd, MIN_SD))
+
+        return ScaledForecast(table, predict)
+
+    def _learn(self, values: Floats, seed: int) -> Ahead:
+        """Fit it to series, [D, N]."""
         forecaster = self._make()
         if "random_state" in forecaster.get_params():
             forecaster.set_params(random_state=seed)
-        gaps = forecaster.get_tag("capability:missing_values")
-        values = _scaled(table) if gaps else _filled(table)
         # sktime's VAR finds its columns by parts of their names, so that none may hold another.
         names = [f"series_{n:06d}" for n in range(values.shape[1])]
         y = pd.DataFrame(values, columns=names)
-        forecaster.fit(y, fh=[1] if forecaster.get_tag("requires-fh-in-fit") else None)
+        in_fit = forecaster.get_tag("requires-fh-in-fit")
+        forecaster.fit(y, fh=[1] if in_fit else None)
 
-        def predict(x: Floats) -> tuple[Floats, Floats]:
-            steps = list(range(1, len(x) + 1))
-            if forecaster.get_tag("requires-fh-in-fit"):
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            steps = list(range(1, h + 1))
+            if in_fit:
                 forecaster.fit(y, fh=steps)
             mean = forecaster.predict(fh=steps).to_numpy()
-            variance = forecaster.predict_var(fh=steps).to_numpy()
-            return mean, np.maximum(variance, _MIN_SD**2)
+            return mean, np.sqrt(forecaster.predict_var(fh=steps).to_numpy())
 
-        return ScaledForecast(table, predict)
+        return ahead
 
 
 @register_library("statsforecast")
@@ -136,23 +148,20 @@ class StatsforecastModel:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Fit it to every series."""
-        table = Table.of(train)
-        fitted = [self._make().fit(y) for y in _filled(table).T.copy()]
+        return fit_alone(Table.of(train), lambda n, z: self._learn(z))
 
-        def predict(x: Floats) -> tuple[Floats, Floats]:
-            told = [model.predict(len(x), level=[_LEVEL]) for model in fitted]
-            if f"lo-{_LEVEL}" not in told[0]:
+    def _learn(self, z: Floats) -> Ahead:
+        fitted = self._make().fit(z)
+
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            told = fitted.predict(h, level=[LEVEL])
+            if f"lo-{LEVEL}" not in told:
                 raise ValueError(
                     f"expected a model with intervals, statsforecast's {self.name} has none"
                 )
-            mean, lower, upper = (
-                np.column_stack([each[key] for each in told])
-                for key in ("mean", f"lo-{_LEVEL}", f"hi-{_LEVEL}")
-            )
-            sd = (upper - lower) / (2.0 * norm.ppf(0.5 + _LEVEL / 200))
-            return mean, np.square(np.maximum(sd, _MIN_SD))
+            return normal_moments(told)
 
-        return ScaledForecast(table, predict)
+        return ahead
 
 
 def _imported(module: str) -> Any:
@@ -165,18 +174,3 @@ def _imported(module: str) -> Any:
             f"expected the library {library} for methods of its name: "
             f"pip install 'lkm_gpflow[{extra}]'"
         ) from error
-
-
-def _scaled(table: Table) -> Floats:
-    """Return the z-scores, [D, N], NaN where missing."""
-    return table.observations.table[1]
-
-
-def _filled(table: Table) -> Floats:
-    """Return the z-scores with gaps filled, [D, N]."""
-    own = table.observations
-    rows = [
-        np.interp(own.x, own.x[mask == 1.0], y[mask == 1.0])
-        for y, mask in zip(own.Y, own.mask, strict=True)
-    ]
-    return np.column_stack(rows)

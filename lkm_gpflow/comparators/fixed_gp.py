@@ -16,7 +16,7 @@ from ..numerics.types import Floats
 from .independent import fit_each_gp
 from .protocol import register
 from .scaled import ScaledForecast
-from .seasons import checked_season
+from .seasons import seasons_of
 
 _ROWS = 12
 """Rows in a unit of time where there is no season: the months of a year."""
@@ -45,7 +45,7 @@ class FixedKernelGP:
     Parameters
     ----------
     season
-        Steps in a season, see `checked_season`.
+        Steps in a season, see `seasons_of`; the longest of any series is that of all.
     restarts
         Starts: the medians of the priors, and draws from them.
     """
@@ -56,7 +56,7 @@ class FixedKernelGP:
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Learn every series alone; starts are drawn by the seed."""
         table = Table.of(train)
-        season = checked_season(table, self.season)
+        season = max(seasons_of(table, self.season))
         rows = season if season > 1 else _ROWS
         # Time from 0 to 1 becomes time in seasons.
         seasons = (len(table.frame) - 1) / rows
@@ -71,12 +71,9 @@ class FixedKernelGP:
                 *rng.normal(size=(self.restarts - 1, len(parameters))),
             ]
         ]
-        turn = {"start": 0}
 
-        def start(series: int) -> None:
-            values = starts[turn["start"] % len(starts)]
-            turn["start"] += 1
-            for parameter, value in zip(parameters, values, strict=True):
+        def start(series: int, number: int) -> None:
+            for parameter, value in zip(parameters, starts[number], strict=True):
                 parameter.assign(value)
 
         observations = table.observations

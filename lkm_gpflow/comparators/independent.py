@@ -64,7 +64,7 @@ class IndependentGP:
             add_priors(part, typical_step(observations.x))
         kernel = gpflow.kernels.Sum(parts)
 
-        def start(series: int) -> None:
+        def start(series: int, number: int) -> None:
             gpflow.utilities.multiple_assign(
                 kernel, gpflow.utilities.parameter_dict(gpflow.kernels.Sum(draw()))
             )
@@ -98,7 +98,7 @@ class SpectralMixtureGP:
         def fit_mixtures(count: int) -> list[gpflow.models.GPR]:
             kernel = SpectralMixture(spectra[0].draw(count, rng))
 
-            def start(series: int) -> None:
+            def start(series: int, number: int) -> None:
                 kernel.assign(spectra[series].draw(count, rng))
 
             return fit_each_gp(observations, kernel, start, self.restarts)
@@ -110,7 +110,7 @@ class SpectralMixtureGP:
 def fit_each_gp(
     observations: Observations,
     kernel: gpflow.kernels.Kernel,
-    start: Callable[[int], None],
+    start: Callable[[int, int], None],
     restarts: int,
     noise_prior: tfp.distributions.Distribution | None = None,
 ) -> list[gpflow.models.GPR]:
@@ -121,7 +121,7 @@ def fit_each_gp(
     observations
         The scaled table.
     kernel
-        The kernel; `start` gives it starting values, for the series of the number it is given.
+        The kernel; `start` gives it starting values, by the numbers of the series and the start.
     start
         See `kernel`.
     restarts
@@ -137,8 +137,8 @@ def fit_each_gp(
     )
     learner = Learner(model)
 
-    def start_series(series: int) -> None:
-        start(series)
+    def start_series(series: int, number: int) -> None:
+        start(series, number)
         noise.assign(0.1)
 
     fitted = []
@@ -146,7 +146,7 @@ def fit_each_gp(
         observed = mask > 0.0
         X.assign(observations.x[observed][:, None])
         Y.assign(y[observed][:, None])
-        learner.best_of([partial(start_series, series)] * restarts)
+        learner.best_of([partial(start_series, series, number) for number in range(restarts)])
         fitted.append(gpflow.utilities.deepcopy(model))
     return fitted
 

@@ -11,9 +11,10 @@ from types import ModuleType
 import pandas as pd
 
 from ..numerics.types import Floats
+from .gaps import Ahead
 from .protocol import register
 from .scaled import ScaledForecast
-from .statistical import LEVEL, Ahead, fit_each, normal_moments
+from .statistical import LEVEL, fit_each, normal_moments
 
 
 @register("mstl")

@@ -2,65 +2,85 @@
 
 The naive methods of Hyndman and Athanasopoulos, *Forecasting: Principles and Practice*, section
 5.2 (their forecast variances: section 5.5).  A step is a row of the table, whatever time it takes.
+
+Nothing is filled in.  A series is a walk that was seen at some rows: a change over k steps has the
+variance k s^2, so s^2 is the mean of (change)^2 / k over neighbouring observations (for complete
+series the mean squared step), and a series that ended g rows before the table is forecast g steps
+further.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..numerics.types import Floats, Integers
 from .protocol import forecast_frame, register
-
-_SEASONS = {
-    **dict.fromkeys(("M", "ME", "MS", "BM", "BME", "BMS"), 12),
-    **dict.fromkeys(("Q", "QE", "QS", "BQ", "BQE", "BQS"), 4),
-    **{"W": 52, "B": 5, "D": 7, "h": 24, "H": 24},
-}
-"""Steps in a season, by pandas' name of the frequency."""
-
-
-def season_length(table: Table) -> int:
-    """Return the steps in a season by the frequency of the index, one where it has none."""
-    name, _, _ = (table.axis.frequency or "").partition("-")
-    return _SEASONS.get(name, 1)
+from .seasons import checked_season, season_length
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A fitted naive method: every series continues from `last`, by steps of mean `slope`.
+    """One series, continued from its last season by steps of mean `slope`.
+
+    Parameters
+    ----------
+    last
+        The season that is repeated (one value for a season of one step), [m].
+    age
+        Seasons that have passed since each of these values until the last row of the table, [m].
+    slope
+        Mean change of a season.
+    variance
+        Variance of the change of a season.
+    slope_variance
+        Variance of the estimated slope.
+    """
+
+    last: Floats
+    age: Integers
+    slope: float
+    variance: float
+    slope_variance: float
+
+    def ahead(self, count: int) -> tuple[Floats, Floats]:
+        """Means and sds of the next `count` values, [count] each."""
+        steps = np.arange(count)
+        place = steps % len(self.last)
+        seasons = self.age[place] + steps // len(self.last) + 1.0
+        variance = seasons * self.variance + seasons**2 * self.slope_variance
+        return self.last[place] + seasons * self.slope, np.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class Walks:
+    """A walk for every series.
 
     Parameters
     ----------
     series
         Names of the series.
-    last
-        The season that is repeated (one row for a season of one step), [m, N].
-    slope
-        Mean change of a season, [N].
-    variance
-        Variance of the change of a season, [N].
-    slope_variance
-        Variance of the estimated slope, [N].
+    walks
+        In the same order.
     """
 
     series: pd.Index
-    last: Floats
-    slope: Floats
-    variance: Floats
-    slope_variance: Floats
+    walks: tuple[Walk, ...]
+
+    @classmethod
+    def of(cls, table: Table, learn: Callable[[pd.Series], Walk]) -> Walks:
+        """Fit every series alone."""
+        return cls(table.frame.columns, tuple(learn(y) for _, y in table.frame.items()))
 
     def forecast(self, times: pd.Index) -> pd.DataFrame:
         """See `Fitted.forecast`."""
-        steps = np.arange(len(times))
-        season = len(self.last)
-        seasons_ahead = (steps // season + 1.0)[:, None]
-        mean = self.last[steps % season] + seasons_ahead * self.slope
-        variance = seasons_ahead * self.variance + seasons_ahead**2 * self.slope_variance
-        return forecast_frame(self.series, times, mean, np.sqrt(variance))
+        moments = [walk.ahead(len(times)) for walk in self.walks]
+        mean, sd = (np.column_stack(each) for each in zip(*moments, strict=True))
+        return forecast_frame(self.series, times, mean, sd)
 
 
 @register("last-value")
@@ -68,9 +88,9 @@ class Walk:
 class LastValue:
     """A random walk without drift: mean y_T, variance h s^2 with s^2 the mean squared step."""
 
-    def fit(self, train: pd.DataFrame, *, seed: int) -> Walk:
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Walks:
         """Take the last value and the steps; nothing is random."""
-        return _walk(Table.of(train).frame, season=1, drift=False)
+        return Walks.of(Table.of(train), lambda y: _walk(y, season=1, drift=False))
 
 
 @register("drift")
@@ -81,9 +101,9 @@ class Drift:
     Mean y_T + h d, variance h s^2 (1 + h / (T - 1)): the drift is an estimate too.
     """
 
-    def fit(self, train: pd.DataFrame, *, seed: int) -> Walk:
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Walks:
         """Take the last value and the steps; nothing is random."""
-        return _walk(Table.of(train).frame, season=1, drift=True)
+        return Walks.of(Table.of(train), lambda y: _walk(y, season=1, drift=True))
 
 
 @register("seasonal-naive")
@@ -91,38 +111,56 @@ class Drift:
 class SeasonalNaive:
     """The value one season ago, with the mean squared change of a season for each that passes.
 
+    Every step of the season (all Januaries) is a walk of its own, all with one variance.  One that
+    was never seen begins on the line between its neighbours.
+
     Parameters
     ----------
     season
         Steps in a season; None: by the frequency of the index (12 for months, 52 for weeks, 5 for
-        working days, 7 for days), and one step where it has none or two seasons were not seen.
+        working days, 7 for days), and one step for series where it has none or where fewer
+        changes were seen than there are steps in a season (without gaps: less than two seasons).
     """
 
     season: int | None = None
 
-    def fit(self, train: pd.DataFrame, *, seed: int) -> Walk:
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Walks:
         """Take the last season and its changes; nothing is random."""
         table = Table.of(train)
-        season = self.season
-        if season is None:
-            season = season_length(table)
-            season = season if 2 * season <= len(table.frame) else 1
-        if not 1 <= season < len(table.frame):
-            raise ValueError(
-                f"expected a season of 1 to {len(table.frame) - 1} steps, got {season}"
-            )
-        return _walk(table.frame, season, drift=False)
+        if self.season is not None:
+            asked = checked_season(table, self.season)
+            return Walks.of(table, lambda y: _walk(y, asked, drift=False))
+        found = season_length(table)
+
+        def learn(y: pd.Series) -> Walk:
+            enough = len(_changes(y.to_numpy(), found)[0]) >= found
+            return _walk(y, found if enough else 1, drift=False)
+
+        return Walks.of(table, learn)
 
 
-def _walk(frame: pd.DataFrame, season: int, drift: bool) -> Walk:
-    # A missing value is carried forward from its season before, and back where there is none.
-    filled = frame.copy()
-    for phase in range(season):
-        rows = filled.index[phase::season]
-        filled.loc[rows] = filled.loc[rows].ffill().bfill()
-    y = filled.ffill().bfill().to_numpy()
-    changes = y[season:] - y[:-season]
-    slope = changes.mean(axis=0) if drift else np.zeros(y.shape[1])
-    variance = np.square(changes - slope).sum(axis=0) / max(len(changes) - drift, 1)
-    slope_variance = variance / len(changes) if drift else np.zeros(y.shape[1])
-    return Walk(frame.columns, y[-season:], slope, variance, slope_variance)
+def _changes(y: Floats, season: int) -> tuple[Floats, Integers]:
+    """Changes between neighbouring observations at one step of the season, and their seasons."""
+    seen = np.flatnonzero(np.isfinite(y))
+    seen = seen[np.argsort(seen % season, kind="stable")]
+    same = np.diff(seen % season) == 0
+    return np.diff(y[seen])[same], np.diff(seen)[same] // season
+
+
+def _walk(series: pd.Series, season: int, drift: bool) -> Walk:
+    y = series.to_numpy()
+    changes, seasons = _changes(y, season)
+    if len(changes) == 0:
+        raise ValueError(
+            f"series {series.name!r}: expected two observations a season of {season} steps apart "
+            "(or several seasons), got none"
+        )
+    slope = changes.sum() / seasons.sum() if drift else 0.0
+    squares = np.square(changes - seasons * slope) / seasons
+    variance = squares.sum() / max(len(changes) - drift, 1)
+    slope_variance = variance / seasons.sum() if drift else 0.0
+    final = np.arange(len(y) - season, len(y))
+    seen = np.flatnonzero(np.isfinite(y))
+    rows = np.array([max(seen[seen % season == row % season], default=row) for row in final])
+    last = np.interp(rows, seen, y[seen])
+    return Walk(last, (final - rows) // season, slope, variance, slope_variance)

@@ -18,12 +18,19 @@ import numpy as np
 import pandas as pd
 
 from ..numerics.types import Floats
+from .gaps import Ahead
 from .protocol import register
 from .scaled import ScaledForecast
-from .statistical import LEVEL, Ahead, fit_each, normal_moments
+from .statistical import LEVEL, fit_each, normal_moments
 
 _TOO_WIDE = 10.0
 """Sds of the series: where a multiplicative ETS says more, an additive one is taken."""
+
+
+_FAR = 100.0
+"""Sds of the series: where its mean is further from zero, the library's wide prior of the first
+state is not wide.  Sds one step ahead of walks over what they should be: 1.00 at 1e2, up to 1.2 at
+1e3, 3.2 at 1e4, 30 at 1e5."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,20 @@ def _of(model: Any, y: Floats) -> Ahead:
 
 @register("auto-arima-own-units")
 class OwnUnitsARIMA(OwnUnits):
-    """ARIMA with orders by stepwise search, AICc (Hyndman and Khandakar 2008)."""
+    """ARIMA with orders by stepwise search, AICc (Hyndman and Khandakar 2008).
+
+    Series further than `_FAR` from zero are fitted from their first value on, which is put back.
+    """
 
     def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
-        return _of(models.AutoARIMA(season_length=season), y)
+        origin = y[0] if np.abs(np.mean(y)) > _FAR * np.std(y) else 0.0
+        near = _of(models.AutoARIMA(season_length=season), y - origin)
+
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            mean, sd = near(h)
+            return origin + mean, sd
+
+        return ahead
 
 
 @register("auto-ets-own-units")

@@ -15,9 +15,8 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from .libraries import library
 from .protocol import register
-from .scaled import ScaledForecast
-from .seasons import MOST_WAVES, checked_season
-from .statistical import MIN_SD
+from .scaled import MIN_SD, ScaledForecast
+from .seasons import MOST_WAVES, seasons_of
 
 _NUM_PATHS = 500
 """Simulated futures; their sd is within 5% of that of infinitely many."""
@@ -34,7 +33,7 @@ class Prophet:
     Parameters
     ----------
     season
-        Steps in a season, see `checked_season`.
+        Steps in a season, see `seasons_of`.
     """
 
     season: int | None = None
@@ -42,13 +41,13 @@ class Prophet:
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Fit every series; futures are drawn by the seed."""
         table = Table.of(train)
-        season = checked_season(table, self.season)
-        mask = table.observations.mask
+        seasons = seasons_of(table, self.season)
+        own = table.observations
         dates = pd.date_range("2000-01-01", periods=len(table.frame))
         fitted = []
         with _quiet():
             module = library("prophet")
-            for y, seen in zip(table.observations.Y, mask > 0.0, strict=True):
+            for y, seen, season in zip(own.Y, own.mask > 0.0, seasons, strict=True):
                 model = module.Prophet(
                     yearly_seasonality=False,
                     weekly_seasonality=False,

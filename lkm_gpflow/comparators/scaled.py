@@ -12,6 +12,9 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from .protocol import forecast_frame
 
+MIN_SD = 10**-2.5
+"""Smallest forecast sd of methods without a noise of their own, in sds of the series."""
+
 
 @dataclass(frozen=True)
 class ScaledForecast:
@@ -30,8 +33,22 @@ class ScaledForecast:
     predict: Callable[[Floats], tuple[Floats, Floats]]
 
     def forecast(self, times: pd.Index) -> pd.DataFrame:
-        """See `Fitted.forecast`."""
+        """See `Fitted.forecast`.
+
+        Raises
+        ------
+        RuntimeError
+            If a mean is not finite, or a variance not finite and positive: which series it is.
+        """
         mean, variance = self.predict(self.table.scaled_times(times))
+        sound = np.isfinite(mean) & np.isfinite(variance) & (variance > 0.0)
+        if not sound.all():
+            row, n = np.argwhere(~sound)[0]
+            raise RuntimeError(
+                f"series {self.table.names[n]!r}, {times[row]}: expected a finite mean and a "
+                f"finite positive variance, got {mean[row, n]:.4g} and {variance[row, n]:.4g} "
+                "(in sds of the series): the fit has diverged"
+            )
         return forecast_frame(
             self.table.frame.columns,
             times,

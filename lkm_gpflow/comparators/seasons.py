@@ -1,14 +1,25 @@
-"""Seasons for methods that have none: a sum of waves, taken off before and put back after."""
+"""Seasons by the frequency of the index; and, for methods that have none, a sum of waves.
+
+The waves are taken off before and put back after.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..data.tables import Table
 from ..numerics.types import Floats
-from .naive import season_length
+from .gaps import ends
+
+_SEASONS = {
+    **dict.fromkeys(("M", "ME", "MS", "BM", "BME", "BMS"), 12),
+    **dict.fromkeys(("Q", "QE", "QS", "BQ", "BQE", "BQS"), 4),
+    **{"W": 52, "B": 5, "D": 7, "h": 24, "H": 24},
+}
+"""Steps in a season, by pandas' name of the frequency."""
 
 MAX_SEASON = 12
 """Longer seasons are not modelled unless asked for."""
@@ -19,9 +30,32 @@ MIN_SEASONS = 3
 MOST_WAVES = 6
 """Of a season; twelve months are exact with six."""
 
+MIN_PER_COEFFICIENT = 3
+"""Observations for the waves; for seasons of up to twelve steps the same as `MIN_SEASONS`."""
 
-def checked_season(table: Table, season: int | None) -> int:
-    """Return the steps in a season, one for none.
+
+def season_length(table: Table) -> int:
+    """Return the steps in a season by the frequency of the index, one where it has none."""
+    name, _, _ = (table.axis.frequency or "").partition("-")
+    return _SEASONS.get(name, 1)
+
+
+def checked_season(table: Table, season: int) -> int:
+    """Return a season that was asked for.
+
+    Raises
+    ------
+    ValueError
+        If it is longer than the table, or not positive.
+    """
+    most = len(table.frame) - 1
+    if not 1 <= season <= most:
+        raise ValueError(f"expected a season of 1 to {most} steps, got {season}")
+    return season
+
+
+def seasons_of(table: Table, season: int | None) -> list[int]:
+    """Return the steps in a season of every series, one for none.
 
     Parameters
     ----------
@@ -29,20 +63,19 @@ def checked_season(table: Table, season: int | None) -> int:
         The training data.
     season
         What was asked for.  None: by the frequency of the index, where it is at most `MAX_SEASON`
-        and `MIN_SEASONS` of it were seen, otherwise one.
+        and `MIN_SEASONS` of it passed from the first to the last observation of the series.
 
     Raises
     ------
     ValueError
         If the season is longer than the table, or not positive.
     """
-    num_times = len(table.frame)
-    if season is None:
-        found = season_length(table)
-        return found if found <= MAX_SEASON and MIN_SEASONS * found <= num_times else 1
-    if not 1 <= season < num_times:
-        raise ValueError(f"expected a season of 1 to {num_times - 1} steps, got {season}")
-    return season
+    begins, stops = ends(table)
+    if season is not None:
+        return [checked_season(table, season)] * len(begins)
+    found = season_length(table)
+    longest = (stops - begins) // MIN_SEASONS
+    return [found if found <= min(MAX_SEASON, most) else 1 for most in longest]
 
 
 @dataclass(frozen=True)
@@ -52,7 +85,9 @@ class Waves:
     .. math:: s_t = \sum_{k=1}^{K} a_k \cos(2 \pi k t / m) + b_k \sin(2 \pi k t / m)
 
     with K = min(`MOST_WAVES`, m // 2), by least squares of :math:`\Delta y_t` on a constant and
-    the waves of :math:`\Delta s_t`.  Differences with a gap at either end do not count.
+    the waves of :math:`\Delta s_t`.  Differences with a gap at either end do not count.  Series
+    with less than three observations for each coefficient have no waves: they would explain the
+    noise, and what is left would look certain.
 
     Parameters
     ----------
@@ -66,15 +101,22 @@ class Waves:
     coefficients: Floats
 
     @classmethod
-    def of(cls, Y: Floats, season: int) -> Waves:
-        """Estimate the season of every column of Y, [D, N]; NaN is missing."""
+    def of(cls, Y: Floats, seasons: Sequence[int]) -> Waves:
+        """Estimate the season of every column of Y, [D, N]; NaN is missing.
+
+        Each column has the same season, or one step for none.
+        """
+        season = max(seasons)
         basis = _basis(0, len(Y), season)
         coefficients = np.zeros((basis.shape[1], Y.shape[1]))
         regressors = np.column_stack([np.ones(len(Y) - 1), np.diff(basis, axis=0)])
+        # Of an even season the shortest sine is zero.
+        least = MIN_PER_COEFFICIENT * min(regressors.shape[1], season)
         for n, steps in enumerate(np.diff(Y, axis=0).T):
             seen = np.isfinite(steps)
-            # The least norm where steps are fewer than waves.
-            coefficients[:, n] = np.linalg.lstsq(regressors[seen], steps[seen], rcond=None)[0][1:]
+            if seasons[n] > 1 and seen.sum() + 1 >= least:
+                found = np.linalg.lstsq(regressors[seen], steps[seen], rcond=None)[0]
+                coefficients[:, n] = found[1:]
         return cls(season, coefficients)
 
     def at(self, first: int, count: int) -> Floats:
@@ -87,16 +129,3 @@ def _basis(first: int, count: int, season: int) -> Floats:
     waves = np.arange(1, min(MOST_WAVES, season // 2) + 1)
     angles = 2.0 * np.pi * np.outer(steps, waves) / season
     return np.hstack([np.cos(angles), np.sin(angles)])
-
-
-def interpolated(table: Table) -> Floats:
-    """Return the z-scores with gaps filled by straight lines in time, [D, N].
-
-    The first and last observation are carried to the ends.
-    """
-    observations = table.observations
-    columns = [
-        np.interp(observations.x, observations.x[mask > 0.0], y[mask > 0.0])
-        for y, mask in zip(observations.Y, observations.mask, strict=True)
-    ]
-    return np.column_stack(columns)

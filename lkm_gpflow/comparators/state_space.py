@@ -19,9 +19,8 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from .libraries import library
 from .protocol import register
-from .scaled import ScaledForecast
-from .seasons import MOST_WAVES, Waves, checked_season
-from .statistical import MIN_SD
+from .scaled import MIN_SD, ScaledForecast
+from .seasons import MOST_WAVES, Waves, seasons_of
 
 TRENDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -43,7 +42,7 @@ class ARIMA110:
     Parameters
     ----------
     season
-        Steps in a season, see `checked_season`.
+        Steps in a season, see `seasons_of`.
     """
 
     season: int | None = None
@@ -64,7 +63,7 @@ class UnobservedComponents:
     Parameters
     ----------
     season
-        Steps in a season, see `checked_season`.
+        Steps in a season, see `seasons_of`.
     """
 
     season: int | None = None
@@ -85,26 +84,29 @@ class DynamicFactor:
     Parameters
     ----------
     factors
-        At most half as many as there are series.
+        At most half as many as there are series, and fewer where the estimates diverge.
     season
-        Steps in a season, see `checked_season`.
+        Steps in a season, see `seasons_of`.
     """
 
     factors: int = 2
     season: int | None = None
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Fit; nothing is random."""
+        """Fit; nothing is random.
+
+        Raises
+        ------
+        RuntimeError
+            If the estimates diverge even with one factor.
+        """
         table = Table.of(train)
-        Y = _gappy(table)
-        waves = Waves.of(Y, checked_season(table, self.season))
+        _, Y = table.observations.table
+        waves = Waves.of(Y, seasons_of(table, self.season))
         endog = pd.DataFrame(Y - waves.at(0, len(Y))).add_prefix("y")
-        module = library("statsmodels.tsa.statespace.dynamic_factor_mq")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # EM that has not converged, an index without dates
-            count = max(1, min(self.factors, Y.shape[1] // 2))
-            model = module.DynamicFactorMQ(endog, factors=count, standardize=False)
-            fitted = model.fit(disp=False, maxiter=200)
+            fitted = _factors(endog, max(1, min(self.factors, Y.shape[1] // 2)))
 
         def predict(times: Floats) -> tuple[Floats, Floats]:
             mean, variance = _moments(fitted.get_forecast(len(times)))
@@ -118,13 +120,13 @@ def _each(
 ) -> ScaledForecast:
     """Fit every series alone; `remove` its season before, or leave it to the model."""
     table = Table.of(train)
-    Y = _gappy(table)
-    m = checked_season(table, season)
-    waves = Waves.of(Y, m if remove else 1)
+    _, Y = table.observations.table
+    seasons = seasons_of(table, season)
+    waves = Waves.of(Y, seasons if remove else [1] * len(seasons))
     rest = Y - waves.at(0, len(Y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # optimisers that gave up a little early
-        fitted = [learn(y, m) for y in rest.T]
+        fitted = [learn(y, m) for y, m in zip(rest.T, seasons, strict=True)]
 
     def predict(times: Floats) -> tuple[Floats, Floats]:
         moments = [_moments(each.get_forecast(len(times))) for each in fitted]
@@ -132,6 +134,19 @@ def _each(
         return mean + waves.at(len(Y), len(times)), variance
 
     return ScaledForecast(table, predict)
+
+
+def _factors(endog: pd.DataFrame, most: int) -> Any:
+    """Fit with as many factors as do not diverge, at most `most`."""
+    model = library("statsmodels.tsa.statespace.dynamic_factor_mq").DynamicFactorMQ
+    for count in range(most, 0, -1):
+        fitted = model(endog, factors=count, standardize=False).fit(disp=False, maxiter=200)
+        if all(np.isfinite(each).all() for each in _moments(fitted.get_forecast(1))):
+            return fitted
+    raise RuntimeError(
+        f"expected finite forecasts of {endog.shape[1]} series by one factor, got NaN: "
+        "expectation maximisation has diverged"
+    )
 
 
 def _arima(y: Floats) -> Any:
@@ -144,11 +159,6 @@ def _structural(y: Floats, season: int) -> Any:
     seasonal = {"freq_seasonal": [waves]} if season > 1 else {}
     fitted = [model(y, **trend, **seasonal).fit(disp=False) for trend in TRENDS.values()]
     return min(fitted, key=lambda each: each.aic if np.isfinite(each.aic) else np.inf)
-
-
-def _gappy(table: Table) -> Floats:
-    """Z-scores with their gaps, [D, N]."""
-    return np.where(table.observations.mask.T > 0.0, table.observations.Y.T, np.nan)
 
 
 def _moments(forecast: Any) -> tuple[Floats, Floats]:

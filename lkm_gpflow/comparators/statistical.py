@@ -22,7 +22,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from types import ModuleType
 from typing import Any
 
@@ -32,25 +31,20 @@ from scipy.stats import norm
 
 from ..data.tables import Table
 from ..numerics.types import Floats
+from .gaps import Ahead, fit_alone
 from .libraries import library
-from .naive import season_length
 from .protocol import register
 from .scaled import ScaledForecast
-from .seasons import MAX_SEASON, MIN_SEASONS
+from .seasons import seasons_of
 
 MIN_ROWS = 7
 """The library takes no shorter series for ETS."""
-
-MIN_SD = 10**-2.5
-"""Smallest forecast sd, in sds of the series: a variance of 1e-5."""
 
 DECIMALS = 6
 """Decimals of the z-scores that the models see, so that rounding errors do not choose the model."""
 
 LEVEL = 90
-
-Ahead = Callable[[int], tuple[Floats, Floats]]
-"""From a number of steps h to the means and sds of the next h values, [h] each."""
+"""Percent in the intervals that libraries are asked for."""
 
 Learn = Callable[[ModuleType, Floats, int], Ahead]
 """From statsforecast's models, a series and its season to its forecasts."""
@@ -68,8 +62,7 @@ class AutoARIMA:
     Parameters
     ----------
     season
-        Steps in a season, m, one for none.  None: by the frequency of the index, where it is at
-        most `MAX_SEASON` and `MIN_SEASONS` of it were seen, otherwise one.  Weeks (52) in three
+        Steps in a season, m, one for none; None: see `seasons.seasons_of`.  Weeks (52) in three
         years of data have no season then: two cycles do not identify one.  With it, on rolling
         origins inside the training part of GONU, the CRPS of ARIMA rose from 0.43 to 0.47 and
         that of the other two stayed.  Seasons of 5 and 12 made no consistent difference.
@@ -148,40 +141,23 @@ def fit_each(
         Whether it is given the series in its own units instead of z-scores.
     """
     table = Table.of(train)
-    if season is not None and not 1 <= season < len(table.frame):
-        raise ValueError(f"expected a season of 1 to {len(table.frame) - 1} steps, got {season}")
+    seasons = seasons_of(table, season)
     models = library("statsforecast.models")
-    observations = table.observations
-    fitted: list[tuple[Ahead, int]] = []
-    units = zip(table.location, table.scale, strict=True) if own_units else repeat((0.0, 1.0))
-    series = zip(table.names, observations.Y, observations.mask, strict=True)
-    for (name, y, mask), (location, scale) in zip(series, units, strict=False):
-        rows = np.flatnonzero(mask)
-        first, last = rows[0], rows[-1]
-        span = int(last - first) + 1
-        if span < MIN_ROWS:
+
+    def learn_one(n: int, z: Floats) -> Ahead:
+        if len(z) < MIN_ROWS:
             raise ValueError(
-                f"series {name!r}: expected at least {MIN_ROWS} rows from its first to its last "
-                f"observation, got {span}"
+                f"series {table.names[n]!r}: expected at least {MIN_ROWS} rows from its first to "
+                f"its last observation, got {len(z)}"
             )
-        x = observations.x
-        filled = np.interp(x[first : last + 1], x[rows], y[rows]).round(DECIMALS)
-        m = _season(table, span) if season is None else season
+        location, scale = (table.location[n], table.scale[n]) if own_units else (0.0, 1.0)
         with warnings.catch_warnings():
             # Models that the search tries and drops: divisions by zero, optimisers that gave up.
             warnings.filterwarnings("ignore", module=r"statsforecast\.")
-            ahead = _standardised(learn(models, location + scale * filled, m), location, scale)
-            fitted.append((ahead, len(y) - 1 - int(last)))
+            ahead = learn(models, location + scale * z.round(DECIMALS), seasons[n])
+        return _standardised(ahead, location, scale)
 
-    def predict(times: Floats) -> tuple[Floats, Floats]:
-        M = len(times)
-        # A series that ended `missing` rows before the table: as many steps more.
-        ahead = [(forecast(missing + M), missing) for forecast, missing in fitted]
-        mean = np.column_stack([mean[missing:] for (mean, _), missing in ahead])
-        sd = np.column_stack([sd[missing:] for (_, sd), missing in ahead])
-        return mean, np.square(np.maximum(sd, MIN_SD))
-
-    return ScaledForecast(table, predict)
+    return fit_alone(table, learn_one)
 
 
 def _standardised(ahead: Ahead, location: float, scale: float) -> Ahead:
@@ -190,11 +166,6 @@ def _standardised(ahead: Ahead, location: float, scale: float) -> Ahead:
         return (mean - location) / scale, sd / scale
 
     return scaled
-
-
-def _season(table: Table, span: int) -> int:
-    season = season_length(table)
-    return season if season <= MAX_SEASON and MIN_SEASONS * season <= span else 1
 
 
 def _arima(models: ModuleType, y: Floats, season: int) -> Ahead:
@@ -235,4 +206,9 @@ def _theta(models: ModuleType, y: Floats, season: int) -> Ahead:
 def normal_moments(forecast: Mapping[str, Any]) -> tuple[Floats, Floats]:
     """Mean and sd from a forecast of the library with central normal intervals of `LEVEL`."""
     lower, upper = (np.asarray(forecast[f"{side}-{LEVEL}"]) for side in ("lo", "hi"))
-    return np.asarray(forecast["mean"]), (upper - lower) / (2.0 * norm.ppf(0.5 + LEVEL / 200))
+    return np.asarray(forecast["mean"]), sd_of_interval(lower, upper)
+
+
+def sd_of_interval(lower: Floats, upper: Floats) -> Floats:
+    """Return the sd of a normal with this central interval of `LEVEL`."""
+    return (upper - lower) / (2.0 * norm.ppf(0.5 + LEVEL / 200))

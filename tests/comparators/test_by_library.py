@@ -54,6 +54,28 @@ def test_it_is_backtested_as_any_other(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "settings"),
+    [("sktime:ThetaForecaster", {"deseasonalize": False}), ("statsforecast:AutoETS", {})],
+)
+def test_nothing_is_invented_at_the_ends(name: str, settings: dict[str, bool]) -> None:
+    """A late start is a shorter series; one that ended early is forecast so many steps more."""
+    walk = np.cumsum(np.random.default_rng(0).normal(size=60))
+    frame = pd.DataFrame({"late": walk, "early": walk, "whole": walk[::-1]})
+    frame.loc[:29, "late"] = np.nan
+    frame.loc[50:, "early"] = np.nan
+
+    def moments(table: pd.DataFrame, steps: int) -> pd.DataFrame:
+        times = pd.Index(np.arange(len(table), len(table) + steps))
+        return comparator(name, **settings).fit(table, seed=0).forecast(times)
+
+    found = moments(frame, 3)
+    late = moments(frame[["late"]].iloc[30:].reset_index(drop=True), 3)
+    early = moments(frame[["early"]].iloc[:50], 13)
+    np.testing.assert_allclose(found.loc["late"], late.loc["late"], rtol=1e-6)
+    np.testing.assert_allclose(found.loc["early"], early.loc["early"].iloc[10:], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("sktime:VAT", r"forecaster of sktime .*, got 'VAT'; did you mean .*'VAR'"),

@@ -15,7 +15,8 @@ from lkm_gpflow.comparators import (
     comparator_names,
     register,
 )
-from lkm_gpflow.comparators.naive import season_length
+from lkm_gpflow.comparators.scaled import ScaledForecast
+from lkm_gpflow.comparators.seasons import season_length
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation.predictive import LOG_MOMENTS
 from lkm_gpflow.experiments.methods import SMOKE_SETTINGS
@@ -138,10 +139,85 @@ def test_season_of_a_frequency(frequency: str, steps: int) -> None:
     assert season_length(Table.of(frame)) == steps
 
 
-def test_gaps_are_carried_over() -> None:
-    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0, np.nan], "b": [1.0, 3.0, 2.0, 5.0]})
-    forecast = LastValue().fit(frame, seed=0).forecast(pd.Index([4, 5]))
-    assert forecast["mean"].tolist() == [4.0, 4.0, 5.0, 5.0]
+GAPPY = {
+    "inside": [*range(9, 14), 20, 21, 30],
+    "late": list(range(17)),
+    "early": list(range(33, 40)),
+    "all": [*range(6), 12, 19, 20, *range(36, 40)],
+}
+"""Missing rows of a table of forty."""
+
+
+def kriging(y: np.ndarray, season: int, drift: bool, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means and sds of walks by generalised least squares from their covariance matrix."""
+
+    def covariance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        same = one[:, None] % season == other[None, :] % season
+        return same * (1 + np.minimum(one[:, None] // season, other[None, :] // season))
+
+    def regressors(rows: np.ndarray) -> np.ndarray:
+        levels = rows[:, None] % season == np.arange(season)
+        return np.column_stack([levels, rows]) if drift else levels.astype(float)
+
+    rows, ahead = np.flatnonzero(np.isfinite(y)), np.arange(len(y), len(y) + count)
+    F, inverse = regressors(rows), np.linalg.inv(covariance(rows, rows))
+    information = np.linalg.inv(F.T @ inverse @ F)
+    beta = information @ F.T @ inverse @ y[rows]
+    rest = y[rows] - F @ beta
+    variance = rest @ inverse @ rest / (len(rows) - F.shape[1])
+    weights = covariance(ahead, rows) @ inverse
+    G = regressors(ahead) - weights @ F
+    spread = covariance(ahead, ahead) - weights @ covariance(rows, ahead) + G @ information @ G.T
+    return regressors(ahead) @ beta + weights @ rest, np.sqrt(variance * np.diag(spread))
+
+
+@pytest.mark.parametrize("missing", GAPPY.values(), ids=GAPPY)
+@pytest.mark.parametrize(
+    ("method", "season", "drift"),
+    [(LastValue(), 1, False), (Drift(), 1, True), (SeasonalNaive(season=4), 4, False)],
+)
+def test_walks_with_gaps_are_those_of_generalised_least_squares(
+    method: LastValue | Drift | SeasonalNaive, season: int, drift: bool, missing: list[int]
+) -> None:
+    y = np.cumsum(0.4 + np.random.default_rng(3).normal(size=40))
+    y[missing] = np.nan
+    whole = np.random.default_rng(4).normal(size=40)
+    frame = pd.DataFrame({"a": y, "whole": whole})
+    found = method.fit(frame, seed=0).forecast(pd.Index(np.arange(40, 50)))
+    for name in frame:
+        mean, sd = kriging(frame[name].to_numpy(), season, drift, 10)
+        np.testing.assert_allclose(found.loc[name, "mean"], mean, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found.loc[name, "sd"], sd, rtol=1e-9)
+
+
+def test_short_and_sparse_series_among_seasonal_ones() -> None:
+    """A short series repeats its last value; one of quarters in a table of months its quarters."""
+    index = pd.date_range("2015-01-01", periods=60, freq="MS")
+    rng = np.random.default_rng(5)
+    values = np.tile(10.0 * rng.normal(size=12), 5)[:, None] + rng.normal(size=(60, 3))
+    frame = pd.DataFrame(values, index=index, columns=["whole", "short", "quarters"])
+    frame.loc[: index[39], "short"] = np.nan
+    frame.loc[np.arange(60) % 3 != 2, "quarters"] = np.nan
+    times = pd.date_range("2020-01-01", periods=12, freq="MS")
+    found = SeasonalNaive().fit(frame, seed=0).forecast(times)
+    np.testing.assert_array_equal(found.loc["whole", "mean"], values[-12:, 0])
+    np.testing.assert_array_equal(found.loc["short", "mean"], values[-1, 1])
+    quarters = found.loc["quarters", "mean"].to_numpy()
+    np.testing.assert_array_equal(quarters[2::3], values[-12:, 2][2::3])
+    np.testing.assert_allclose(quarters[3], quarters[2] + (quarters[5] - quarters[2]) / 3.0)
+    assert (found["sd"] > 0.0).all()
+    with pytest.raises(ValueError, match=r"'short': expected two .* season of 24 steps apart"):
+        SeasonalNaive(season=24).fit(frame, seed=0)
+
+
+@pytest.mark.parametrize("bad", [(np.nan, 1.0), (0.0, np.nan), (0.0, np.inf), (0.0, -1.0)])
+def test_forecasts_that_are_no_numbers_are_refused(bad: tuple[float, float]) -> None:
+    table = Table.of(small_table())
+    mean, variance = np.zeros((4, 3)), np.ones((4, 3))
+    mean[2, 1], variance[2, 1] = bad
+    times = pd.date_range("2021-10-10", periods=4, freq="W")
+    with pytest.raises(RuntimeError, match=r"series 'b', 2021-10-24 .*: expected a finite mean"):
+        ScaledForecast(table, lambda x: (mean, variance)).forecast(times)
 
 
 def test_registry() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,8 +23,9 @@ from lkm_gpflow.comparators import (
     UnobservedComponents,
     comparator,
 )
+from lkm_gpflow.comparators.gaps import interpolated
 from lkm_gpflow.comparators.libraries import library
-from lkm_gpflow.comparators.seasons import Waves, checked_season, interpolated
+from lkm_gpflow.comparators.seasons import Waves, seasons_of
 from lkm_gpflow.comparators.vector import integrate
 from lkm_gpflow.data.tables import Table
 
@@ -53,24 +57,49 @@ def test_waves_find_a_season_below_a_trend_and_over_gaps(season: int) -> None:
     pattern -= pattern.mean()
     y = (pattern[t % season] + 0.3 * t)[:, None]
     y[[10, 11, 40]] = np.nan
-    found = Waves.of(y, season).at(90, 2 * season)[:, 0]
+    found = Waves.of(y, [season]).at(90, 2 * season)[:, 0]
     np.testing.assert_allclose(found, pattern[np.arange(90, 90 + 2 * season) % season], atol=1e-9)
 
 
 def test_no_season_has_no_waves() -> None:
-    assert np.all(Waves.of(walks(40, 2), 1).at(40, 5) == 0.0)
+    assert np.all(Waves.of(walks(40, 2), [1, 1]).at(40, 5) == 0.0)
+
+
+def months(values: np.ndarray) -> pd.DataFrame:
+    index = pd.date_range("2001-01-01", periods=len(values), freq="MS")
+    return pd.DataFrame(values, index=index)
 
 
 def test_a_season_is_asked_for_or_seen_three_times() -> None:
     def table(rows: int) -> Table:
-        index = pd.date_range("2001-01-01", periods=rows, freq="MS")
-        return Table.of(pd.DataFrame({"a": walks(rows, 1)[:, 0]}, index=index))
+        return Table.of(months(walks(rows, 1)))
 
-    assert checked_season(table(36), None) == 12
-    assert checked_season(table(35), None) == 1
-    assert checked_season(table(35), 20) == 20
+    assert seasons_of(table(36), None) == [12]
+    assert seasons_of(table(35), None) == [1]
+    assert seasons_of(table(35), 20) == [20]
     with pytest.raises(ValueError, match="season of 1 to 34 steps, got 35"):
-        checked_season(table(35), 35)
+        seasons_of(table(35), 35)
+
+
+def partly_seen(num_seen: int) -> pd.DataFrame:
+    """Four walks of eighty months, of the first one only the last rows."""
+    Y = walks(80, 4)
+    Y[: 80 - num_seen, 0] = np.nan
+    return months(Y)
+
+
+def test_every_series_must_have_seen_its_season() -> None:
+    assert seasons_of(Table.of(partly_seen(36)), None) == [12, 12, 12, 12]
+    assert seasons_of(Table.of(partly_seen(35)), None) == [1, 12, 12, 12]
+
+
+@pytest.mark.parametrize("season", [None, 12])
+@pytest.mark.parametrize("num_seen", [12, 13, 20, 30])
+def test_few_observations_do_not_become_waves(num_seen: int, season: int | None) -> None:
+    """Steps of sd one stay uncertain, however many coefficients could explain them."""
+    times = pd.date_range("2007-09-01", periods=3, freq="MS")
+    found = ARIMA110(season=season).fit(partly_seen(num_seen), seed=0).forecast(times)
+    assert found.loc[0, "sd"].iloc[0] == pytest.approx(1.0, abs=0.3)
 
 
 def test_gaps_are_filled_by_lines() -> None:
@@ -213,6 +242,38 @@ def test_dynamic_factors_carry_what_others_have_seen() -> None:
     assert np.abs(mean[0, 0] - Y[-1, 0]) < 0.5 * np.abs(Y[-1, 0] - Y[-16, 0])
 
 
+class Diverging:
+    """In the place of the library: with more than `sound` factors the state has no variance."""
+
+    sound = 1
+    tried: ClassVar[list[int]] = []
+
+    def __init__(self, endog: pd.DataFrame, factors: int, standardize: bool) -> None:
+        self.shape, self.factors = endog.shape, factors
+        self.tried.append(factors)
+
+    def fit(self, disp: bool, maxiter: int) -> Diverging:
+        return self
+
+    def get_forecast(self, steps: int) -> SimpleNamespace:
+        sd = 1.0 if self.factors <= self.sound else np.nan
+        values = np.ones((steps, self.shape[1]))
+        return SimpleNamespace(predicted_mean=values, se_mean=sd * values)
+
+
+def test_factors_that_diverge_are_fewer_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two factors of four walks: in one of fifteen tables the smoother has negative variances."""
+    module = library("statsmodels.tsa.statespace.dynamic_factor_mq")
+    monkeypatch.setattr(module, "DynamicFactorMQ", Diverging)
+    monkeypatch.setattr(Diverging, "tried", [])
+    _, sd = forecast(DynamicFactor(factors=3), walks(40, 6), 2)
+    assert np.isfinite(sd).all()
+    assert Diverging.tried == [3, 2, 1]
+    monkeypatch.setattr(Diverging, "sound", 0)
+    with pytest.raises(RuntimeError, match="expected finite forecasts of 6 series by one factor"):
+        forecast(DynamicFactor(), walks(40, 6), 2)
+
+
 # --- MSTL, the library in own units, Prophet ---
 
 
@@ -244,6 +305,30 @@ def test_own_units_are_what_the_library_says(name: str, model: str) -> None:
     np.testing.assert_allclose(mean[:, 0], theirs["mean"], rtol=1e-4)
     half = (theirs["hi-90"] - theirs["lo-90"]) / 2.0
     np.testing.assert_allclose(sd[:, 0], half / norm.ppf(0.95), rtol=1e-3)
+
+
+@pytest.mark.parametrize("level", [1e3, 1e5])
+def test_own_units_far_from_zero(level: float) -> None:
+    """The step of a walk has the walk's sd; the library's prior made it thirty times as wide."""
+    library("statsforecast.models")
+    method = comparator("auto-arima-own-units", season=1)
+    for seed in range(3):
+        walk = walks(100, 1, seed)
+        far = walk / walk.std() + level
+        mean, sd = forecast(method, far, 1)
+        step = np.sqrt(np.mean(np.diff(far, axis=0) ** 2))
+        assert sd[0, 0] == pytest.approx(step, rel=0.1)
+        assert mean[0, 0] == pytest.approx(far[-1, 0], abs=step)
+
+
+def test_prophet_gives_a_season_to_series_that_have_seen_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prophet = pytest.importorskip("prophet").Prophet
+    periods = []
+    monkeypatch.setattr(prophet, "add_seasonality", lambda *_, period, **__: periods.append(period))
+    Prophet().fit(partly_seen(30)[[0, 1]], seed=0)
+    assert periods == [12]
 
 
 def test_prophet_goes_on_with_trend_and_season_and_draws_by_the_seed(

@@ -15,8 +15,9 @@ from scipy.stats import norm
 from small import small_table
 
 from lkm_gpflow.comparators import LastValue
-from lkm_gpflow.comparators.naive import season_length
-from lkm_gpflow.comparators.statistical import MIN_SD, AutoARIMA, AutoETS, AutoTheta
+from lkm_gpflow.comparators.scaled import MIN_SD
+from lkm_gpflow.comparators.seasons import season_length
+from lkm_gpflow.comparators.statistical import AutoARIMA, AutoETS, AutoTheta
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation import metrics
 
