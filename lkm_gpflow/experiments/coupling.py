@@ -222,7 +222,7 @@ def against(records: list[dict[str, Any]], rivals: Sequence[str]) -> pd.DataFram
     for task, own in frame.groupby("task"):
         scores = own.set_index(["method", "table"])
         for rival in rivals:
-            if rival not in scores.index.get_level_values(0):
+            if not {"coupled", rival} <= set(own["method"]):
                 continue
             coupled, other = scores.loc["coupled"], scores.loc[rival]
             both = coupled.index.intersection(other.index)

@@ -128,6 +128,7 @@ def test_ratios_by_hand() -> None:
         "smse": 1.0, "crps": 1.0, "smse_lower": 1.0, "nlpd_lower": 1.0, "tables": 2.0,
     }  # fmt: skip
     assert told.loc[("gaps", "lines"), "smse_lower"] == 0
+    assert coupling.against(records[1::2], ["lmc", "lines"]).empty  # nothing coupled was run yet
 
 
 @pytest.mark.slow
