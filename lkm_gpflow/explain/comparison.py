@@ -9,10 +9,28 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
 from ..discovery.result import Discovery
+from ..kernels.grammar import Product
+from ..learning.engine import components
 from ..models.lkm import LKM
 from ..numerics.types import Floats
 from ..search.predictors import Predictors
 from .decomposition import Decomposition
+
+_TOGETHER = 0.5
+"""From this correlation on a component is said to go together, or against each other."""
+
+_WALKS = {"RW", "IOU"}
+
+_FACTS = {"LIN", "PER", "C", "UNTIL", "FROM"}
+"""Of these base kernels a component has few numbers, and not the freedom to wander by chance."""
+
+_NUM_PAIRS = 2000
+
+_OF_WALKS = 0.9
+"""99% of pairs of independent random walks have a smaller correlation."""
+
+_FEW_PIECES = 0.95
+"""Above it functions have so few bends that their estimates, which are smoother, are all alike."""
 
 _DRAWS = 400
 _MOST_DRAWN = 1000
@@ -29,11 +47,26 @@ class Correlation:
         Of the two posterior means.
     lower, upper
         The middle nine tenths of the correlation of draws from the two posteriors.
+    by_chance
+        What its size must exceed to be more than chance, see `by_chance`.
     """
 
     of_means: float
     lower: float
     upper: float
+    by_chance: float
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether the component goes together in both, or against each other, over the data."""
+        is_certain = np.sign(self.lower) == np.sign(self.upper) == np.sign(self.of_means)
+        return bool(is_certain and abs(self.of_means) >= _TOGETHER)
+
+    @property
+    def way(self) -> int:
+        """1 if it moves in step, -1 if in opposite directions, 0 if that may be chance."""
+        is_more = self.is_strong and abs(self.of_means) > self.by_chance
+        return int(np.sign(self.of_means)) if is_more else 0
 
 
 def likeness(parts: Decomposition) -> Floats:
@@ -102,8 +135,32 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
         of_means = _correlation(first[None], second[None])[0]
         if np.isfinite(of_means) and np.all(np.isfinite(of_draws)):
             lower, upper = np.quantile(of_draws, (0.05, 0.95))
-            results[int(k)] = Correlation(float(of_means), float(lower), float(upper))
+            chance = by_chance(consensus.kernels[k], x, rng)
+            results[int(k)] = Correlation(float(of_means), float(lower), float(upper), chance)
     return results
+
+
+def by_chance(kernel: Product, x: Floats, rng: np.random.Generator) -> float:
+    """Return the size of correlations that independent functions hardly ever (1%) exceed.
+
+    Nothing is chance in lines and lasting cycles: slopes and phases are what they are.  All may be
+    chance in random walks.  All else is compared with independent functions of its kernel, at times
+    x [D], and if it has no period also with walks, which a search may well take for smooth.  Few
+    pieces, as a drift over half the data has, are always alike.
+    """
+    names = {factor.base.name for factor in kernel.factors}
+    lengthscales = [f.values[0] or 0.0 for f in kernel.factors if f.base.name == "SE"]
+    is_lasting = "PER" in names and min(lengthscales, default=np.inf) > x[-1] - x[0]
+    if names & _WALKS:
+        return 1.0
+    if names <= _FACTS or (is_lasting and names <= _FACTS | {"SE"}):
+        return 0.0
+    (C,) = components([kernel], x)
+    draws = (_draws(np.zeros(len(x)), C, _NUM_PAIRS, rng) for _ in range(2))
+    size = float(np.nanquantile(np.abs(_correlation(*draws)), 0.99))
+    if size > _FEW_PIECES:
+        return 1.0
+    return size if "PER" in names else max(size, _OF_WALKS)
 
 
 def _draws(mean: Floats, covariance: Floats, count: int, rng: np.random.Generator) -> Floats:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..kernels.grammar import Product
 from .facts import Facts
-from .wording import Timeline
+from .wording import Timeline, with_article
 
 _SINUSOID = 1.5
 """From this lengthscale on the first harmonic has nine tenths of the variance of PER."""
@@ -68,6 +68,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "varying": (
         Rule(" but with varying amplitude", lambda f: f.degree > 0),
+        Rule(" but rough, like a random walk", lambda f: f.is_rough),
         Rule(""),
     ),
     "line": (
@@ -83,8 +84,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "is": (
         Rule("a function with the kernel {formula}", lambda f: f.is_foreign),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
+        Rule("a function that would repeat itself after {period} if it did not change sooner", lambda f: f.never_repeats),
         Rule("approximately periodic with a period of {period}{varying}", lambda f: f.has("PER") and f.has("SE")),
         Rule("periodic with a period of {period}{varying}", lambda f: f.has("PER")),
+        Rule("a rough function, like a random walk that forgets its past within about {two_lengthscales}", lambda f: f.has("SE") and f.is_rough),
         Rule("a {smooth}{trend} function with a typical lengthscale of {lengthscale}{varying}", lambda f: f.has("SE")),
         Rule("a random walk", lambda f: f.has("RW")),
         Rule("a random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
@@ -105,7 +108,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("The {what} increases linearly.", lambda f: f.degree == 1 and f.location <= f.timeline.start),
         Rule("The {what} decreases linearly.", lambda f: f.degree == 1 and f.location >= f.timeline.end),
         Rule("The {what} increases linearly away from {location}.", lambda f: f.degree == 1),
-        Rule("The {what} grows with the square root of the time since the data begin, like that of a random walk.", lambda f: f.has("RW") and f.has("SE", "PER")),
+        Rule("The {what} grows with the square root of the time since the data begin, like that of a random walk.", lambda f: f.is_rough and f.has("SE", "PER")),
         Rule("The {what} grows with the time since the data begin, like that of a random walk with momentum.", lambda f: f.has("IOU") and f.has("SE", "PER")),
     ),
     "what": (
@@ -134,6 +137,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("Beyond the data the level stays.", lambda f: f.is_shift),
         Rule("Beyond the data it is no longer there.", lambda f: f.has("UNTIL")),
         Rule("Beyond the data it cannot be predicted.", lambda f: f.has("WN")),
+        Rule("Beyond the data it fades to the average after about {two_lengthscales}.", lambda f: f.never_repeats),
+        Rule("If the period is right, it repeats beyond the data.", lambda f: f.period > f.timeline.span),
         Rule("Beyond the data it keeps repeating, and fades to the average after about {two_lengthscales}.", lambda f: f.has("PER") and f.has("SE")),
         Rule("Beyond the data it keeps repeating, and its amplitude changes as before.", lambda f: f.has("PER") and f.degree > 0),
         Rule("Beyond the data it keeps repeating.", lambda f: f.has("PER")),
@@ -152,9 +157,11 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("pattern of the kernel {structure}", lambda f: f.is_foreign),
         Rule("noise of changing size", lambda f: f.has("WN") and f.has("LIN", "RW", "IOU")),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
+        Rule("short-lived {cycle}", lambda f: f.never_repeats),
         Rule("{cycle} of changing height", lambda f: f.has("PER") and f.has("LIN", "RW", "IOU")),
         Rule("approximate {cycle}", lambda f: f.has("PER") and f.has("SE")),
         Rule("{cycle}", lambda f: f.has("PER")),
+        Rule("rough changes over {lengthscale}", lambda f: f.has("SE") and f.is_rough),
         Rule("smooth changes over {lengthscale}", lambda f: f.is_brisk),
         Rule("slow drift over {lengthscale}", lambda f: f.has("SE")),
         Rule("random walk", lambda f: f.has("RW")),
@@ -167,10 +174,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("constant level"),
     ),
     "short": (
-        Rule("a {title}", lambda f: f.is_foreign),
-        Rule("{title}", lambda f: f.has("WN") or (f.is_brisk and not f.has("PER"))),
-        Rule("an {title}", lambda f: f.has("PER") and f.has("SE") and not f.has("LIN", "RW", "IOU")),
-        Rule("a {title}"),
+        Rule("{a_title}", lambda f: f.is_foreign),
+        Rule("{title}", lambda f: f.has("WN") or (f.has("SE") and not f.has("PER") and (f.is_brisk or f.is_rough))),
+        Rule("{a_title}"),
     ),
 }
 # fmt: on
@@ -276,6 +282,7 @@ _FACT_WORDS: Mapping[str, Callable[[Facts], str]] = {
     "two_lengthscales": lambda f: f.timeline.duration(2.0 * f.lengthscale),
     "memory": lambda f: f.timeline.duration(f.memory),
     "location": lambda f: f.timeline.date(f.location),
+    "a_title": lambda f: with_article(say("title", f)),
     "since": lambda f: f.timeline.date(f.at("FROM")),
     "until": lambda f: f.timeline.date(f.at("UNTIL")),
     "shift": lambda f: f.timeline.date(f.at("FROM", "UNTIL")),

@@ -96,6 +96,19 @@ class Facts:
         return self.lengthscale <= _BRISK * self.timeline.span
 
     @property
+    def is_rough(self) -> bool:
+        """Whether it is as rough as a random walk: a walk is, also multiplied by what is smooth."""
+        return self.has("RW") or self.memory < self.timeline.step
+
+    @property
+    def never_repeats(self) -> bool:
+        """Whether it is periodic only by its kernel: it has changed long before a period ends.
+
+        With a lengthscale of half a period, values a period apart have a correlation of 0.14.
+        """
+        return self.lengthscale < 0.5 * self.period
+
+    @property
     def memory(self) -> float:
         """Lengthscale of IOU."""
         return self._value("IOU", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,15 +11,22 @@ from ..data.tables import Table
 from ..runtime.text import listed
 
 _UNITS = (
-    ("year", 365.25),
-    ("month", 365.25 / 12.0),
-    ("week", 7.0),
-    ("day", 1.0),
-    ("hour", 1.0 / 24.0),
-    ("minute", 1.0 / 1440.0),
-    ("second", 1.0 / 86400.0),
+    ("year", 365.25, 0.042, 1.25),
+    ("month", 365.25 / 12.0, 0.02, 1.95),
+    ("week", 7.0, 0.007, 1.95),
+    ("day", 1.0, 0.021, 1.95),
+    ("hour", 1.0 / 24.0, 0.009, 1.95),
+    ("minute", 1.0 / 1440.0, 0.009, 1.95),
 )
-"""Units of time in days, the longest first."""
+"""Units of time, the longest first: days, how near to 1 is "1 year", and from where on "1.4 years".
+
+Near is what the next unit would round: 350 days are no "12 months".  Nobody says "1.1 weeks".
+"""
+
+_SECOND = 1.0 / 86400.0
+
+_SOUNDS_LIKE_VOWEL = re.compile(r"[aeio]|8|1[18](?!\d)", re.IGNORECASE)
+"""The numbers are eight, eleven, eighteen and eighty."""
 
 _MOST_NAMED = 8
 
@@ -67,12 +75,29 @@ class Timeline:
     def duration(self, length: float) -> str:
         """Return a length of time: "2.7 weeks", or a plain number."""
         if self.origin is None:
-            return _two_digits(length)
-        for name, days in _UNITS:
-            number = _two_digits(length / days)
-            if float(number) >= 1.0:
-                return f"{number} {name}" + ("" if float(number) == 1.0 else "s")
-        return f"{_two_digits(length / _UNITS[-1][1])} seconds"
+            return few_digits(length)
+        for name, days, near, least in _UNITS:
+            number = length / days
+            if abs(number - 1.0) <= near:
+                return f"1 {name}"
+            if number >= least:
+                return f"{few_digits(number)} {name}s"
+        seconds = few_digits(length / _SECOND)
+        return f"{seconds} second" + ("" if seconds == "1" else "s")
+
+    def interval(self, lower: float, upper: float) -> str:
+        """Return an interval of lengths of time: "2.7 to 3 weeks"; one that reads alike once."""
+        low, high = self.duration(lower), self.duration(upper)
+        if low == high:
+            return f"about {low}"
+        unit = high.partition(" ")[2]
+        return f"{low.removesuffix(f' {unit}') if unit else low} to {high}"
+
+    def moment(self, time: object) -> str:
+        """Return a time of the table's index: its date, and its hour if there are several a day."""
+        if not isinstance(time, pd.Timestamp):
+            return f"{time:.10g}"
+        return f"{time:%Y-%m-%d %H:%M}" if self.step < 1.0 else f"{time:%Y-%m-%d}"
 
     def adjective(self, length: float) -> str:
         """Return a length of time as it stands before a noun: "1.4-year"."""
@@ -98,11 +123,23 @@ def how_sure(probability: float) -> str:
     return next(word for least, word in _SURE if probability >= least)
 
 
-def _two_digits(value: float) -> str:
-    """Two significant digits, but all digits before the point, and no exponent for usual sizes."""
+def with_article(words: str) -> str:
+    """Return words with "a" or "an" before them: "an 8-month cycle"."""
+    return ("an " if _SOUNDS_LIKE_VOWEL.match(words) else "a ") + words
+
+
+def sentence(words: str) -> str:
+    """Return words with a full stop; a name at their end may bring its own."""
+    return words if words.endswith(".") else f"{words}."
+
+
+def few_digits(value: float) -> str:
+    """Two significant digits, three from 100 on, and no exponent for usual sizes."""
     if value != 0.0 and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.1e}"
-    return f"{value:.0f}" if abs(value) >= 9.95 else f"{float(f'{value:.2g}'):g}"
+    if abs(value) < 99.5:
+        return f"{float(f'{value:.2g}'):g}"
+    return f"{float(f'{value:.3g}'):.0f}"
 
 
 def scale_note(table: Table) -> str:

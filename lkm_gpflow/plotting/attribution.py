@@ -22,7 +22,6 @@ from ..explain.attribution import (
     shares,
 )
 from .style import (
-    FAINT_COLOUR,
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
@@ -120,14 +119,13 @@ def plot_attribution_shares(
     colours = part_colours(discovery, order)
     N = len(table)
     ax = new_axes((7.0, 1.3 + 0.26 * N)) if ax is None else ax
-    after, before = np.zeros(N), np.zeros(N)
+    left = np.zeros(N)
     for part in order:
         values = table[part].to_numpy()
-        left = np.where(values >= 0.0, after, before)
         ax.barh(range(N), values, left=left, color=colours[part], height=0.75, label=part)
-        after, before = after + np.maximum(values, 0.0), before + np.minimum(values, 0.0)
-    for bound in (0.0, 1.0):
-        ax.axvline(bound, color=FAINT_COLOUR, linewidth=0.6)
+        left = left + values
+    ax.set_xlim(0.0, 1.0)
+    ax.set_xticks(np.linspace(0.0, 1.0, 6))
     ax.set_yticks(range(N), labels(list(table.index)))
     ax.invert_yaxis()
     ax.xaxis.set_major_formatter("{x:.0%}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -18,11 +18,12 @@ from ..explain.describe import describe
 from ..explain.wording import Timeline
 from .forecasts import plot_forecast
 from .style import (
+    ABSENT,
     FAINT_COLOUR,
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
-    labels,
+    labels_by_name,
     new_axes,
     plain,
     readable_dates,
@@ -50,12 +51,13 @@ def plot_comparison(
     level: float = 0.9,
     units: Mapping[Any, str] | None = None,
     parts: Decomposition | None = None,
+    titles: Sequence[str] | None = None,
 ) -> AxesArray:
     """Draw two series, and below them their components, as the paper's figure 6 does.
 
     On top are both series and their forecasts; then the components that both have, side by side;
-    then those of one series, whose other panel says so.  Components are in standard deviations of
-    their series, with one scale per row.
+    then those that are certain or likely in one series alone.  Components are in standard
+    deviations of their series, with one scale per row.
 
     Parameters
     ----------
@@ -73,6 +75,9 @@ def plot_comparison(
         Of the series.
     parts
         The decomposition, if it is there already.
+    titles
+        What the two are called, if the discovery is a part of one of more series; see
+        `style.labels`.
 
     Raises
     ------
@@ -83,12 +88,14 @@ def plot_comparison(
     parts = Decomposition.of(discovery) if parts is None else parts
     rows = pair_rows(discovery, *places)
     panels = _panels(axes, len(rows) + 1)
-    both = labels(list(discovery.table.frame.columns))
-    for ax, series, n in zip(panels[0], (a, b), places, strict=True):
+    if titles is None:
+        names = labels_by_name(discovery.table.frame)
+        titles = [names[a], names[b]]
+    for ax, series, title in zip(panels[0], (a, b), titles, strict=True):
         unit = unit_of(units, series)
         plot_forecast(discovery, series, horizon, ax, level=level, unit=unit)
         ax.get_legend().remove()
-        ax.set_title(both[n], fontsize=11, weight="bold")
+        ax.set_title(title, fontsize=11, weight="bold")
     half = norm.ppf(0.5 + 0.5 * level)
     times = discovery.table.frame.index
     timeline = Timeline.of(discovery.table)
@@ -114,10 +121,10 @@ def plot_comparison(
 
 
 def _leave_blank(ax: Axes) -> None:
-    """Say that the series lacks the component; the label of the row stays."""
+    """Say why nothing is drawn of the component; the label of the row stays."""
     ax.spines[:].set_visible(False)
     ax.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
-    ax.text(0.5, 0.5, "not in this series", transform=ax.transAxes, ha="center", va="center",
+    ax.text(0.5, 0.5, ABSENT, transform=ax.transAxes, ha="center", va="center",
             fontsize=9, color=HISTORY_COLOUR)  # fmt: skip
 
 
@@ -143,7 +150,9 @@ def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
     return np.asarray(grid, dtype=object)
 
 
-def plot_likeness(likeness: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def plot_likeness(
+    likeness: pd.DataFrame, ax: Axes | None = None, *, table: pd.DataFrame | None = None
+) -> Axes:
     """Draw how much of their variance every two series share, as a heat map.
 
     Parameters
@@ -152,12 +161,15 @@ def plot_likeness(likeness: pd.DataFrame, ax: Axes | None = None) -> Axes:
         Series x series, in the order in which they are drawn.
     ax
         Where to draw; by default a new figure.
+    table
+        With these series in its own order, by which nameless ones are numbered; see `style.labels`.
     """
     N = len(likeness)
     side = 2.2 + max(1.6, min(0.42 * N, 9.0))
     ax = new_axes((side + 0.8, side)) if ax is None else ax
     image = ax.imshow(likeness.to_numpy(), cmap="Blues", vmin=0.0, vmax=1.0)
-    names = labels(list(likeness.columns))
+    by_name = labels_by_name(likeness if table is None else table)
+    names = [by_name[name] for name in likeness.columns]
     size = 9 if N <= 20 else 6
     ax.set_xticks(range(N), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=size)
     ax.set_yticks(range(N), names, fontsize=size)

@@ -16,6 +16,7 @@ from .style import (
     FORECAST_COLOUR,
     HISTORY_COLOUR,
     labels,
+    labels_by_name,
     mark_start,
     new_axes,
     plain,
@@ -122,14 +123,16 @@ def plot_what_if(
     ahead = coupled.ahead(horizon)
     history = coupled.table.frame[series].iloc[-last:]
     ax.plot(history.index, history, color=HISTORY_COLOUR, linewidth=1.0, label="observed")
-    scenario = f"if {', '.join(map(str, given))} did so"
+    label_of = labels_by_name(coupled.table.frame)
+    known = ahead.given(given)
+    scenario = f"if {', '.join(label_of[name] for name in given)} did so"
     for name, joint, colour in [
         ("forecast", ahead, FAINT_COLOUR),
-        (scenario, ahead.given(given), FORECAST_COLOUR),
+        (scenario, known, FORECAST_COLOUR),
     ]:
         _band(ax, pd.DataFrame(joint.frame(level).xs(series, level="series")), colour, name)
     mark_start(ax, history.index)
-    ax.set_title(plain(series), fontsize=10)
+    ax.set_title(label_of[series], fontsize=10)
     return _finished(ax, history, unit)
 
 

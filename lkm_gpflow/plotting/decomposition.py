@@ -42,7 +42,8 @@ def plot_decomposition(
     """Draw one row per series and one column per component, after the paper's picture of seizures.
 
     The first column has the observations and the model's interval for new ones.  A place is blank
-    where the series does not have the component.  All curves of a row have one scale.
+    where the series does not have the component, or that cannot be told.  All curves of a row have
+    one scale.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from .comparison import plot_comparison
 from .decomposition import plot_decomposition
 from .forecasts import plot_components, plot_forecast
 from .structure import plot_structure
-from .style import unit_of
+from .style import labels_by_name, unit_of
 
 ALL = "all components"
 """The first choice of components."""
@@ -79,6 +79,8 @@ class Explorer:
         self._units = dict(units or {})
         self._selected: dict[tuple[object, ...], Discovery] = {}
         frame, names = found.table.frame, found.names
+        # Of all series: the discoveries that are drawn are of one or two.
+        self._labels = labels_by_name(frame)
         series = [(str(name), name) for name in frame.columns]
         is_alone = len(series) == 1
         steps = max(1, round(0.1 * len(frame))) if horizon is None else horizon
@@ -160,17 +162,25 @@ class Explorer:
     def _draw_forecast(self) -> Any:
         series, found = self.series.value, self._of(self.series.value)
         unit = unit_of(self._units, series)
-        return plot_forecast(found, series, self.horizon.value, unit=unit)
+        title = self._labels[series]
+        return plot_forecast(found, series, self.horizon.value, unit=unit, title=title)
 
     def _draw_components(self) -> Any:
         series, found, k = self.series.value, self._of(self.series.value), self.component.value
         names = None if k is None else [found.names[k]]
         unit = unit_of(self._units, series)
-        return plot_components(found, series, self.horizon.value, unit=unit, names=names)
+        return plot_components(
+            found, series, self.horizon.value, unit=unit, names=names, title=self._labels[series]
+        )
 
     def _draw_pair(self) -> Any:
         a, b = self.series.value, self.other.value
-        return plot_comparison(self._of(a, b), a, b, self.horizon.value, units=self._units)
+        found, steps, titles = (
+            self._of(a, b),
+            self.horizon.value,
+            [self._labels[a], self._labels[b]],
+        )
+        return plot_comparison(found, a, b, steps, units=self._units, titles=titles)
 
     def _of(self, *series: object) -> Discovery:
         """Return the discovery of these series, which does not predict all the others."""

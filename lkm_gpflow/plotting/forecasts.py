@@ -14,12 +14,15 @@ from ..discovery.result import Discovery
 from ..kernels.grammar import Product
 from ..runtime.text import did_you_mean, listed
 from .style import (
+    ABSENT,
     COMPONENT_COLOURS,
     FAINT_COLOUR,
     FORECAST_COLOUR,
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
+    labels,
+    labels_by_name,
     mark_start,
     new_axes,
     panel_axes,
@@ -39,6 +42,7 @@ def plot_forecast(
     level: float = 0.9,
     unit: str | None = None,
     truth: pd.DataFrame | None = None,
+    title: str | None = None,
 ) -> Axes:
     """Draw the history of one series, the fit of the model, and the forecast.
 
@@ -58,6 +62,9 @@ def plot_forecast(
         Of the values, for the label of the axis.
     truth
         A table with what happened after the history, drawn as open circles.
+    title
+        What the series is called, if the discovery is a part of one of more series; see
+        `style.labels`.
 
     Raises
     ------
@@ -65,10 +72,12 @@ def plot_forecast(
         If there is no such series, or as `Discovery.forecast`.
     """
     discovery.places(series)
+    title = labels_by_name(discovery.table.frame)[series] if title is None else title
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     shown = pd.DataFrame(told(discovery, horizon, level).xs(series, level="series"))
     happened = None if truth is None else truth[series]
     _draw_forecast(ax, discovery.table.frame[series], shown, level, unit, happened)
+    ax.set_title(title, fontsize=10)
     _legend_below(ax)
     return ax
 
@@ -86,10 +95,12 @@ def plot_forecasts(
     frame = discovery.table.frame
     panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
     prediction = told(discovery, horizon, level)
-    for ax, series in zip(panels, frame.columns, strict=True):
+    names = labels(list(frame.columns))
+    for ax, series, name in zip(panels, frame.columns, names, strict=True):
         happened = None if truth is None else truth[series]
         shown = pd.DataFrame(prediction.loc[series])
         _draw_forecast(ax, frame[series], shown, level, unit_of(units, series), happened)
+        ax.set_title(name, fontsize=10)
     if axes is None:
         _legend_of_figure(panels[0])
     return panels
@@ -144,13 +155,15 @@ def plot_components(
     level: float = 0.9,
     unit: str | None = None,
     names: Sequence[str] | None = None,
+    title: str | None = None,
 ) -> AxesArray:
     """Draw what every component contributes to one series, a panel each.
 
     `names` are the components to draw, by default all; if there is none, the only panel says so.  A
-    panel is blank where the series does not have the component.  All panels share the vertical
-    axis; the contributions add up to the series minus its average.  Those to a series that is
-    modelled by its logarithm are in percent, and multiply.
+    panel is blank where the series does not have the component, or that cannot be told.  All panels
+    share the vertical axis; the contributions add up to the series minus its average.  Those to a
+    series that is modelled by its logarithm are in percent, and multiply.  The `title` is as of
+    `plot_forecast`.
     """
     parts = discovery.components(series, horizon, level)
     n = discovery.table.frame.columns.get_loc(series)
@@ -159,9 +172,11 @@ def plot_components(
         unit = "%"
     shown = _numbers(discovery, names)
     panels = panel_axes(axes, max(len(shown), 1), columns=3, size=(3.6, 2.3), sharey=True)
-    panels[0].set_ylabel(_value_label(series, unit), fontsize=9)
+    title = labels_by_name(discovery.table.frame)[series] if title is None else title
+    panels[0].set_ylabel(title + (f"\n({plain(unit)})" if unit else ""), fontsize=9)
     if not shown:
-        _leave_blank(panels[0], "no component")
+        write_inside(panels[0], "no component")
+        panels[0].tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
         return panels
     kernels = discovery.kernels
     for k, ax in zip(shown, panels, strict=True):
@@ -183,7 +198,9 @@ def plot_components(
             color="#666666",
         )
         if has[k] == 0.0:
-            _leave_blank(ax, "not in this series")
+            write_inside(ax, ABSENT)
+            # The numbers of the vertical axis are also those of the panels to the right.
+            ax.tick_params(bottom=False, labelbottom=False)
             continue
         mean = parts[name, "mean"]
         ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
@@ -200,11 +217,6 @@ def plot_components(
             mark_start(ax, discovery.table.frame.index)
         readable_dates(ax, parts.index)
     return panels
-
-
-def _leave_blank(ax: Axes, why: str) -> None:
-    write_inside(ax, why)
-    ax.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
 
 
 def _numbers(discovery: Discovery, names: Sequence[str] | None) -> list[int]:
@@ -254,7 +266,6 @@ def _draw_forecast(
             label="what happened then",
         )
     mark_start(ax, history.index)
-    ax.set_title(plain(history.name), fontsize=10)
     if unit:
         ax.set_ylabel(plain(unit), fontsize=8)
     ax.margins(x=0.01)
@@ -262,16 +273,13 @@ def _draw_forecast(
 
 
 def _legend_of_figure(ax: Axes) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    ax.figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    ax.figure.legend(
+        *ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+    )
 
 
 def _legend_below(ax: Axes) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False, fontsize=8)
-
-
-def _value_label(series: object, unit: str | None) -> str:
-    return plain(series) + (f"\n({plain(unit)})" if unit else "")
 
 
 def _formula(kernel: Product) -> str:

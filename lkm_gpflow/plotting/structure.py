@@ -17,6 +17,7 @@ from .style import (
     PRESENCE_COLOURS,
     AxesArray,
     component_colour,
+    labels,
     new_axes,
     panel_axes,
     plain,
@@ -47,7 +48,7 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
         ha="left" if rotation else "center",
         rotation_mode="anchor",
     )
-    ax.set_yticks(range(N), labels=[plain(name) for name in probabilities.index], fontsize=size)
+    ax.set_yticks(range(N), labels=labels(list(probabilities.index)), fontsize=size)
     ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     for k, label in enumerate(ax.get_xticklabels()):
         label.set_color(component_colour(k))
@@ -75,8 +76,8 @@ def plot_assignment(Z: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = new_axes((1.6 + 0.5 * columns, 0.8 + 0.28 * rows)) if ax is None else ax
     # One is not the darkest blue, so that a mark on it is seen.
     ax.imshow(Z.to_numpy(float), cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.15, aspect="auto")
-    ax.set_xticks(range(columns), [plain(name) for name in Z.columns])
-    ax.set_yticks(range(rows), [plain(name) for name in Z.index])
+    ax.set_xticks(range(columns), labels(list(Z.columns)))
+    ax.set_yticks(range(rows), labels(list(Z.index)))
     ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
     ax.grid(which="minor", color=FAINT_COLOUR, linewidth=0.5)
@@ -112,16 +113,14 @@ def plot_probabilities_over_time(
     """
     nu = _checked(history)
     T, N, K = nu.shape
-    names = list(series) if series is not None else [f"series {n + 1}" for n in range(N)]
-    labels = (
-        list(components) if components is not None else [f"component {k + 1}" for k in range(K)]
-    )
+    titles = labels(series) if series is not None else [f"series {n + 1}" for n in range(N)]
+    parts = list(components) if components is not None else [f"component {k + 1}" for k in range(K)]
     at = np.arange(T) if steps is None else np.asarray(steps)
     panels = panel_axes(axes, N, columns=4, size=(2.6, 2.0), sharey=True)
-    for n, (ax, name) in enumerate(zip(panels, names, strict=True)):
+    for n, (ax, title) in enumerate(zip(panels, titles, strict=True)):
         for k in range(K):
-            ax.plot(at, nu[:, n, k], color=component_colour(k), label=plain(labels[k]))
-        ax.set_title(plain(name), fontsize=10)
+            ax.plot(at, nu[:, n, k], color=component_colour(k), label=plain(parts[k]))
+        ax.set_title(title, fontsize=10)
         ax.set_ylim(-0.05, 1.05)
     panels[0].set_ylabel("probability")
     panels[-1].set_xlabel("step")
@@ -161,14 +160,14 @@ def plot_probability_snapshots(
     """
     nu = _checked(history)
     _, N, K = nu.shape
-    names = list(series) if series is not None else [str(n + 1) for n in range(N)]
-    labels = list(components) if components is not None else [f"C{k + 1}" for k in range(K)]
+    names = labels(series) if series is not None else [str(n + 1) for n in range(N)]
+    parts = list(components) if components is not None else [f"C{k + 1}" for k in range(K)]
     panels = panel_axes(axes, len(steps), columns=6, size=(1.75, 0.8 + 0.22 * K), sharey=True)
     for ax, step in zip(panels, steps, strict=True):
         image = ax.imshow(nu[step].T, cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.0, aspect="auto")
         ax.set_title(f"step {step + 1}", fontsize=9)
-        ax.set_xticks(range(N), [plain(name) for name in names], rotation=90, fontsize=7)
-        ax.set_yticks(range(K), [plain(label) for label in labels], fontsize=8)
+        ax.set_xticks(range(N), names, rotation=90, fontsize=7)
+        ax.set_yticks(range(K), [plain(part) for part in parts], fontsize=8)
         ax.tick_params(length=0)
     if axes is None:
         bar = panels[0].figure.colorbar(image, ax=list(panels), pad=0.01)

@@ -45,6 +45,9 @@ PRESENCE_COLOURS = "Blues"
 FAINT_COLOUR = "#999999"
 """What was rejected, and lines that only guide the eye."""
 
+ABSENT = "not in this series,\nor it cannot be told"
+"""Stands where nothing is drawn of a component: also of series that may have it."""
+
 _LONGEST_NAME = 36
 
 
@@ -108,9 +111,9 @@ def mark_start(ax: Axes, history: pd.Index) -> None:
 def readable_dates(ax: Axes, index: pd.Index) -> None:
     """Label an axis of dates with few, short labels."""
     if isinstance(index, pd.DatetimeIndex):
-        locator = AutoDateLocator(minticks=3, maxticks=7)
+        locator = AutoDateLocator(tz=index.tz, minticks=3, maxticks=7)
         ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=index.tz))
     ax.tick_params(labelsize=8)
 
 
@@ -143,7 +146,8 @@ def labels(names: Sequence[object]) -> list[str]:
     """Return what stands for series in pictures: their names as `plain` gives them.
 
     A name that the font cannot draw (a missing sign, a script that runs from right to left) is
-    replaced by its number: "series 3".
+    replaced by its number: "series 3".  So that a series is called the same in all pictures, the
+    names are those of all series, in the order of the table.
     """
     font = get_font(findfont(FontProperties()))
 
@@ -155,3 +159,9 @@ def labels(names: Sequence[object]) -> list[str]:
 
     texts = [plain(name) for name in names]
     return [text if is_drawable(text) else f"series {n}" for n, text in enumerate(texts, start=1)]
+
+
+def labels_by_name(table: pd.DataFrame) -> dict[Any, str]:
+    """Return what stands for each column of a table in pictures, see `labels`, by its name."""
+    columns = list(table.columns)
+    return dict(zip(columns, labels(columns), strict=True))

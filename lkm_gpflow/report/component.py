@@ -14,15 +14,18 @@ from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
 from ..explain.stability import Stability
 from ..explain.verdicts import Verdict
-from ..explain.wording import Timeline
+from ..explain.wording import Timeline, few_digits, sentence
 from ..kernels.grammar import Kind
 from ..plotting import component_colour
 from ..plotting.style import unit_of
-from ..runtime.text import counted, listed, percent
+from ..runtime.text import listed, percent
 
 _MOST_NAMES = 8
 
 _STABLE, _FRAGILE = 0.8, 0.4
+
+_ENOUGH = 3
+"""Fits from which on it is said how stable a component is."""
 
 _ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
@@ -70,9 +73,7 @@ class Claim:
         evidence = f"{self.evidence:.1f}"
         if abs(self.evidence) > _MOST_EVIDENCE:
             evidence = ("over " if self.evidence > 0.0 else "below -") + f"{_MOST_EVIDENCE:.0f}"
-        height = f"{self.height:.2g}" if self.height < 100.0 else f"{self.height:.0f}"
-        if self.share < _NOTHING:
-            height = "0"
+        height = "0" if self.share < _NOTHING else few_digits(self.height)
         return (
             self.verdict,
             f"{self.probability:.2f}",
@@ -198,7 +199,10 @@ class ComponentReport:
             verb = "have" if len(maybe) > 1 else "has"
             said.append(f"Perhaps {self.named(maybe)} {verb} it{self._range(maybe)}.")
         if untold := self.those("cannot be told"):
-            said.append(f"It cannot be told whether it is in {listed(untold, _MOST_NAMES)}.")
+            if len(untold) == 1:
+                said.append(f"It cannot be told whether {untold[0]} has it.")
+            else:
+                said.append(f"It cannot be told which of {self.named(untold)} have it, if any.")
         return " ".join(said) or f"No series has {self.description.short}."
 
     def _range(self, names: tuple[str, ...]) -> str:
@@ -228,7 +232,7 @@ class ComponentReport:
             said.append(f"increases in {listed(self.rising, _MOST_NAMES)}")
         if self.falling:
             said.append(f"decreases in {listed(self.falling, _MOST_NAMES)}")
-        return f"It {' and '.join(said)}."
+        return sentence(f"It {' and '.join(said)}")
 
     @property
     def explained(self) -> str:
@@ -247,23 +251,27 @@ class ComponentReport:
         return f"Fits with {percent(self.support)} of the weight have it."
 
     def _found_again(self) -> str:
-        if not self.stability.tried:
+        found, tried = self.stability.found, self.stability.tried
+        if not tried:
             return "No other fit could have found it, so its stability is unknown."
+        if tried == 1:
+            return f"The only other independent fit {'found' if found else 'did not find'} it."
+        said = f"{found} of {tried} independent fits found it."
+        if tried < _ENOUGH:
+            return said
         if self.stability.share >= _STABLE:
             what = "It is stable"
         elif self.stability.share >= _FRAGILE:
             what = "Treat it with caution"
         else:
             what = "It is fragile: other patterns explain the data nearly as well"
-        fits = counted(self.stability.tried, "independent fit")
-        return f"{self.stability.found} of {fits} found it. {what}."
+        return f"{said} {what}."
 
     def _spread(self) -> str:
-        said = []
-        for name, lower, upper in self.ranges:
-            what = name.split(" ", 1)[1]
-            low, high = self.timeline.duration(lower), self.timeline.duration(upper)
-            said.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
+        said = [
+            f"{name.split(' ', 1)[1]} {self.timeline.interval(lower, upper)}"
+            for name, lower, upper in self.ranges
+        ]
         return f"With 90% probability: {', '.join(said)}." if said else ""
 
     def _left_out(self) -> str:

@@ -139,10 +139,7 @@ class GroupReport(Report):
         times, values = table.frame.index, table.frame
         missing = int(values.isna().to_numpy().sum())
         timeline = Timeline.of(table)
-        first, last = (
-            f"{time:%Y-%m-%d}" if isinstance(time, pd.Timestamp) else f"{time:g}"
-            for time in (times[0], times[-1])
-        )
+        first, last = timeline.moment(times[0]), timeline.moment(times[-1])
         return [
             ("series", f"{values.shape[1]}"),
             ("times", f"{len(times)}, {first} to {last}, step {timeline.duration(timeline.step)}"),
@@ -154,9 +151,18 @@ class GroupReport(Report):
             ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
             ("forecast", f"{counted(self.horizon, 'step')}, {self.level:.0%} intervals, "
                          f"{counted(len(self.found.counting_members), 'fit')} averaged"),
-            *([("components", f"those that {counted(len(self.found.searched), 'fit')} of the "
-                              "search agree on")] if self.found.averaging != "none" else []),
+            *([("components", self._agreed)] if self.found.averaging != "none" else []),
+            *([("kernels", f"times in days, counted from {timeline.moment(timeline.origin)}")]
+              if timeline.origin is not None else []),
         ]  # fmt: skip
+
+    @property
+    def _agreed(self) -> str:
+        """Which fits the components are taken from."""
+        num_fits = len(self.found.searched)
+        if num_fits == 1:
+            return "those of one fit of the search"
+        return f"those that {num_fits} fits of the search agree on"
 
     @property
     def parts_of_variance(self) -> list[str]:
@@ -170,6 +176,11 @@ class GroupReport(Report):
         if not held_out:
             if len(self.found.table.frame) > LKM.LONGEST:
                 return "The table is too long to be learnt twice: forecasts were not checked."
+            if self.found.table.frame.loc[self.hold_out.times].notna().to_numpy().any():
+                return (
+                    "Nothing could be learnt without the last tenth of the rows: forecasts were "
+                    "not checked."
+                )
             return "Nothing of the last tenth of the rows was observed: forecasts were not checked."
         inside = self.hold_out.overall(self.level)
         return (
@@ -190,12 +201,12 @@ class GroupReport(Report):
             )
         return (
             "P is the probability that a series has a component, averaged over the fits of the "
-            "search. Evidence is the log Bayes factor of this series alone: how much likelier "
-            "it is with the component than without. A series has a component if P is at least "
-            f"{SURE}, the evidence at least {STRONG:.0f} and its share of the variation at least "
-            f"{WEIGHTY:.0%}; perhaps, if it is more likely than not, its evidence is positive, and "
-            "it fails one of these. Height is the standard deviation over time of what the "
-            "component adds"
+            "search and over alternatives to them. Evidence is the log Bayes factor of this series "
+            "alone: how much likelier it is with the component than without. A series has a "
+            f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
+            f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "
+            "evidence is positive, and it fails one of these. Height is the standard deviation "
+            "over time of what the component adds"
             + (", or of the percentage by which it changes the series." if self.note else ".")
         )
 
@@ -270,8 +281,9 @@ class GroupReport(Report):
         pictures = [
             Picture.of(
                 "Every series and its components",
-                "A place is blank where the series does not have the component. All curves of a "
-                f"row have one scale. Bands are {self.level:.0%} intervals.",
+                "A place is blank where the series does not have the component, or it cannot be "
+                "told. All curves of a row have one scale. Bands are "
+                f"{self.level:.0%} intervals.",
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
@@ -298,7 +310,7 @@ class GroupReport(Report):
                 Picture.of(title, "One bar for each series, over the whole horizon.", ax)
             )
         if len(self.series) > 1:
-            pictures.append(likeness_picture(self.likeness))
+            pictures.append(likeness_picture(self.likeness, found.table.frame))
         if self.together is not None:
             pictures.append(self.together.picture())
         return pictures
@@ -368,7 +380,7 @@ def group_report(
         units=units,
         summary=summary(found, components, ways_of_pairs(found, components, ties)),
         components=components,
-        series=series_reports(found, parts, attribution, hold_out, level),
+        series=series_reports(found, parts, judged, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,
         likeness=pd.DataFrame(alike[order][:, order], names, names),

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from .. import plotting
 from ..explain.comparison import Correlation
 from ..explain.describe import Description
 from ..explain.together import Together
-from ..explain.wording import how_sure
+from ..explain.verdicts import Verdict
+from ..explain.wording import how_sure, sentence
 from ..runtime.text import listed, percent
 
-_TOGETHER = 0.5
-"""From this correlation on a component is said to go together, or against each other."""
+_LESS_SURELY: Mapping[Verdict, str] = {
+    "perhaps": ", and {} perhaps",
+    "cannot be told": ", and {} may or may not have it",
+    "has not": "",
+}
+"""What is added of a series that has a component less surely than the other."""
+
+_ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
 
 @dataclass(frozen=True)
@@ -26,16 +34,16 @@ class PairComponent:
         Of the component, from 1.
     description
         In words.
-    owners
-        One or both series.
+    series
+        The two.
+    verdicts
+        On both; see `lkm_gpflow.explain.verdicts`.
     probabilities
         P(z_nk = 1) in both.
     shares
         Its share in the variation of its owners.
     correlation
         Of the two posteriors, if both have it and it varies.
-    is_sure
-        Whether its owners have it, or only perhaps; see `lkm_gpflow.explain.verdicts`.
     tie
         What the coupling says, in place of the correlation, if there is one.
     """
@@ -43,11 +51,11 @@ class PairComponent:
     number: int
     name: str
     description: Description
-    owners: tuple[str, ...]
+    series: tuple[str, str]
+    verdicts: tuple[Verdict, Verdict]
     probabilities: tuple[float, float]
     shares: tuple[float, ...]
     correlation: Correlation | None
-    is_sure: bool = True
     tie: Together | None = None
 
     @property
@@ -62,21 +70,30 @@ class PairComponent:
         return f"{self.number}. {title[:1].upper()}{title[1:]}"
 
     @property
+    def owners(self) -> tuple[str, ...]:
+        """Who has it, or perhaps has it: one or both."""
+        judged = zip(self.series, self.verdicts, strict=True)
+        return tuple(name for name, verdict in judged if verdict in ("has", "perhaps"))
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether its owners have it, not only perhaps."""
+        return "perhaps" not in self.verdicts
+
+    @property
     def membership(self) -> str:
         """Who has it, with probabilities in words and numbers."""
-        a, b = self.probabilities
-        if len(self.owners) == 2:
-            chance = f"probability {a:.2f} and {b:.2f}"
-            said = (
-                f"{listed(self.owners)} {self._how_sure(min(a, b))} share {self.description.short}"
-            )
+        judged = zip(self.series, self.probabilities, self.verdicts, strict=True)
+        (one, p, verdict), (other, q, less) = sorted(judged, key=lambda each: _ORDER[each[2]])
+        is_shared = verdict == less
+        how = how_sure(min(p, q) if is_shared else p) if verdict == "has" else "perhaps"
+        short = self.description.short
+        if is_shared:
+            said = f"{one} and {other} {how} share {short}"
         else:
-            chance = f"probability {max(a, b):.2f}, against {min(a, b):.2f} in the other"
-            said = f"{self.owners[0]} {self._how_sure(max(a, b))} has {self.description.short}"
-        return f"{said} ({chance}); {self._importance}."
-
-    def _how_sure(self, probability: float) -> str:
-        return how_sure(probability) if self.is_sure else "perhaps"
+            said = f"{one} {how} has {short}{_LESS_SURELY[less].format(other)}"
+        chance = f", against {q:.2f} in the other" if less == "has not" else f" and {q:.2f}"
+        return sentence(f"{said} (probability {p:.2f}{chance}); {self._importance}")
 
     @property
     def _importance(self) -> str:
@@ -95,10 +112,11 @@ class PairComponent:
             return ""
         c = self.correlation
         numbers = f"correlation {c.of_means:+.2f}, 90% interval {c.lower:+.2f} to {c.upper:+.2f}"
-        if c.lower > 0.0 and c.of_means >= _TOGETHER:
-            return f"It moves in step in both ({numbers})."
-        if c.upper < 0.0 and c.of_means <= -_TOGETHER:
-            return f"It moves in opposite directions ({numbers})."
+        way = "in step in both" if c.of_means > 0.0 else "in opposite directions"
+        if c.way:
+            return f"It moves {way} ({numbers})."
+        if c.is_strong:
+            return f"It seems to move {way}, but that may be chance ({numbers})."
         return f"It shows no clear common movement ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from .. import plotting
@@ -17,9 +18,10 @@ from ..explain.comparison import Correlation, clustered, correlations, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.describe import describe
 from ..explain.together import Ties, Together
-from ..explain.verdicts import verdicts
+from ..explain.verdicts import Verdict, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..numerics.types import Floats
+from ..plotting.style import labels_by_name
 from ..runtime.text import percent
 from .page import Picture, Report, markdown, markdown_table
 from .pair_component import PairComponent
@@ -39,10 +41,12 @@ class PairReport(Report):
         Their shared variance; see `lkm_gpflow.explain.comparison.likeness`.
     components
         Shared ones first, then those of a alone, then of b alone.
+    may_share
+        Whether there is a component that it cannot be ruled out that both have.
     parts
         Components on the history.
-    horizon, level, units
-        Of the pictures.
+    horizon, level, units, titles
+        Of the picture; titles are what the series are called in all pictures.
     """
 
     found: Discovery
@@ -50,10 +54,12 @@ class PairReport(Report):
     b: object
     likeness: float
     components: tuple[PairComponent, ...]
+    may_share: bool
     parts: Decomposition
     horizon: int
     level: float
     units: Mapping[str, str]
+    titles: tuple[str, str]
     template: str = field(default="pair.html", init=False)
 
     @property
@@ -66,13 +72,18 @@ class PairReport(Report):
         """How alike they are, in a sentence."""
         both = [each for each in self.components if len(each.owners) == 2]
         if not both:
-            return f"{self.a} and {self.b} have no component in common."
-        unsure = sum(not each.is_sure for each in both)
-        perhaps = f", {unsure} of them perhaps" if unsure else ""
+            certain = " that is certain" if self.may_share else ""
+            return f"{self.a} and {self.b} have no component in common{certain}."
+        n, unsure = len(both), sum(not each.is_sure for each in both)
+        every = {1: "the only component", 2: "both components"}.get(n, f"all {n} components")
+        what = (
+            every if n == len(self.components) else f"{n} of the {len(self.components)} components"
+        )
         return (
-            f"{self.a} and {self.b} share {len(both)} of the {len(self.components)} components "
-            f"that either has{perhaps}; {percent(self.likeness)} of their variance comes from "
-            "these."
+            f"{self.a} and {self.b} {'perhaps ' if unsure == n else ''}share {what} that either has"
+            + (f", {unsure} of them perhaps" if 0 < unsure < n else "")
+            + f"; {percent(self.likeness)} of their variance comes from "
+            + ("it." if n == 1 else "these.")
         )
 
     @property
@@ -84,16 +95,20 @@ class PairReport(Report):
     def groups(self) -> list[tuple[str, list[PairComponent]]]:
         """Headings, and the components below them."""
         a, b = str(self.a), str(self.b)
-        headings = (
-            (f"{a} and {b} share the following", (a, b)),
-            (f"{a} alone has the following", (a,)),
-            (f"{b} alone has the following", (b,)),
-        )
+        headings: dict[tuple[Verdict, Verdict], str] = {
+            ("has", "has"): f"{a} and {b} share the following",
+            ("has", "perhaps"): f"{a} has the following, {b} perhaps",
+            ("perhaps", "has"): f"{b} has the following, {a} perhaps",
+            ("has", "cannot be told"): f"{a} has, and {b} may or may not have",
+            ("cannot be told", "has"): f"{b} has, and {a} may or may not have",
+            ("has", "has not"): f"{a} alone has the following",
+            ("has not", "has"): f"{b} alone has the following",
+        }
         groups = [
-            (head, [c for c in self.components if c.is_sure and c.owners == who])
-            for head, who in headings
+            (head, [c for c in self.components if c.verdicts == judged])
+            for judged, head in headings.items()
         ]
-        groups.append(("Perhaps", [c for c in self.components if not c.is_sure]))
+        groups.append(("Perhaps", [c for c in self.components if c.verdicts not in headings]))
         return [group for group in groups if group[1]]
 
     @property
@@ -123,11 +138,12 @@ class PairReport(Report):
         """See `Report.pictures`."""
         panels = plotting.plot_comparison(
             self.found, self.a, self.b, self.horizon,
-            level=self.level, units=self.units, parts=self.parts,
+            level=self.level, units=self.units, parts=self.parts, titles=self.titles,
         )  # fmt: skip
         caption = (
             f"On top both series with what the model says (bands hold {self.level:.0%}); below, "
-            "what both have, side by side, then what one has alone: blank in the other."
+            "what both have, side by side, then what one has: blank in the other, which does not "
+            "have it, or may or may not."
         )
         return [Picture.of("Side by side", caption, panels[0, 0])]
 
@@ -138,12 +154,15 @@ class AllPairs(Report):
 
     Parameters
     ----------
+    found
+        The discovery.
     likeness
         Shared variance of every two series, like ones side by side.
     pairs
         The reports, by the names of both series; correlations are left to `Discovery.compare`.
     """
 
+    found: Discovery
     likeness: pd.DataFrame
     pairs: Mapping[tuple[str, str], PairReport]
     template: str = field(default="pairs.html", init=False)
@@ -176,19 +195,20 @@ class AllPairs(Report):
 
     def pictures(self) -> list[Picture]:
         """See `Report.pictures`."""
-        return [likeness_picture(self.likeness)]
+        return [likeness_picture(self.likeness, self.found.table.frame)]
 
     def rows(self) -> list[list[str]]:
         """Return pair, shared variance and shared components as text, most alike first."""
         return [[p.title, percent(p.likeness), _shared_names(p)] for p in self.ordered]
 
 
-def likeness_picture(likeness: pd.DataFrame) -> Picture:
-    """Return the picture of how much variance every two series share."""
+def likeness_picture(likeness: pd.DataFrame, table: pd.DataFrame) -> Picture:
+    """Return the picture of how much variance every two series of a table share."""
     caption = (
         "Share of the variance that comes from components both have; like series stand together."
     )
-    return Picture.of("How alike they are", caption, plotting.plot_likeness(likeness))
+    ax = plotting.plot_likeness(likeness, table=table)
+    return Picture.of("How alike they are", caption, ax)
 
 
 def _shared_names(pair: PairReport) -> str:
@@ -234,11 +254,12 @@ def pair_report(
     tied = {}
     if coupled is not None:
         tied = Ties(found, coupled).of_pair(*found.places(a, b))
+    titles = labels_by_name(found.table.frame)
     found, places = found.select([a, b]), (0, 1)
     parts = Decomposition.of(found)
     correlated = correlations(found, *places) if coupled is None else {}
     return _pair(
-        found, parts, likeness(parts), (a, b), places, correlated, tied, horizon, level, units
+        found, parts, likeness(parts), (a, b), titles, correlated, tied, horizon, level, units
     )
 
 
@@ -254,15 +275,16 @@ def all_pairs(
     parts = Decomposition.of(found)
     alike = likeness(parts)
     columns, names = list(found.table.frame.columns), found.table.names
+    titles = labels_by_name(found.table.frame)
     order = clustered(alike)
     ordered = found.table.frame.columns[order]
     pairs = {
         (names[i], names[j]): _pair(
-            found, parts, alike, (columns[i], columns[j]), (i, j), {}, {}, horizon, level, units
+            found, parts, alike, (columns[i], columns[j]), titles, {}, {}, horizon, level, units
         )
         for i, j in combinations(range(len(columns)), 2)
     }
-    return AllPairs(pd.DataFrame(alike[order][:, order], ordered, ordered), pairs)
+    return AllPairs(found, pd.DataFrame(alike[order][:, order], ordered, ordered), pairs)
 
 
 def _pair(
@@ -270,14 +292,14 @@ def _pair(
     parts: Decomposition,
     alike: Floats,
     series: tuple[object, object],
-    places: tuple[int, ...],
+    titles: Mapping[object, str],
     correlated: Mapping[int, Correlation],
     tied: Mapping[int, Together],
     horizon: int | None,
     level: float,
     units: Mapping[Any, str] | None,
 ) -> PairReport:
-    timeline = Timeline.of(found.table)
+    timeline, places = Timeline.of(found.table), found.places(*series)
     names = [found.table.names[n] for n in places]
     Z, probabilities = found.consensus.Z, found.consensus.probabilities
     judged, kernels = verdicts(found, parts).to_numpy(), found.kernels
@@ -293,12 +315,12 @@ def _pair(
                 description=describe(
                     kernels[k], timeline, int(trends.pop()) if len(trends) == 1 else 0
                 ),
-                owners=tuple(names[i] for i in owners),
+                series=(names[0], names[1]),
+                verdicts=(judged[places[0], k], judged[places[1], k]),
                 probabilities=(a, b),
                 shares=tuple(float(parts.share[places[i], k]) for i in owners),
                 correlation=correlated.get(k),
                 tie=tied.get(k),
-                is_sure=all(judged[places[i], k] == "has" for i in owners),
             )
         )
     return PairReport(
@@ -307,8 +329,10 @@ def _pair(
         b=series[1],
         likeness=float(alike[places[0], places[1]]),
         components=tuple(components),
+        may_share=bool(np.any(np.all(judged[list(places)] != "has not", axis=0))),
         parts=parts,
         horizon=max(1, round(0.1 * len(found.table.frame))) if horizon is None else horizon,
         level=level,
         units=dict(units or {}),
+        titles=(titles[series[0]], titles[series[1]]),
     )

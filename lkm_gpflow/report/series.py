@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 
 from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
@@ -16,6 +17,7 @@ from ..explain.attribution import shares as attribution_shares
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut
 from ..explain.residuals import residual_tests
+from ..explain.verdicts import Verdict
 from ..runtime.text import counted, listed, percent
 
 CONSPICUOUS = 0.01
@@ -24,8 +26,11 @@ CONSPICUOUS = 0.01
 _LITTLE = 0.005
 """Smaller shares are not named."""
 
-_OFTEN = 0.1
-"""Intervals whose share of observations is this far below what they say are too narrow."""
+_SELDOM = 0.05
+"""Intervals are too narrow if right ones would hold so few observations this seldom."""
+
+_DOUBTS = {"has": "", "has not": ", unlikely"}
+"""What stands beside a share, by verdict; all other verdicts stand there themselves."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class SeriesReport:
         Of the series.
     shares
         Share of each of its components, and of the noise, in its variation.
+    verdicts
+        On each component; see `lkm_gpflow.explain.verdicts`.
     mean_shares, variance_shares
         Share of each part in its forecast; see `lkm_gpflow.explain.attribution.shares`.
     held_out, inside
@@ -50,6 +57,7 @@ class SeriesReport:
 
     name: str
     shares: dict[str, float]
+    verdicts: dict[str, Verdict]
     mean_shares: dict[str, float]
     variance_shares: dict[str, float]
     held_out: int
@@ -59,9 +67,13 @@ class SeriesReport:
     normality: float
 
     def consists_of(self, titles: Mapping[str, str]) -> str:
-        """Say what it consists of; components by their titles."""
-        parts = sorted(self.shares.items(), key=lambda item: -item[1])
-        told = [f"{titles[part]} ({percent(share)})" for part, share in parts if share >= _LITTLE]
+        """Say what it consists of, and what of it is in doubt; components by their titles."""
+        told = []
+        for part, share in sorted(self.shares.items(), key=lambda item: -item[1]):
+            verdict = self.verdicts.get(part, "has")
+            doubt = _DOUBTS.get(verdict, f", {verdict}")
+            if share >= _LITTLE:
+                told.append(f"{titles[part]} ({percent(share)}{doubt})")
         return f"The variation of {self.name} is {listed(told)}."
 
     def comes_from(self, titles: Mapping[str, str]) -> str:
@@ -83,7 +95,7 @@ class SeriesReport:
     @property
     def is_covered(self) -> bool:
         """Whether the interval held about as much of the tail as it should."""
-        return not self.held_out or self.inside / self.held_out >= self.level - _OFTEN
+        return bool(binom.cdf(self.inside, self.held_out, self.level) >= _SELDOM)
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -141,6 +153,7 @@ class SeriesReport:
         return {
             "name": self.name,
             "shares": self.shares,
+            "verdicts": self.verdicts,
             "forecast_mean_shares": self.mean_shares,
             "forecast_variance_shares": self.variance_shares,
             "held_out": self.held_out,
@@ -165,6 +178,7 @@ def _cell(value: float) -> str:
 def series_reports(
     found: Discovery,
     parts: Decomposition,
+    judged: pd.DataFrame,
     attribution: pd.DataFrame,
     hold_out: HoldOut,
     level: float,
@@ -184,6 +198,7 @@ def series_reports(
         reports.append(
             SeriesReport(
                 name=name,
+                verdicts=dict(zip(found.names, judged.iloc[n], strict=True)),
                 shares={part: float(share) for part, share in named if share > 0.0},
                 mean_shares=mean[series],
                 variance_shares=variance[series],

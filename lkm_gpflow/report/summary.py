@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from ..discovery.result import Discovery
 from ..explain.comparison import correlations
 from ..explain.together import Ties
-from ..runtime.text import counted, percent
+from ..runtime.text import percent
 from .component import ComponentReport
 
 _MOST_SAID = 4
@@ -18,9 +16,6 @@ _MOST_SAID = 4
 LIKELY = 2.0 / 3.0
 """What a series perhaps has is named from this probability on: nobody repeats what is as likely
 as the toss of a coin."""
-
-_TOGETHER = 0.5
-"""From this correlation on a component is said to go together, or against each other."""
 
 
 def summary(
@@ -38,10 +33,10 @@ def summary(
         By number of a component what `ways_of_pairs` says of it.
     """
     sure = [each for each in components if each.owners]
-    maybe = [each for each in components if not each.owners and _is_likely(each)]
+    maybe = [each for each in components if not each.owners and _likely(each)]
     said = [
         f"{_subject(each, each.owners)} {_have(each.owners)} {each.description.short}"
-        f"{ways.get(each.number, '')}."
+        f"{ways.get(each.number, '')}{_likely_too(each)}."
         for each in sure[:_MOST_SAID]
     ]
     said += [
@@ -54,15 +49,22 @@ def summary(
     return " ".join(filter(None, [*said, _nothing_seasonal(found, components), rests_on(found)]))
 
 
-def _is_likely(each: ComponentReport) -> bool:
-    chances = [each.claims[name].probability for name in each.those("perhaps")]
-    return max(chances, default=0.0) >= LIKELY
+def _likely(each: ComponentReport) -> tuple[str, ...]:
+    """Return who perhaps has it, and is likely to."""
+    return tuple(n for n in each.those("perhaps") if each.claims[n].probability >= LIKELY)
+
+
+def _likely_too(each: ComponentReport) -> str:
+    """Name those who perhaps have what others surely have."""
+    likely = _likely(each)
+    return f"; perhaps {each.named(likely)}, too" if likely else ""
 
 
 def _subject(each: ComponentReport, names: tuple[str, ...], first: bool = True) -> str:
-    if len(names) == len(each.claims) > 1:
-        return f"{'All' if first else 'all'} {counted(len(names), 'series')}"
-    return each.named(names)
+    if len(names) != len(each.claims) or len(names) == 1:
+        return each.named(names)
+    every = "both series" if len(names) == 2 else f"all {len(names)} series"
+    return every.capitalize() if first else every
 
 
 def _have(names: Sequence[str]) -> str:
@@ -94,7 +96,8 @@ def ways_of_pairs(
 ) -> dict[int, str]:
     """Say whether components that two series have move the same way in both.
 
-    A coupling says it by its evidence; without one the posteriors do by their correlation.
+    A coupling says it by its evidence; without one the posteriors do by their correlation, where
+    that is more than chance (`Correlation.way`).
 
     Returns
     -------
@@ -113,10 +116,10 @@ def ways_of_pairs(
                 ways[each.number] = _way(tie.correlation)
             continue
         c = correlations(found, a, b).get(each.number - 1)
-        if c is not None and abs(c.of_means) >= _TOGETHER and np.sign(c.lower) == np.sign(c.upper):
-            ways[each.number] = _way(c.of_means)
+        if c is not None and c.way:
+            ways[each.number] = _way(c.way)
     return ways
 
 
-def _way(correlation: float) -> str:
-    return ", in step" if correlation > 0.0 else ", in opposite directions"
+def _way(sign: float) -> str:
+    return ", in step" if sign > 0.0 else ", in opposite directions"

@@ -9,6 +9,8 @@ from small import made_by_hand
 
 from lkm_gpflow.explain.comparison import clustered, correlations, likeness
 from lkm_gpflow.explain.decomposition import Decomposition
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.learning.engine import components
 
 
 def parts(variance: list[list[float]]) -> Decomposition:
@@ -60,3 +62,51 @@ def test_only_shared_components_that_vary_are_correlated() -> None:
     kernels = ["1 x C", "1 x SE(lengthscale=5)"]
     assert correlations(made_by_hand(frame, kernels, [[1, 1], [1, 0]]), 0, 1) == {}
     assert correlations(made_by_hand(frame, kernels[1:], [[0], [1]]), 0, 1) == {}
+
+
+def ways(truth: str, model: str, pairs: int = 40) -> list[int]:
+    """What is said of independent pairs drawn from one kernel and estimated with another."""
+    t = np.arange(40.0)
+    (C,) = components([parse(truth)], t)
+    root = np.linalg.cholesky(C + 1e-9 * np.eye(len(t)))
+    said = []
+    for seed in range(pairs):
+        rng = np.random.default_rng(seed)
+        drawn = root @ rng.normal(size=(len(t), 2))
+        drawn = drawn / drawn.std(axis=0) + 0.1 * rng.normal(size=drawn.shape)
+        found = made_by_hand(pd.DataFrame(drawn, t), [model], [[1], [1]], noise=0.01)
+        said.append(correlations(found, 0, 1)[0].way)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("truth", "model"),
+    [
+        ("1 x SE(lengthscale=2)", "1 x SE(lengthscale=2)"),
+        ("1 x SE(lengthscale=6)", "1 x SE(lengthscale=6)"),
+        ("1 x SE(lengthscale=20)", "1 x SE(lengthscale=20)"),
+        ("1 x RW(start=-1)", "0.05 x RW(start=-1)"),
+        ("1 x RW(start=-1)", "1 x SE(lengthscale=4)"),
+        ("1 x RW(start=-1)", "0.05 x IOU(lengthscale=2,start=-1)"),
+        ("1 x PER(period=8,lengthscale=1) x SE(lengthscale=20)",) * 2,
+    ],
+)  # fmt: skip
+def test_independent_functions_are_seldom_given_a_direction(truth: str, model: str) -> None:
+    """In at most 5% of all pairs; most random walks look correlated."""
+    assert np.abs(ways(truth, model)).mean() <= 0.05
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_estimates_carry_is_given_a_direction(sign: int) -> None:
+    """Smooth functions of many bends that are one, cycles and lines."""
+    rng, t = np.random.default_rng(0), np.arange(80.0)
+    for kernel, values in (
+        ("1 x SE(lengthscale=3)", np.convolve(rng.normal(size=100), np.hanning(21), "valid")),
+        ("1 x PER(period=10,lengthscale=2)", np.sin(2.0 * np.pi * t / 10.0)),
+        ("1 x PER(period=10,lengthscale=2) x SE(lengthscale=200)", np.sin(2.0 * np.pi * t / 10.0)),
+        ("0.002 x LIN(location=40)", t),
+    ):
+        one = values / values.std()
+        frame = pd.DataFrame({"a": one, "b": sign * one}, t) + 0.1 * rng.normal(size=(80, 2))
+        found = made_by_hand(frame, [kernel], [[1], [1]], noise=0.01)
+        assert correlations(found, 0, 1)[0].way == sign

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from small import small_table
@@ -20,7 +21,11 @@ NUMBERS = Timeline(None, 0.0, 10.0, 0.5)
     [
         (511.0, "1.4 years"), (365.25, "1 year"), (364.0, "1 year"), (3652.5, "10 years"),
         (18.9, "2.7 weeks"), (30.4375, "1 month"), (100.0, "3.3 months"), (7.0, "1 week"),
-        (6.9, "6.9 days"), (1.0, "1 day"), (0.5, "12 hours"), (1.0 / 1440.0, "1 minute"),
+        (6.9, "6.9 days"), (8.0, "8 days"), (7.2, "7.2 days"), (13.0, "13 days"), (14.0, "2 weeks"),
+        (30.0, "1 month"), (31.0, "1 month"), (359.0, "1 year"), (365.0, "1 year"),
+        (349.0, "11 months"), (396.0, "13 months"), (547.0, "1.5 years"),
+        (0.99, "1 day"), (1.0 / 16.0, "90 minutes"), (1.0, "1 day"), (0.5, "12 hours"),
+        (1.0 / 1440.0, "1 minute"), (1.0 / 86400.0, "1 second"),
         (2.0 / 86400.0, "2 seconds"), (0.005 / 86400.0, "0.005 seconds"), (4.9, "4.9 days"),
     ],
 )  # fmt: skip
@@ -30,9 +35,34 @@ def test_durations_take_the_longest_unit_that_fits(days: float, words: str) -> N
 
 def test_numeric_durations_are_plain_numbers() -> None:
     assert NUMBERS.duration(2.71828) == "2.7"
-    assert NUMBERS.duration(1234.0) == "1234"
+    assert NUMBERS.duration(365.0) == "365"
+    assert NUMBERS.duration(63895.0) == "63900"
     assert NUMBERS.duration(3e7) == "3.0e+07"
     assert NUMBERS.date(4.5) == "4.5"
+
+
+def test_no_length_of_time_reads_like_a_longer_unit_once() -> None:
+    """Nothing is called "12 months", "24 hours" or "1.1 weeks"."""
+    for days in np.geomspace(1e-5, 1e4, 20_000):
+        number, unit = WEEKS.duration(days).split()
+        assert float(number) == 1.0 or float(number) >= 1.2 or unit == "seconds"
+        assert (number, unit.rstrip("s")) not in {
+            ("12", "month"), ("7", "day"), ("24", "hour"), ("60", "minute"), ("60", "second"),
+        }  # fmt: skip
+
+
+def test_intervals_that_read_alike_are_said_once() -> None:
+    assert WEEKS.interval(360.0, 367.0) == "about 1 year"
+    assert WEEKS.interval(340.0, 367.0) == "11 months to 1 year"
+    assert WEEKS.interval(240.0, 244.0) == "7.9 to 8 months"
+    assert NUMBERS.interval(2.0, 3.0) == "2 to 3"
+
+
+def test_times_of_a_table_are_as_fine_as_its_step() -> None:
+    quarters = Timeline(ORIGIN, 0.0, 1.0, 1.0 / 96.0)
+    assert quarters.moment(pd.Timestamp("2024-12-29 17:15")) == "2024-12-29 17:15"
+    assert WEEKS.moment(pd.Timestamp("2024-12-29")) == "2024-12-29"
+    assert NUMBERS.moment(20200101) == "20200101"
 
 
 def test_adjectives() -> None:

@@ -15,6 +15,7 @@ from small import made_by_hand, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow import plotting
 from lkm_gpflow.plotting import explorer as explorers
+from lkm_gpflow.plotting.style import ABSENT
 
 pytest.importorskip("ipywidgets")
 
@@ -86,7 +87,7 @@ def test_components_of_a_series(explorer: plotting.Explorer) -> None:
     explorer.component.value = 0
     assert titles(explorer) == ["SE"]
     (ax,) = (ax for ax in explorer.figure.axes if ax.axison)
-    assert [text.get_text() for text in ax.texts][-1] == "not in this series"
+    assert [text.get_text() for text in ax.texts][-1] == ABSENT
     explorer.series.value = "c"
     (ax,) = (ax for ax in explorer.figure.axes if ax.axison)
     parts = explorer.found.components("c", 4)

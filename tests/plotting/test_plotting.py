@@ -18,6 +18,7 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow import plotting
+from lkm_gpflow.explain.attribution import attribute
 
 ODD_NAMES = ("<A&B>", "$x$", "two $ and $ more", "😀", "_under^score", "\\frac{1}", "long " * 20)
 
@@ -189,6 +190,30 @@ def test_the_wrong_number_of_axes_is_refused(found: lkm.Discovery) -> None:
     axes = Figure().subplots(1, 2)
     with pytest.raises(ValueError, match="expected 7 Axes, one per panel, got 2"):
         plotting.plot_forecasts(found, 4, axes)
+
+
+def test_blank_panels_leave_the_numbers_to_those_that_share_their_axis() -> None:
+    frame = pd.DataFrame({"a": np.arange(20.0), "b": np.sin(np.arange(20.0))})
+    kernels = ["1 x SE(lengthscale=5)", "0.03 x LIN(location=10)"]
+    found = made_by_hand(frame, kernels, [[0, 1], [1, 0]])
+    first, second = plotting.plot_components(found, "b")
+    drawn(first.figure)
+    assert "not in this series" in texts(first)
+    numbers = [text.get_text() for text in first.get_yticklabels() if text.get_visible()]
+    assert len(numbers) > 2
+    assert any(tick.label1.get_visible() for tick in first.yaxis.get_major_ticks())
+    assert not any(tick.label1.get_visible() for tick in first.xaxis.get_major_ticks())
+    assert second.get_ylim() == first.get_ylim()
+
+
+def test_shares_fill_their_axis(found: lkm.Discovery) -> None:
+    told = attribute(found, 3)
+    for moment in ("mean", "variance"):
+        ax = plotting.plot_attribution_shares(found, told, moment)
+        assert ax.get_xlim() == (0.0, 1.0)
+        assert ax.get_xticks()[[0, -1]].tolist() == [0.0, 1.0]
+        ends = [bar.get_x() + bar.get_width() for bar in ax.patches[-len(ODD_NAMES) :]]
+        np.testing.assert_allclose(ends, 1.0)
 
 
 OTHER = "another restart is better by 1.0 in BIC"

@@ -7,10 +7,14 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from small import made_by_hand
 
-from lkm_gpflow.plotting.style import save_figure
+from lkm_gpflow import plotting
+from lkm_gpflow.plotting.style import readable_dates, save_figure
+from lkm_gpflow.report import pairwise
 
 
 def picture(layout: str | None) -> Figure:
@@ -45,3 +49,53 @@ def test_signs_that_the_font_has_not_are_no_matter() -> None:
         warnings.simplefilter("error")
         save_figure(figure, io.BytesIO(), dpi=50.0)
     plt.close(figure)
+
+
+def test_dates_are_those_of_the_time_zone_of_the_table() -> None:
+    """Noon in Kolkata is 06:30 in UTC."""
+    times = pd.date_range("2024-05-01 00:00", periods=49, freq="h", tz="Asia/Kolkata")
+    ax = plt.subplots()[1]
+    ax.plot(times, np.arange(49.0))
+    readable_dates(ax, times)
+    ax.figure.canvas.draw()
+    at = dict(zip(ax.get_xticks(), [text.get_text() for text in ax.get_xticklabels()], strict=True))
+    noon = pd.Timestamp("2024-05-01 12:00", tz="Asia/Kolkata")
+    days = noon.tz_convert("UTC").timestamp() / 86400.0
+    (label,) = (text for tick, text in at.items() if abs(tick - days) < 1e-6)
+    assert label == "12:00"
+
+
+def test_a_series_that_cannot_be_named_has_its_number_in_every_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The number is that in the table: not in a pair of series, nor among those that are alike."""
+    odd, t = "\u65e5\u672c", np.arange(40.0)
+    waves = np.stack([np.sin(t / 3), 0.1 * t, np.sin(t / 3)], axis=1)
+    frame = pd.DataFrame(waves + 0.1 * np.cos(7.0 * t[:, None]), t, ["a", "b", odd])
+    kernels = ["1 x PER(period=18.85,lengthscale=2)", "0.01 x LIN(location=20)"]
+    found = made_by_hand(frame, kernels, [[1, 0], [0, 1], [1, 0]])
+    pictures = {
+        "forecast": plotting.plot_forecast(found, odd, 2),
+        "forecasts": plotting.plot_forecasts(found, 2)[2],
+        "components": plotting.plot_components(found, odd)[0],
+        "structure": plotting.plot_structure(found),
+        "everything": found.plot()[0],
+    }
+    kept: list[plt.Axes] = []
+    monkeypatch.setattr(pairwise.Picture, "of", lambda title, caption, ax: kept.append(ax))
+    pairs = found.compare_all()
+    assert list(pairs.likeness.columns) != list(frame.columns)  # like series stand together
+    pairs.pictures()
+    pairs.pairs["a", odd].pictures()
+    found.compare(odd, "b").pictures()
+    for name, ax in zip(("likeness", "pair", "pair alone"), kept, strict=True):
+        pictures[name] = ax
+    for name, ax in pictures.items():
+        figure = ax.figure
+        shown = [
+            text.get_text()
+            for each in figure.axes
+            for text in (each.title, each.yaxis.label, *each.get_yticklabels())
+        ]
+        assert "series 3" in shown, name
+        assert not {odd, "series 1", "series 2"} & set(shown), name

@@ -16,6 +16,7 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow.explain import decomposition
+from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.learning.coupling import independent
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.page import with_contents
@@ -87,9 +88,9 @@ def test_those_who_may_have_it_are_named_with_their_probability() -> None:
     told = replace(found, entries=(replace(entry, fit=unsure),)).report()
     by_name = {each.name: each.membership for each in told.components}
     assert by_name["PER"] == (
-        "Gold and Oil share it (P 0.80 to 1.00). It cannot be told whether it is in USD."
+        "Gold and Oil share it (P 0.80 to 1.00). It cannot be told whether USD has it."
     )
-    assert by_name["LIN"].endswith("It cannot be told whether it is in Oil.")
+    assert by_name["LIN"].endswith("It cannot be told whether Oil has it.")
 
 
 def test_heights_are_in_the_units_of_the_series() -> None:
@@ -188,12 +189,22 @@ def test_intervals_that_miss_are_called_too_narrow(report: GroupReport) -> None:
     assert replace(missed, inside=9, normality=0.5).verdict == "good"
 
 
+def test_few_misses_are_no_verdict_on_intervals(report: GroupReport) -> None:
+    """A third of right 90% intervals hold no more than 3 of 4."""
+    cases = ((4, 3, True), (4, 1, False), (20, 16, True), (20, 15, False))
+    for held_out, inside, is_covered in cases:
+        one = replace(report.series[0], held_out=held_out, inside=inside)
+        draws = np.random.default_rng(0).binomial(held_out, 0.9, 100_000)
+        assert ((draws <= inside).mean() >= 0.05) == is_covered == one.is_covered
+        assert ("too narrow" in one.findings[0]) == (not is_covered)
+
+
 def test_pair(report: GroupReport) -> None:
     found = report.found
     pair = found.compare("Gold", "Oil")
     (wave,) = pair.components
     assert "It moves in opposite directions (correlation -1.00" in wave.together
-    assert "Gold and Oil share 1 of the 1 components" in pair.summary
+    assert pair.summary.startswith("Gold and Oil share the only component that either has; 9")
     apart = found.compare("Gold", "USD")
     assert apart.summary == "Gold and USD have no component in common."
     assert [who for who, _ in apart.groups] == [
@@ -387,6 +398,105 @@ def test_fits_without_a_component_say_nothing_of_it() -> None:
     assert wave.together == ""
     told = found.report(coupled=coupled).text
     assert "The coupled fits have nothing like 1. 2.8-month cycle: not known." in told
+
+
+def judged_as(found: lkm.Discovery, probabilities: Sequence[Sequence[float]]) -> lkm.Discovery:
+    """The same discovery on average over fits, with other probabilities and evidence for them."""
+    averaged, p = replace(found, averaging="tempered"), np.array(probabilities)
+    told = replace(averaged.consensus, by_fit=p[None], evidence=np.log(p / (1.0 - p)))
+    averaged.__dict__["consensus"] = told
+    return averaged
+
+
+def test_what_cannot_be_told_is_nowhere_stated(tmp_path: Path) -> None:
+    """The most probable row of the fit says that Oil has the wave; averages leave it open."""
+    found = judged_as(found_in(waves()), [[0.99, 1e-4], [0.4, 1e-4], [1e-4, 0.99]])
+    report = found.report()
+    oil = next(each for each in report.series if each.name == "Oil")
+    assert re.search(r"2.8-month cycle \(\d+%, cannot be told\)", oil.consists_of(report.titles))
+    assert oil.verdicts == {"PER": "cannot be told", "LIN": "has not"}
+    pair = found.compare_all().pairs["Gold", "Oil"]
+    assert pair.summary == "Gold and Oil have no component in common that is certain."
+    assert [head for head, _ in pair.groups] == ["Gold has, and Oil may or may not have"]
+    assert "has a 2.8-month cycle, and Oil may or may not have it (probability 0.99 and 0.40)" in (
+        pair.text
+    )
+    apart = found.compare_all().pairs["Gold", "USD"]
+    assert apart.summary == "Gold and USD have no component in common."
+    assert "USD alone has the following" in apart.text
+    assert "does not have the component, or it cannot be told" in report.pictures()[0].caption
+    assert "and over alternatives to them" in report.caveat
+
+
+def test_one_may_have_surely_what_the_other_has_perhaps() -> None:
+    found = judged_as(found_in(waves()), [[0.8, 1e-4], [0.99, 1e-4], [1e-4, 0.99]])
+    report, pair = found.report(), found.compare_all().pairs["Gold", "Oil"]
+    assert report.summary.startswith("Oil has a 2.8-month cycle; perhaps Gold, too.")
+    assert pair.summary.startswith("Gold and Oil perhaps share the only component that either has;")
+    ((heading, (wave,)),) = pair.groups
+    assert heading == "Oil has the following, Gold perhaps"
+    assert wave.membership.startswith(
+        "Oil almost certainly has a 2.8-month cycle, and Gold perhaps (probability 0.99 and 0.80)"
+    )
+
+
+def test_the_summary_gives_walks_no_direction() -> None:
+    """Two walks that are opposite all the way, as independent ones often are."""
+    walk = np.cumsum(np.random.default_rng(0).normal(size=60))
+    frame = pd.DataFrame({"up": walk, "down": -walk}, waves().index)
+    found = made_by_hand(frame, ["0.005 x RW(start=-7)"], [[1], [1]], noise=0.001)
+    assert found.report().summary.startswith("Both series have a random walk. ")
+    (walks,) = found.compare("up", "down").components
+    assert walks.together.startswith(
+        "It seems to move in opposite directions, but that may be chance (correlation -1.00"
+    )
+
+
+def test_it_is_said_why_nothing_was_checked(report: GroupReport) -> None:
+    """The rows were there, but no fit could be learnt without them."""
+    unlearnt = replace(report.hold_out, probabilities=report.hold_out.probabilities * np.nan)
+    series = tuple(replace(each, held_out=0, inside=0) for each in report.series)
+    told = replace(report, hold_out=unlearnt, series=series)
+    assert told.trust.startswith("Nothing could be learnt without the last tenth of the rows")
+    frame = waves()
+    frame.iloc[-6:] = np.nan
+    assert found_in(frame).report().trust.startswith("Nothing of the last tenth of the rows was")
+
+
+@pytest.mark.parametrize(
+    ("found", "tried", "said"),
+    [
+        (1, 1, "The only other independent fit found it."),
+        (0, 1, "The only other independent fit did not find it."),
+        (2, 2, "2 of 2 independent fits found it."),
+        (3, 3, "3 of 3 independent fits found it. It is stable."),
+    ],
+)
+def test_few_fits_say_nothing_of_stability(
+    report: GroupReport, found: int, tried: int, said: str
+) -> None:
+    one = replace(report.components[0], stability=Stability(tried, found))
+    assert one.verdict.partition(" With 90%")[0] == said
+
+
+def test_numbers_have_few_digits() -> None:
+    found = found_in(waves() * 1e12)
+    claims = found.report().components[0].claims
+    assert claims["Gold"].cells[-1] == "7.1e+11"
+    numbered = found_in(waves(dated=False).set_axis(20_200_101 + np.arange(60.0)))
+    assert dict(numbered.report().about)["times"] == "60, 20200101 to 20200160, step 1"
+    assert dict(found.report().about)["kernels"] == "times in days, counted from 2020-01-05"
+
+
+def test_sentences_end_with_one_full_stop() -> None:
+    report = found_in(waves(("Gold", "Oil", "Corp."))).report()
+    assert ".." not in report.text
+    line = next(each for each in report.components if each.name == "LIN")
+    falls = replace(
+        line, falling=("Corp.",), rising=("Gold",), description=report.components[0].description
+    )
+    assert falls.directions == "It increases in Gold and decreases in Corp."
+    assert ".." not in report.found.compare("Gold", "Corp.").text
 
 
 def test_a_coupling_of_another_table_is_refused() -> None:
