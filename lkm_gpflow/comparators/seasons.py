@@ -63,7 +63,8 @@ def seasons_of(table: Table, season: int | None) -> list[int]:
         The training data.
     season
         What was asked for.  None: by the frequency of the index, where it is at most `MAX_SEASON`
-        and `MIN_SEASONS` of it passed from the first to the last observation of the series.
+        and `MIN_SEASONS` of it lie between the first and the last observation of the series,
+        otherwise one.
 
     Raises
     ------

@@ -4,17 +4,16 @@ The library statsforecast is an optional extra, ``pip install 'lkm_gpflow[compar
 imported when a series is fitted.  A step is a row of the table, whatever time it takes.
 
 - **Gaps.**  The library has no missing observations (ETS and Theta refuse them, ARIMA silently
-  drops every model with a mean or a drift), so gaps are filled by linear interpolation in time:
-  these are the only comparators that impute.  Nothing is filled in before the first or after the
-  last observation: a series that begins late is shorter, one that ends early is forecast from its
-  last observation on.
+  drops every model with a mean or a drift), so gaps are filled by linear interpolation in time.
+  Nothing is filled in before the first or after the last observation, see `gaps.fit_alone`.
 - **Units.**  The series are z-scored, as by `Table`.  They are then never all positive, which
   leaves the models with additive errors and seasons.  The search for ARIMA orders is not
   continuous: a last bit in the data can change the orders and with them the whole forecast.  So
   z-scores are rounded to `DECIMALS`, and the same data in other units have the same forecast.
 - **Standard deviations.**  ARIMA and additive ETS return normal intervals, symmetric about the
   mean: the sd is half a central interval over its quantile.  Theta returns quantiles of 200
-  simulated paths instead, see `AutoTheta`.  No sd is smaller than `MIN_SD` of its series' own.
+  simulated paths instead, see `AutoTheta`.  No sd is smaller than `scaled.MIN_SD` of its series'
+  own.
 """
 
 from __future__ import annotations
