@@ -61,6 +61,10 @@ def said_plainly() -> Iterator[None]:
             yield
         except ValueError as error:
             raise _Refused(str(error)) from error
+        except MemoryError as error:
+            raise click.ClickException(
+                f"not enough memory ({error}): ask for a shorter horizon, or fewer rows or series"
+            ) from error
         except WorkersLost as error:
             raise click.ClickException(str(error)) from error
         except (registry.DownloadError, registry.ChecksumError) as error:

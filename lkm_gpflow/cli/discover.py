@@ -21,6 +21,7 @@ from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table
 from ..data.transforms import Transform
+from ..discovery.checks import check_level
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, single_threaded, start_workers
@@ -261,6 +262,7 @@ def discover_command(
         frame = table.frame
         steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
         table.after(steps)
+        check_level(level)
         SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
         Guard(time_budget, memory_budget)
         with warnings.catch_warnings():

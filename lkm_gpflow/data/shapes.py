@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import NamedTuple
 
 import pandas as pd
@@ -49,6 +50,10 @@ def from_long(
         at one time.
     """
     given = frame.reset_index() if frame.index.name in (series, time) else frame
+    if len({series, time, value}) < 3:
+        raise ValueError(
+            f"expected three different columns, got {series!r}, {time!r} and {value!r}"
+        )
     for name in (series, time, value):
         if name not in given.columns:
             raise ValueError(
@@ -80,7 +85,17 @@ def to_long(frame: pd.DataFrame) -> pd.DataFrame:
     ----------
     frame
         For example what `Discovery.forecast` returns.
+
+    Raises
+    ------
+    ValueError
+        If its index has another number of levels.
     """
+    if frame.index.nlevels != 2:
+        raise ValueError(
+            f"expected an index of two levels, (series, time), got {frame.index.nlevels}: "
+            "frame.unstack().to_frame('y') has them, of a table with a column for each series"
+        )
     return frame.rename_axis(index=["unique_id", "ds"]).reset_index()
 
 
@@ -141,7 +156,11 @@ def explain_index(index: pd.Index) -> None:
             f"frame.index = pd.to_datetime(frame.index{option})"
         )
     cure = ""
-    if all(isinstance(text, str) and QUARTER.fullmatch(text) for text in index):
+    if all(isinstance(time, date) for time in index):
+        cure = ": frame.index = pd.to_datetime(frame.index)"
+    elif index.dtype.kind == "m":
+        cure = ": frame.index /= pd.Timedelta(days=1)"
+    elif all(isinstance(text, str) and QUARTER.fullmatch(text) for text in index):
         cure = ": frame.index = pd.PeriodIndex(frame.index.str.replace(' ', ''), freq='Q')"
     raise ValueError(f"expected an index of dates or numbers, got {index.dtype}{cure}")
 

@@ -59,6 +59,9 @@ class TimeAxis:
 
     def to_numbers(self, index: pd.Index) -> Floats:
         """Times as numbers; a ValueError if the index is of another sort than that of the data."""
+        if not isinstance(index, pd.Index) or index.hasnans:
+            wanted = "a pandas Index of times without missing ones"
+            raise ValueError(f"expected {wanted}, got {index!r}")
         index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
         if self.origin is None:
             if not pd.api.types.is_numeric_dtype(index.dtype):
@@ -179,7 +182,10 @@ class Table:
         if isinstance(horizon, pd.Index):
             return horizon
         if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-            raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
+            raise ValueError(
+                f"expected a horizon of at least 1 step, got {horizon!r}; "
+                "times are given as a pandas Index"
+            )
         return self.axis.after(self.frame.index[-1], int(horizon))
 
     @property

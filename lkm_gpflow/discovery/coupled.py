@@ -18,8 +18,9 @@ from ..learning.coupling import couple as learn_coupling
 from ..learning.uncertainty import CouplingPosterior, intervals, posterior
 from ..models.coupled import CoupledLKM
 from ..numerics.types import Floats
+from ..runtime.text import whole_number
 from ..search.averaging import Member
-from .checks import check_weights
+from .checks import check_level, check_weights
 from .joint import Course, Joint, check_series
 
 NOISE = "noise"
@@ -44,8 +45,7 @@ def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDis
         If `most` is below one, or the table has more values than can be coupled (see
         `numerics.coregion.LARGEST`).
     """
-    if most < 1:
-        raise ValueError(f"expected at least one fit to couple, got most={most!r}")
+    most = whole_number(most, "most fits to couple", 1)
     heaviest = sorted(members, key=lambda member: -member.weight)[:most]
     total = sum(member.weight for member in heaviest)
     kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)
@@ -103,6 +103,7 @@ class CoupledDiscovery:
         The first call asks for the gradient of the likelihood as often as there are free loadings
         and amplitudes: about a minute for 13 series of 251 values.
         """
+        check_level(level)
         coupling, names = self.couplings[0], self.table.frame.columns
         lower, upper = self.intervals(0, level)
         patterns = [*map(str, (kernel.structure for kernel in coupling.patterns.kernels)), NOISE]

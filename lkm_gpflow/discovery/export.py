@@ -121,7 +121,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
 
 def to_xarray(
     found: Discovery,
-    horizon: int,
+    horizon: int | pd.Index,
     levels: Sequence[float] = (0.5, 0.9),
     *,
     samples: int = 0,
@@ -134,7 +134,7 @@ def to_xarray(
     found
         The discovery.
     horizon
-        Steps of forecast.
+        Steps of forecast, or their times.
     levels
         Probabilities of the intervals.
     samples
@@ -157,6 +157,8 @@ def to_xarray(
     ------
     ModuleNotFoundError
         If xarray is not installed.
+    ValueError
+        If a level is not between 0 and 1, or there is none.
     """
     try:
         xarray = import_module("xarray")
@@ -164,6 +166,8 @@ def to_xarray(
         raise ModuleNotFoundError(
             "expected the library xarray: pip install 'lkm_gpflow[files]'"
         ) from error
+    if np.ndim(levels) == 0 or not len(levels):
+        raise ValueError(f"expected a list of levels such as [0.5, 0.9], got {levels!r}")
     frame, times = found.table.frame, found.times(horizon)
     N = frame.shape[1]
     told = several_intervals(found, times, levels, ())

@@ -220,7 +220,7 @@ class Forecaster:
         check_weights(weights)
         times, own = self.times(horizon), np.zeros(len(self.table.scale))
         own[list(self.places(*weights))] = list(weights.values())
-        members = self._by_member(times)
+        members = self._by_member(self.table.scaled_times(times))
         sums = [
             (weight, mean @ own, variance @ np.square(own))
             for weight, mean, variance in map(self._in_units, members)
@@ -286,9 +286,10 @@ class Forecaster:
 
     def _moments(self, times: pd.Index) -> Moments:
         """Return the moments of new observations; pictures ask again."""
-        key = tuple(times)
+        x = self.table.scaled_times(times)
+        key = tuple(x)
         if key not in self._told:
-            members, table = self._by_member(times), self.table
+            members, table = self._by_member(x), self.table
             centre, variance = mixture_moments(members)
             centre, spread = centre * table.scale + table.location, np.sqrt(variance) * table.scale
             mean, sd = centre, spread
@@ -298,9 +299,8 @@ class Forecaster:
             self._tell(key, Moments(centre, spread, mean, sd))
         return Moments(*self._told[key])
 
-    def _by_member(self, times: pd.Index) -> list[Prediction]:
-        """Weight, mean [M, N] and variance [M, N] of every fit, in scaled units."""
-        x = self.table.scaled_times(times)
+    def _by_member(self, x: Floats) -> list[Prediction]:
+        """Weight, mean [M, N] and variance [M, N] of every fit, in scaled times and units."""
         is_forecast = x[:, None] > self.table.observations.x[-1]
         predictions = []
         for member in self.counting_members:
@@ -354,7 +354,4 @@ class Forecaster:
 
     def times(self, horizon: int | pd.Index) -> pd.Index:
         """Return the times of a forecast: so many steps after the last row, or those given."""
-        times = self.table.after(horizon)
-        if times.hasnans:
-            raise ValueError(f"expected times without missing ones, got {times!r}")
-        return times
+        return self.table.after(horizon)

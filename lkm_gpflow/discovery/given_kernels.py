@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -86,7 +86,7 @@ def learn(
         If the ledger cannot be written, or workers are lost for good: how to go on.
     """
     check_executor(executor)
-    if isinstance(structure, str):
+    if isinstance(structure, str) or not isinstance(structure, Iterable):
         raise ValueError(
             f"expected a list of components such as ['SE', 'PER x SE'], got {structure!r}"
         )

@@ -138,13 +138,14 @@ class Joint:
 
     def _given_values(self, known: Mapping[object, Course]) -> Floats:
         """Return what is known of every cell as it is modelled, [P], NaN where nothing is."""
+        if not hasattr(known, "items"):
+            raise ValueError(f"expected what is known by series, {{'a': 1.0}}, got {known!r}")
         values: pd.Series[float] = pd.Series(np.nan, self.cells)
         for name, path in known.items():
             check_series([name], self.cells)
             times = self.cells[self.cells.get_level_values(0) == name].get_level_values(1)
+            own = _course(name, path)
             if not isinstance(path, pd.Series):
-                path = [path] if np.ndim(path) == 0 else path  # type: ignore[list-item]
-                own = np.asarray(path, np.float64)
                 if len(own) not in (1, len(times)):
                     raise ValueError(
                         f"expected one value of {name!r}, at the last time, or {len(times)}, one "
@@ -158,7 +159,7 @@ class Joint:
                     f"{times[-1]}, got {unknown[0]}"
                 )
             own_cells = pd.MultiIndex.from_product([[name], path.index])
-            values.loc[own_cells] = path.to_numpy(np.float64)
+            values.loc[own_cells] = own
         modelled = self.transforms.forward(values.to_numpy(np.float64))
         if np.any(lost := np.isnan(modelled) & values.notna().to_numpy()):
             name, time = self.cells[int(np.argmax(lost))]
@@ -209,6 +210,19 @@ class Joint:
             wanted = np.quantile(sums, [tail, 1.0 - tail, *quantiles], axis=1)
             told.iloc[:, 2:] = wanted.T
         return told
+
+
+def _course(name: object, path: Course) -> Floats:
+    """Return what a series is taken to do as an array, NaN where it is unknown."""
+    try:
+        values = np.atleast_1d(np.asarray(path, np.float64))
+    except (TypeError, ValueError):
+        values = np.array([np.inf])
+    if values.ndim > 1 or np.any(np.isinf(values)):
+        raise ValueError(
+            f"expected a finite number of {name!r}, or a list of them (NaN: unknown), got {path!r}"
+        )
+    return values
 
 
 def intervals(

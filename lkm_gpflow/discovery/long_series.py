@@ -27,6 +27,7 @@ from ..learning.initialization import add_priors, typical_step
 from ..models.posteriors import EnumeratedPosterior
 from ..models.sparse import NUM_INDUCING, SparseLKM
 from ..numerics.types import Floats
+from ..runtime.text import whole_number
 from ..search.ledger import Entry
 from .result import Discovery
 
@@ -58,8 +59,7 @@ def thin(frame: pd.DataFrame, count: int = 300, *, seed: int = 0) -> pd.DataFram
     seed
         The distances follow from it.
     """
-    if count < 3:
-        raise ValueError(f"expected a count of at least 3 rows, got {count}")
+    count = whole_number(count, "rows to keep", 3)
     if len(frame) <= count:
         return frame
     mean = (len(frame) - 1) / (count - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from scipy.stats import norm
 from ..kernels.grammar import Product, change_unit
 from ..learning.fits import Fit
 from ..numerics.types import Floats, Integers
-from ..runtime.text import listed
+from ..runtime.text import counted, listed
 from ..search.ledger import Ledger
 from .alternatives import with_alternatives
 from .consensus import OTHERS, Consensus, agree, alone, predict_parts
@@ -175,7 +175,7 @@ class Discovery(Forecaster):
         return ledger.to_frame()
 
     def components(
-        self, series: object, horizon: int = 0, level: float | None = None
+        self, series: object, horizon: int | pd.Index = 0, level: float | None = None
     ) -> pd.DataFrame:
         """Posterior of every component of one series, over the history and a forecast.
 
@@ -184,7 +184,7 @@ class Discovery(Forecaster):
         series
             Name of a column.
         horizon
-            How many steps after the last row to go on.
+            How many steps after the last row to go on, or the times to add.
         level
             Probability of an interval; by default there is none.
 
@@ -206,7 +206,7 @@ class Discovery(Forecaster):
         if level is not None:
             check_level(level)
         times = self.table.frame.index
-        if horizon:
+        if isinstance(horizon, pd.Index) or horizon:
             times = times.append(self.times(horizon))
         (n,) = self.places(series)
         if self.table.frame.shape[1] > _AT_ONCE:
@@ -238,9 +238,9 @@ class Discovery(Forecaster):
 
     def _parts(self, times: pd.Index) -> tuple[Floats, Floats]:
         """Mean and variance of components and others, scaled, [K + 1, M, N]; asked again."""
-        key = ("parts", *times)
+        x = self.table.scaled_times(times)
+        key = ("parts", *x)
         if key not in self._told:
-            x = self.table.scaled_times(times)
             self._tell(key, predict_parts(self.consensus, self.predictors, x))
         mean, variance = self._told[key]
         return mean, variance
@@ -250,7 +250,7 @@ class Discovery(Forecaster):
 
         Components and their names, noise and probabilities stay those learnt on all.
         """
-        if isinstance(series, str) or not len(series):
+        if isinstance(series, str) or not isinstance(series, Collection) or not len(series):
             known = listed([repr(column) for column in self.table.frame.columns], MOST_NAMED)
             raise ValueError(f"expected a list of some of the series {known}, got {series!r}")
         places = np.array(self.places(*series), np.int32)
@@ -348,7 +348,7 @@ class Discovery(Forecaster):
         logs = int(self.table.transforms.is_log.sum())
         scale = "" if not logs else f", {'all' if logs == N else logs} of them on a log scale"
         size = f"{N} series of {D} times{scale}"
-        return f"Discovery: {size}, {K} components{agreed}, BIC {self.bic:.1f}"
+        return f"Discovery: {size}, {counted(K, 'component')}{agreed}, BIC {self.bic:.1f}"
 
     def _owners(self, k: int) -> str:
         owners = [name for n, name in enumerate(self.table.names) if self.consensus.Z[n, k] == 1.0]

@@ -41,10 +41,14 @@ def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool =
     ------
     FileExistsError
         If the file exists and `force` is not given.
+    IsADirectoryError
+        If it is a folder.
     ValueError
         If a series has a name, or the times a time zone, that a file cannot keep.
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"expected the name of a file, got the folder {path}")
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists: give force=True (--force) to overwrite it")
     whole = found if isinstance(found, CoupledDiscovery) else found.whole

@@ -398,6 +398,14 @@ def test_a_horizon_without_end_is_refused_before_the_search(dates: bool, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+def test_a_horizon_that_needs_too_much_memory(tmp_path: Path) -> None:
+    tiny_frame("a", "b").reset_index(drop=True).to_csv(tmp_path / "t.csv")
+    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", "--horizon", 10**15, *QUICK)
+    assert result.exit_code == 1
+    assert "not enough memory (Unable to allocate" in said(result)
+    assert not (tmp_path / "out").exists()
+
+
 def test_bad_encoding_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("date,a\n2024-01-01,1\nM\xfcnchen,2\n".encode("latin-1"))
     refused(run(tmp_path / "t.csv", "--out", tmp_path / "out"), "row 3", "UTF-8")
@@ -411,6 +419,7 @@ def test_bad_encoding_is_refused(tmp_path: Path) -> None:
         (("--depth", "-1"), ["--depth"]),
         (("--restarts", "0"), ["--restarts"]),
         (("--level", "1"), ["--level"]),
+        (("--level", "nan"), ["expected a level between 0 and 1, got nan"]),
         (("--jobs", "0"), ["--jobs"]),
         (("--strategy", "none"), ["partial", "full"]),
         (("--averaging", "some"), ["stacked", "tempered", "none"]),

@@ -49,6 +49,8 @@ def test_long_format_is_refused_where_it_is_not_clear() -> None:
     long = lkm.to_long(wide().unstack().rename("y").to_frame())
     with pytest.raises(ValueError, match=r"expected the columns 'who', 'ds' and 'y', got \['uni"):
         lkm.from_long(long, series="who")
+    with pytest.raises(ValueError, match="three different columns, got 'ds', 'ds' and 'y'"):
+        lkm.from_long(long, series="ds")
     twice = pd.concat([long, long.iloc[[4]]])
     with pytest.raises(ValueError, match=r"second one for 'b' at 2024-02-01 .* in row 21"):
         lkm.from_long(twice)

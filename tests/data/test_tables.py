@@ -122,6 +122,14 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         r"expected an index .*: frame\.index = pd\.PeriodIndex\(frame\.index.*freq='Q'\)",
         lambda: frame(pd.Index(["2020Q1", "2020Q2", "2020Q3"])),
     ),
+    "dates as objects": (
+        r"expected an index .*: frame\.index = pd\.to_datetime\(frame\.index\)$",
+        lambda: frame(pd.Index([day.date() for day in DAYS], dtype=object)),
+    ),
+    "durations": (
+        r"expected an index .* got timedelta64\[ns\]: frame\.index /= pd\.Timedelta\(days=1\)$",
+        lambda: frame(pd.timedelta_range("1D", periods=8).as_unit("ns")),
+    ),
     "two levels": (
         r"expected an index of dates or numbers, got 2 levels .*frame\.unstack",
         lambda: frame(pd.MultiIndex.from_product([[1, 2], [3, 4]])),

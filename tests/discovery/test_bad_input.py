@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     ),
     "an empty transform": ("expected a transform among .*, got ''", lambda: discover(transform="")),
     "times of which one is missing": (
-        "expected times without missing ones",
+        "a pandas Index of times without missing ones",
         lambda: made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3).forecast(
             pd.DatetimeIndex(["2022-01-02", None])
         ),
@@ -88,6 +88,62 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "a weight as a text": (
         "expected a finite weight of 'a', got '1'",
         lambda: by_hand().couple().aggregate(2, {"a": "1"}),  # type: ignore[dict-item]
+    ),
+    "an unknown level of correlations": (
+        "expected a level between 0 and 1, got 90: 0.9 stands for 90%",
+        lambda: by_hand().couple().correlations(90),
+    ),
+    "half a fit to couple": (
+        "expected most fits to couple as a whole number of 1 or more, got 1.5",
+        lambda: by_hand().couple(1.5),  # type: ignore[arg-type]
+    ),
+    "what is given without a series": (
+        r"expected what is known by series, \{'a': 1.0\}, got \['a'\]",
+        lambda: by_hand().couple().forecast(2, given=["a"]),  # type: ignore[arg-type]
+    ),
+    "a text as what is given": (
+        r"expected a finite number of 'a', or a list of them .*, got 'x'",
+        lambda: by_hand().couple().forecast(2, given={"a": "x"}),  # type: ignore[dict-item]
+    ),
+    "an infinite value that is given": (
+        r"expected a finite number of 'a', .*, got \[inf, 1.0\]",
+        lambda: by_hand().couple().forecast(2, given={"a": [np.inf, 1.0]}),
+    ),
+    "times as a list": (
+        r"a pandas Index of times without missing ones, got \['2022-01-02'\]",
+        lambda: by_hand().predict(["2022-01-02"]),  # type: ignore[arg-type]
+    ),
+    "a horizon for times": (
+        "a pandas Index of times without missing ones, got 3",
+        lambda: by_hand().median(3),  # type: ignore[arg-type]
+    ),
+    "a missing time of a coupled forecast": (
+        "a pandas Index of times without missing ones",
+        lambda: by_hand().couple().forecast(pd.DatetimeIndex(["2022-01-02", None])),
+    ),
+    "a list of times as a horizon": (
+        r"a horizon of at least 1 step, got \['2022-01-02'\]; times are .* a pandas Index",
+        lambda: by_hand().forecast(["2022-01-02"]),  # type: ignore[arg-type]
+    ),
+    "a selection that is no list": (
+        "a list of some of the series 'a', 'b' and 'c', got 3",
+        lambda: by_hand().select(3),  # type: ignore[arg-type]
+    ),
+    "a level alone for xarray": (
+        r"expected a list of levels such as \[0.5, 0.9\], got 0.9",
+        lambda: by_hand().to_xarray(2, 0.9),  # type: ignore[arg-type]
+    ),
+    "no structure": (
+        r"expected a list of components .*, got None",
+        lambda: lkm.learn(small_table(), None),  # type: ignore[arg-type]
+    ),
+    "half a row": (
+        "expected rows to keep as a whole number of 3 or more, got 9.5",
+        lambda: lkm.thin(small_table(), 9.5),  # type: ignore[arg-type]
+    ),
+    "a wide table to make long": (
+        r"an index of two levels, \(series, time\), got 1: .*frame\.unstack\(\)",
+        lambda: lkm.to_long(small_table()),
     ),
     "half a subset": ("a subset of at least 1 .*, got 1.5", lambda: discover(subset=1.5)),
     "an executor that is none": (
@@ -149,6 +205,18 @@ def test_a_level_of_components_in_percent_is_refused() -> None:
     for level in (90, 1.0, 0.0, -0.5, np.nan):
         with pytest.raises(ValueError, match=f"a level between 0 and 1, got {level}"):
             found.components("a", level=level)
+
+
+def test_components_at_any_times() -> None:
+    found = by_hand()
+    times = found.times(3)
+    expected = found.components("a", 3).drop(times[:2])
+    pd.testing.assert_frame_equal(found.components("a", times[2:]), expected, check_freq=False)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match="expected the name of a file, got the folder"):
+        by_hand().save(tmp_path, force=True)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

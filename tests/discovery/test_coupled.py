@@ -188,7 +188,7 @@ def test_learnt_coupling_fills_a_broken_gauge(
 
 
 def test_nothing_to_couple_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one fit to couple, got most=0"):
+    with pytest.raises(ValueError, match="fits to couple as a whole number of 1 or more, got 0"):
         by_hand().couple(0)
 
 

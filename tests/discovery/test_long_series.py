@@ -50,7 +50,7 @@ def test_thinned_rows_lie_at_distances_of_all_sizes(num_times: int, count: int) 
 def test_what_is_short_is_not_thinned() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0, 4.0]})
     assert lkm.thin(frame, 3) is frame
-    with pytest.raises(ValueError, match="expected a count of at least 3 rows, got 2"):
+    with pytest.raises(ValueError, match="rows to keep as a whole number of 3 or more, got 2"):
         lkm.thin(frame, 2)
 
 
