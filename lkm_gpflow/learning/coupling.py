@@ -23,7 +23,7 @@ from ..data.observations import Observations
 from ..models.amplitudes import HEIGHT_SD
 from ..numerics.coregion import CoupledDensity, check_number_of_cells
 from ..numerics.types import Booleans, Floats
-from .fits import PLAIN_MODEL, Fit
+from .fits import Fit, check_is_plain
 from .loadings import Climber, Loadings, correlations, covariances
 from .patterns import LEAST_NOISE, Patterns
 
@@ -108,7 +108,7 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     ------
     CellsTooManyError
         If there are too many values.
-    ValueError
+    OtherModelError
         If it is a fit of a subclass of `LKM`, whose covariances may be others.
     """
     alone = independent(fit, observations, adapts=adapts)
@@ -139,11 +139,7 @@ def independent(fit: Fit, observations: Observations, *, adapts: bool = True) ->
         Whether every series gets amplitudes of its own first: series that share a variance have
         it on average alone, and correlations would make up for that.
     """
-    if fit.relaxed is not None and fit.relaxed.model != PLAIN_MODEL:
-        raise ValueError(
-            f"expected a fit of LKM itself to couple, got one of {fit.relaxed.model}, whose "
-            "covariances may be others: learn LKM (model=lkm.LKM)"
-        )
+    check_is_plain(fit, "to couple")
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)

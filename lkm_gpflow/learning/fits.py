@@ -236,8 +236,14 @@ class Fit:
         )
 
     def of_components(self, order: Integers) -> Fit:
-        """Return the fit with some of its components, in this order; its scores stay."""
+        """Return the fit with some of its components, in this order; its scores stay.
+
+        Under the infinite prior how probable a component is depends on all sticks up to its own:
+        there all components up to the last of these stay, where they are.
+        """
         relaxed = self.relaxed
+        if relaxed is not None and relaxed.prior == "infinite":
+            order = np.arange(max(order) + 1, dtype=np.int32)
         return replace(
             self,
             kernels=tuple(self.kernels[k] for k in order),
@@ -246,6 +252,32 @@ class Fit:
             tau=self.tau[order],
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[:, order]),
             heights=None if self.heights is None else self.heights[:, order],
+        )
+
+
+class OtherModelError(ValueError):
+    """A fit is one of a subclass of `LKM`, where its kernels alone have to say how it covaries."""
+
+
+def check_is_plain(fit: Fit, purpose: str) -> None:
+    """Refuse a fit of a subclass of `LKM`, whose covariances may be others.
+
+    Parameters
+    ----------
+    fit
+        Any.
+    purpose
+        What plain covariances are wanted for; said in the error.
+
+    Raises
+    ------
+    OtherModelError
+        If it is one.
+    """
+    if fit.relaxed is not None and fit.relaxed.model != PLAIN_MODEL:
+        raise OtherModelError(
+            f"expected a fit of LKM itself {purpose}, got one of {fit.relaxed.model}, whose "
+            "covariances may be others: learn LKM (model=lkm.LKM)"
         )
 
 

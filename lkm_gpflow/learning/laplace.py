@@ -11,7 +11,7 @@ from ..kernels.grammar import Product
 from ..models.amplitudes import HEIGHT_SD
 from ..numerics.types import Floats
 from .evidence import curvature
-from .fits import Fit, FitSettings, State
+from .fits import Fit, FitSettings, State, check_is_plain
 from .initialization import Ranges
 from .layout import Layout
 from .learner import Learner
@@ -72,7 +72,13 @@ def laplace(
         The scaled data.
     settings
         With which the fit was learnt.
+
+    Raises
+    ------
+    OtherModelError
+        If it is a fit of a subclass of `LKM`, whose covariances may be others.
     """
+    check_is_plain(fit, "for the posterior of its hyperparameters")
     learner = Learner(observations, settings or FitSettings(), np.random.default_rng(0))
     log_heights = None if fit.heights is None else np.log(fit.heights)
     state = State(fit.kernels, fit.Z, fit.noise_variance, log_heights=log_heights)

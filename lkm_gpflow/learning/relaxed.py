@@ -8,9 +8,11 @@ search learns every structure from several starts; the one of the largest bound 
 
 from __future__ import annotations
 
+import re
+import threading
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +26,7 @@ from ..kernels.grammar import Product, parse
 from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior
 from ..models.relaxation import Annealer
+from ..models.sparse import SparseLKM
 from ..models.subclasses import find
 from ..numerics.types import Floats
 from .fits import Fit, FitSettings, Relaxed, State
@@ -48,7 +51,7 @@ _FEWEST_FACTORS = 3
 
 _ANY = parse("1 x C")
 
-_LKMS_OWN = (".kernels", ".noise_variance", ".tau", ".posterior")
+_LKMS_OWN = re.compile(r"\.(kernels|noise_variance|tau|posterior)\b")
 """Parameters of every `LKM`; others are those of a subclass."""
 
 
@@ -92,19 +95,19 @@ def learn_relaxed(
     Raises
     ------
     ValueError
-        If a covariance is not positive definite at the end.
+        If a covariance is not positive definite at the end, or if the model is a `SparseLKM`.
     """
     began = time.perf_counter()
     rng = np.random.default_rng(seed)
     state = start or State.empty(observations.num_series, _FRESH_NOISE)
     proposer = Proposer.of(observations)
     drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
-    bench = _bench_for(observations, settings, (*state.kernels, *drawn))
     logits = np.zeros((observations.num_series, len(state.kernels) + len(drawn)))
     logits[:, : len(state.kernels)] = kept_logit * (2.0 * state.Z - 1.0)
-    bench.begin((*state.kernels, *drawn), logits, state.noise_variance, settings)
-    history = bench.annealer.run(settings.annealing, seed=int(rng.integers(2**31 - 1)))
-    return bench.describe(observations, settings, history, began)
+    with _bench_for(observations, settings, (*state.kernels, *drawn)) as bench:
+        bench.begin((*state.kernels, *drawn), logits, state.noise_variance, settings)
+        history = bench.annealer.run(settings.annealing, seed=int(rng.integers(2**31 - 1)))
+        return bench.describe(observations, settings, history, began)
 
 
 def relaxed_model(
@@ -144,10 +147,17 @@ class _Bench:
     def __init__(
         self, observations: Observations, settings: FitSettings, num_components: int, most: int
     ) -> None:
+        model = find(settings.model)
+        if issubclass(model, SparseLKM):
+            raise ValueError(
+                "model: expected a subclass of LKM for the learner 'relaxed', got "
+                f"{model.__name__}, a SparseLKM: its inducing variables belong to one structure, "
+                "and a search tries many.  Learn fewer rows (subset=...), or train it yourself"
+            )
         self.bank = KernelBank(num_components, most)
         self.bank.load([_ANY] * num_components)
         self.posterior = RelaxedPosterior(settings.num_samples)
-        self.model = find(settings.model)(
+        self.model = model(
             observations.table,
             kernels=self.bank.kernels,
             alpha=settings.alpha,
@@ -220,7 +230,7 @@ class _Bench:
         return {
             path: parameter.numpy().tolist()
             for path, parameter in gpflow.utilities.parameter_dict(self.model).items()
-            if not path.startswith(_LKMS_OWN)
+            if not _LKMS_OWN.match(path)
         }
 
     def _priors(
@@ -238,22 +248,28 @@ class _Bench:
         return (VARIANCE.mean, VARIANCE.sd), moments
 
 
-_BENCHES: OrderedDict[tuple[object, ...], _Bench] = OrderedDict()
+_BENCHES: list[tuple[tuple[object, ...], _Bench]] = []
+"""Those that nobody uses, each after what it is for; the last ones were used last."""
+
+_AT_BENCHES = threading.Lock()
 
 
+@contextmanager
 def _bench_for(
     observations: Observations, settings: FitSettings, products: Sequence[Product]
-) -> _Bench:
-    """Return the bench of this size; those not used for longest are forgotten."""
+) -> Iterator[_Bench]:
+    """Lend a bench of this size: threads learn side by side, each on a bench of its own."""
     most = max(_FEWEST_FACTORS, *(len(product.factors) for product in products))
     key = (
         find(settings.model), tuple(KERNELS.values()), observations.fingerprint,
         len(products), most, settings.alpha, settings.prior, settings.num_samples,
         settings.amplitudes,
     )  # fmt: skip
-    if key not in _BENCHES:
-        _BENCHES[key] = _Bench(observations, settings, len(products), most)
-        while len(_BENCHES) > _MODELS_KEPT:
-            _BENCHES.popitem(last=False)
-    _BENCHES.move_to_end(key)
-    return _BENCHES[key]
+    with _AT_BENCHES:
+        place = next((i for i, (own, _) in enumerate(_BENCHES) if own == key), None)
+        bench = None if place is None else _BENCHES.pop(place)[1]
+    bench = bench or _Bench(observations, settings, len(products), most)
+    yield bench
+    with _AT_BENCHES:  # not after an error: what it left behind is not known
+        _BENCHES.append((key, bench))
+        del _BENCHES[:-_MODELS_KEPT]

@@ -86,11 +86,13 @@ class LagGrid:
 
     def walk(self, start: float) -> Floats:
         """``max(min(x, x') - start, 0)``, [D, D], not to be written to."""
-        if start not in self._walks:
+        walk = self._walks.get(start)
+        if walk is None:
+            walk = np.maximum(np.minimum.outer(self.x, self.x) - start, 0.0)
             if len(self._walks) >= _WALKS:
-                self._walks.clear()
-            self._walks[start] = np.maximum(np.minimum.outer(self.x, self.x) - start, 0.0)
-        return self._walks[start]
+                self._walks.clear()  # another thread may look for its own right now
+            self._walks[start] = walk
+        return walk
 
     def _view(self, by_lag: Floats) -> Floats:
         """Return the symmetric Toeplitz matrix as a view."""

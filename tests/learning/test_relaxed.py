@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import gpflow
@@ -59,7 +60,8 @@ def test_the_bound_is_that_of_a_model_with_kernels_of_its_own(observations: Obse
         "2 x LIN(location=0.3)",
     )
     products = tuple(parse(text) for text in kernels)
-    bench = relaxed._bench_for(observations, QUICK, products)
+    with relaxed._bench_for(observations, QUICK, products) as bench:
+        pass
     logits = np.array([[1.0, -1.0], [0.2, 0.3], [-2.0, 2.0]])
     bench.begin(products, logits, np.array([0.1, 0.2, 0.3]), replace(QUICK, priors=False))
     posterior = lkm.RelaxedPosterior(3, temperature=float(bench.posterior.temperature.numpy()))
@@ -79,7 +81,8 @@ def test_weak_priors_are_those_of_the_other_learner(observations: Observations) 
     values: dict[str, list[float]] = {"ours": [], "theirs": [], "none": []}
     for second in ("2 x SE(lengthscale=4)", "3 x SE(lengthscale=0.05)"):
         products = (parse("0.8 x PER(period=0.3, lengthscale=0.9)"), parse(second))
-        bench = relaxed._bench_for(observations, QUICK, products)
+        with relaxed._bench_for(observations, QUICK, products) as bench:
+            pass
         for name, priors in (("ours", True), ("none", False)):
             bench.begin(products, np.zeros((3, 2)), noise, replace(QUICK, priors=priors))
             values[name].append(float(bench.model.log_prior_density()))
@@ -141,16 +144,52 @@ def test_the_infinite_prior_learns_tau_by_gradient(observations: Observations) -
     assert np.abs(fit.tau - start.numpy()).max() > 0.1
 
 
+def test_dropping_a_component_leaves_the_sticks_of_those_after_it(
+    observations: Observations,
+) -> None:
+    """How probable a component is under the infinite prior is the product of all before it."""
+    settings = replace(QUICK, prior="infinite")
+    fit = learn_relaxed(observations, BASES, seed=0, settings=settings)
+    K, tau = len(fit.kernels), fit.tau
+    part = fit.of_components(np.array([K - 1]))
+    before, after = (
+        lkm.ibp.InfiniteIBP(1.0, len(each)).expected_log_on(each).numpy()
+        for each in (tau, part.tau)
+    )
+    assert K > 1
+    assert after[-1] == before[-1]
+    assert part.relaxed.logits.shape == part.Z.shape == fit.Z.shape
+
+
+def test_threads_learn_side_by_side(observations: Observations) -> None:
+    """The same seeds, the same fits: no thread sees another's variables."""
+    seeds = range(4)
+    alone = [numbers(learn_relaxed(observations, BASES, seed=s, settings=QUICK)) for s in seeds]
+    with ThreadPoolExecutor(4) as threads:
+        jobs = [
+            threads.submit(learn_relaxed, observations, BASES, seed=s, settings=QUICK)
+            for s in seeds
+        ]
+        assert [numbers(job.result()) for job in jobs] == alone
+
+
+def test_a_sparse_model_is_refused_before_it_is_learnt(observations: Observations) -> None:
+    settings = replace(QUICK, model=name_of(lkm.SparseLKM))
+    with pytest.raises(ValueError, match=r"expected a subclass of LKM .*, got SparseLKM"):
+        learn_relaxed(observations, BASES, seed=0, settings=settings)
+
+
 class Tilted(lkm.LKM):
     """Every component is seen on a clock that a parameter bends: x + bend x^2."""
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)
         self.bend = gpflow.Parameter(0.5)
+        self.tau_of_old = gpflow.Parameter(0.5)  # not LKM's tau
 
     def component_covariances(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
         def clock(x: tf.Tensor) -> tf.Tensor:
-            return x + self.bend * tf.square(x)
+            return x + self.bend * tf.square(x) + (self.tau_of_old - 0.5) * x**3
 
         return super().component_covariances(clock(X), None if X2 is None else clock(X2))
 
@@ -159,13 +198,14 @@ def test_a_subclass_is_learnt_with_its_own_parameters(observations: Observations
     settings = replace(QUICK, model=name_of(Tilted))
     fits = [learn_relaxed(observations, BASES, seed=s, settings=settings) for s in (0, 0)]
     assert numbers(fits[0]) == numbers(fits[1]), "a start begins with the class's own values"
+    assert fits[0].relaxed.parameters[".tau_of_old"] != 0.5
     bend = fits[0].relaxed.parameters[".bend"]
     assert bend != 0.5
     model = relaxed_model(fits[0], fits[0].relaxed, observations, FitSettings())
     assert type(model) is Tilted
     assert float(model.bend.numpy()) == bend
     # The parameter of its own counts in BIC.
-    count = 1 + 3 + sum(kernel.num_parameters for kernel in fits[0].kernels)
+    count = 2 + 3 + sum(kernel.num_parameters for kernel in fits[0].kernels)
     expected = -2.0 * fits[0].log_likelihood + count * np.log(observations.num_observed)
     assert fits[0].bic == pytest.approx(expected)
     straight = lkm.LKM.log_likelihood
