@@ -86,9 +86,10 @@ class CoupledLKM(
         if Z.shape != (N, K) or not np.all((Z == 0.0) | (Z == 1.0)):
             raise ValueError(f"Z: expected zeros and ones of shape {(N, K)}, given {Z!r}")
         self.Z = to_default_float(Z)
-        self.heights = gpflow.Parameter(
-            np.ones((N, K)) if heights is None else heights, transform=positive(base="exp")
-        )
+        h = np.ones((N, K)) if heights is None else np.asarray(heights, np.float64)
+        if h.shape != (N, K) or not np.all((h > 0.0) & np.isfinite(h)):
+            raise ValueError(f"heights: expected positive numbers of shape {(N, K)}, given {h!r}")
+        self.heights = gpflow.Parameter(h, transform=positive(base="exp"))
         self.noise_variance = gpflow.Parameter(
             model_data.checked_noise(noise_variance, N),
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
@@ -122,10 +123,20 @@ class CoupledLKM(
         a = tf.transpose(self.Z * tf.sqrt(self.heights))
         return tf.concat([a, tf.sqrt(self.noise_variance)[None]], axis=0)
 
-    def _between_series(self) -> FloatTensor:
-        """B, with ``B_k[n, m] = a_nk a_mk R_k[n, m]``, [K + 1, N, N]."""
+    def _between_series(self) -> tuple[FloatTensor, FloatTensor]:
+        """Of different cells, and what the noise of every single cell has besides.
+
+        Returns
+        -------
+        B, with ``B_k[n, m] = a_nk a_mk R_k[n, m]``, [K + 1, N, N]: but of the noise of a series
+        what another observation of the same series and time has in common with it,
+        ``sigma_n^2 |w_n|^2``.  And what it has not, [N].
+        """
         a = self._amplitudes()
-        return self.correlations() * a[:, :, None] * a[:, None, :]
+        shared = self.noise_variance * tf.reduce_sum(tf.square(self.loadings[-1]), axis=-1)
+        B = self.correlations() * a[:, :, None] * a[:, None, :]
+        B = tf.concat([B[:-1], tf.linalg.set_diag(B[-1:], shared[None])], axis=0)
+        return B, self.noise_variance - shared
 
     def _over_time(self, X: FloatTensor, X2: FloatTensor) -> FloatTensor:
         """Of components and noise, which is one where times are the same, [K + 1, D, D2]."""
@@ -144,7 +155,9 @@ class CoupledLKM(
         """Covariance of the observed cells with noise, series after series, [M, M]."""
         X, _ = self.data
         series, rows = self._observed()
-        return _of_cells(self._between_series(), self._over_time(X, X), series, series, rows, rows)
+        B, own = self._between_series()
+        V = _of_cells(B, self._over_time(X, X), series, series, rows, rows)
+        return V + tf.linalg.diag(tf.gather(own, series))
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -171,7 +184,7 @@ class CoupledLKM(
         "return[1]: [P, P]",
     )
     def predict_cells(
-        self, series: AnyNDArray, X: TensorType, *, noise: bool = True
+        self, series: TensorType, X: TensorType, *, noise: bool = True
     ) -> MeanAndVariance:
         """Mean and covariance of cells: of series at times of their own.
 
@@ -187,27 +200,25 @@ class CoupledLKM(
         Returns
         -------
         Mean [P] and covariance [P, P].  The noise of a new observation goes together with that of
-        the observations of other series at the same time, as far as their noises are correlated.
+        other observations at the same time, as far as the noises of their series are correlated.
 
         Raises
         ------
         ValueError
-            If the covariance of the data is not positive definite.
+            If the covariance of the data is not positive definite; within a `tf.function` results
+            are NaN then.
         """
-        times, at = np.unique(np.asarray(X, np.float64), axis=0, return_inverse=True)
-        at = at.reshape(-1)
-        Xnew = to_default_float(times)
+        Xnew, at = tf.raw_ops.UniqueV2(x=to_default_float(X), axis=[0])[:2]
         seen, rows = self._observed()
-        B = self._between_series()
+        B, own = self._between_series()
         if not noise:
-            B = tf.concat([B[:-1], tf.zeros_like(B[-1:])], axis=0)
+            B, own = tf.concat([B[:-1], tf.zeros_like(B[-1:])], axis=0), tf.zeros_like(own)
         new = _of_cells(B, self._over_time(Xnew, Xnew), series, series, at, at)
-        # A new observation shares with an old one of the same series and time what all series do.
-        own = tf.reduce_sum(tf.square(self.loadings[-1]), axis=-1) * tf.linalg.diag_part(B[-1])
-        B = tf.concat([B[:-1], tf.linalg.set_diag(B[-1:], own[None])], axis=0)
+        new += tf.linalg.diag(tf.gather(own, series))
         cross = _of_cells(B, self._over_time(self.data[0], Xnew), seen, series, rows, at)
         L = tf.linalg.cholesky(self.covariance())
-        check_positive_definite(tf.linalg.diag_part(L), "the series together")
+        if tf.executing_eagerly():
+            check_positive_definite(tf.linalg.diag_part(L), "the series together")
         white = tf.linalg.triangular_solve(L, cross)
         white_x = tf.linalg.triangular_solve(L, self._values()[:, None])
         mean = tf.matmul(white, white_x, transpose_a=True)[:, 0]
@@ -252,10 +263,10 @@ class CoupledLKM(
     def _predict(
         self, Xnew: TensorType, full_cov: bool, full_output_cov: bool, *, noise: bool
     ) -> MeanAndVariance:
-        Xnew = np.asarray(Xnew, np.float64)
-        T, N = len(Xnew), int(self.Z.shape[0])
+        Xnew = to_default_float(Xnew)
+        T, N = tf.shape(Xnew)[0], int(self.Z.shape[0])
         mean, covariance = self.predict_cells(
-            np.tile(np.arange(N), T), np.repeat(Xnew, N, axis=0), noise=noise
+            tf.tile(tf.range(N), [T]), tf.repeat(Xnew, N, axis=0), noise=noise
         )
         mean, covariance = tf.reshape(mean, [T, N]), tf.reshape(covariance, [T, N, T, N])
         if full_cov and full_output_cov:
@@ -270,13 +281,13 @@ class CoupledLKM(
 def _of_cells(
     B: FloatTensor,
     C: FloatTensor,
-    series: AnyNDArray,
-    series2: AnyNDArray,
-    rows: AnyNDArray,
-    rows2: AnyNDArray,
+    series: TensorType,
+    series2: TensorType,
+    rows: TensorType,
+    rows2: TensorType,
 ) -> FloatTensor:
     """Sum over k of ``B_k[n, m] C_k[t, t']`` between cells (n, t) and (m, t'), [P, P2]."""
-    total = tf.zeros([len(series), len(series2)], B.dtype)
+    total = tf.zeros([tf.size(series), tf.size(series2)], B.dtype)
     for k in range(int(B.shape[0])):
         between = tf.gather(tf.gather(B[k], series), series2, axis=1)
         total += between * tf.gather(tf.gather(C[k], rows), rows2, axis=1)

@@ -113,6 +113,39 @@ def test_without_correlations_it_is_the_latent_kernel_model() -> None:
     np.testing.assert_allclose(over_time, plain.predict_f(XNEW, full_cov=True, Z=Z)[1], atol=1e-10)
 
 
+def test_two_observations_at_one_time() -> None:
+    """Their noises differ: without correlations as in LKM, with them by brute force."""
+    twice = np.array([[0.0], [0.1], [0.1], [0.2], [0.5]])
+    Y, w = np.random.default_rng(2).normal(size=(5, 3)), loadings()
+    plain = LKM((twice, Y), kernels(), noise_variance=NOISE)
+    alone = CoupledLKM((twice, Y), kernels(), Z, noise_variance=NOISE)
+    np.testing.assert_allclose(alone.log_likelihood(), tf.reduce_sum(plain.log_likelihood(Z)))
+    new = twice[1:4]
+    for told, expected in zip(alone.predict_y(new), plain.predict_y(new, Z=Z), strict=True):
+        np.testing.assert_allclose(told, expected, atol=1e-10)
+    coupled = CoupledLKM(
+        (twice, Y), kernels(), Z, heights=HEIGHTS, noise_variance=NOISE, loadings=w
+    )
+    cells = [(n, float(t), i) for n in range(3) for i, t in enumerate(twice[:, 0])]
+    np.testing.assert_allclose(coupled.covariance(), covariance_by_hand(cells, w), atol=1e-12)
+    # Two new observations of one series and time share what their noises have in common.
+    _, both = coupled.predict_cells(np.array([0, 0]), np.array([[9.0], [9.0]]))
+    _, f = coupled.predict_cells(np.array([0, 0]), np.array([[9.0], [9.0]]), noise=False)
+    shared = NOISE[0] * np.sum(w[2, 0] ** 2)
+    np.testing.assert_allclose(both - f, [[NOISE[0], shared], [shared, NOISE[0]]], atol=1e-10)
+
+
+def test_predictions_are_traced_for_inputs_of_any_number() -> None:
+    """As GPflow says how a model is saved."""
+    coupled = model(loadings())
+    signature = [tf.TensorSpec([None, 1], tf.float64)]
+    for predict in (coupled.predict_f, coupled.predict_y):
+        traced = tf.function(predict, input_signature=signature)
+        for new in (XNEW, XNEW[:1]):
+            for told, expected in zip(traced(new), predict(new), strict=True):
+                np.testing.assert_allclose(told, expected, atol=1e-12)
+
+
 def test_it_learns_as_any_gpflow_model() -> None:
     coupled = model(0.3 * loadings())
     before = float(coupled.training_loss())
@@ -130,6 +163,9 @@ def test_wrong_arguments_are_refused() -> None:
         CoupledLKM((X, table()), kernels(), Z, loadings=np.zeros((2, 3, 1)))
     with pytest.raises(ValueError, match=r"below one, given shape \(3, 3, 1\) and lengths up to 2"):
         CoupledLKM((X, table()), kernels(), Z, loadings=np.full((3, 3, 1), 2.0))
+    for wrong in (HEIGHTS.T, 0.0 * HEIGHTS, -HEIGHTS, np.inf * HEIGHTS):
+        with pytest.raises(ValueError, match=r"heights: expected positive .* shape \(3, 2\)"):
+            CoupledLKM((X, table()), kernels(), Z, heights=wrong)
     long = np.linspace(0.0, 1.0, 1200)[:, None]
     with pytest.raises(ValueError, match="at most 3,400 observed values to couple"):
         CoupledLKM((long, np.zeros((1200, 3))), kernels(), Z)
