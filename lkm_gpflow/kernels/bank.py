@@ -19,6 +19,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..numerics.types import Floats, FloatTensor
+from ..numerics.variables import open_variable
 from .base import KERNELS
 from .grammar import Kind, Product, with_values
 
@@ -62,11 +63,14 @@ class KernelBank(gpflow.base.Module):
         most = max(len(kernel.base.parameters) for kernel in self._bases)
         self.log_variances = _parameter([num_components])
         self.values = _parameter([num_components, num_factors, most])
-        self._places = [
-            tf.Variable(np.empty(0, np.int32), trainable=False, shape=[None]) for _ in self._bases
-        ]
+        self._places = [open_variable(()) for _ in self._bases]
         self._products: tuple[Product, ...] = ()
         self.kernels: tuple[Kernel, ...] = tuple(_Slot(self, k) for k in range(num_components))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of another, as `gpflow.utilities.deepcopy` does."""
+        self.__dict__.update(state)
+        self._places = [open_variable(places) for places in state["_places"]]
 
     def load(self, products: Sequence[Product]) -> None:
         """Put K complete products in.

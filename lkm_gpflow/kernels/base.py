@@ -80,7 +80,13 @@ class UnitKernel(gpflow.kernels.Kernel):
 
     @inherit_check_shapes
     def K(self, X: FloatTensor, X2: FloatTensor | None = None) -> FloatTensor:
-        x, x2 = X[..., :1], tf.linalg.matrix_transpose((X if X2 is None else X2)[..., :1])
+        if X2 is None:
+            return self._between(X[..., :1], tf.linalg.matrix_transpose(X[..., :1]))
+        # All rows of one batch with all rows of the other, as GPflow has it.
+        covariance = self._between(tf.reshape(X[..., 0], [-1, 1]), tf.reshape(X2[..., 0], [1, -1]))
+        return tf.reshape(covariance, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], 0))
+
+    def _between(self, x: FloatTensor, x2: FloatTensor) -> FloatTensor:
         values = (tf.convert_to_tensor(value)[None, None] for value in self.values)
         shape = tf.broadcast_dynamic_shape(tf.shape(x), tf.shape(x2))
         return tf.broadcast_to(self.covariance(x, x2, *values), shape)
@@ -106,12 +112,17 @@ def register(kernel: type[UnitKernel]) -> type[UnitKernel]:
     ------
     ValueError
         If the class has no `base` or no `covariance`, if covariances have a wrong shape, or if
-        another class has registered another base kernel of this name.
+        another class has registered a base kernel of this name.
     """
     base = _checked_base(kernel)
     _check_covariance(kernel)
     before = KERNELS.get(base.name)
     is_again = before is not None and _where_defined(before) == _where_defined(kernel)
+    if before is not None and not is_again:
+        raise ValueError(
+            f"{kernel.__name__}: expected a base kernel of a new name, but there is another base "
+            f"kernel named {base.name}, of {'.'.join(_where_defined(before))}"
+        )
     grammar.register_base(base, replace=is_again)
     KERNELS[base.name] = kernel
     return kernel
@@ -351,10 +362,17 @@ class ComponentKernel(gpflow.kernels.Kernel):
         Base kernels of unit variance.
     variance
         The variance of the product; the others would be redundant and do not exist.
+
+    Raises
+    ------
+    ValueError
+        If there are no factors, or one is no `UnitKernel`.
     """
 
     def __init__(self, factors: Sequence[UnitKernel], variance: float = 1.0) -> None:
         super().__init__(active_dims=slice(None))
+        if not factors or not all(isinstance(factor, UnitKernel) for factor in factors):
+            raise ValueError(f"factors: expected at least one base kernel, got {factors!r}")
         self.variance = Parameter(variance, transform=positive(base="exp"), name="variance")
         self.factors = list(factors)
 
@@ -387,8 +405,10 @@ def to_kernel(product: Product) -> ComponentKernel:
     Raises
     ------
     ValueError
-        If a number of the expression is absent.
+        If it is no expression, or a number of it is absent.
     """
+    if not isinstance(product, Product):
+        raise ValueError(f"expected an expression, as `parse` returns it, got {product!r}")
     if not product.is_complete or product.variance is None:
         raise ValueError(f"expected an expression with all its numbers, got {product}")
     factors = []

@@ -167,6 +167,8 @@ def parse(text: str) -> Product:
     ValueError
         Saying which part could not be read.
     """
+    if not isinstance(text, str):
+        raise ValueError(f"expected a kernel expression such as 'PER x SE', got {text!r}")
     parts = [part.strip() for part in re.split(r"(?<![\w.])x(?![\w.])|[*×]", text)]
     variance = None
     if parts and re.fullmatch(_FLOAT, parts[0]):

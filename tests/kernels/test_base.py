@@ -363,6 +363,7 @@ def test_a_kernel_that_is_written_anew_replaces_the_old_one() -> None:
         def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
             return 1.0 / (1.0 + tf.abs(x - x2) / parameters[0])
 
+    Better.__qualname__ = Matern12.__qualname__  # the same class, defined again
     register(Matern12)
     x, product = np.linspace(0.0, 1.0, 4), parse("1 x MA12(lengthscale=0.5)")
     before = components([product], x)
@@ -377,9 +378,18 @@ def test_another_kernel_of_the_same_name_is_refused() -> None:
         base = BaseKernel("MA12", (("period", Kind.PERIOD),))
 
     register(Matern12)
-    with pytest.raises(ValueError, match="there is another base kernel named MA12"):
-        register(Other)
+
+    class Copy(Matern12):
+        """The same base, but not the same class."""
+
+    class Better(kernels.SquaredExponential):
+        """Would be every SE from here on."""
+
+    for other, name in ((Other, "MA12"), (Copy, "MA12"), (Better, "SE")):
+        with pytest.raises(ValueError, match=f"there is another base kernel named {name}"):
+            register(other)
     assert kernels.KERNELS["MA12"] is Matern12
+    assert kernels.KERNELS["SE"] is kernels.SquaredExponential
 
 
 @pytest.mark.usefixtures("registry")
@@ -450,3 +460,30 @@ def test_what_is_no_base_kernel_is_refused(kernel: type[UnitKernel], complaint: 
     assert "ODD" not in KERNELS
     with pytest.raises(ValueError, match="got 'ODD'"):
         parse("ODD")
+
+
+@pytest.mark.parametrize(
+    "expression", ["2 x WN", "2 x C", "2 x PER(period=1, lengthscale=2) x LIN(location=0.2)"]
+)
+def test_batches_are_shaped_as_gpflows(expression: str) -> None:
+    """All rows of one batch with all rows of the other; entries as those of plain tables."""
+    kernel, gpflows = to_kernel(parse(expression)), gpflow.kernels.SquaredExponential()
+    rng = np.random.default_rng(0)
+    for shape, shape2 in (((4, 1), (3, 5, 1)), ((3, 5, 1), (2, 4, 1)), ((3, 5, 1), None)):
+        A = rng.normal(size=shape)
+        B = None if shape2 is None else rng.normal(size=shape2)
+        found = kernel(A, B)
+        assert found.shape == gpflows(A, B).shape
+        if B is not None:
+            flat = kernel(A.reshape(-1, 1), B.reshape(-1, 1))
+            np.testing.assert_allclose(np.reshape(found, flat.shape), flat, rtol=1e-12)
+
+
+def test_what_is_no_expression_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected a kernel expression such as .*, got None"):
+        parse(None)
+    with pytest.raises(ValueError, match="expected an expression, as `parse` returns it, got 'SE'"):
+        to_kernel("SE")
+    for factors in ([], [gpflow.kernels.Linear()]):
+        with pytest.raises(ValueError, match="factors: expected at least one base kernel"):
+            kernels.ComponentKernel(factors)
