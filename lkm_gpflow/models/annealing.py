@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+from ..runtime.text import whole_number
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,14 @@ class Annealing:
     tolerance: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("num_steps", "block_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected at least 1 in {name}, got {getattr(self, name)}")
-        if self.most_blocks < 0:
-            raise ValueError(f"expected 0 or more most_blocks, got {self.most_blocks}")
+        for name, least in (("num_steps", 1), ("block_steps", 1), ("most_blocks", 0)):
+            whole_number(getattr(self, name), name, least)
         for name in ("learning_rate", "first_temperature", "last_temperature"):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"expected a positive {name}, got {getattr(self, name)}")
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise ValueError(f"expected a positive {name}, got {getattr(self, name)!r}")
+        if self.logits_rate is not None and not 0.0 < self.logits_rate < math.inf:
+            raise ValueError(f"expected a positive logits_rate or None, got {self.logits_rate!r}")
+        if len(self.settling_rates) != 2 or not all(
+            0.0 < r < math.inf for r in self.settling_rates
+        ):
+            raise ValueError(f"expected two positive settling_rates, got {self.settling_rates!r}")

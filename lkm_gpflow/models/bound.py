@@ -57,8 +57,6 @@ class LKMBound(
         self.kernels = model_data.checked_kernels(kernels, num_inputs=X.shape[1])
         num_series, num_components = Y.shape[1], len(self.kernels)
         self.prior = model_data.checked_prior(prior, alpha, num_components)
-        self.posterior = model_data.checked_posterior(posterior)
-        self.posterior.build(num_series, num_components)
         self.tau = model_data.initial_tau(self.prior, num_series)
         self.heights: gpflow.Parameter | None = None
         if amplitudes == "component":
@@ -67,6 +65,9 @@ class LKMBound(
             model_data.checked_noise(noise_variance, num_series),
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
         )
+        # Last: a posterior that was built belongs to its model for good.
+        self.posterior = model_data.checked_posterior(posterior)
+        self.posterior.build(num_series, num_components)
 
     @property
     def num_series(self) -> int:
@@ -88,7 +89,8 @@ class LKMBound(
     @check_shapes("return: []")
     def training_loss(self, seed: Seed = None) -> FloatTensor:
         """Minus `elbo` and minus the log density of the priors on parameters."""
-        return self._training_loss(seed=seed)
+        # A subclass may have GPflow's own objective, which knows no seed.
+        return self._training_loss() if seed is None else self._training_loss(seed)
 
     @check_shapes("return: []")
     def elbo(self, seed: Seed = None) -> FloatTensor:
@@ -150,10 +152,11 @@ class LKMBound(
         -------
         Tensor [N, T].
         """
+        t = to_default_float(configurations)
         if self.heights is not None:
-            every = tf.repeat(configurations[:, None, :], self.num_series, axis=1)
+            every = tf.repeat(t[:, None, :], self.num_series, axis=1)
             return tf.transpose(self.log_likelihood(every))
-        C = tf.tensordot(configurations, self.component_covariances(self.data[0]), axes=1)
+        C = tf.tensordot(t, self.component_covariances(self.data[0]), axes=1)
         groups = self.observations.groups
         parts = [
             eigen_log_density(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 from check_shapes import check_shapes
+from gpflow.base import TensorType
 from gpflow.config import default_float
 
 from ..numerics.types import FloatTensor
@@ -30,6 +31,16 @@ def all_configurations(num_components: int) -> FloatTensor:
     """
     check_enumerable(num_components)
     return configurations_from_numbers(tf.range(2**num_components), num_components)
+
+
+@check_shapes("logits: [N, K]", "configurations: [T, K]", "return: [N, T]")
+def independent_log_weights(logits: TensorType, configurations: FloatTensor) -> FloatTensor:
+    """Log probabilities of configurations under independent Bernoulli variables, [N, T]."""
+    logits = tf.convert_to_tensor(logits)
+    on, off = tf.math.log_sigmoid(logits), tf.math.log_sigmoid(-logits)
+    return tf.matmul(on, configurations, transpose_b=True) + tf.matmul(
+        off, 1.0 - configurations, transpose_b=True
+    )
 
 
 def check_enumerable(num_components: int) -> None:

@@ -15,7 +15,7 @@ Doshi-Velez, Miller, Van Gael and Teh 2009, *Variational Inference for the India
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Literal, get_args
 
 import tensorflow as tf
@@ -25,6 +25,7 @@ from gpflow.base import TensorType
 from gpflow.config import default_float
 from gpflow.utilities import to_default_float
 
+from ..numerics.seeds import seed_pair
 from ..runtime.text import whole_number
 
 OffBound = Literal["multinomial", "taylor"]
@@ -64,7 +65,7 @@ class IBP(ABC):
     num_components: int
 
     def __post_init__(self) -> None:
-        if not (self.alpha > 0 and math.isfinite(self.alpha)):
+        if not (isinstance(self.alpha, Real) and 0 < self.alpha < math.inf):
             raise ValueError(f"alpha: expected a positive finite number, got {self.alpha!r}")
         whole_number(self.num_components, "num_components", 1)
 
@@ -175,7 +176,7 @@ class IBP(ABC):
         num_series
             N, at least 1.
         seed
-            A 32-bit integer, which stands for the pair ``[seed, 0]``, or a stateless seed: an
+            An integer (a small one stands for the pair ``[seed, 0]``), or a stateless seed: an
             integer tensor of shape [2].
 
         Returns
@@ -189,7 +190,7 @@ class IBP(ABC):
             If ``num_series`` is not a positive integer.
         """
         whole_number(num_series, "num_series", 1)
-        pair = tf.constant([seed, 0]) if isinstance(seed, Integral) else seed
+        pair = tf.constant(seed_pair(int(seed))) if isinstance(seed, Integral) else seed
         weight_seed, assignment_seed = tfp.random.split_seed(pair)
         K, dtype = self.num_components, default_float()
         # The distribution function of Beta(c, 1) is w^c.

@@ -56,10 +56,7 @@ def place_inducing(
     ValueError
         If `count` is less than K.
     """
-    if count < len(kernels):
-        raise ValueError(
-            f"inducing: expected at least {len(kernels)}, one for each component, got {count}"
-        )
+    count = checked_count(count, len(kernels))
     X = to_default_float(X).numpy() if hasattr(X, "numpy") else np.asarray(X, np.float64)
     columns = [_PivotedCholesky(kernel, X) for kernel in kernels]
     for column in columns:
@@ -74,6 +71,15 @@ def place_inducing(
     for points in chosen:
         gpflow.set_trainable(points, False)
     return chosen
+
+
+def checked_count(count: int, num_components: int) -> int:
+    """Return how many inducing variables there may be, if every component can have one."""
+    if count < num_components:
+        raise ValueError(
+            f"inducing: expected at least {num_components}, one for each component, got {count}"
+        )
+    return count
 
 
 class _PivotedCholesky:

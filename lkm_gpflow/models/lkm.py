@@ -16,7 +16,7 @@ from ..numerics.student_tensors import tensor_gain
 from ..numerics.types import LOG_2PI, FloatTensor
 from .bound import LKMBound
 from .posteriors import WeightedRows
-from .predictions import ConditionalMoments, average_over_rows
+from .predictions import ConditionalMoments, average_over_rows, beside
 
 # Rows of Z whose D x D matrices a prediction holds in memory at a time.
 PREDICTION_CHUNK = 64
@@ -45,7 +45,7 @@ class LKM(LKMBound):
     posterior
         "relaxed", "enumerated", or an object.
     noise_variance
-        sigma_n^2, a number or an array [N], above 1e-6; a trainable parameter [N].
+        sigma_n^2, a number or an array [N], at least 1e-6; a trainable parameter [N].
     prior
         "finite", "infinite", or an object.
     amplitudes
@@ -205,7 +205,7 @@ class LKM(LKMBound):
 
         A Gaussian; with scales of series a Student-t of `predictive_degrees`.
         """
-        Xnew, Ynew = data
+        Xnew, Ynew = (to_default_float(part) for part in data)
         mean, variance = self.predict_y(Xnew, Z=Z)
         if self.amplitudes != "series":
             return -0.5 * (LOG_2PI + tf.math.log(variance) + tf.square(Ynew - mean) / variance)
@@ -297,10 +297,3 @@ class LKM(LKMBound):
             return self.posterior.configurations(self)
         Z = to_default_float(Z)
         return WeightedRows(tf.range(self.num_series), Z, tf.ones(self.num_series, Z.dtype))
-
-
-def beside(values: FloatTensor, like: FloatTensor) -> FloatTensor:
-    """Values [P] with dimensions of one after them, to multiply a tensor [P, ...]."""
-    return tf.reshape(
-        values, tf.concat([tf.shape(values), tf.ones(tf.rank(like) - 1, tf.int32)], 0)
-    )

@@ -26,6 +26,7 @@ from gpflow.utilities import to_default_float
 
 from ..numerics.linalg import Eigenbasis, eigenbasis, gradients_in_basis, rotate_back
 from ..numerics.types import LOG_2PI, Floats, FloatTensor
+from .configurations import independent_log_weights
 from .model_data import MIN_NOISE_VARIANCE
 
 LocalStep: TypeAlias = Callable[[FloatTensor, FloatTensor], FloatTensor]
@@ -131,7 +132,9 @@ def _optimum(
         return _newton(log_noise, weights, slopes, curvatures, step is best_enumerated), best
 
     log_noise = _best_on_grid(spectra, log_prior)
-    nothing = tf.zeros([tf.size(log_noise), tf.size(log_prior)], log_prior.dtype)
+    # NaN stays where no bound is a number: a covariance that is not finite has none.
+    shape = [tf.size(log_noise), tf.size(log_prior)]
+    nothing = tf.fill(shape, tf.constant(np.nan, log_prior.dtype))
     worst = tf.fill(tf.shape(log_noise), tf.constant(-np.inf, log_prior.dtype))
     _, best = tf.while_loop(
         lambda log_noise, best: True,
@@ -195,15 +198,6 @@ def _coordinate_steps(
         maximum_iterations=MEAN_FIELD_SWEEPS,
     )
     return independent_log_weights(tf.stack(columns, 1), configurations)
-
-
-@check_shapes("logits: [B, K]", "configurations: [T, K]", "return: [B, T]")
-def independent_log_weights(logits: FloatTensor, configurations: FloatTensor) -> FloatTensor:
-    """Log probabilities of configurations under independent Bernoulli variables, [B, T]."""
-    on, off = tf.math.log_sigmoid(logits), tf.math.log_sigmoid(-logits)
-    return tf.matmul(on, configurations, transpose_b=True) + tf.matmul(
-        off, 1.0 - configurations, transpose_b=True
-    )
 
 
 # --- the noise ------------------------------------------------------------------------------------

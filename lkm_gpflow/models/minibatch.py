@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import gpflow
 import numpy as np
@@ -64,6 +64,8 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     ----------
     tau
         Beta parameters of the posterior of the component weights, a parameter [K, 2].
+    lkm_class
+        The class of `to_lkm`: of a subclass with other covariances one that has them too.
 
     Raises
     ------
@@ -75,7 +77,7 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     -----
     Amplitudes of series (`LKM`) are not offered: the local steps are those of Gaussians.
 
-    Methods take ``data``, a pair of X [D, Q] and Y [D, B], one column per series and NaN a missing
+    Methods take ``data``, a pair of X [D, 1] and Y [D, B], one column per series and NaN a missing
     observation, scaled to about unit variance.  Probabilities, predictions and the rest are those
     of `to_lkm`, for one batch at a time.
 
@@ -93,6 +95,8 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     TensorShape([5, 2])
     >>> mean, variance = model.to_lkm(first).predict_y(X)
     """
+
+    lkm_class: ClassVar[type[LKM]] = LKM
 
     def __init__(
         self,
@@ -176,7 +180,11 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
 
     @check_shapes("X: [D, 1]", "return: [K, D, D]")
     def component_covariances(self, X: TensorType) -> FloatTensor:
-        """Covariance matrices of all components, [K, D, D]; override it to change them."""
+        """Covariance matrices of all components, [K, D, D].
+
+        A subclass that overrides it to change them also names, as ``lkm_class``, a subclass of
+        `LKM` with the same covariances.
+        """
         return tf.stack([kernel(X) for kernel in self.kernels])
 
     def local_terms(self, data: RegressionData) -> LocalTerms:
@@ -240,24 +248,35 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     def to_lkm(self, data: RegressionData) -> LKM:
         """An `LKM` of one batch with what was learnt: for predictions, components and the rest.
 
-        It has copies of the kernels, the noise and q(Z) of the batch, and tau of all series.
+        It has copies of the kernels, the noise and q(Z) of the batch, tau of all series, and of
+        other parameters those that it has by the same path.
 
         Raises
         ------
         ValueError
-            As `local_terms`.
+            As `local_terms`, or if covariances were changed here and not in ``lkm_class``.
         """
+        is_changed = type(self).component_covariances is not MinibatchLKM.component_covariances
+        if is_changed and self.lkm_class is LKM:
+            raise ValueError(
+                f"{type(self).__name__}: expected lkm_class = a subclass of LKM with the "
+                "covariances of component_covariances, which is overridden here, got LKM"
+            )
         X, Y = (np.asarray(part, dtype=np.float64) for part in data)
         terms = self.local_terms((X, Y))
         relaxed = RelaxedPosterior() if self.posterior == "relaxed" else None
-        model = LKM(
+        model = self.lkm_class(
             (X, Y),
             gpflow.utilities.deepcopy(self.kernels),
             posterior=relaxed or EnumeratedPosterior(),
             noise_variance=terms.noise_variance.numpy(),
             prior=self.prior,
         )
-        model.tau.assign(self.tau)
+        known = gpflow.utilities.parameter_dict(model)
+        learnt = gpflow.utilities.read_values(self).items()
+        gpflow.utilities.multiple_assign(
+            model, {path: v for path, v in learnt if path in known and ".kernels" not in path}
+        )
         if relaxed is not None:
             on = self._configurations[None] > 0.5  # [1, T, K]
             log_weights = terms.log_weights[:, :, None]
@@ -303,5 +322,5 @@ def checked_batch(data: RegressionData) -> tuple[FloatTensor, FloatTensor]:
         tf.reduce_all(tf.math.is_finite(X)) & ~tf.reduce_any(tf.math.is_inf(Y)),
         ["data: expected finite numbers (or NaN for a missing one in Y), got others"],
     )
-    with tf.control_dependencies([finite] if finite is not None else []):
+    with tf.control_dependencies([finite]):
         return tf.identity(X), tf.identity(Y)

@@ -24,6 +24,7 @@ from gpflow.base import AnyNDArray, RegressionData
 from gpflow.keras import tf_keras
 
 from ..numerics.types import Floats, FloatTensor
+from ..runtime.text import whole_number
 from .minibatch import MinibatchLKM, checked_batch
 
 SeriesSource: TypeAlias = tuple[AnyNDArray, AnyNDArray] | Iterable[RegressionData]
@@ -42,7 +43,7 @@ class MinibatchSettings:
     Parameters
     ----------
     batch_size
-        B, at most N; without effect if batches come ready-made.
+        B; all series where there are fewer.  Without effect if batches come ready-made.
     num_steps
         Steps, one batch each.
     learning_rate
@@ -64,8 +65,7 @@ class MinibatchSettings:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "num_steps", "half"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
+            whole_number(getattr(self, name), name, 1)
         if not self.learning_rate > 0.0:
             raise ValueError(
                 f"learning_rate: expected a positive number, got {self.learning_rate!r}"
@@ -85,7 +85,7 @@ class MinibatchTrace:
     elbo: Floats
     """The estimate of the bound at each step, from its batch alone, [num_steps]."""
     num_skipped: int
-    """Steps whose gradient was not finite, after which only tau moved."""
+    """Steps whose bound or gradient was not finite, after which nothing moved."""
 
 
 def learn_by_minibatches(
@@ -163,7 +163,8 @@ def elbo_in_batches(
     ValueError
         As `learn_by_minibatches`.
     """
-    X, Y = _checked_source(model, data, batch_size)
+    X, Y = _checked_source(model, data)
+    batch_size = whole_number(batch_size, "batch_size", 1)
     bounds = [
         tf.reduce_sum(model.local_terms((X, Y[:, first : first + batch_size])).bounds)
         for first in range(0, model.num_series, batch_size)
@@ -193,7 +194,9 @@ def _step_function(
             elbo = model.elbo_from(terms)
             # A series' share, so that what Adam sees does not grow with N.
             loss = -(elbo + model.log_prior_density()) / model.num_series
-        gradients = tape.gradient(loss, variables)
+        gradients = tape.gradient(
+            loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
         is_finite = tf.reduce_all(
             [tf.reduce_all(tf.math.is_finite(value)) for value in (elbo, *gradients)]
         )
@@ -242,7 +245,8 @@ def _endless_batches(
                     "data: expected an iterable that starts again from its first batch when it "
                     "ends, as a tf.data.Dataset or a list does, got one without batches"
                 )
-    X, Y = _checked_source(model, data, batch_size)
+    X, Y = _checked_source(model, data)
+    batch_size = min(batch_size, model.num_series)
     rng = np.random.default_rng(seed)
     while True:
         # NumPy draws a few of many without a table of all.
@@ -251,17 +255,13 @@ def _endless_batches(
 
 
 def _checked_source(
-    model: MinibatchLKM, data: tuple[AnyNDArray, AnyNDArray], batch_size: int
+    model: MinibatchLKM, data: tuple[AnyNDArray, AnyNDArray]
 ) -> tuple[AnyNDArray, AnyNDArray]:
-    """X and Y as they are (a memory map stays one) if they and the batches suit the model."""
+    """X and Y as they are (a memory map stays one) if they suit the model."""
     X, Y = (np.asanyarray(part) for part in data)
     if X.ndim != 2 or Y.shape != (len(X), model.num_series):
         raise ValueError(
             f"data: expected X [D, 1] and Y [D, N] with N = {model.num_series} as the model has "
             f"it, got shapes {X.shape} and {Y.shape}"
-        )
-    if not 1 <= batch_size <= model.num_series:
-        raise ValueError(
-            f"batch_size: expected from 1 to the {model.num_series} series, got {batch_size!r}"
         )
     return X, Y

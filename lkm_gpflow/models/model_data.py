@@ -7,7 +7,7 @@ says what was expected, what was given, and where.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,10 @@ import gpflow
 import numpy as np
 import tensorflow_probability as tfp
 from gpflow.base import AnyNDArray, RegressionData
-from gpflow.kernels import Kernel, MultioutputKernel
+from gpflow.kernels import Combination, Kernel, MultioutputKernel, Periodic
 from gpflow.utilities import positive, to_default_float
 
+from ..kernels.base import ComponentKernel
 from ..numerics.types import FloatTensor
 from .amplitudes import HEIGHT_SD
 from .ibp import IBP, FiniteIBP, InfiniteIBP
@@ -111,17 +112,28 @@ def checked_kernels(kernels: Sequence[Kernel], num_inputs: int) -> list[Kernel]:
         where = f"kernels[{i}]"
         if not isinstance(kernel, Kernel) or isinstance(kernel, MultioutputKernel):
             raise ValueError(f"{where}: expected a GPflow kernel of one output, got {kernel!r}")
-        for part in (kernel, *(sub for sub in kernel.submodules if isinstance(sub, Kernel))):
+        for part in _parts(kernel):
             _check_inputs(part, num_inputs, f"{where}, {type(part).__name__}")
     return list(kernels)
+
+
+def _parts(kernel: Kernel) -> Iterator[Kernel]:
+    """Yield a kernel and those in it that see columns of X, not what is inside one of your own."""
+    yield kernel
+    if isinstance(kernel, Periodic):
+        yield kernel.base_kernel
+    inside = kernel.kernels if isinstance(kernel, Combination) else ()
+    for part in kernel.factors if isinstance(kernel, ComponentKernel) else inside:
+        yield from _parts(part)
 
 
 def _check_inputs(kernel: Kernel, num_inputs: int, where: str) -> None:
     dims: Any = kernel.active_dims
     columns = range(num_inputs)[dims] if isinstance(dims, slice) else dims
-    if not len(columns) or max(columns) >= num_inputs:
+    if not len(columns) or min(columns) < 0 or max(columns) >= num_inputs:
         raise ValueError(
-            f"{where}: expected active_dims among the {num_inputs} column(s) of X, got {dims}"
+            f"{where}: expected active_dims among the {num_inputs} column(s) of X, counted from 0, "
+            f"got {dims}"
         )
     for name in ("lengthscales", "variance", "period"):
         shape = tuple(getattr(getattr(kernel, name, None), "shape", ()))
@@ -142,7 +154,7 @@ def checked_prior(prior: str | IBP, alpha: float, num_components: int) -> IBP:
             )
         return prior
     priors = {"finite": FiniteIBP, "infinite": InfiniteIBP}
-    if prior not in priors:
+    if not isinstance(prior, str) or prior not in priors:
         raise ValueError(f"prior: expected one of {sorted(priors)} or an IBP, got {prior!r}")
     return priors[prior](alpha, num_components)
 
@@ -152,7 +164,7 @@ def checked_posterior(posterior: str | Posterior) -> Posterior:
     if isinstance(posterior, Posterior):
         return posterior
     posteriors = {"enumerated": EnumeratedPosterior, "relaxed": RelaxedPosterior}
-    if posterior not in posteriors:
+    if not isinstance(posterior, str) or posterior not in posteriors:
         raise ValueError(
             f"posterior: expected one of {sorted(posteriors)} or a Posterior, got {posterior!r}"
         )
@@ -160,14 +172,17 @@ def checked_posterior(posterior: str | Posterior) -> Posterior:
 
 
 def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDArray:
-    """Noise variances [N], all above the least that the model can represent."""
+    """Noise variances [N], finite and not below the least: where learning may have ended."""
     noise = np.asarray(noise_variance, dtype=np.float64)
-    if noise.shape not in ((), (num_series,)) or not np.all(noise > MIN_NOISE_VARIANCE):
+    in_range = (noise >= MIN_NOISE_VARIANCE) & np.isfinite(noise)
+    if noise.shape not in ((), (num_series,)) or not in_range.all():
         raise ValueError(
             f"noise_variance: expected a number or {num_series} numbers, one for each series, "
-            f"above {MIN_NOISE_VARIANCE:g}, got {noise_variance!r}"
+            f"at least {MIN_NOISE_VARIANCE:g}, got {noise_variance!r}"
         )
-    return np.broadcast_to(noise, num_series).copy()
+    # The least itself is minus infinity on the scale of learning.
+    least = np.nextafter(MIN_NOISE_VARIANCE, np.inf)
+    return np.broadcast_to(np.maximum(noise, least), num_series).copy()
 
 
 def initial_heights(num_series: int, num_components: int) -> gpflow.Parameter:

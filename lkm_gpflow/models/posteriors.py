@@ -9,7 +9,7 @@ into the weighted configurations that predictions average over.
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import gpflow
 import numpy as np
@@ -19,12 +19,16 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.config import default_float
 from gpflow.utilities import positive
 
+from ..numerics.seeds import seed_pair
 from ..numerics.types import FloatTensor
+from ..numerics.variables import open_variable
+from ..runtime.text import whole_number
 from .configurations import (
     MAX_ENUMERATED_COMPONENTS,
     all_configurations,
     check_enumerable,
     configurations_from_numbers,
+    independent_log_weights,
 )
 from .ibp import IBP
 
@@ -164,13 +168,11 @@ class RelaxedPosterior(Posterior):
 
     def __init__(self, num_samples: int = 10, temperature: float = 0.5, seed: int = 0) -> None:
         super().__init__()
-        if num_samples < 1:
-            raise ValueError(f"num_samples: expected at least 1, got {num_samples!r}")
         if not temperature > 0.0:
             raise ValueError(f"temperature: expected a positive number, got {temperature!r}")
-        self.num_samples = num_samples
+        self.num_samples = whole_number(num_samples, "num_samples", 1)
         self.temperature = gpflow.Parameter(temperature, transform=positive(), trainable=False)
-        self.seed = tf.Variable([seed, 0], dtype=tf.int32, trainable=False)
+        self.seed = tf.Variable(seed_pair(seed), dtype=tf.int32, trainable=False)
 
     def build(self, num_series: int, num_components: int) -> None:
         """Create ``logits`` [N, K]; see `Posterior.build`."""
@@ -186,7 +188,7 @@ class RelaxedPosterior(Posterior):
         if seed is None:
             self.seed.assign_add([0, 1])
         else:
-            self.seed.assign([seed, 0])
+            self.seed.assign(seed_pair(seed))
 
     @inherit_check_shapes
     def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
@@ -196,10 +198,13 @@ class RelaxedPosterior(Posterior):
 
     @check_shapes("return: []")
     def hard_elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
-        """Unbiased estimate of the mean-field bound, from S binary draws of Z; no gradient."""
+        """Unbiased estimate of the mean-field bound, from S binary draws of Z.
+
+        It has no gradient: that of its other terms alone would lead away from the bound.
+        """
         q = tfp.distributions.Bernoulli(logits=tf.convert_to_tensor(self.logits))
         Z = tf.cast(q.sample(self.num_samples, seed=self._draws(seed)), default_float())
-        return self._bound(model, _mean_over_samples(model.log_likelihood(Z)))
+        return tf.stop_gradient(self._bound(model, _mean_over_samples(model.log_likelihood(Z))))
 
     @check_shapes("return: []")
     def mean_field_elbo(self, model: AssignmentModel) -> FloatTensor:
@@ -211,7 +216,7 @@ class RelaxedPosterior(Posterior):
             If K is above 12.
         """
         configurations = all_configurations(self.num_components)
-        weights = independent_weights(self.logits, configurations)
+        weights = tf.exp(independent_log_weights(self.logits, configurations))
         log_likelihood = model.configuration_log_likelihood(configurations)
         return self._bound(model, tf.reduce_sum(weights * log_likelihood))
 
@@ -219,6 +224,8 @@ class RelaxedPosterior(Posterior):
         """The pair of integers that TFP's samplers want."""
         if seed is None:
             return tf.convert_to_tensor(self.seed)
+        if not tf.is_tensor(seed) and np.ndim(seed) == 0:
+            return tf.constant(seed_pair(seed), tf.int32)
         pair = tf.convert_to_tensor(seed)
         return pair if pair.shape.rank == 1 else tf.stack([pair, tf.zeros_like(pair)])
 
@@ -246,7 +253,8 @@ class RelaxedPosterior(Posterior):
         num_free = min(self.num_components, MAX_ENUMERATED_COMPONENTS)
         _, free = tf.math.top_k(-tf.abs(self.logits), num_free)  # [N, M]
         patterns = all_configurations(num_free)  # [T, M]
-        weights = independent_weights(tf.gather(self.logits, free, batch_dims=1), patterns)
+        uncertain = tf.gather(self.logits, free, batch_dims=1)
+        weights = tf.exp(independent_log_weights(uncertain, patterns))
         series, pattern, weights = _significant(weights)
         columns = tf.gather(free, series)  # [P, M]
         positions = tf.stack(
@@ -289,7 +297,13 @@ class EnumeratedPosterior(Posterior):
         """
         check_enumerable(num_components)
         super().build(num_series, num_components)
-        self.active = tf.Variable(tf.range(2**num_components), trainable=False, shape=[None])
+        self.active = open_variable(tf.range(2**num_components))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of another, as `gpflow.utilities.deepcopy` does."""
+        self.__dict__.update(state)
+        if "active" in state:
+            self.active = open_variable(state["active"])
 
     @inherit_check_shapes
     def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
@@ -316,7 +330,8 @@ class EnumeratedPosterior(Posterior):
             for start in range(0, 2**self.num_components, REFRESH_CHUNK)
         ]
         responsibilities = tf.nn.softmax(tf.concat(parts, axis=1), axis=-1)
-        matters = tf.reduce_max(responsibilities, axis=0) >= MIN_RESPONSIBILITY
+        # What is not a number cannot be told to be small.
+        matters = ~tf.reduce_all(responsibilities < MIN_RESPONSIBILITY, axis=0)
         self.active.assign(tf.boolean_mask(everything, matters))
 
     def _log_joint(self, model: AssignmentModel, numbers: tf.Tensor) -> FloatTensor:
@@ -345,16 +360,6 @@ class EnumeratedPosterior(Posterior):
         t = configurations_from_numbers(self.active, self.num_components)
         series, row, weights = _significant(self.responsibilities(model))
         return WeightedRows(series, tf.gather(t, row), weights)
-
-
-@check_shapes("logits: [N, K]", "configurations: [T, K]", "return: [N, T]")
-def independent_weights(logits: FloatTensor, configurations: FloatTensor) -> FloatTensor:
-    """Probabilities of configurations under independent Bernoulli variables, [N, T]."""
-    on, off = tf.math.log_sigmoid(logits), tf.math.log_sigmoid(-tf.convert_to_tensor(logits))
-    return tf.exp(
-        tf.matmul(on, configurations, transpose_b=True)
-        + tf.matmul(off, 1.0 - configurations, transpose_b=True)
-    )
 
 
 @check_shapes("logits: [N, K]", "return: []")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import tensorflow as tf
 from gpflow.base import MeanAndVariance
@@ -37,29 +37,67 @@ def average_over_rows(
     Mean [N, G, M], and variance [N, G, M] or covariance [N, G, M, M].
     """
 
-    def add_chunk(
-        moments: tuple[FloatTensor, FloatTensor], start: tf.Tensor
-    ) -> tuple[FloatTensor, FloatTensor]:
+    def add_chunk(known: _Moments, start: tf.Tensor) -> _Moments:
         series, z, weights = (part[start : start + chunk_size] for part in rows)
         mean, variance = moments_of(series, z)
-        if variance.shape.rank > mean.shape.rank:
-            second = variance + mean[..., :, None] * mean[..., None, :]
-        else:
-            second = tf.maximum(variance, 0.0) + tf.square(mean)
-        return tuple(
-            total + _sum_by_series(weights, moment, series, num_series)
-            for total, moment in zip(moments, (mean, second), strict=True)
+        total = tf.math.unsorted_segment_sum(weights, series, num_series)
+        centre = tf.math.divide_no_nan(
+            _sum_by_series(weights, mean, series, num_series), beside(total, mean)
         )
+        if variance.shape.rank == mean.shape.rank:
+            variance = tf.maximum(variance, 0.0)
+        around = variance + _square(mean - tf.gather(centre, series), variance)
+        spread = _sum_by_series(weights, around, series, num_series)
+        return _together(known, _Moments(total, centre, spread))
 
     # An empty chunk says how large the moments are.
-    none = moments_of(rows.series[:0], rows.rows[:0])
-    empty = tuple(
-        tf.zeros(tf.concat([[num_series], tf.shape(part)[1:]], 0), part.dtype) for part in none
+    mean, variance = moments_of(rows.series[:0], rows.rows[:0])
+    empty = _Moments(
+        *(
+            tf.zeros(tf.concat([[num_series], tf.shape(part)[1:]], 0), mean.dtype)
+            for part in (rows.series[:0], mean, variance)
+        )
     )
-    mean, second = tf.foldl(add_chunk, tf.range(0, tf.size(rows.series), chunk_size), empty)
-    if second.shape.rank > mean.shape.rank:
-        return mean, second - mean[..., :, None] * mean[..., None, :]
-    return mean, tf.maximum(second - tf.square(mean), 0.0)
+    found = tf.foldl(add_chunk, tf.range(0, tf.size(rows.series), chunk_size), empty)
+    return found.mean, tf.math.divide_no_nan(found.spread, beside(found.weight, found.spread))
+
+
+class _Moments(NamedTuple):
+    """Of the rows of each series that were seen.
+
+    Squares of deviations from the mean are added up: those of the values themselves lose all digits
+    in series far from zero.  Source: Chan, Golub and LeVeque 1983, *Algorithms for Computing the
+    Sample Variance*.
+    """
+
+    weight: FloatTensor
+    """[N]"""
+    mean: FloatTensor
+    """[N, G, M]"""
+    spread: FloatTensor
+    """Weighted sum of squares around the mean, [N, G, M] or [N, G, M, M]."""
+
+
+def _together(a: _Moments, b: _Moments) -> _Moments:
+    weight = a.weight + b.weight
+    share = tf.math.divide_no_nan(b.weight, weight)
+    apart = b.mean - a.mean
+    between = beside(a.weight * share, a.spread) * _square(apart, a.spread)
+    return _Moments(weight, a.mean + beside(share, apart) * apart, a.spread + b.spread + between)
+
+
+def _square(deviation: FloatTensor, like: FloatTensor) -> FloatTensor:
+    """Squares [P, G, M], or products [P, G, M, M] if `like` has as many dimensions."""
+    if like.shape.rank == deviation.shape.rank:
+        return tf.square(deviation)
+    return deviation[..., :, None] * deviation[..., None, :]
+
+
+def beside(values: FloatTensor, like: FloatTensor) -> FloatTensor:
+    """Values [P] with dimensions of one after them, to multiply a tensor [P, ...]."""
+    return tf.reshape(
+        values, tf.concat([tf.shape(values), tf.ones(tf.rank(like) - 1, tf.int32)], 0)
+    )
 
 
 def _sum_by_series(

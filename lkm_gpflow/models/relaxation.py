@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
-from ..numerics.types import Floats
+from ..numerics.seeds import seed_pair
+from ..numerics.types import Floats, FloatTensor
 from .annealing import Annealing
 from .lkm import LKM
 from .posteriors import RelaxedPosterior
@@ -36,10 +37,11 @@ class Annealer:
         if not isinstance(model.posterior, RelaxedPosterior):
             raise ValueError(f"expected a RelaxedPosterior, got {type(model.posterior).__name__}")
         self.model, self.posterior = model, model.posterior
-        variables = model.trainable_variables
+        closed_form: set[Any] = set()
         if model.prior.has_best_tau:
             closed_form = {variable.ref() for variable in model.tau.trainable_variables}
-            variables = [v for v in variables if v.ref() not in closed_form]
+        self._tau_follows = bool(closed_form)
+        variables = [v for v in model.trainable_variables if v.ref() not in closed_form]
         logits = {variable.ref() for variable in self.posterior.trainable_variables}
         self._variables = sorted(variables, key=lambda v: v.ref() not in logits)
         self._num_logits = sum(v.ref() in logits for v in variables)
@@ -59,16 +61,19 @@ class Annealer:
         for optimizer in self._optimizers:
             for variable in optimizer.variables:
                 variable.assign(tf.zeros_like(variable))
-        rates = (annealing.logits_rate or annealing.learning_rate, annealing.learning_rate)
+        own_rate = annealing.logits_rate
+        rates = (annealing.learning_rate if own_rate is None else own_rate, annealing.learning_rate)
         for optimizer, rate in zip(self._optimizers, rates, strict=True):
             optimizer.learning_rate = rate
         objective: list[float] = []
+        first_key, second_key = seed_pair(seed)
 
         def take_steps(temperatures: Floats) -> float:
             first = len(objective)
             for number, temperature in enumerate(temperatures, start=first):
                 self.posterior.temperature.assign(temperature)
-                objective.append(float(self._step(tf.constant([seed, number]))))
+                draw = tf.constant([first_key, second_key ^ number], tf.int32)
+                objective.append(float(self._step(draw)))
                 if callback is not None:
                     callback(number, self.model)
             return float(np.nanmean(objective[first:]))
@@ -100,21 +105,23 @@ class Annealer:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
             loss = self.model.training_loss(draw)
-        gradients = tape.gradient(loss, self._variables)
-        gradients = [
-            tf.zeros_like(v) if g is None else g
-            for g, v in zip(gradients, self._variables, strict=True)
-        ]
+        gradients = tape.gradient(
+            loss, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
         # A covariance that is not positive definite has no gradient: stay, with other draws next.
-        is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
-        gradients = [tf.where(is_finite, g, tf.zeros_like(g)) for g in gradients]
+        every = (loss, *gradients)
+        is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(value)) for value in every])
+        tf.cond(is_finite, lambda: self._move(gradients), lambda: None)
+        return -loss
+
+    def _move(self, gradients: list[FloatTensor]) -> None:
+        """Follow the gradients, and let tau follow."""
         for optimizer, own, group in zip(
             self._optimizers, self._groups(gradients), self._groups(self._variables), strict=True
         ):
             optimizer.apply_gradients(zip(own, group, strict=True))
-        if self.model.prior.has_best_tau:
+        if self._tau_follows:
             self.model.update_tau()
-        return -loss
 
 
 def anneal(

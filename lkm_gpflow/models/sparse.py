@@ -25,12 +25,13 @@ from ..numerics.lowrank import (
 )
 from ..numerics.student_tensors import tensor_gain
 from ..numerics.types import LOG_2PI, FloatTensor
+from . import model_data
 from .amplitudes import Amplitudes
 from .ibp import IBP
-from .inducing import place_inducing
-from .lkm import LKM, beside
+from .inducing import checked_count, place_inducing
+from .lkm import LKM
 from .posteriors import Posterior
-from .predictions import ConditionalMoments
+from .predictions import ConditionalMoments, beside
 
 NUM_INDUCING = 400
 """Inducing variables at most, by default: more than ten harmonics of four components need."""
@@ -72,8 +73,8 @@ class SparseLKM(LKM):
     Attributes
     ----------
     inducing_variables
-        One ``InducingPoints`` per component.  They are trained if
-        ``gpflow.set_trainable(model.inducing_variables[k], True)`` says so.
+        One ``InducingPoints`` per component.  Those that were given as such are trained, as GPflow
+        makes them; others if ``gpflow.set_trainable(model.inducing_variables[k], True)`` says so.
     chunk_size
         Features (inducing variables times points) held at a time; memory, not the result,
         depends on it.
@@ -81,7 +82,8 @@ class SparseLKM(LKM):
     Raises
     ------
     ValueError
-        As `LKM`, and if `inducing` is not as described.
+        As `LKM`, if `inducing` is not as described, or if a subclass overrides
+        `component_covariances`: the bound asks the kernels themselves.
 
     Notes
     -----
@@ -109,6 +111,14 @@ class SparseLKM(LKM):
                 "amplitudes: expected 'none' or 'series' with inducing variables, got "
                 "'component': LKM has heights of components"
             )
+        if type(self).component_covariances is not LKM.component_covariances:
+            raise ValueError(
+                f"{type(self).__name__}: expected component_covariances of LKM, because the bound "
+                "asks the kernels themselves, got others: give kernels of your own instead"
+            )
+        X, _ = model_data.checked_data(data)
+        kernels = model_data.checked_kernels(kernels, num_inputs=X.shape[1])
+        inducing = _checked_inducing(inducing, len(kernels), X.shape[1])
         super().__init__(
             data, kernels, alpha, posterior,
             noise_variance=noise_variance, prior=prior, amplitudes=amplitudes,
@@ -124,12 +134,10 @@ class SparseLKM(LKM):
         self._num_observed = tf.gather(tf.reduce_sum(self._masks, axis=1), self._group_of)
         self._squares = tf.reduce_sum(tf.square(self.observations.x), axis=1)
         self.chunk_size = CHUNK_SIZE
-        if isinstance(inducing, Integral):
-            self.place_inducing(int(inducing))
+        if isinstance(inducing, int):
+            self.place_inducing(inducing)
         else:
-            self.inducing_variables = _checked_inducing(
-                inducing, self.num_components, self.data[0].shape[1]
-            )
+            self.inducing_variables = inducing
 
     def place_inducing(self, count: int = NUM_INDUCING) -> None:
         """Place inducing variables anew, for the hyperparameters and probabilities as they are.
@@ -154,7 +162,10 @@ class SparseLKM(LKM):
     @inherit_check_shapes
     @_plain
     def log_likelihood(self, Z: TensorType) -> FloatTensor:
-        """Lower bound of ``log p(x_n | z_n)``; otherwise as `LKM.log_likelihood`."""
+        """Lower bound of ``log p(x_n | z_n)``; otherwise as `LKM.log_likelihood`.
+
+        It needs the roots of z: where a z is exactly zero so is the gradient by it.
+        """
         Z = to_default_float(Z)
         features, summary = self._summary()
         lost = self._lost(summary, Z)
@@ -334,16 +345,16 @@ class SparseLKM(LKM):
 
 
 def _root(Z: FloatTensor) -> FloatTensor:
-    """Square roots of z >= 0, with finite gradients at zero."""
+    """Square roots of z >= 0, with a gradient of zero at zero, where theirs is infinite."""
     return tf.sqrt(tf.maximum(Z, 1e-200))
 
 
 def _checked_inducing(
-    inducing: AnyNDArray | InducingPoints | Sequence[InducingPoints],
-    num_components: int,
-    num_inputs: int,
-) -> list[InducingPoints]:
-    """One set of inducing points per component."""
+    inducing: Inducing, num_components: int, num_inputs: int
+) -> int | list[InducingPoints]:
+    """How many inducing variables are wanted, or one set of inducing points per component."""
+    if isinstance(inducing, Integral):
+        return checked_count(int(inducing), num_components)
     if isinstance(inducing, Sequence):
         chosen = list(inducing)
     elif isinstance(inducing, InducingPoints):
@@ -353,10 +364,11 @@ def _checked_inducing(
         gpflow.set_trainable(shared, False)
         chosen = [shared] * num_components
     for k, points in enumerate(chosen):
-        if not isinstance(points, InducingPoints) or points.Z.shape[1] != num_inputs:
+        shape = tuple(points.Z.shape) if isinstance(points, InducingPoints) else points
+        if not isinstance(points, InducingPoints) or 0 in shape or shape[1] != num_inputs:
             raise ValueError(
-                f"inducing[{k}]: expected InducingPoints with {num_inputs} column(s), "
-                f"got {points!r}"
+                f"inducing[{k}]: expected InducingPoints with at least one row and {num_inputs} "
+                f"column(s), got {shape!r}"
             )
     if len(chosen) != num_components:
         raise ValueError(

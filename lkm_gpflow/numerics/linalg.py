@@ -231,7 +231,7 @@ class Eigenbasis(NamedTuple):
 
 
 def eigenbasis(C: FloatTensor) -> Eigenbasis:
-    """Decompose covariances [T, D, D], which are semi-definite."""
+    """Decompose covariances [T, D, D], which are semi-definite; see `eigh`."""
     values, vectors = eigh(C)
     # Rounding may leave eigenvalues a little below zero.
     return Eigenbasis(tf.maximum(values, 0.0), vectors)
@@ -331,13 +331,18 @@ def eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
     For some kernels whose period is a multiple of the step of the grid, and whose eigenvalues come
     in exact pairs, it says that it does not converge.  A tiny diagonal of different entries E sets
     the pairs apart (a uniform one does not); the eigenvalues are those of C again, diag(U' C U).
+    Of a matrix that is not finite the eigenvalues are NaN, as a Cholesky factor is.
     """
     D = tf.shape(C)[-1]
+    is_finite = tf.reduce_all(tf.math.is_finite(C), axis=[-2, -1])
+    C = tf.where(is_finite[..., None, None], C, tf.zeros_like(C))
     entries = tf.random.stateless_uniform([D], seed=[2, 7], dtype=C.dtype)
     size = _TINY * tf.reduce_mean(tf.linalg.diag_part(C), axis=-1)
     E = size[:, None] * entries
     eigenvalues, U = tf.linalg.eigh(tf.linalg.set_diag(C, tf.linalg.diag_part(C) + E))
-    return eigenvalues - tf.reduce_sum(E[:, :, None] * tf.square(U), axis=-2), U
+    eigenvalues -= tf.reduce_sum(E[:, :, None] * tf.square(U), axis=-2)
+    nothing = tf.constant(math.nan, C.dtype)
+    return tf.where(is_finite[..., None], eigenvalues, nothing), U
 
 
 def check_positive_definite(log_density: FloatTensor, what: str) -> None:

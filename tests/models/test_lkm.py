@@ -7,6 +7,7 @@ from typing import Any
 
 import gpflow
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
@@ -275,7 +276,8 @@ BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
         lambda: LKM((X, Y), [gk.SharedIndependent(gk.Linear(), 2)]),
     ),
     "active_dims": (
-        r"kernels\[0\], Linear: expected active_dims among the 1 column\(s\) of X, got \[1\]",
+        r"kernels\[0\], Linear: expected active_dims among the 1 column\(s\) of X, counted "
+        r"from 0, got \[1\]",
         lambda: LKM((X, Y), [gk.Linear(active_dims=[1]) + gk.White()]),
     ),
     "active slice": (
@@ -296,7 +298,19 @@ BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
         "expected 3 components, one for each kernel, got 5",
         lambda: make(prior=FiniteIBP(1.0, 5)),
     ),
-    "noise": ("noise_variance: .*above 1e-06, got 0.0", lambda: make(noise_variance=0.0)),
+    "negative active_dims": (
+        r"active_dims among the 1 column\(s\) of X, counted from 0, got \[-1\]",
+        lambda: LKM((X, Y), [gk.Linear(active_dims=[-1])]),
+    ),
+    "alpha is nothing": (
+        "alpha: expected a positive finite number, got None",
+        lambda: make(alpha=None),
+    ),
+    "alpha is text": ("alpha: expected a positive finite number, got '1'", lambda: make(alpha="1")),
+    "posterior is a list": (r"got \['relaxed'\]", lambda: make(posterior=["relaxed"])),
+    "prior is a list": (r"got \['finite'\]", lambda: make(prior=["finite"])),
+    "noise": ("noise_variance: .*at least 1e-06, got 0.0", lambda: make(noise_variance=0.0)),
+    "endless noise": ("noise_variance: .*got inf", lambda: make(noise_variance=np.inf)),
     "noise size": (
         r"a number or 3 numbers.*got \[1.0, 2.0\]",
         lambda: make(noise_variance=[1.0, 2.0]),
@@ -309,3 +323,110 @@ def test_bad_input_is_refused(case: str) -> None:
     message, build = BAD[case]
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_noise_may_begin_where_learning_ended() -> None:
+    """At the least: constant series are explained without noise."""
+    model = make(noise_variance=0.1)
+    model.noise_variance.unconstrained_variable.assign([-60.0] * 3)
+    least = model.noise_variance.numpy()
+    again = make(noise_variance=least)
+    np.testing.assert_allclose(again.noise_variance, least, rtol=1e-12)
+    assert np.isfinite(again.noise_variance.unconstrained_variable).all()
+
+
+def test_a_kernel_may_look_at_time_in_its_own_way() -> None:
+    """What is inside is its own matter: here two lengthscales for one column of X."""
+
+    class Circle(gk.Kernel):
+        def __init__(self) -> None:
+            super().__init__()
+            self.base = gk.SquaredExponential(lengthscales=[1.0, 2.0])
+
+        def K(self, X: Any, X2: Any = None) -> tf.Tensor:
+            where = [None if x is None else tf.concat([tf.sin(x), tf.cos(x)], -1) for x in (X, X2)]
+            return self.base.K(*where)
+
+        def K_diag(self, X: Any) -> tf.Tensor:
+            return tf.ones(tf.shape(X)[:-1], X.dtype)
+
+    plain = gpflow.models.GPR((X, Y[:, :1]), Circle(), noise_variance=0.1)
+    found = LKM((X, Y[:, :1]), [Circle() + gk.Constant(1e-9)], noise_variance=0.1)
+    expected = plain.log_marginal_likelihood()
+    np.testing.assert_allclose(found.log_likelihood(np.ones((1, 1))), [expected], rtol=1e-6)
+    with pytest.raises(ValueError, match="one value of lengthscales"):
+        LKM((X, Y), [gk.Periodic(gk.SquaredExponential(lengthscales=[1.0, 2.0]))])
+
+
+def test_a_constructor_that_fails_leaves_the_posterior_free() -> None:
+    posterior = RelaxedPosterior()
+    with pytest.raises(ValueError, match="noise_variance"):
+        make(posterior, noise_variance=0.0)
+    assert np.isfinite(make(posterior).elbo())
+
+
+def test_numbers_may_be_of_any_type() -> None:
+    t = np.array([[1, 0, 1], [0, 1, 0]])
+    for amplitudes in ("none", "component"):
+        model = make(amplitudes=amplitudes)
+        expected = model.configuration_log_likelihood(t.astype(np.float64))
+        for given in (t, t.astype(np.float32)):
+            np.testing.assert_array_equal(model.configuration_log_likelihood(given), expected)
+    Ynew = np.round(4.0 * np.nan_to_num(Y)) / 4.0  # the same in single precision
+    Xnew = np.arange(len(Ynew))[:, None] / 4.0
+    expected = model.predict_log_density((Xnew, Ynew))
+    for data in (
+        (Xnew.astype(np.float32), Ynew.astype(np.float32)),
+        (Xnew, pd.DataFrame(Ynew)),
+    ):
+        np.testing.assert_array_equal(model.predict_log_density(data), expected)
+
+
+def test_an_objective_without_a_seed_is_trained() -> None:
+    """As GPflow's own models have it."""
+
+    class Own(LKM):
+        def maximum_log_likelihood_objective(self) -> tf.Tensor:
+            return 2.0 * self.elbo()
+
+    model = Own((X, Y), [gk.SquaredExponential()])
+    assert model.training_loss() == -2.0 * model.elbo()
+    assert model.training_loss_closure(compile=False)() == model.training_loss()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_predictions_keep_their_digits_far_from_zero(offset: float) -> None:
+    """Given Z they are those of a plain Gaussian process, whatever the level."""
+    Xnew, y = np.array([[0.3], [1.7]]), offset + np.sin(6.0 * X)
+    plain = gpflow.models.GPR((X, y), gk.SquaredExponential(), noise_variance=0.1)
+    model = LKM((X, y), [gk.SquaredExponential()], noise_variance=0.1)
+    for full_cov in (False, True):
+        found = model.predict_f(Xnew, full_cov=full_cov, Z=np.ones((1, 1)))
+        expected = plain.predict_f(Xnew, full_cov=full_cov)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_mixtures_have_the_moments_of_all_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is held at a time; by hand from every configuration."""
+    model = make(noise_variance=0.3)
+    Xnew = np.array([[0.3], [1.7]])
+    rows = model.posterior.configurations(model)
+    told = []
+    for chunk in (1, 3, 64):
+        monkeypatch.setattr("lkm_gpflow.models.lkm.PREDICTION_CHUNK", chunk)
+        told.append(model.predict_f(Xnew, full_cov=True))
+    for mean, covariance in told:
+        for n in range(model.num_series):
+            own = np.flatnonzero(rows.series == n)
+            parts = [
+                model.predict_f(Xnew, full_cov=True, Z=np.tile(rows.rows[i], (3, 1))) for i in own
+            ]
+            w = rows.weights.numpy()[own]
+            means = np.stack([part[0][:, n] for part in parts])
+            second = np.stack(
+                [part[1][n] + np.outer(m, m) for part, m in zip(parts, means, strict=True)]
+            )
+            np.testing.assert_allclose(mean[:, n], w @ means, atol=1e-12)
+            expected = np.tensordot(w, second, 1) - np.outer(w @ means, w @ means)
+            np.testing.assert_allclose(covariance[n], expected, atol=1e-12)

@@ -231,6 +231,37 @@ def test_covariances_can_be_overridden() -> None:
     model = Doubled(kernels(), 3)
     twice = lkm.MinibatchLKM([SquaredExponential(2.0, 0.7), Linear(0.4), Matern32(2.0, 2.0)], 3)
     np.testing.assert_allclose(model.elbo((X, Y)), twice.elbo((X, Y)), rtol=1e-10)
+    with pytest.raises(ValueError, match="Doubled: expected lkm_class = a subclass of LKM"):
+        model.to_lkm((X, Y))
+
+
+def test_overridden_covariances_are_those_of_the_ordinary_model_too() -> None:
+    """With B = N both bounds are the same, also with parameters of their own."""
+
+    class HigherLKM(lkm.LKM):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.height = gpflow.Parameter(1.0)
+
+        def component_covariances(self, X: tf.Tensor, X2: Any = None) -> tf.Tensor:
+            return self.height * super().component_covariances(X, X2)
+
+    class Higher(lkm.MinibatchLKM):
+        lkm_class = HigherLKM
+
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.height = gpflow.Parameter(3.0)
+
+        def component_covariances(self, X: tf.Tensor) -> tf.Tensor:
+            return self.height * super().component_covariances(X)
+
+    data = (X, series(3))
+    model = Higher(kernels(), 3)
+    model.tau.assign(TAU)
+    full = model.to_lkm(data)
+    assert isinstance(full, HigherLKM)
+    np.testing.assert_allclose(full.elbo(), model.elbo(data), rtol=1e-10)
 
 
 def test_predictions_are_those_of_an_ordinary_model() -> None:

@@ -210,8 +210,8 @@ def test_errors_say_what_was_expected() -> None:
         lkm.learn_by_minibatches(model, (X, Y[:, :5]), settings)
     with pytest.raises(ValueError, match=r"N = 6 .* got shapes \(24, 1\) and \(6, 24\)"):
         lkm.elbo_in_batches(model, (X, Y.T), 3)
-    with pytest.raises(ValueError, match="batch_size: expected from 1 to the 6 series, got 256"):
-        lkm.learn_by_minibatches(model, (X, Y))
+    with pytest.raises(ValueError, match="batch_size as a whole number of 1 or more, got 0"):
+        lkm.elbo_in_batches(model, (X, Y), 0)
     with pytest.raises(ValueError, match="got one without batches"):
         lkm.learn_by_minibatches(model, [], settings)
     with pytest.raises(ValueError, match="got one without batches"):
@@ -227,5 +227,45 @@ def test_errors_say_what_was_expected() -> None:
         ("forgetting", 0.5),
         ("averaged", 1.1),
     ):
-        with pytest.raises(ValueError, match=f"{name}: expected .* got {value}"):
+        with pytest.raises(ValueError, match=f"{name}.* got {value}"):
             lkm.MinibatchSettings(**{name: value})
+
+
+def test_fewer_series_than_a_batch_holds_are_one_batch() -> None:
+    model, Y = lkm.MinibatchLKM(start(), 6), planted(6)
+    trace = lkm.learn_by_minibatches(model, (X, Y), lkm.MinibatchSettings(num_steps=2))
+    assert np.isfinite(trace.elbo).all()
+    assert lkm.elbo_in_batches(model, (X, Y)) == pytest.approx(float(model.elbo((X, Y))))
+
+
+class WithMore(lkm.MinibatchLKM):
+    """A parameter that the bound does not know, and one that can take its kernels from it."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.unused = gpflow.Parameter(1.0)
+        self.height = gpflow.Parameter(1.0)
+
+    def component_covariances(self, X: tf.Tensor) -> tf.Tensor:
+        return self.height * super().component_covariances(X)
+
+
+def test_a_parameter_that_the_bound_does_not_use_stays() -> None:
+    model = WithMore(start(), 6)
+    settings = lkm.MinibatchSettings(batch_size=6, num_steps=3)
+    trace = lkm.learn_by_minibatches(model, (X, planted(6)), settings)
+    assert trace.num_skipped == 0
+    assert model.unused.numpy() == 1.0
+    assert model.height.numpy() != 1.0
+
+
+def test_covariances_that_are_not_numbers_are_skipped() -> None:
+    """Neither kernels nor tau move, whatever the backend says of NaN."""
+    model, Y = WithMore(start(), 6), planted(6)
+    settings = lkm.MinibatchSettings(batch_size=6, num_steps=3)
+    tau = model.tau.numpy()
+    model.height.unconstrained_variable.assign(np.nan)
+    with pytest.raises(ValueError, match="got none in all 3 steps"):
+        lkm.learn_by_minibatches(model, (X, Y), settings)
+    np.testing.assert_array_equal(model.tau, tau)
+    assert np.isnan(model.elbo((X, Y)))

@@ -12,15 +12,14 @@ import tensorflow_probability as tfp
 from gpflow.kernels import Linear, SquaredExponential
 from scipy.stats import bernoulli, ks_2samp, logistic
 
+from lkm_gpflow.models.configurations import all_configurations, independent_log_weights
 from lkm_gpflow.models.ibp import FiniteIBP
 from lkm_gpflow.models.lkm import LKM
 from lkm_gpflow.models.posteriors import (
     EnumeratedPosterior,
     Posterior,
     RelaxedPosterior,
-    all_configurations,
     bernoulli_entropy,
-    independent_weights,
 )
 
 X = np.linspace(0.0, 5.0, 10)[:, None]
@@ -196,7 +195,7 @@ def test_configurations_are_all_different_rows() -> None:
 
 def test_independent_weights_are_a_distribution_with_these_margins() -> None:
     logits = np.random.default_rng(0).normal(scale=2.0, size=(5, 4))
-    weights = independent_weights(logits, all_configurations(4))
+    weights = tf.exp(independent_log_weights(logits, all_configurations(4)))
     np.testing.assert_allclose(tf.reduce_sum(weights, axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(weights @ all_configurations(4), tf.sigmoid(logits), rtol=1e-12)
 
@@ -270,8 +269,9 @@ def test_posteriors_survive_copying() -> None:
 
 
 def test_errors_say_what_was_expected() -> None:
-    with pytest.raises(ValueError, match="num_samples: expected at least 1, got 0"):
-        RelaxedPosterior(num_samples=0)
+    for number in (0, 2.5):
+        with pytest.raises(ValueError, match=f"num_samples as a whole number .* got {number}"):
+            RelaxedPosterior(num_samples=number)
     with pytest.raises(ValueError, match=r"temperature: expected a positive number, got -1\.0"):
         RelaxedPosterior(temperature=-1.0)
     with pytest.raises(ValueError, match=r"at most 12 components .* got 13: use RelaxedPosterior"):
@@ -282,3 +282,34 @@ def test_errors_say_what_was_expected() -> None:
         relaxed.mean_field_elbo(model)
     with pytest.raises(ValueError, match="expected a new object for each LKM"):
         model_with(relaxed)
+
+
+@pytest.mark.parametrize("seed", [3, np.int64(3), 2**31 + 3, 2**62, -1])
+def test_seeds_are_whole_numbers_of_any_size(seed: int) -> None:
+    kept = model_with(RelaxedPosterior(seed=seed))
+    plain = model_with(RelaxedPosterior())
+    assert kept.elbo() == plain.elbo(seed=seed)
+    assert kept.elbo() != plain.elbo()
+    plain.posterior.resample(seed)
+    assert kept.elbo() == plain.elbo()
+    assert seed != 3 or plain.elbo() == plain.elbo(seed=tf.constant([3, 0]))
+
+
+def test_a_copy_keeps_configurations_of_its_own() -> None:
+    model = model_with(EnumeratedPosterior())
+    model.noise_variance.assign([1e-4] * 3)
+    model.posterior.refresh(model)
+    few = len(model.posterior.active.numpy())
+    copied = gpflow.utilities.deepcopy(model)
+    copied.noise_variance.assign([30.0] * 3)
+    copied.posterior.refresh(copied)
+    assert len(copied.posterior.active.numpy()) > few
+    assert len(model.posterior.active.numpy()) == few
+    assert np.isfinite(tf.function(copied.elbo)())
+
+
+def test_the_hard_bound_has_no_gradient() -> None:
+    model = model_with(RelaxedPosterior())
+    with tf.GradientTape() as tape:
+        value = model.posterior.hard_elbo(model)
+    assert all(gradient is None for gradient in tape.gradient(value, model.trainable_variables))

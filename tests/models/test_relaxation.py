@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
+import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import lkm_gpflow as lkm
 from lkm_gpflow.models.annealing import Annealing
@@ -46,12 +50,50 @@ def test_same_seed_same_path() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="at least 1 in num_steps, got 0"):
-        Annealing(num_steps=0)
-    with pytest.raises(ValueError, match="positive last_temperature"):
-        Annealing(last_temperature=0.0)
+    for name, bad in [
+        ("num_steps", 0), ("num_steps", 2.5), ("most_blocks", -1), ("last_temperature", 0.0),
+        ("learning_rate", np.inf), ("logits_rate", 0.0), ("logits_rate", -0.1),
+        ("settling_rates", (0.1, -0.1)), ("settling_rates", (0.1,)),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=f"expected .*{name}.*, got "):
+            Annealing(**{name: bad})
     x = np.linspace(0.0, 1.0, 10)[:, None]
     kernels = [lkm.kernels.to_kernel(lkm.parse("1.0 x SE(lengthscale=0.1)"))]
     model = lkm.LKM((x, np.sin(9 * x)), kernels, posterior="enumerated")
     with pytest.raises(ValueError, match="expected a RelaxedPosterior"):
         anneal(model)
+
+
+def test_what_is_frozen_stays() -> None:
+    model = rhythm_or_line()
+    gpflow.set_trainable(model.tau, False)
+    before = model.tau.numpy()
+    anneal(model, Annealing(num_steps=3))
+    np.testing.assert_array_equal(model.tau, before)
+
+
+def test_a_step_without_a_finite_bound_moves_nothing() -> None:
+    """Not even by the momentum of the steps before it."""
+
+    class Breaks(lkm.LKM):
+        def __init__(self, *args: object, **options: object) -> None:
+            super().__init__(*args, **options)
+            self.factor = tf.Variable(1.0, dtype=tf.float64, trainable=False)
+
+        def log_likelihood(self, Z: tf.Tensor) -> tf.Tensor:
+            return self.factor * super().log_likelihood(Z)
+
+    x = np.linspace(0.0, 1.0, 10)[:, None]
+    model = Breaks((x, np.sin(9 * x)), [gpflow.kernels.SquaredExponential()])
+    seen = []
+
+    def note(number: int, model: lkm.LKM) -> None:
+        seen.append([v.numpy() for v in model.trainable_variables])
+        model.factor.assign(np.nan if number == 2 else 1.0)
+
+    anneal(model, Annealing(num_steps=5), callback=note)
+    moved = [
+        any(not np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+        for one, two in itertools.pairwise(seen)
+    ]
+    assert moved == [True, True, False, True]

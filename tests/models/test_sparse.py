@@ -339,5 +339,23 @@ def test_wrong_inducing_inputs_are_refused() -> None:
         SparseLKM(data, kernels(), inducing=3)
     with pytest.raises(ValueError, match=r"one InducingPoints for each of 4 components, got 1"):
         SparseLKM(data, kernels(), inducing=[InducingPoints(XNEW)])
-    with pytest.raises(ValueError, match=r"inducing\[0\]: expected InducingPoints with 1 column"):
-        SparseLKM(data, kernels(), inducing=np.zeros((5, 2)))
+    for wrong in ((5, 2), (0, 1)):
+        with pytest.raises(ValueError, match=r"inducing\[0\]: .* at least one row and 1 column"):
+            SparseLKM(data, kernels(), inducing=np.zeros(wrong))
+
+
+def test_a_constructor_that_fails_leaves_the_posterior_free() -> None:
+    data, posterior = table(), lkm.EnumeratedPosterior()
+    for wrong in (3, np.zeros((5, 2)), [InducingPoints(XNEW)]):
+        with pytest.raises(ValueError, match="inducing"):
+            SparseLKM(data, kernels(), posterior=posterior, inducing=wrong)
+    assert np.isfinite(SparseLKM(data, kernels(), posterior=posterior, inducing=8).elbo())
+
+
+def test_covariances_of_a_subclass_are_refused() -> None:
+    class Warped(SparseLKM):
+        def component_covariances(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
+            return 2.0 * super().component_covariances(X, X2)
+
+    with pytest.raises(ValueError, match="Warped: expected component_covariances of LKM"):
+        Warped(table(), kernels())

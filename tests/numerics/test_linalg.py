@@ -166,3 +166,18 @@ def test_eigen_route_on_a_period_of_the_grid() -> None:
         for n in range(2):
             V = C.numpy() + noise[n] * np.eye(70)
             assert found[n] == pytest.approx(multivariate_normal(cov=V).logpdf(series[n]), abs=1e-8)
+
+
+def test_eigenvalues_of_what_is_not_finite_are_not_numbers() -> None:
+    """As a Cholesky factor is, and only there: TensorFlow itself raises."""
+    C = np.stack([covariance for covariance in np.diag([1.0, 2.0])[None].repeat(3, axis=0)])
+    C[1, 0, 1] = C[1, 1, 0] = np.nan
+    C[2, 0, 0] = np.inf
+    variable = tf.Variable(C)
+    with tf.GradientTape() as tape:
+        value = eigen_log_density(variable, np.ones((1, 2)), np.array([0.5]))
+    expected = -0.5 * (1.0 / 1.5 + 1.0 / 2.5 + np.log(1.5 * 2.5) + 2.0 * np.log(2.0 * np.pi))
+    np.testing.assert_allclose(value[:, 0], [expected, np.nan, np.nan], rtol=1e-9)
+    gradient = tape.gradient(value, variable).numpy()
+    assert np.isfinite(gradient[0]).all()
+    assert np.isnan(gradient[1:]).any(axis=(1, 2)).all()
