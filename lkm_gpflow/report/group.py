@@ -199,9 +199,11 @@ class GroupReport(Report):
                 "these components. It is the view of one fit, and other fits may differ. Read it "
                 "together with how often the search found the component."
             )
+        is_open = self.found.settings.fit.amplitudes != "none"
+        alternatives = " and, in tables of usual size, over alternatives to them" if is_open else ""
         return (
             "P is the probability that a series has a component, averaged over the fits of the "
-            "search and over alternatives to them. Evidence is the log Bayes factor of this series "
+            f"search{alternatives}. Evidence is the log Bayes factor of this series "
             "alone: how much likelier it is with the component than without. A series has a "
             f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
             f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "

@@ -81,7 +81,7 @@ class PairReport(Report):
         )
         return (
             f"{self.a} and {self.b} {'perhaps ' if unsure == n else ''}share {what} that either has"
-            + (f", {unsure} of them perhaps" if 0 < unsure < n else "")
+            + (f", {'one' if unsure == 1 else unsure} of them perhaps" if 0 < unsure < n else "")
             + f"; {percent(self.likeness)} of their variance comes from "
             + ("it." if n == 1 else "these.")
         )

@@ -65,6 +65,15 @@ def test_no_sentence_contradicts_another(averaging: str, small_found: lkm.Discov
     assert list(contradictions(report)) == []
 
 
+def test_it_is_said_what_probabilities_average_over(small_found: lkm.Discovery) -> None:
+    """Alternatives to the fits are left open, but by the paper's model they are not."""
+    assert "over alternatives to them" in replace(small_found, averaging="tempered").report().caveat
+    papers = made_by_hand(small_table(), ["1e-5 x LIN(location=130)"], [[1]] * 3)
+    assert papers.settings.fit.amplitudes == "none"
+    caveat = replace(papers, averaging="tempered").report().caveat
+    assert "averaged over the fits of the search. Evidence" in caveat
+
+
 def test_a_contradiction_would_be_found(small_found: lkm.Discovery) -> None:
     report = replace(small_found, averaging="tempered").report()
     series = report.series[0]
