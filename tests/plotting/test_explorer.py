@@ -70,6 +70,19 @@ def test_units_are_found_by_name_or_its_text(name: object) -> None:
     assert explorer.figure.axes[0].get_ylabel() == "1\n(USD)"
 
 
+def test_a_series_that_cannot_be_named_has_its_number_among_all() -> None:
+    """What is drawn is the discovery of this series, or of two, in which it has another place."""
+    odd = "\u65e5\u672c"
+    table = small_table().set_axis(["a", "b", odd], axis=1)
+    explorer = made_by_hand(table, KERNELS, [[1, 0], [1, 1], [0, 1]]).explore(4)
+    explorer.series.value = odd
+    assert titles(explorer) == ["series 3"]
+    explorer.view.value = "components"
+    assert explorer.figure.axes[0].get_ylabel() == "series 3"
+    explorer.view.value = "two series"
+    assert titles(explorer)[:2] == ["series 3", "b"]
+
+
 def test_another_series_and_horizon(explorer: plotting.Explorer, found: lkm.Discovery) -> None:
     explorer.series.value = "b"
     assert titles(explorer) == ["b"]
