@@ -20,7 +20,8 @@ from lkm_gpflow.learning.coupling import (
     first_step,
 )
 from lkm_gpflow.learning.engine import components
-from lkm_gpflow.learning.fits import Fit, Relaxed
+from lkm_gpflow.learning.fits import Fit, FitSettings, Relaxed
+from lkm_gpflow.learning.laplace import laplace
 from lkm_gpflow.learning.loadings import Climber, Loadings, correlations
 from lkm_gpflow.learning.patterns import Patterns
 from lkm_gpflow.numerics.coregion import CoupledDensity
@@ -144,6 +145,9 @@ def test_fits_of_other_models_are_refused() -> None:
     other = replace(fit, relaxed=Relaxed(np.zeros((3, 1)), 0.3, 5, model="mine:Other"))
     with pytest.raises(ValueError, match="a fit of LKM itself to couple, got one of mine:Other"):
         couple(other, found.table.observations)
+    # Their hyperparameters would be those of other covariances too.
+    with pytest.raises(ValueError, match=r"for the posterior .*, got one of mine:Other"):
+        laplace(other, found.table.observations, FitSettings())
 
 
 def test_loadings_climb_along_their_gradient() -> None:
