@@ -35,7 +35,7 @@ from ..numerics.cholesky import log_density
 from ..numerics.student import weight
 from ..numerics.types import Floats, Integers
 from .engine import components, variances
-from .fits import Fit, FitSettings
+from .fits import Fit, FitSettings, check_is_plain
 from .initialization import NOISE_VARIANCE, Ranges, typical_step
 from .laplace import HyperparameterPosterior
 from .layout import Layout
@@ -283,7 +283,13 @@ def coarsened(
     Returns
     -------
     A normal distribution over the kernels' numbers, without noise variances.
+
+    Raises
+    ------
+    OtherModelError
+        If it is a fit of a subclass of `LKM`, whose covariances may be others.
     """
+    check_is_plain(fit, "for the posterior of its hyperparameters")
     x = np.arange(len(observations.x), dtype=np.int32)
     posterior = _Posterior(fit, observations.at_times(_spread_out(x, _MOST_TIMES)), settings)
     point, value = posterior.start, posterior.value(posterior.start)

@@ -16,6 +16,7 @@ from ..explain.stability import Stability
 from ..explain.verdicts import Verdict
 from ..explain.wording import Timeline, few_digits, sentence
 from ..kernels.grammar import Kind
+from ..learning.fits import OtherModelError
 from ..plotting import component_colour
 from ..plotting.style import unit_of
 from ..runtime.text import listed, percent
@@ -316,7 +317,7 @@ def component_report(
 ) -> ComponentReport:
     """Put together what there is to say about component k."""
     names, consensus, judged = found.table.names, found.consensus, verdicts.to_numpy()
-    timeline, span = Timeline.of(found.table), found.table.span
+    timeline = Timeline.of(found.table)
     is_log = found.table.transforms.is_log
     heights = parts.mean[k].std(axis=0) * found.table.scale
     heights = np.where(is_log, 100.0 * np.expm1(np.where(is_log, heights, 0.0)), heights)
@@ -337,11 +338,6 @@ def component_report(
     )
     everywhere = int(len(rising) == len(has) > 0) - int(len(falling) == len(has) > 0)
     kernel, num_fits = found.kernels[k], len(consensus.fits)
-    ranges = tuple(
-        (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
-        for one in found.marginals[k]
-        if one.kind in _MEASURED
-    )
     return ComponentReport(
         number=k + 1,
         name=found.names[k],
@@ -353,7 +349,21 @@ def component_report(
         share=float(np.mean(parts.share[:, k])),
         support=float(consensus.support[k]),
         num_fits=num_fits,
-        ranges=ranges,
+        ranges=_ranges(found, k),
         stability=stability,
         timeline=timeline,
+    )
+
+
+def _ranges(found: Discovery, k: int) -> tuple[tuple[str, float, float], ...]:
+    """Return 90% intervals of what a component measures in time; none for subclasses of `LKM`."""
+    try:
+        marginals = found.marginals[k]
+    except OtherModelError:
+        return ()
+    span = found.table.span
+    return tuple(
+        (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
+        for one in marginals
+        if one.kind in _MEASURED
     )

@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal, norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow.learning.coarsened import coarsened
 from lkm_gpflow.learning.coupling import (
     STRONG,
     adapted,
@@ -146,8 +147,9 @@ def test_fits_of_other_models_are_refused() -> None:
     with pytest.raises(ValueError, match="a fit of LKM itself to couple, got one of mine:Other"):
         couple(other, found.table.observations)
     # Their hyperparameters would be those of other covariances too.
-    with pytest.raises(ValueError, match=r"for the posterior .*, got one of mine:Other"):
-        laplace(other, found.table.observations, FitSettings())
+    for posterior in (laplace, coarsened):
+        with pytest.raises(ValueError, match=r"for the posterior .*, got one of mine:Other"):
+            posterior(other, found.table.observations, FitSettings())
 
 
 def test_loadings_climb_along_their_gradient() -> None:
