@@ -359,20 +359,20 @@ class ComponentKernel(gpflow.kernels.Kernel):
     Parameters
     ----------
     factors
-        Base kernels of unit variance.
+        Base kernels of unit variance; with other kernels of GPflow there is no expression for it.
     variance
         The variance of the product; the others would be redundant and do not exist.
 
     Raises
     ------
     ValueError
-        If there are no factors, or one is no `UnitKernel`.
+        If there are no factors, or one is no kernel.
     """
 
     def __init__(self, factors: Sequence[UnitKernel], variance: float = 1.0) -> None:
         super().__init__(active_dims=slice(None))
-        if not factors or not all(isinstance(factor, UnitKernel) for factor in factors):
-            raise ValueError(f"factors: expected at least one base kernel, got {factors!r}")
+        if not factors or not all(isinstance(each, gpflow.kernels.Kernel) for each in factors):
+            raise ValueError(f"factors: expected at least one kernel, got {factors!r}")
         self.variance = Parameter(variance, transform=positive(base="exp"), name="variance")
         self.factors = list(factors)
 
