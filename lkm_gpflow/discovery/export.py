@@ -160,14 +160,14 @@ def to_xarray(
     ValueError
         If a level is not between 0 and 1, or there is none.
     """
+    if np.ndim(levels) == 0 or not len(levels):
+        raise ValueError(f"expected a list of levels such as [0.5, 0.9], got {levels!r}")
     try:
         xarray = import_module("xarray")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "expected the library xarray: pip install 'lkm_gpflow[files]'"
         ) from error
-    if np.ndim(levels) == 0 or not len(levels):
-        raise ValueError(f"expected a list of levels such as [0.5, 0.9], got {levels!r}")
     frame, times = found.table.frame, found.times(horizon)
     N = frame.shape[1]
     told = several_intervals(found, times, levels, ())
