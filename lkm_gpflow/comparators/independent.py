@@ -20,7 +20,7 @@ from gpflow.utilities import positive
 
 from ..data.observations import Observations
 from ..data.tables import Table
-from ..kernels.base import ComponentKernel, to_kernel
+from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import parse
 from ..learning.initialization import Proposer, add_priors, typical_step
 from ..models.criterion import bic

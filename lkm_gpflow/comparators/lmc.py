@@ -22,7 +22,7 @@ from gpflow.utilities import positive, set_trainable, to_default_float
 
 from ..data.observations import Observations
 from ..data.tables import Table
-from ..kernels.base import ComponentKernel, to_kernel
+from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
 from ..learning.initialization import VARIANCE, Proposer, add_priors, typical_step
 from ..models.criterion import bic

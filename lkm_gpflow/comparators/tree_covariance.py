@@ -16,8 +16,8 @@ import gpflow
 import numpy as np
 from scipy.special import i0e, i1e
 
-from ..kernels import base as kernels
-from ..kernels.base import ComponentKernel
+from ..kernels import component
+from ..kernels.component import ComponentKernel
 from ..kernels.grammar import Factor, Kind, Product
 from ..learning.initialization import VARIANCE, hyperparameter_range, typical_step
 from ..numerics.types import Floats
@@ -138,7 +138,7 @@ def to_kernel(kernel: Sum, is_factor: bool = False) -> gpflow.kernels.Kernel:
 def _gpflow_factor(node: Node) -> gpflow.kernels.Kernel:
     if isinstance(node, Sum):
         return to_kernel(node, is_factor=True)
-    return kernels.to_kernel(Product((node,), 1.0)).factors[0]
+    return component.to_kernel(Product((node,), 1.0)).factors[0]
 
 
 # --- a structure on a grid ------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..kernels.grammar import parse
 from ..learning.coupling import STRONG, Coupling
 from ..learning.coupling import couple as learn_coupling

@@ -20,7 +20,7 @@ import tensorflow as tf
 from scipy.optimize import brentq, minimize
 
 from ..data.tables import Table
-from ..kernels.base import ComponentKernel, to_kernel
+from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Kind, Product
 from ..learning.fits import Fit
 from ..learning.initialization import add_priors, typical_step

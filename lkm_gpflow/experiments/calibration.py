@@ -19,7 +19,7 @@ from scipy.stats import norm
 from ..data.observations import Observations
 from ..discovery.discover import discover
 from ..discovery.result import Discovery
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Kind, Product, parse
 from ..learning.engine import components
 from ..learning.fits import FitSettings

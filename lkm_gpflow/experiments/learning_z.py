@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..data.observations import Observations
 from ..data.tables import Table
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..learning.initialization import Proposer
 from ..models.annealing import Annealing

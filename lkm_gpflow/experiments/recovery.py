@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..learning.fits import Fit, FitSettings, State
 from ..learning.relaxed import learn_relaxed

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.seizure import SAMPLING_RATE
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Product
 from ..numerics.types import Floats
 

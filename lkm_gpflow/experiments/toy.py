@@ -14,7 +14,7 @@ import pandas as pd
 
 from .. import datasets
 from ..data.tables import Table
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..models.annealing import Annealing
 from ..models.lkm import LKM

@@ -1,5 +1,4 @@
 from .base import KERNELS as KERNELS
-from .base import ComponentKernel as ComponentKernel
 from .base import Constant as Constant
 from .base import From as From
 from .base import IntegratedOrnsteinUhlenbeck as IntegratedOrnsteinUhlenbeck
@@ -11,8 +10,9 @@ from .base import Until as Until
 from .base import WhiteNoise as WhiteNoise
 from .base import ZeroMeanPeriodic as ZeroMeanPeriodic
 from .base import register as register
-from .base import to_kernel as to_kernel
 from .change_points import change_point as change_point
+from .component import ComponentKernel as ComponentKernel
+from .component import to_kernel as to_kernel
 from .grammar import EXTENDED_BASES as EXTENDED_BASES
 from .grammar import PAPER_BASES as PAPER_BASES
 from .grammar import BaseKernel as BaseKernel

@@ -17,7 +17,7 @@ import tensorflow_probability as tfp
 from scipy.signal import find_peaks, lombscargle
 
 from ..data.observations import Observations
-from ..kernels.base import ComponentKernel
+from ..kernels.component import ComponentKernel
 from ..kernels.grammar import Kind, Product
 from ..numerics.types import Floats
 from .engine import variances

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..kernels.base import to_kernel
 from ..kernels.change_points import change_point
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..models.configurations import MAX_ENUMERATED_COMPONENTS
 from ..models.lkm import LKM

@@ -21,7 +21,8 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.bank import KernelBank
-from ..kernels.base import KERNELS, to_kernel
+from ..kernels.base import KERNELS
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior

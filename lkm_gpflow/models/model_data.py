@@ -18,7 +18,7 @@ from gpflow.base import AnyNDArray, RegressionData
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Periodic
 from gpflow.utilities import positive, to_default_float
 
-from ..kernels.base import ComponentKernel
+from ..kernels.component import ComponentKernel
 from ..numerics.types import FloatTensor
 from .amplitudes import HEIGHT_SD
 from .ibp import IBP, FiniteIBP, InfiniteIBP

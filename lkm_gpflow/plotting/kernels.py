@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..kernels.grammar import Product
 from ..numerics.types import Floats
 from .style import AxesArray, component_colour, panel_axes, plain

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..data.observations import Observations
-from ..kernels.base import to_kernel
+from ..kernels.component import to_kernel
 from ..learning.fits import Fit, FitSettings
 from ..learning.relaxed import relaxed_model
 from ..models.lkm import LKM

@@ -19,7 +19,7 @@ import pandas as pd
 import tensorflow as tf
 
 import lkm_gpflow as lkm
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.plotting.style import FORECAST_COLOUR, HISTORY_COLOUR
 
 FOLDER = Path(__file__).parent

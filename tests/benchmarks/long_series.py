@@ -46,7 +46,7 @@ def _work(what: str, num_times: int) -> Callable[[], object]:
 
     import lkm_gpflow as lkm
     from lkm_gpflow.data.observations import Observations
-    from lkm_gpflow.kernels.base import to_kernel
+    from lkm_gpflow.kernels.component import to_kernel
     from lkm_gpflow.learning.engine import Objective
     from lkm_gpflow.learning.layout import Layout
 

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 import lkm_gpflow as lkm
-from lkm_gpflow.kernels.base import ComponentKernel, to_kernel
+from lkm_gpflow.kernels.component import ComponentKernel, to_kernel
 
 FITTED = ((50, 64, 6), (50, 512, 6), (100, 256, 6), (200, 64, 6), (200, 512, 6), (200, 256, 4))
 CHECKED = ((200, 256, 6), (150, 256, 6), (100, 512, 5))

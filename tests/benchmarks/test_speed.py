@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.learning.engine import Objective
 from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.learning.layout import Layout

@@ -19,7 +19,7 @@ from lkm_gpflow.comparators.lmc import LMC, CoregionalisedGPR, CoregionalisedTer
 from lkm_gpflow.comparators.naive import LastValue
 from lkm_gpflow.comparators.stacked import StackedGPR
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 
 SE, WALK = "1 x SE(lengthscale=0.3)", "1 x RW(start=-1)"

@@ -15,7 +15,7 @@ from small import made_by_hand, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.alternatives import with_alternatives
 from lkm_gpflow.discovery.consensus import Consensus, agree
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.search.averaging import Member

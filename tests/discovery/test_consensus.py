@@ -25,7 +25,7 @@ from lkm_gpflow.discovery.matching import (
     one_to_one,
     shapes_of,
 )
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.search.averaging import Member, to_model

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from lkm_gpflow.kernels.bank import KernelBank, stacked_covariances
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 
 PRODUCTS = (

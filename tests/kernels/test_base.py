@@ -15,14 +15,8 @@ from numpy.typing import NDArray
 from lkm_gpflow.kernels import base as kernels
 from lkm_gpflow.kernels import bases
 from lkm_gpflow.kernels import grammar as expressions
-from lkm_gpflow.kernels.base import (
-    KERNELS,
-    ComponentKernel,
-    UnitKernel,
-    ZeroMeanPeriodic,
-    register,
-    to_kernel,
-)
+from lkm_gpflow.kernels.base import KERNELS, UnitKernel, ZeroMeanPeriodic, register
+from lkm_gpflow.kernels.component import ComponentKernel, to_kernel
 from lkm_gpflow.kernels.grammar import BaseKernel, Kind, Product, parse
 from lkm_gpflow.learning.engine import components
 from lkm_gpflow.numerics.types import FloatTensor
@@ -486,4 +480,4 @@ def test_what_is_no_expression_is_refused() -> None:
         to_kernel("SE")
     for factors in ([], ["SE"]):
         with pytest.raises(ValueError, match="factors: expected at least one kernel, got"):
-            kernels.ComponentKernel(factors)
+            ComponentKernel(factors)

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 from lkm_gpflow.learning.engine import Objective, components, pair_log_densities, variances
 from lkm_gpflow.learning.layout import Layout

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.signal import lombscargle
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, parse
 from lkm_gpflow.learning import initialization
 from lkm_gpflow.learning.initialization import (

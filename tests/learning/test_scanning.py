@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 from lkm_gpflow.learning.scanning import promising, scan
 

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning import engine, sharing
 from lkm_gpflow.learning.assignments import Pairs

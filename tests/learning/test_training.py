@@ -11,7 +11,7 @@ from small import numbers, small_table
 from lkm_gpflow import datasets, parse
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.learning.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.learning.learner import Learner
 from lkm_gpflow.learning.training import fit

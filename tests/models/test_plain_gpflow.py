@@ -12,7 +12,7 @@ import tensorflow_probability as tfp
 from gpflow.keras import tf_keras
 
 import lkm_gpflow as lkm
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.models.posteriors import Posterior, WeightedRows
 
 PLANTED = {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 import lkm_gpflow as lkm
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.models.inducing import place_inducing
 from lkm_gpflow.models.sparse import SparseLKM
 

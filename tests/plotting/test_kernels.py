@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.plotting import plot_kernel
 from lkm_gpflow.plotting.kernels import draw_functions
 

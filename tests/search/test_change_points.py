@@ -15,7 +15,7 @@ from lkm_gpflow import parse
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.explain.describe import describe
 from lkm_gpflow.explain.wording import Timeline
-from lkm_gpflow.kernels.base import to_kernel
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.learning.fits import FitSettings, State
 from lkm_gpflow.learning.learner import Learner
 from lkm_gpflow.numerics.types import Floats
