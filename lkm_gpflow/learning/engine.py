@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 from scipy.linalg.blas import daxpy
 from scipy.special import logsumexp
 
@@ -192,17 +191,16 @@ class Objective:
         self, found: Sequence[Component], noise_variance: Floats
     ) -> tuple[float, Floats]:
         """One eigendecomposition for every configuration, see `sharing`."""
-        bases = self._shared.decompose(tf.constant(np.array([c.matrix() for c in found])))
-        noise = tf.constant(noise_variance)
-        log_densities = self._shared.log_densities(bases, noise[None])[0].numpy()
+        bases = self._shared.decompose(np.array([c.matrix() for c in found]))
+        [log_densities] = self._shared.log_densities(bases, noise_variance[None])
         log_joint = log_densities + self._log_weights
         evidence = _segment_logsumexp(log_joint, self._series, len(noise_variance))
         responsibilities = np.exp(log_joint - evidence[self._series])
-        d_components, d_noise = self._shared.gradients(bases, noise, tf.constant(responsibilities))
-        lower = [_doubled_lower(d) for d in d_components.numpy()]
+        d_components, d_noise = self._shared.gradients(bases, noise_variance, responsibilities)
+        lower = [_doubled_lower(d) for d in d_components]
         d_by_lag = [self._grid.collect(d) for d in self._of(lower, moving=False)]
         d_by_pair = list(self._of(lower, moving=True))
-        own = noise_variance * d_noise.numpy()
+        own = noise_variance * d_noise
         return float(evidence.sum()), self._gradient(found, d_by_lag, d_by_pair, own)
 
     def _of(self, values: Sequence[Floats], *, moving: bool) -> list[Floats]:
@@ -249,8 +247,7 @@ def pair_log_densities(
     """
     shared = SharedPairs(observations, series, configurations, degrees)
     if shared.are_many:
-        bases = shared.decompose(tf.constant(covariances))
-        return np.asarray(shared.log_densities(bases, tf.constant(noise_levels)))
+        return shared.log_densities(shared.decompose(covariances), noise_levels)
     found = np.empty((len(noise_levels), len(series)))
     D = len(observations.x)
     seen, flat = seen_by_series(observations), covariances.reshape(len(covariances), D * D)

@@ -1,29 +1,28 @@
 """Log densities of many series that share covariances.
 
 Pairs of a series and a configuration whose series lack the same points share all but their noise:
-one eigendecomposition per configuration serves them all (`linalg`).  What is left for each pair is
-two matrix-vector products, a hundred times cheaper than a Cholesky factor of its own at a few
-hundred points.  Pairs are gone through in blocks, and nothing of a block is kept, so that memory
-does not grow with the number of pairs but for a few numbers each.
+one eigendecomposition per configuration serves them all (`numerics.basis`).  What is left for each
+pair is two matrix-vector products, a hundred times cheaper than a Cholesky factor of its own at a
+few hundred points.  Configurations are gone through side by side, and their pairs in blocks of
+which nothing is kept, so that memory does not grow with the number of pairs but for a few numbers
+each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from ..data.observations import Observations
-from ..numerics.linalg import (
-    Eigenbasis,
-    eigenbasis,
-    gradients_in_basis,
-    log_density_in_basis,
-    rotate_back,
-)
-from ..numerics.types import Floats, FloatTensor, Integers
+from ..numerics.basis import Basis
+from ..numerics.linalg import eigenbasis
+from ..numerics.types import Floats, Integers
+from ..runtime.executors import in_threads
 
 _WORTH_SHARING = 8
 """Pairs per covariance from which decomposing it is cheaper (178 points: from five on)."""
@@ -31,26 +30,32 @@ _WORTH_SHARING = 8
 _FEWEST_SERIES = 64
 """Tables of some dozen series stay with Cholesky factors, and with the results they always had."""
 
-_BLOCK_BYTES = 2**24
-"""One array over the pairs and points of a block; about six exist at a time."""
+_AT_ONCE = 2000
+"""Series of which the observations are copied at a time."""
 
+_Result = TypeVar("_Result")
 
-@dataclass(frozen=True)
-class _Block:
-    """Pairs that share a covariance: which one, their places among all pairs, their series."""
-
-    configuration: int
-    places: Integers
-    series: Integers
+Bases: TypeAlias = Sequence[Sequence[Basis]]
+"""Of every pattern of missing points, those of its configurations."""
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Everything of one pattern of missing points: points that are there, who has which row."""
+    """Everything of one pattern of missing points.
+
+    Parameters
+    ----------
+    observed
+        The points that are there.
+    configurations
+        [T, K].
+    places
+        Of each configuration, the places of its pairs among all.
+    """
 
     observed: Integers
     configurations: Floats
-    blocks: tuple[_Block, ...]
+    places: tuple[Integers, ...]
 
 
 class SharedPairs:
@@ -74,22 +79,11 @@ class SharedPairs:
         degrees: float = np.inf,
     ) -> None:
         self._observations, self._series = observations, series
-        self._configurations, self._degrees_value = configurations, degrees
-
-    @cached_property
-    def _degrees(self) -> FloatTensor:
-        return tf.constant(self._degrees_value, tf.float64)
+        self._configurations, self._degrees = configurations, degrees
 
     @cached_property
     def _groups(self) -> tuple[_Group, ...]:
         return _grouped(self._observations, self._series, self._configurations)
-
-    @cached_property
-    def _order(self) -> Integers:
-        """Places of the pairs among those of the blocks."""
-        blocks = [block for group in self._groups for block in group.blocks]
-        places = np.concatenate([block.places for block in blocks])
-        return np.argsort(places).astype(np.int32)
 
     @property
     def are_many(self) -> bool:
@@ -99,62 +93,73 @@ class SharedPairs:
         num_covariances = sum(len(group.configurations) for group in self._groups)
         return len(self._series) >= _WORTH_SHARING * num_covariances
 
-    def decompose(self, C: FloatTensor) -> list[Eigenbasis]:
+    def decompose(self, C: Floats) -> Bases:
         """Eigenbases of all covariances without noise, from those of components [K, D, D]."""
-        return [
-            eigenbasis(tf.tensordot(group.configurations, _rows_and_columns(C, group), axes=1))
-            for group in self._groups
-        ]
+        bases = []
+        for group in self._groups:
+            own = C[:, group.observed[:, None], group.observed]
+            found = eigenbasis(tf.constant(np.tensordot(group.configurations, own, axes=1)))
+            arrays = zip(found.values.numpy(), found.vectors.numpy(), strict=True)
+            bases.append([Basis(values, vectors, self._degrees) for values, vectors in arrays])
+        return bases
 
-    def log_densities(self, bases: list[Eigenbasis], noise_levels: FloatTensor) -> FloatTensor:
+    def log_densities(self, bases: Bases, noise_levels: Floats) -> Floats:
         """``log p(x_n | z = t)`` of all pairs for each row of noise variances [L, N], [L, P]."""
-        values = [
-            _block_log_densities(*self._arguments(group, basis, block, noise_levels), self._degrees)
-            for group, basis in zip(self._groups, bases, strict=True)
-            for block in group.blocks
-        ]
-        return tf.gather(tf.concat(values, axis=1), self._order, axis=1)
+        found = np.empty((len(noise_levels), len(self._series)))
+
+        def work(group: _Group, basis: Basis, places: Integers) -> None:
+            for some, x in self._observed(group, places):
+                found[:, some] = basis.log_densities(x, noise_levels[:, self._series[some]])
+
+        in_threads(self._jobs(work, bases))
+        return found
 
     def gradients(
-        self, bases: list[Eigenbasis], noise_variance: FloatTensor, weights: FloatTensor
-    ) -> tuple[FloatTensor, FloatTensor]:
-        """Gradients of the sum of log densities, weighted by `weights` [P].
+        self, bases: Bases, noise_variance: Floats, upstream: Floats
+    ) -> tuple[Floats, Floats]:
+        """Gradients of the sum of log densities, each times its entry of `upstream` [P].
 
         Returns
         -------
         With respect to the components, [K, D, D], and to the noise variances, [N].
         """
-        x, N = self._observations.x, self._observations.num_series
-        num_components = self._groups[0].configurations.shape[1]
-        d_components = tf.zeros([num_components, len(x), len(x)], weights.dtype)
-        d_noise = tf.zeros([N], weights.dtype)
-        for group, basis in zip(self._groups, bases, strict=True):
-            inner = [tf.zeros_like(basis.vectors[0]) for _ in group.configurations]
-            for block in group.blocks:
-                d_inner, d_own = _block_gradients(
-                    *self._arguments(group, basis, block, noise_variance),
-                    tf.gather(weights, block.places),
-                    self._degrees,
-                )
-                inner[block.configuration] += d_inner
-                d_noise = tf.tensor_scatter_nd_add(d_noise, block.series[:, None], d_own)
-            d_covariances = rotate_back(basis, tf.stack(inner))
-            d_group = tf.tensordot(group.configurations.T, d_covariances, axes=1)
-            d_components += _spread_out(d_group, group, len(x))
+        by_pair = np.empty(len(self._series))
+
+        def work(group: _Group, basis: Basis, places: Integers) -> Floats:
+            d_covariance = np.zeros((len(group.observed), len(group.observed)))
+            for some, x in self._observed(group, places):
+                noise = noise_variance[self._series[some]]
+                d_some, by_pair[some] = basis.gradients(x, noise, upstream[some])
+                d_covariance += d_some
+            return d_covariance
+
+        d_covariances = iter(in_threads(self._jobs(work, bases)))
+        D = len(self._observations.x)
+        d_components = np.zeros((self._configurations.shape[1], D, D))
+        for group in self._groups:
+            own = np.array([next(d_covariances) for _ in group.configurations])
+            d_components[:, group.observed[:, None], group.observed] += np.tensordot(
+                group.configurations.T, own, axes=1
+            )
+        d_noise = np.zeros(len(noise_variance))
+        np.add.at(d_noise, self._series, by_pair)
         return d_components, d_noise
 
-    def _arguments(
-        self, group: _Group, basis: Eigenbasis, block: _Block, noise_variance: FloatTensor
-    ) -> tuple[FloatTensor, FloatTensor, Floats, FloatTensor]:
-        Y = self._observations.Y[block.series]
-        if len(group.observed) < Y.shape[1]:
-            Y = Y[:, group.observed]
-        return (
-            basis.values[block.configuration],
-            basis.vectors[block.configuration],
-            Y,
-            tf.gather(noise_variance, block.series, axis=-1),
-        )
+    def _jobs(
+        self, work: Callable[[_Group, Basis, Integers], _Result], bases: Bases
+    ) -> list[Callable[[], _Result]]:
+        """What is to be done for every configuration of every pattern."""
+        return [
+            partial(work, group, basis, places)
+            for group, own in zip(self._groups, bases, strict=True)
+            for basis, places in zip(own, group.places, strict=True)
+        ]
+
+    def _observed(self, group: _Group, places: Integers) -> Iterator[tuple[Integers, Floats]]:
+        """Pairs, some at a time: their places, and what was observed of their series."""
+        for first in range(0, len(places), _AT_ONCE):
+            some = places[first : first + _AT_ONCE]
+            yield some, self._observations.Y[self._series[some][:, None], group.observed]
 
 
 def _grouped(
@@ -169,52 +174,9 @@ def _grouped(
         if not places.size:
             continue
         _, first, which = np.unique(codes[places], return_index=True, return_inverse=True)
-        observed = np.flatnonzero(pattern).astype(np.int32)
-        at_once = max(1, _BLOCK_BYTES // (8 * len(observed)))
         by_row = np.split(
             places[np.argsort(which, kind="stable")], np.cumsum(np.bincount(which))[:-1]
         )
-        blocks = tuple(
-            _Block(row, own[i : i + at_once].astype(np.int32), series[own[i : i + at_once]])
-            for row, own in enumerate(by_row)
-            for i in range(0, len(own), at_once)
-        )
-        groups.append(_Group(observed, configurations[places[first]], blocks))
+        observed = np.flatnonzero(pattern).astype(np.int32)
+        groups.append(_Group(observed, configurations[places[first]], tuple(by_row)))
     return tuple(groups)
-
-
-def _rows_and_columns(C: FloatTensor, group: _Group) -> FloatTensor:
-    """Covariances of the points that are there."""
-    if len(group.observed) == C.shape[-1]:
-        return C
-    return tf.gather(tf.gather(C, group.observed, axis=1), group.observed, axis=2)
-
-
-def _spread_out(d_group: FloatTensor, group: _Group, num_times: int) -> FloatTensor:
-    """From matrices over the points that are there to matrices over all, zero elsewhere."""
-    if len(group.observed) == num_times:
-        return d_group
-    back = np.eye(num_times)[:, group.observed]
-    return tf.matmul(tf.matmul(back, d_group), back, transpose_b=True)
-
-
-_F = tf.float64
-_VECTOR, _MATRIX = tf.TensorSpec([None], _F), tf.TensorSpec([None, None], _F)
-
-
-_NUMBER = tf.TensorSpec([], _F)
-
-
-@tf.function(input_signature=[_VECTOR, _MATRIX, _MATRIX, _MATRIX, _NUMBER], autograph=False)
-def _block_log_densities(values, vectors, Y, noise_levels, degrees):  # type: ignore[no-untyped-def]
-    basis = Eigenbasis(values[None], vectors[None])
-    return log_density_in_basis(basis, Y, noise_levels, degrees)[:, 0]
-
-
-@tf.function(
-    input_signature=[_VECTOR, _MATRIX, _MATRIX, _VECTOR, _VECTOR, _NUMBER], autograph=False
-)
-def _block_gradients(values, vectors, Y, noise_variance, weights, degrees):  # type: ignore[no-untyped-def]
-    basis = Eigenbasis(values[None], vectors[None])
-    inner, d_noise = gradients_in_basis(basis, Y, noise_variance, weights[None], degrees)
-    return inner[0], d_noise

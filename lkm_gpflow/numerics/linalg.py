@@ -237,27 +237,6 @@ def eigenbasis(C: FloatTensor) -> Eigenbasis:
     return Eigenbasis(tf.maximum(values, 0.0), vectors)
 
 
-def log_density_in_basis(
-    basis: Eigenbasis,
-    x: FloatTensor,
-    noise_levels: FloatTensor,
-    degrees: FloatTensor | float = math.inf,
-) -> FloatTensor:
-    """`eigen_log_density` without a mask, where the decomposition is known, [L, T, N].
-
-    For a caller that goes through many series block by block and keeps nothing of a block:
-    `gradients_in_basis` computes again what it needs.  Each of the L rows of `noise_levels`
-    [L, N] has a noise variance for every series.
-    """
-    num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
-    projected = _project(basis, x)
-
-    def at(noise_variance: FloatTensor) -> FloatTensor:
-        return _values(_solve(basis, projected, noise_variance), num_observed, degrees)
-
-    return tf.map_fn(at, noise_levels) - 0.5 * LOG_2PI * num_observed
-
-
 def gradients_in_basis(
     basis: Eigenbasis,
     x: FloatTensor,
@@ -265,7 +244,9 @@ def gradients_in_basis(
     upstream: FloatTensor,
     degrees: FloatTensor | float = math.inf,
 ) -> tuple[FloatTensor, FloatTensor]:
-    r"""Gradients of the sum of `log_density_in_basis`, weighted by `upstream` [T, N].
+    r"""Gradients of the sum of `eigen_log_density`, weighted by `upstream` [T, N].
+
+    For a caller that knows the decomposition, and has no mask.
 
     Returns
     -------

@@ -21,7 +21,10 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+import numpy as np
 from scipy.special import gammaln
+
+from .types import Floats
 
 SERIES_DEGREES = 4.0
 """v of the scale of a series: half of all scales lie between 0.6 and 2.1."""
@@ -45,3 +48,16 @@ def _constant(num_observed: int, degrees: float) -> float:
 def weight(q: float, num_observed: int, degrees: float) -> float:
     """w, one over the posterior mean of the scale but for two degrees of freedom."""
     return 1.0 if math.isinf(degrees) else (degrees + num_observed) / (degrees + q)
+
+
+def gains(q: Floats, num_observed: int, degrees: float) -> Floats:
+    """`gain` of many series."""
+    if math.isinf(degrees):
+        return np.zeros_like(q)
+    halves = 0.5 * (degrees + num_observed)
+    return _constant(num_observed, degrees) - halves * np.log1p(q / degrees) + 0.5 * q
+
+
+def weights(q: Floats, num_observed: int, degrees: float) -> Floats:
+    """`weight` of many series."""
+    return np.ones_like(q) if math.isinf(degrees) else (degrees + num_observed) / (degrees + q)

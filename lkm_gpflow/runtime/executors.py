@@ -6,13 +6,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
     Executor,
     Future,
     ProcessPoolExecutor,
+    ThreadPoolExecutor,
     wait,
 )
 from contextlib import contextmanager
@@ -310,6 +311,15 @@ def start_workers(executor: Executor, module: str) -> None:
 def _import(module: str) -> None:
     with loading():
         import_module(module)
+
+
+def in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
+    """Run jobs that leave the interpreter's lock alone, one thread a processor; their results.
+
+    Each does its linear algebra in one thread.
+    """
+    with single_threaded(), ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        return list(threads.map(lambda job: job(), jobs))
 
 
 def single_threaded() -> _OneThread:

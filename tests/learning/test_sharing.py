@@ -17,6 +17,7 @@ from lkm_gpflow.learning.engine import Objective, components, pair_log_densities
 from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.learning.layout import Layout
 from lkm_gpflow.learning.sharing import SharedPairs
+from lkm_gpflow.numerics import basis
 from lkm_gpflow.search.averaging import to_model
 from lkm_gpflow.search.many_series import evaluate
 
@@ -65,7 +66,8 @@ def brute_force(data: Observations, noise: Array) -> Array:
 def always_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
     monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
-    monkeypatch.setattr(sharing, "_BLOCK_BYTES", 8 * D * request.param)
+    monkeypatch.setattr(basis, "_BLOCK_BYTES", 8 * D * request.param)
+    monkeypatch.setattr(sharing, "_AT_ONCE", 3 * request.param)
     # Whatever would go the other way fails.
     monkeypatch.setattr(engine, "cholesky", None)
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels as registered
 
 import lkm_gpflow as lkm
-from lkm_gpflow.learning import sharing
+from lkm_gpflow.numerics.linalg import eigenbasis, gradients_in_basis, rotate_back
 
 PACKAGE = Path(lkm.__file__).parent
 
@@ -94,12 +94,19 @@ def test_an_operation_of_the_host_alone_is_noticed() -> None:
 
 
 @needs_gpu_build
-def test_what_learning_many_series_runs_has_gpu_implementations() -> None:
-    """Few series are learnt by LAPACK; what many share is decomposed by TensorFlow."""
-    for function in (sharing._block_log_densities, sharing._block_gradients):
-        graph = function.get_concrete_function().graph
-        assert len(nodes(graph)) > 20
-        assert without_gpu(graph) == set()
+def test_what_minibatches_run_has_gpu_implementations() -> None:
+    """A search and learning of many series go through LAPACK and NumPy."""
+
+    def gradients(C: tf.Tensor, x: tf.Tensor, noise: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+        basis = eigenbasis(C)
+        inner, _ = gradients_in_basis(basis, x, noise, upstream, 4.0)
+        return rotate_back(basis, inner)
+
+    shapes = ([2, 5, 5], [3, 5], [3], [2, 3])
+    specs = [tf.TensorSpec(shape, tf.float64) for shape in shapes]
+    graph = tf.function(gradients, autograph=False).get_concrete_function(*specs).graph
+    assert len(nodes(graph)) > 20
+    assert without_gpu(graph) == set()
 
 
 @needs_gpu_build

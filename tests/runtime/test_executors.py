@@ -23,7 +23,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import lkm_gpflow as lkm
 from lkm_gpflow.runtime.budget import OutOfBudget
-from lkm_gpflow.runtime.executors import WorkersLost, run_all, single_threaded, start_workers
+from lkm_gpflow.runtime.executors import (
+    WorkersLost,
+    in_threads,
+    run_all,
+    single_threaded,
+    start_workers,
+)
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
@@ -270,3 +276,13 @@ def test_a_search_goes_on_after_its_scheduler_went_away(
     assert kept.count('{"fit"') >= 3
     assert_same(lkm.discover(table(), ledger=ledger, **OPTIONS), serial)
     assert ledger.read_text().startswith(kept), "what was kept is not done again"
+
+
+def test_jobs_in_threads_keep_their_order() -> None:
+    assert in_threads([partial(pow, 2, n) for n in range(20)]) == [2**n for n in range(20)]
+    assert in_threads([]) == []
+
+
+def test_what_fails_in_a_thread_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        in_threads([partial(divmod, 1, 0)])

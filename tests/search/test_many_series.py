@@ -21,6 +21,7 @@ from lkm_gpflow.learning.assignments import Pairs
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.learner import Learner
 from lkm_gpflow.learning.training import fit
+from lkm_gpflow.numerics import basis
 from lkm_gpflow.numerics.types import Floats
 from lkm_gpflow.search import many_series as extension
 from lkm_gpflow.search.many_series import evaluate, extend
@@ -91,7 +92,8 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     start = learnt(data.of_series(draw(300, 12, seed=0)))
     fits = []
     for rows in (300, 17):
-        monkeypatch.setattr(sharing, "_BLOCK_BYTES", 8 * 24 * rows)
+        monkeypatch.setattr(basis, "_BLOCK_BYTES", 8 * 24 * rows)
+        monkeypatch.setattr(sharing, "_AT_ONCE", 2 * rows)
         fits.append(extend(start, data, QUICK))
     one, other = fits
     assert other.elbo == pytest.approx(one.elbo, abs=0.05)  # where learning stops
