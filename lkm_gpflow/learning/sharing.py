@@ -10,17 +10,15 @@ each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import tensorflow as tf
 
 from ..data.observations import Observations
-from ..numerics.basis import Basis
-from ..numerics.linalg import eigenbasis
+from ..numerics.basis import Basis, halves
 from ..numerics.types import Floats, Integers
 from ..runtime.executors import in_threads
 
@@ -30,13 +28,7 @@ _WORTH_SHARING = 8
 _FEWEST_SERIES = 64
 """Tables of some dozen series stay with Cholesky factors, and with the results they always had."""
 
-_AT_ONCE = 2000
-"""Series of which the observations are copied at a time."""
-
 _Result = TypeVar("_Result")
-
-Bases: TypeAlias = Sequence[Sequence[Basis]]
-"""Of every pattern of missing points, those of its configurations."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +39,38 @@ class _Group:
     ----------
     observed
         The points that are there.
+    series
+        Those that have pairs.
     configurations
         [T, K].
-    places
-        Of each configuration, the places of its pairs among all.
+    places, rows
+        Of each configuration: the places of its pairs among all, and of their series in `series`.
     """
 
     observed: Integers
+    series: Integers
     configurations: Floats
     places: tuple[Integers, ...]
+    rows: tuple[Integers, ...]
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """The covariances of one pattern of missing points, decomposed.
+
+    Parameters
+    ----------
+    halves
+        The coordinates, see `basis.halves`.
+    x
+        What was observed of the pattern's series, in these.
+    bases
+        Of its configurations.
+    """
+
+    halves: tuple[Floats, ...]
+    x: Floats
+    bases: list[Basis]
 
 
 class SharedPairs:
@@ -80,6 +95,7 @@ class SharedPairs:
     ) -> None:
         self._observations, self._series = observations, series
         self._configurations, self._degrees = configurations, degrees
+        self._known: dict[tuple[bytes, int], Floats] = {}
 
     @cached_property
     def _groups(self) -> tuple[_Group, ...]:
@@ -93,29 +109,42 @@ class SharedPairs:
         num_covariances = sum(len(group.configurations) for group in self._groups)
         return len(self._series) >= _WORTH_SHARING * num_covariances
 
-    def decompose(self, C: Floats) -> Bases:
-        """Eigenbases of all covariances without noise, from those of components [K, D, D]."""
-        bases = []
-        for group in self._groups:
-            own = C[:, group.observed[:, None], group.observed]
-            found = eigenbasis(tf.constant(np.tensordot(group.configurations, own, axes=1)))
-            arrays = zip(found.values.numpy(), found.vectors.numpy(), strict=True)
-            bases.append([Basis(values, vectors, self._degrees) for values, vectors in arrays])
-        return bases
+    def decompose(self, C: Floats) -> list[Decomposed]:
+        """Decompose all covariances without noise, from those of components [K, D, D]."""
+        return [self._decompose(group, C) for group in self._groups]
 
-    def log_densities(self, bases: Bases, noise_levels: Floats) -> Floats:
+    def _decompose(self, group: _Group, C: Floats) -> Decomposed:
+        own = C.take(group.observed, axis=1).take(group.observed, axis=2)
+        parts = halves(own)
+        by_part = [_rotated(own, rows.T) for rows in parts]
+
+        def basis(configuration: Floats) -> Basis:
+            blocks = [np.tensordot(configuration, each, axes=1) for each in by_part]
+            return Basis(blocks, self._degrees)
+
+        bases = in_threads([partial(basis, row) for row in group.configurations])
+        return Decomposed(parts, self._in_coordinates(group, parts), bases)
+
+    def _in_coordinates(self, group: _Group, parts: tuple[Floats, ...]) -> Floats:
+        """What was observed of a pattern's series, in the coordinates of `halves`."""
+        key = group.observed.tobytes(), len(parts)
+        if key not in self._known:
+            x = self._observations.Y[group.series[:, None], group.observed]
+            self._known[key] = x @ np.concatenate(parts).T
+        return self._known[key]
+
+    def log_densities(self, decomposed: Sequence[Decomposed], noise_levels: Floats) -> Floats:
         """``log p(x_n | z = t)`` of all pairs for each row of noise variances [L, N], [L, P]."""
         found = np.empty((len(noise_levels), len(self._series)))
 
-        def work(group: _Group, basis: Basis, places: Integers) -> None:
-            for some, x in self._observed(group, places):
-                found[:, some] = basis.log_densities(x, noise_levels[:, self._series[some]])
+        def work(basis: Basis, x: Floats, rows: Integers, places: Integers) -> None:
+            found[:, places] = basis.log_densities(x, rows, noise_levels[:, self._series[places]])
 
-        in_threads(self._jobs(work, bases))
+        in_threads(self._jobs(work, decomposed))
         return found
 
     def gradients(
-        self, bases: Bases, noise_variance: Floats, upstream: Floats
+        self, decomposed: Sequence[Decomposed], noise_variance: Floats, upstream: Floats
     ) -> tuple[Floats, Floats]:
         """Gradients of the sum of log densities, each times its entry of `upstream` [P].
 
@@ -125,41 +154,43 @@ class SharedPairs:
         """
         by_pair = np.empty(len(self._series))
 
-        def work(group: _Group, basis: Basis, places: Integers) -> Floats:
-            d_covariance = np.zeros((len(group.observed), len(group.observed)))
-            for some, x in self._observed(group, places):
-                noise = noise_variance[self._series[some]]
-                d_some, by_pair[some] = basis.gradients(x, noise, upstream[some])
-                d_covariance += d_some
-            return d_covariance
+        def work(basis: Basis, x: Floats, rows: Integers, places: Integers) -> list[Floats]:
+            noise = noise_variance[self._series[places]]
+            d_blocks, by_pair[places] = basis.gradients(x, rows, noise, upstream[places])
+            return d_blocks
 
-        d_covariances = iter(in_threads(self._jobs(work, bases)))
+        d_blocks = iter(in_threads(self._jobs(work, decomposed)))
         D = len(self._observations.x)
         d_components = np.zeros((self._configurations.shape[1], D, D))
-        for group in self._groups:
-            own = np.array([next(d_covariances) for _ in group.configurations])
-            d_components[:, group.observed[:, None], group.observed] += np.tensordot(
-                group.configurations.T, own, axes=1
-            )
+        for group, own in zip(self._groups, decomposed, strict=True):
+            by_half = zip(*(next(d_blocks) for _ in own.bases), strict=True)
+            for rows, half in zip(own.halves, by_half, strict=True):
+                d_half = np.tensordot(group.configurations.T, np.array(half), axes=1)
+                at = np.s_[:, group.observed[:, None], group.observed]
+                d_components[at] += _rotated(d_half, rows)
         d_noise = np.zeros(len(noise_variance))
         np.add.at(d_noise, self._series, by_pair)
         return d_components, d_noise
 
     def _jobs(
-        self, work: Callable[[_Group, Basis, Integers], _Result], bases: Bases
+        self,
+        work: Callable[[Basis, Floats, Integers, Integers], _Result],
+        decomposed: Sequence[Decomposed],
     ) -> list[Callable[[], _Result]]:
         """What is to be done for every configuration of every pattern."""
         return [
-            partial(work, group, basis, places)
-            for group, own in zip(self._groups, bases, strict=True)
-            for basis, places in zip(own, group.places, strict=True)
+            partial(work, basis, own.x, rows, places)
+            for group, own in zip(self._groups, decomposed, strict=True)
+            for basis, rows, places in zip(own.bases, group.rows, group.places, strict=True)
         ]
 
-    def _observed(self, group: _Group, places: Integers) -> Iterator[tuple[Integers, Floats]]:
-        """Pairs, some at a time: their places, and what was observed of their series."""
-        for first in range(0, len(places), _AT_ONCE):
-            some = places[first : first + _AT_ONCE]
-            yield some, self._observations.Y[self._series[some][:, None], group.observed]
+
+def _rotated(C: Floats, R: Floats) -> Floats:
+    """``R' C_k R`` of every component; one by one, as a product of stacks does without BLAS."""
+    found = np.empty((len(C), R.shape[1], R.shape[1]))
+    for own, C_k in zip(found, C, strict=True):
+        np.matmul(R.T @ C_k, R, out=own)
+    return found
 
 
 def _grouped(
@@ -177,6 +208,7 @@ def _grouped(
         by_row = np.split(
             places[np.argsort(which, kind="stable")], np.cumsum(np.bincount(which))[:-1]
         )
-        observed = np.flatnonzero(pattern).astype(np.int32)
-        groups.append(_Group(observed, configurations[places[first]], tuple(by_row)))
+        observed, own = np.flatnonzero(pattern), np.unique(series[places])
+        rows = tuple(np.searchsorted(own, series[some]) for some in by_row)
+        groups.append(_Group(observed, own, configurations[places[first]], tuple(by_row), rows))
     return tuple(groups)

@@ -7,15 +7,15 @@ what is left is little more than a product of matrices for each block.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from .student import gains, weights
-from .types import LOG_2PI, Floats
+from .types import LOG_2PI, Floats, Integers
 
 _BLOCK_BYTES = 2**19
-"""Of an array over some series and all points: two or three of them stay in the cache."""
+"""Of an array over some series and all points: three of them stay in the cache."""
 
 _FACTORS = 8
 """So many entries of a spectrum are multiplied before the logarithm is taken."""
@@ -28,36 +28,46 @@ class Basis:
        \frac{(U^\top x_n)_d^2}{l_d + \sigma_n^2} + \log(l_d + \sigma_n^2) \Big]
        - \tfrac{D}{2} \log 2\pi
 
+    C may be block diagonal, as in the coordinates of `halves`: then so are its eigenvectors.
+
     Parameters
     ----------
-    values, vectors
-        l, [D], and U, [D, D].
+    covariances
+        C without noise, or its blocks: [d, d], the d adding up to D.
     degrees
         Degrees of freedom of the scale of a series, see `student`.
     """
 
-    def __init__(self, values: Floats, vectors: Floats, degrees: float = math.inf) -> None:
-        self._values, self._vectors, self._degrees = values, vectors, degrees
-        D = len(values)
-        self._at_once = max(1, _BLOCK_BYTES // (8 * max(D, 1)))
-        self._firsts = np.arange(0, D, _FACTORS)
+    def __init__(self, covariances: Sequence[Floats], degrees: float = math.inf) -> None:
+        self._degrees = degrees
+        found = [_eigen(C) for C in covariances]
+        self._values = np.concatenate([values for values, _ in found])
+        ends = np.cumsum([len(values) for values, _ in found]).tolist()
+        self._blocks = [
+            (slice(end - len(values), end), vectors)
+            for end, (values, vectors) in zip(ends, found, strict=True)
+        ]
+        self._at_once = max(1, _BLOCK_BYTES // (8 * len(self._values)))
+        self._firsts = np.arange(0, len(self._values), _FACTORS)
 
-    def log_densities(self, x: Floats, noise_levels: Floats) -> Floats:
-        """Log densities at L noise variances for every series.
+    def log_densities(self, x: Floats, rows: Integers, noise_levels: Floats) -> Floats:
+        """Log densities of some series, at L noise variances each.
 
         Parameters
         ----------
         x
             Series, [N, D].
+        rows
+            Which of them, [n].
         noise_levels
-            [L, N].
+            [L, n].
 
         Returns
         -------
-        Array [L, N].
+        Array [L, n].
         """
         found = np.empty(noise_levels.shape)
-        for some, u, s in self._blocks(x):
+        for some, u, s in self._projected(x, rows):
             np.square(u, out=u)
             for level, noise_variance in enumerate(noise_levels):
                 np.add(self._values, noise_variance[some, None], out=s)
@@ -67,40 +77,86 @@ class Basis:
         return found - 0.5 * LOG_2PI * x.shape[1]
 
     def gradients(
-        self, x: Floats, noise_variance: Floats, upstream: Floats
-    ) -> tuple[Floats, Floats]:
+        self, x: Floats, rows: Integers, noise_variance: Floats, upstream: Floats
+    ) -> tuple[list[Floats], Floats]:
         """Gradients of the sum of log densities, each times its entry of `upstream`.
 
         Parameters
         ----------
         x
             Series, [N, D].
+        rows
+            Which of them, [n].
         noise_variance, upstream
-            [N].
+            [n].
 
         Returns
         -------
-        With respect to C, [D, D], and to the noise variances, [N].
+        With respect to each block of C, [d, d], and to the noise variances, [n].
         """
-        D = x.shape[1]
-        inner, diagonal, d_noise = np.zeros((D, D)), np.zeros(D), np.empty(len(x))
-        for some, u, s in self._blocks(x):
+        diagonal, d_noise = np.zeros(x.shape[1]), np.empty(len(rows))
+        inner = [np.zeros_like(vectors) for _, vectors in self._blocks]
+        for some, u, s in self._projected(x, rows):
             np.add(self._values, noise_variance[some, None], out=s)
             own = upstream[some]
             np.reciprocal(s, out=s)
             q = np.einsum("nd,nd,nd->n", u, u, s)
             b = np.multiply(u, s, out=u)
-            weighted = own * weights(q, D, self._degrees)
+            weighted = own * weights(q, x.shape[1], self._degrees)
             d_noise[some] = weighted * np.einsum("nd,nd->n", b, b) - own * s.sum(axis=1)
             diagonal += own @ s
-            inner += b.T @ np.multiply(weighted[:, None], b, out=s)
-        inner.flat[:: D + 1] -= diagonal
-        return 0.5 * (self._vectors @ inner @ self._vectors.T), 0.5 * d_noise
+            np.multiply(weighted[:, None], b, out=s)
+            for total, (columns, _) in zip(inner, self._blocks, strict=True):
+                total += b[:, columns].T @ s[:, columns]
+        d_blocks = []
+        for total, (columns, vectors) in zip(inner, self._blocks, strict=True):
+            total.flat[:: len(total) + 1] -= diagonal[columns]
+            d_blocks.append(0.5 * (vectors @ total @ vectors.T))
+        return d_blocks, 0.5 * d_noise
 
-    def _blocks(self, x: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
+    def _projected(self, x: Floats, rows: Integers) -> Iterator[tuple[slice, Floats, Floats]]:
         """Some series at a time: which, their coordinates in the basis, and memory as large."""
-        memory = np.empty((2, min(self._at_once, len(x)), x.shape[1]))
-        for first in range(0, len(x), self._at_once):
+        memory = np.empty((3, min(self._at_once, len(rows)), x.shape[1]))
+        for first in range(0, len(rows), self._at_once):
             some = slice(first, first + self._at_once)
-            u, s = memory[:, : len(x[some])]
-            yield some, np.matmul(x[some], self._vectors, out=u), s
+            own, u, s = memory[:, : len(rows[some])]
+            np.take(x, rows[some], axis=0, out=own, mode="clip")
+            for columns, vectors in self._blocks:
+                np.matmul(own[:, columns], vectors, out=u[:, columns])
+            yield some, u, s
+
+
+def _eigen(C: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues and eigenvectors; NaN where there are none."""
+    try:
+        values, vectors = np.linalg.eigh(C)
+    except np.linalg.LinAlgError:
+        return np.full(len(C), np.nan), np.full_like(C, np.nan)
+    # Rounding may leave eigenvalues a little below zero.
+    return np.maximum(values, 0.0), vectors
+
+
+def halves(C: Floats) -> tuple[Floats, ...]:
+    r"""Coordinates in which covariances are block diagonal, for which direction of time is nothing.
+
+    A stationary kernel on a regular grid looks the same from both ends: with J, which turns the
+    order of points round, J C J = C.  Then what is even about the middle of the points does not
+    depend on what is odd: a problem of D points is two of D / 2 (Cantoni and Butler 1976).
+
+    Parameters
+    ----------
+    C
+        Covariances, [K, D, D].
+
+    Returns
+    -------
+    Orthonormal rows for each block, [d, D], the d adding up to D; one block, the points themselves,
+    where a covariance looks different from the other end.
+    """
+    D = C.shape[-1]
+    one = np.eye(D)
+    if D < 2 or not np.array_equal(C, C[:, ::-1, ::-1]):
+        return (one,)
+    even, odd = (one + sign * one[::-1] for sign in (1.0, -1.0))
+    even, odd = even[: (D + 1) // 2], odd[: D // 2]
+    return tuple(rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (even, odd))

@@ -67,7 +67,6 @@ def always_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
     monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
     monkeypatch.setattr(basis, "_BLOCK_BYTES", 8 * D * request.param)
-    monkeypatch.setattr(sharing, "_AT_ONCE", 3 * request.param)
     # Whatever would go the other way fails.
     monkeypatch.setattr(engine, "cholesky", None)
 

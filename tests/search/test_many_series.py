@@ -16,7 +16,6 @@ from small import numbers, without_seconds
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.learning import sharing
 from lkm_gpflow.learning.assignments import Pairs
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.learner import Learner
@@ -93,7 +92,6 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     fits = []
     for rows in (300, 17):
         monkeypatch.setattr(basis, "_BLOCK_BYTES", 8 * 24 * rows)
-        monkeypatch.setattr(sharing, "_AT_ONCE", 2 * rows)
         fits.append(extend(start, data, QUICK))
     one, other = fits
     assert other.elbo == pytest.approx(one.elbo, abs=0.05)  # where learning stops
