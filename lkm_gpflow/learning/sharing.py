@@ -20,13 +20,16 @@ import numpy as np
 from ..data.observations import Observations
 from ..numerics.basis import Basis, halves
 from ..numerics.types import Floats, Integers
-from ..runtime.executors import in_threads
+from ..runtime.executors import in_threads, single_threaded
 
 _WORTH_SHARING = 8
 """Pairs per covariance from which decomposing it is cheaper (178 points: from five on)."""
 
 _FEWEST_SERIES = 64
 """Tables of some dozen series stay with Cholesky factors, and with the results they always had."""
+
+_WORTH_THREADS = 2 * 10**6
+"""Numbers in all rows and covariances of pairs from which threads gain more than they cost."""
 
 _Result = TypeVar("_Result")
 
@@ -106,8 +109,7 @@ class SharedPairs:
         """Whether so many pairs share a covariance that it is worth decomposing."""
         if self._observations.num_series < _FEWEST_SERIES:
             return False
-        num_covariances = sum(len(group.configurations) for group in self._groups)
-        return len(self._series) >= _WORTH_SHARING * num_covariances
+        return len(self._series) >= _WORTH_SHARING * self._num_covariances
 
     def decompose(self, C: Floats) -> list[Decomposed]:
         """Decompose all covariances without noise, from those of components [K, D, D]."""
@@ -122,7 +124,7 @@ class SharedPairs:
             blocks = [np.tensordot(configuration, each, axes=1) for each in by_part]
             return Basis(blocks, self._degrees)
 
-        bases = in_threads([partial(basis, row) for row in group.configurations])
+        bases = self._run([partial(basis, row) for row in group.configurations])
         return Decomposed(parts, self._in_coordinates(group, parts), bases)
 
     def _in_coordinates(self, group: _Group, parts: tuple[Floats, ...]) -> Floats:
@@ -140,7 +142,7 @@ class SharedPairs:
         def work(basis: Basis, x: Floats, rows: Integers, places: Integers) -> None:
             found[:, places] = basis.log_densities(x, rows, noise_levels[:, self._series[places]])
 
-        in_threads(self._jobs(work, decomposed))
+        self._run(self._jobs(work, decomposed))
         return found
 
     def gradients(
@@ -159,7 +161,7 @@ class SharedPairs:
             d_blocks, by_pair[places] = basis.gradients(x, rows, noise, upstream[places])
             return d_blocks
 
-        d_blocks = iter(in_threads(self._jobs(work, decomposed)))
+        d_blocks = iter(self._run(self._jobs(work, decomposed)))
         D = len(self._observations.x)
         d_components = np.zeros((self._configurations.shape[1], D, D))
         for group, own in zip(self._groups, decomposed, strict=True):
@@ -171,6 +173,18 @@ class SharedPairs:
         d_noise = np.zeros(len(noise_variance))
         np.add.at(d_noise, self._series, by_pair)
         return d_components, d_noise
+
+    def _run(self, jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
+        """Return the results of jobs, side by side where that is worth while."""
+        D, num_covariances = len(self._observations.x), self._num_covariances
+        if D * (len(self._series) + D * num_covariances) < _WORTH_THREADS:
+            with single_threaded():
+                return [job() for job in jobs]
+        return in_threads(jobs)
+
+    @property
+    def _num_covariances(self) -> int:
+        return sum(len(group.configurations) for group in self._groups)
 
     def _jobs(
         self,

@@ -64,6 +64,7 @@ def brute_force(data: Observations, noise: Array) -> Array:
 
 @pytest.fixture(params=[1, 2, 1000], ids="{} rows a block".format)
 def always_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "_WORTH_THREADS", 0 if request.param == 2 else np.inf)
     monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
     monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
     monkeypatch.setattr(basis, "_BLOCK_BYTES", 8 * D * request.param)
