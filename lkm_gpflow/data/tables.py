@@ -181,12 +181,20 @@ class Table:
         """Return so many times after the last row, or the times that are given."""
         if isinstance(horizon, pd.Index):
             return horizon
-        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+        if not _is_horizon(horizon):
             raise ValueError(
                 f"expected a horizon of at least 1 step, got {horizon!r}; "
                 "times are given as a pandas Index"
             )
         return self.axis.after(self.frame.index[-1], int(horizon))
+
+    def steps(self, horizon: int | None) -> int:
+        """Return how many steps to forecast: a tenth of the rows if it is not said."""
+        if horizon is None:
+            return max(1, round(0.1 * len(self.frame)))
+        if not _is_horizon(horizon):
+            raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
+        return int(horizon)
 
     @property
     def gaps(self) -> pd.MultiIndex:
@@ -233,3 +241,8 @@ class Table:
             Y=np.ascontiguousarray(np.where(mask, values, 0.0).T),
             mask=np.ascontiguousarray(mask.T.astype(np.float64)),
         )
+
+
+def _is_horizon(value: object) -> bool:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_whole and bool(value >= 1)  # type: ignore[operator]

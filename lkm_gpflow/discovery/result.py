@@ -18,8 +18,9 @@ from ..numerics.types import Floats, Integers
 from ..runtime.text import counted, listed
 from ..search.ledger import Ledger
 from .alternatives import with_alternatives
+from .checks import check_level
 from .consensus import OTHERS, Consensus, agree, alone, predict_parts
-from .forecaster import MOST_NAMED, Forecaster, check_level
+from .forecaster import MOST_NAMED, Forecaster
 from .forecaster import Averaging as Averaging
 from .hyperparameters import Marginal, marginals
 

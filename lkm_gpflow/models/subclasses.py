@@ -13,7 +13,15 @@ class UnknownModelError(ValueError):
 
 
 def name_of(model: type[LKM]) -> str:
-    """Return the name by which `find` finds a class: ``module:qualified name``."""
+    """Return the name by which `find` finds a class: ``module:qualified name``.
+
+    Raises
+    ------
+    ValueError
+        If it is no subclass of `LKM`.
+    """
+    if not (isinstance(model, type) and issubclass(model, LKM)):
+        raise ValueError(f"expected LKM or a subclass of it, got {model!r}")
     return f"{model.__module__}:{model.__qualname__}"
 
 

@@ -102,7 +102,7 @@ class DiscoveryPlots:
         return Explorer(self.found, horizon, units)
 
     def _horizon(self, horizon: int | None) -> int:
-        return max(1, round(0.1 * len(self.found.table.frame))) if horizon is None else horizon
+        return self.found.table.steps(horizon)
 
     def __repr__(self) -> str:
         return (

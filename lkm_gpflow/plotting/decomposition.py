@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from ..discovery.forecaster import check_level
+from ..discovery.checks import check_level
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..numerics.types import Floats

@@ -17,7 +17,7 @@ from .comparison import plot_comparison
 from .decomposition import plot_decomposition
 from .forecasts import plot_components, plot_forecast
 from .structure import plot_structure
-from .style import labels_by_name, unit_of
+from .style import labels_by_name, unit_of, units_by_name
 
 ALL = "all components"
 """The first choice of components."""
@@ -76,14 +76,14 @@ class Explorer:
         widgets = _ipywidgets()
         self.found = found
         self.figure: Figure
-        self._units = dict(units or {})
+        self._units = units_by_name(units)
         self._selected: dict[tuple[object, ...], Discovery] = {}
         frame, names = found.table.frame, found.names
         # Of all series: the discoveries that are drawn are of one or two.
         self._labels = labels_by_name(frame)
         series = [(str(name), name) for name in frame.columns]
         is_alone = len(series) == 1
-        steps = max(1, round(0.1 * len(frame))) if horizon is None else horizon
+        steps = found.table.steps(horizon)
         views = [view for view in VIEWS if not (is_alone and "other" in VIEWS[view])]
         self.view = widgets.Dropdown(options=views, description="picture")
         self.series = widgets.Dropdown(options=series, description="series")

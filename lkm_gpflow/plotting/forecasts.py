@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from ..discovery.forecaster import check_level
+from ..discovery.checks import check_level
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
 from ..runtime.text import did_you_mean, listed

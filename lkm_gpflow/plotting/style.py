@@ -100,7 +100,14 @@ def write_inside(ax: Axes, text: str) -> None:
 
 def unit_of(units: Mapping[Any, str] | None, series: object) -> str:
     """Return the unit of a series by its name, be that a number or the same as text; or ""."""
-    return {str(name): unit for name, unit in (units or {}).items()}.get(str(series), "")
+    return units_by_name(units).get(str(series), "")
+
+
+def units_by_name(units: Mapping[Any, str] | None) -> dict[str, str]:
+    """Return the units of series by their names as text."""
+    if units is not None and not isinstance(units, Mapping):
+        raise ValueError(f"expected units by series such as {{'a': 'm'}}, got {units!r}")
+    return {str(name): unit for name, unit in (units or {}).items()}
 
 
 def mark_start(ax: Axes, history: pd.Index) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from .. import plotting
+from ..discovery.checks import check_level
 from ..discovery.consensus import OTHERS
 from ..discovery.coupled import CoupledDiscovery
-from ..discovery.forecaster import check_level
 from ..discovery.result import Discovery
 from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, part_order
 from ..explain.comparison import clustered, likeness
@@ -25,6 +25,7 @@ from ..explain.together import Ties
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..models.lkm import LKM
+from ..plotting.style import units_by_name
 from ..runtime.text import counted, percent
 from .component import CELLS, ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
@@ -359,7 +360,7 @@ def group_report(
     check_level(level)
     ties = None if coupled is None else Ties(found, coupled)
     frame = found.table.frame
-    horizon = max(1, round(0.1 * len(frame))) if horizon is None else horizon
+    units, horizon = units_by_name(units), found.table.steps(horizon)
     parts = Decomposition.of(found)
     judged = verdicts(found, parts)
     attribution = attribute(found, horizon)
@@ -371,7 +372,6 @@ def group_report(
     alike = likeness(parts)
     order = clustered(alike)
     names = frame.columns[order]
-    units = dict(units or {})
     components = tuple(
         component_report(found, parts, judged, each, units, k) for k, each in enumerate(stable)
     )

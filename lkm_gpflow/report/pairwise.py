@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from .. import plotting
+from ..discovery.checks import check_level
 from ..discovery.coupled import CoupledDiscovery
-from ..discovery.forecaster import check_level
 from ..discovery.result import Discovery
 from ..explain.comparison import Correlation, clustered, correlations, likeness
 from ..explain.decomposition import Decomposition
@@ -21,7 +21,7 @@ from ..explain.together import Ties, Together
 from ..explain.verdicts import Verdict, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..numerics.types import Floats
-from ..plotting.style import labels_by_name
+from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.text import percent
 from .page import Picture, Report, markdown, markdown_table
 from .pair_component import PairComponent
@@ -251,6 +251,7 @@ def pair_report(
         coupling is of another table.
     """
     check_level(level)
+    units, horizon = units_by_name(units), found.table.steps(horizon)
     tied = {}
     if coupled is not None:
         tied = Ties(found, coupled).of_pair(*found.places(a, b))
@@ -272,6 +273,7 @@ def all_pairs(
 ) -> AllPairs:
     """Report every pair of series; the parameters are those of `pair_report`."""
     check_level(level)
+    units, horizon = units_by_name(units), found.table.steps(horizon)
     parts = Decomposition.of(found)
     alike = likeness(parts)
     columns, names = list(found.table.frame.columns), found.table.names
@@ -295,9 +297,9 @@ def _pair(
     titles: Mapping[object, str],
     correlated: Mapping[int, Correlation],
     tied: Mapping[int, Together],
-    horizon: int | None,
+    horizon: int,
     level: float,
-    units: Mapping[Any, str] | None,
+    units: Mapping[str, str],
 ) -> PairReport:
     timeline, places = Timeline.of(found.table), found.places(*series)
     names = [found.table.names[n] for n in places]
@@ -331,8 +333,8 @@ def _pair(
         components=tuple(components),
         may_share=bool(np.any(np.all(judged[list(places)] != "has not", axis=0))),
         parts=parts,
-        horizon=max(1, round(0.1 * len(found.table.frame))) if horizon is None else horizon,
+        horizon=horizon,
         level=level,
-        units=dict(units or {}),
+        units=units,
         titles=(titles[series[0]], titles[series[1]]),
     )

@@ -101,7 +101,11 @@ def base_names(bases: object) -> tuple[str, ...]:
             f"expected bases as a list of names such as ['SE', 'PER'], got {bases!r}: "
             "lkm_gpflow.PAPER_BASES and lkm_gpflow.EXTENDED_BASES are such lists"
         )
-    return tuple(bases)
+    names = tuple(bases)
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"expected the name of a base kernel such as 'SE', got {name!r}")
+    return names
 
 
 def check_size(num_times: int, num_series: int, subset: int | None) -> None:

@@ -33,6 +33,29 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         "expected a base kernel among .*, got 'foo'",
         lambda: discover(bases=["foo"]),
     ),
+    "bases in lists of their own": (
+        r"the name of a base kernel such as 'SE', got \['SE'\]",
+        lambda: discover(bases=[["SE"]]),
+    ),
+    "a model by its name": (
+        "expected LKM or a subclass of it, got 'LKM'",
+        lambda: discover(learner="relaxed", priors=False, model="LKM"),
+    ),
+    "no steps of a report": ("at least 1 step, got 0", lambda: by_hand().report(0)),
+    "pairs of steps before today": ("at least 1 step, got -1", lambda: by_hand().compare_all(-1)),
+    "a pair of half a step": ("at least 1 step, got 0.5", lambda: by_hand().compare("a", "b", 0.5)),
+    "units without their series": (
+        r"expected units by series such as \{'a': 'm'\}, got \['m'\]",
+        lambda: by_hand().report(units=["m"]),
+    ),
+    "one unit for all pairs": (
+        "expected units by series such as .*, got 'm'",
+        lambda: by_hand().compare_all(units="m"),
+    ),
+    "a unit of pictures": (
+        "expected units by series such as .*, got 'm'",
+        lambda: by_hand().plot.forecast(units="m"),
+    ),
     "bases as a number": ("bases as a list of names .*, got 3", lambda: discover(bases=3)),
     "half a depth": ("depth as a whole number of 0 or more, got 1.5", lambda: discover(depth=1.5)),
     "a negative depth": ("depth as a whole number of 0 .* got -1", lambda: discover(depth=-1)),
