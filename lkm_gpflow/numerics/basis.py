@@ -137,10 +137,10 @@ def _eigen(C: Floats) -> tuple[Floats, Floats]:
 
 
 def halves(C: Floats) -> tuple[Floats, ...]:
-    r"""Coordinates in which covariances are block diagonal, for which direction of time is nothing.
+    r"""Coordinates in which covariances that look the same from both ends are block diagonal.
 
-    A stationary kernel on a regular grid looks the same from both ends: with J, which turns the
-    order of points round, J C J = C.  Then what is even about the middle of the points does not
+    Those of stationary kernels on a regular grid do: with J, which turns the order of points round,
+    J C J = C.  Then what is even about the middle of the points does not
     depend on what is odd: a problem of D points is two of D / 2 (Cantoni and Butler 1976).
 
     Parameters

@@ -18,6 +18,7 @@ from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.learning.layout import Layout
 from lkm_gpflow.learning.sharing import SharedPairs
 from lkm_gpflow.numerics import basis
+from lkm_gpflow.numerics.basis import halves
 from lkm_gpflow.search.averaging import to_model
 from lkm_gpflow.search.many_series import evaluate
 
@@ -99,6 +100,26 @@ def test_the_objective_is_scipys_and_its_gradient_that_of_finite_differences(gap
     ]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6)
     assert np.abs(gradient).min() > 1e-4  # every entry is tested
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_both_routes_agree_on_halves(gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stationary kernels at regular times; some gaps are symmetric, others are not."""
+    stationary = [*PRODUCTS[:2], parse("0.2 x SE(lengthscale=0.02)")]
+    data, layout = observations(gaps=gaps), Layout(stationary, N)
+    if gaps:
+        data.mask[5, [0, D - 1]] = 0.0
+    data = Observations(np.linspace(0.0, 1.0, D), data.Y * data.mask, data.mask)
+    flat = layout.pack(NOISE)
+    by_cholesky = Objective(layout, data, *some_pairs(), 4.0)(flat)
+    monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
+    monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
+    asked = []
+    monkeypatch.setattr(sharing, "halves", lambda C: asked.append(halves(C)) or asked[-1])
+    shared = Objective(layout, data, *some_pairs(), 4.0)(flat)
+    assert sorted({len(parts) for parts in asked}) == ([1, 2] if gaps else [2])
+    assert shared[0] == pytest.approx(by_cholesky[0], rel=1e-9)
+    np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)
 
 
 def test_both_routes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
