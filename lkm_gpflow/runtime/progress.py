@@ -5,6 +5,7 @@ It never stands still: while it is open its clock goes on, whatever the work doe
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 
@@ -37,7 +38,7 @@ class Progress:
     ) -> None:
         self._bar = tqdm(
             total=total, initial=done, desc=label or None, disable=not shown,
-            bar_format=_FORMAT, dynamic_ncols=True,
+            bar_format=_FORMAT, **_size(),
         )  # fmt: skip
         self._shown = shown
         self._news = ""
@@ -89,3 +90,12 @@ class Progress:
         beat = _BEAT if is_notebook or self._bar.fp.isatty() else _BEAT_OF_A_FILE
         while not self._ended.wait(beat):
             self._bar.refresh()
+
+
+def _size() -> dict[str, int | bool]:
+    """Let a bar be as wide as the terminal, or 80 columns where that says that it has no size."""
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):  # no terminal
+        return {"dynamic_ncols": True}
+    return {"dynamic_ncols": True} if all(size) else {"ncols": 80, "nrows": 24}

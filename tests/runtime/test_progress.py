@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import struct
+import subprocess
+import sys
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
@@ -32,6 +36,25 @@ def test_the_listener_of_a_context_hears_and_the_one_before_is_put_back() -> Non
         tell(lambda: "three")
     tell(lambda: "four")
     assert heard == ["one", "three"]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (24, 0), (24, 60)])
+def test_a_terminal_that_does_not_say_its_size_shows_progress(rows: int, columns: int) -> None:
+    pty, fcntl = pytest.importorskip("pty"), pytest.importorskip("fcntl")  # not on Windows
+    termios = pytest.importorskip("termios")
+    reader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+    code = (
+        "from lkm_gpflow.runtime.progress import Progress\n"
+        "with Progress('fits', 3) as bar: bar.update()"
+    )
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, check=True)
+    os.close(terminal)
+    shown = os.read(reader, 10_000).decode().split("\r")
+    os.close(reader)
+    assert any(line.startswith("fits:  33%") and "1/3" in line for line in shown)
+    assert max(len(line.strip()) for line in shown) <= (columns or 80)
 
 
 @pytest.mark.parametrize("where", ["here", "threads", "processes"])
