@@ -39,6 +39,7 @@ from ..learning.prior import RowPrior
 from ..models.amplitudes import degrees_of
 from ..numerics.cholesky import log_density
 from ..numerics.types import Floats, Integers
+from ..runtime.executors import single_threaded
 from .consensus import Consensus, evidence_of
 from .matching import MUCH_LIKE, correlation, shapes_of, thinned
 
@@ -125,6 +126,7 @@ class _Series:
         return value if np.isfinite(value) else -np.inf
 
 
+@single_threaded()
 def with_alternatives(
     consensus: Consensus, observations: Observations, settings: FitSettings
 ) -> Consensus:

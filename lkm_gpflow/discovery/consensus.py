@@ -14,6 +14,7 @@ from ..learning.fits import Fit, FitSettings
 from ..learning.prior import RowPrior
 from ..models.ibp import InfiniteIBP
 from ..numerics.types import Floats, Integers
+from ..runtime.executors import single_threaded
 from ..search.averaging import Member, mixture_moments
 from ..search.predictors import Predictors
 from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
@@ -125,6 +126,7 @@ def alone(fit: Fit, settings: FitSettings) -> Consensus:
     )
 
 
+@single_threaded()
 def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
     """Match the components of several fits.
 

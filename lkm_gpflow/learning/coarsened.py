@@ -34,6 +34,7 @@ from ..numerics.centring import average, centred
 from ..numerics.cholesky import log_density
 from ..numerics.student import weight
 from ..numerics.types import Floats, Integers
+from ..runtime.executors import single_threaded
 from .engine import components, variances
 from .fits import Fit, FitSettings, check_is_plain
 from .initialization import NOISE_VARIANCE, Ranges, typical_step
@@ -265,6 +266,7 @@ class _Posterior:
         return replace(point, theta=np.where(self.layout.is_fixed, point.theta, inside))
 
 
+@single_threaded()
 def coarsened(
     fit: Fit, observations: Observations, settings: FitSettings
 ) -> HyperparameterPosterior:

@@ -26,6 +26,7 @@ from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..models.lkm import LKM
 from ..plotting.style import units_by_name
+from ..runtime.executors import single_threaded
 from ..runtime.text import counted, percent
 from .component import CELLS, ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
@@ -319,6 +320,7 @@ class GroupReport(Report):
         return pictures
 
 
+@single_threaded()
 def group_report(
     found: Discovery,
     horizon: int | None = None,

@@ -22,6 +22,7 @@ from ..explain.verdicts import Verdict, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..numerics.types import Floats
 from ..plotting.style import labels_by_name, units_by_name
+from ..runtime.executors import single_threaded
 from ..runtime.text import percent
 from .page import Picture, Report, markdown, markdown_table
 from .pair_component import PairComponent
@@ -215,6 +216,7 @@ def _shared_names(pair: PairReport) -> str:
     return ", ".join(each.name for each in pair.components if len(each.owners) == 2) or "none"
 
 
+@single_threaded()
 def pair_report(
     found: Discovery,
     a: object,
@@ -264,6 +266,7 @@ def pair_report(
     )
 
 
+@single_threaded()
 def all_pairs(
     found: Discovery,
     horizon: int | None = None,

@@ -16,7 +16,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -323,7 +323,7 @@ def in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
 
 
 def single_threaded() -> _OneThread:
-    """Return a context in which NumPy's and SciPy's linear algebra uses one thread.
+    """Return a context, or decorator, in which NumPy's and SciPy's linear algebra uses one thread.
 
     Its threads wait in busy loops: matrices of some hundred rows cost several times the processor
     time with two of them, and many times where all processors are taken.
@@ -331,7 +331,7 @@ def single_threaded() -> _OneThread:
     return _ONE_THREAD
 
 
-class _OneThread:
+class _OneThread(ContextDecorator):
     """The limit, from the first thread that enters to the last that leaves.
 
     It belongs to the whole process: a thread of its own limit would restore that of another.

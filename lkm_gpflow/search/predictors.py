@@ -25,6 +25,7 @@ from ..models.amplitudes import degrees_of
 from ..models.lkm import LKM
 from ..models.posteriors import MIN_WEIGHT
 from ..numerics.types import Floats, Integers
+from ..runtime.executors import single_threaded
 from .averaging import to_model
 
 _AT_A_TIME = 500
@@ -165,6 +166,7 @@ class ByArrays(Predictor):
     of the mixture over rows.
     """
 
+    @single_threaded()
     def sums(
         self, x: Floats, sums: Floats, *, full_cov: bool = False, Z: Floats | None = None
     ) -> tuple[Floats, Floats]:
@@ -199,6 +201,7 @@ class ByArrays(Predictor):
             return mean, second - mean[..., :, None] * mean[..., None, :]
         return mean, np.maximum(second - np.square(mean), 0.0)
 
+    @single_threaded()
     def noise(self, Z: Floats | None = None) -> Floats:
         """See `Predictor.noise`."""
         if np.isinf(self._degrees):
@@ -238,6 +241,7 @@ class ByArrays(Predictor):
         return _Whitening(L, seen, self.observations.Y[n, seen], self._degrees)
 
     @cached_property
+    @single_threaded()
     def posterior(self) -> tuple[Pairs, Floats]:
         """See `Predictor.posterior`."""
         series, rows, weights, before = [], [], [], 0

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from small import made_by_hand, small_table
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.grammar import parse
@@ -176,3 +178,22 @@ def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:
     assert np.all(np.isnan(mean[0]))
     assert np.all(np.isfinite(mean[1:]))
     assert np.all(np.isfinite(variance[1:]))
+
+
+def test_linear_algebra_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads take several times as long for matrices of some hundred rows."""
+    found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3)
+    factorise, threads = predictors.dpotrf, []
+
+    def looked(*arguments: Any, **options: Any) -> Any:
+        threads.append(
+            {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+        )
+        return factorise(*arguments, **options)
+
+    monkeypatch.setattr(predictors, "dpotrf", looked)
+    with threadpool_limits(2, user_api="blas"):
+        found.forecast(2)
+        assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {2}
+    assert threads
+    assert all(seen == {1} for seen in threads)
