@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import click
@@ -47,6 +49,24 @@ def signals_stop() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def check_writable(folder: Path, what: str) -> None:
+    """Make a folder if it is not there, and refuse one that cannot be written to.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be made or written to; `what` it is, with its article.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"expected {what} that can be written to, got {folder} ({error.strerror})"
+        ) from error
+
+
 @contextmanager
 def said_plainly() -> Iterator[None]:
     """Turn errors that a user can mend into messages, and warnings into lines."""
@@ -69,5 +89,8 @@ def said_plainly() -> Iterator[None]:
             raise click.ClickException(str(error)) from error
         except (registry.DownloadError, registry.ChecksumError) as error:
             raise click.ClickException(str(error)) from error
-        except (OSError, ModuleNotFoundError) as error:
+        except OSError as error:
+            plain = f"cannot use {error.filename} ({error.strerror})"
+            raise _Refused(plain if error.filename else str(error)) from error
+        except ModuleNotFoundError as error:
             raise _Refused(str(error)) from error

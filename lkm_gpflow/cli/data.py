@@ -8,7 +8,7 @@ import click
 
 from .. import datasets
 from ..datasets import registry
-from ..datasets.catalogue import absent_files
+from ..datasets.catalogue import absent_files, can_be_fetched
 from .common import said_plainly
 
 
@@ -30,4 +30,11 @@ def _state_of_files(name: str) -> str:
     absent = absent_files(name)
     if absent is None:
         return "generated from a seed"
-    return f"to be fetched: {', '.join(absent)}" if absent else "there"
+    if absent:
+        how = "to be fetched" if can_be_fetched(name) else "to be put there by hand"
+        return f"{how}: {', '.join(absent)}"
+    try:
+        datasets.fetch(name)
+    except registry.ChecksumError:
+        return f"there, but damaged: `lkm-gpflow data {name}` says which file"
+    return "there"

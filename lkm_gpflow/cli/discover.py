@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,20 +16,21 @@ import click
 import pandas as pd
 
 from .. import datasets
-from ..data.csv import TAB, Dialect
+from ..data.csv import Dialect
 from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table
 from ..data.transforms import Transform
+from ..datasets.catalogue import known_names
 from ..discovery.checks import check_level
-from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, single_threaded, start_workers
 from ..runtime.loading import loading
 from ..runtime.text import counted, did_you_mean, listed
-from ..search.settings import SearchSettings, Strategy, check_size, draw
+from ..search.settings import SearchSettings, Strategy, check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
+from .options import Bases, Budget, LongColumns, NewFolder, Separator, Transforms
 
 if TYPE_CHECKING:
     from ..discovery.result import Averaging
@@ -38,91 +39,11 @@ _HORIZON_SHARE = 0.1
 """By default this share of the rows is forecast."""
 
 
-class _Bases(click.ParamType[tuple[str, ...]]):
-    name = "bases"
-
-    def convert(
-        self,
-        value: str | tuple[str, ...],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        sets = {"paper": PAPER_BASES, "extended": EXTENDED_BASES}
-        names = tuple(name.strip().upper() for name in value.split(",") if name.strip())
-        return sets.get(value.strip().lower(), names)
-
-
-class _Budget(click.ParamType[float]):
-    """A number with its unit, read by one of the functions of `budget`."""
-
-    def __init__(self, name: str, read: Callable[[str], float]) -> None:
-        self.name = name
-        self._read = read
-
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return self._read(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class _Separator(click.ParamType[str]):
-    """A character; a tab also as a shell can write it."""
-
-    name = "character"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return TAB if value in ("tab", r"\t") else value
-
-
-class _LongNames(click.ParamType[LongNames]):
-    """Three names of columns."""
-
-    name = "series,time,value"
-
-    def convert(
-        self, value: str | LongNames, param: click.Parameter | None, ctx: click.Context | None
-    ) -> LongNames:
-        if isinstance(value, LongNames):
-            return value
-        names = [name.strip() for name in value.split(",")]
-        if len(names) != 3 or not all(names):
-            self.fail(f"expected the names of three columns, got {value!r}", param, ctx)
-        return LongNames(*names)
-
-
-class _Transforms(click.ParamType[Transform]):
-    """A transformation of all series, or of one: "auto", "log", "none", or "Gold=log"."""
-
-    name = "auto|log|none|SERIES=log"
-
-    def convert(
-        self, value: str | Transform, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Transform:
-        if not isinstance(value, str):
-            return value
-        if value in ("auto", "log", "none"):
-            return cast(Transform, value)
-        series, _, kind = value.rpartition("=")
-        if kind != "log" or not series:
-            self.fail(
-                f"expected auto, log, none, or the name of a series and =log, got {value!r}",
-                param, ctx,
-            )  # fmt: skip
-        return {series: "log"}
-
-
 @click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
 @click.option(
     "--separator",
-    type=_Separator(),
+    type=Separator(),
     default=",",
     help="Character between the cells of a CSV file, or tab.",
 )
@@ -134,14 +55,15 @@ class _Transforms(click.ParamType[Transform]):
 )
 @click.option(
     "--long",
-    type=_LongNames(),
+    type=LongColumns(),
     help="Columns of a file in long format, such as unique_id,ds,y: a row for each observation.  "
     "[default: a column for each series]",
 )
 @click.option(
     "--transform",
     "transforms",
-    type=_Transforms(),
+    type=Transforms(),
+    metavar="auto|log|none|SERIES=log",
     multiple=True,
     help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
     "series (may be given several times); auto: of those whose swings grow with their level.  "
@@ -154,7 +76,7 @@ class _Transforms(click.ParamType[Transform]):
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=NewFolder(),
     help="Folder for the results.  [default: NAME-lkm in the working folder]",
 )
 @click.option(
@@ -168,10 +90,10 @@ class _Transforms(click.ParamType[Transform]):
 )
 @click.option(
     "--bases",
-    type=_Bases(),
+    type=Bases(),
     default="extended",
     help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER; "
-    "CP in a list adds change points.",
+    "CP in a list, such as paper,CP, adds change points.",
 )
 @click.option(
     "--strategy",
@@ -201,13 +123,13 @@ class _Transforms(click.ParamType[Transform]):
 )
 @click.option(
     "--time-budget",
-    type=_Budget("time", seconds),
+    type=Budget("time", seconds),
     help="Stop the search after this time, such as 90s, 10m or 1h30m, and keep the best result so "
     "far; report and pictures take extra time.  [default: no limit]",
 )
 @click.option(
     "--memory-budget",
-    type=_Budget("memory", num_bytes),
+    type=Budget("memory", num_bytes),
     help="Stop likewise when all processes together use this much memory, such as 500MB or 4GB.  "
     "[default: no limit]",
 )
@@ -252,7 +174,8 @@ def discover_command(
     The output folder holds report.html (what the series share, in words and pictures: one file for
     any browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
     (lkm_gpflow.load reads it) and the ledger of the search.  To continue a search that was stopped,
-    by you or by a budget, give the same command again.
+    by you or by a budget, give the same command again.  Another --horizon or --level needs no new
+    search, either.
     """
     with said_plainly(), signals_stop():
         name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
@@ -263,7 +186,7 @@ def discover_command(
         steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
         table.after(steps)
         check_level(level)
-        SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
+        settings = SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
         Guard(time_budget, memory_budget)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # discover warns, too
@@ -271,14 +194,15 @@ def discover_command(
         if subset is not None:
             draw(frame.shape[1], subset, seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))
-        folder.claim(force=force)
+        folder.claim(steps, level, force=force)
+        folder.check_ledger(ledger_header(settings, table, subset))
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         say("loading TensorFlow ...")
         fits = folder.num_fits()
         processes = min(jobs or os.cpu_count() or 1, restarts)
         try:
-            with _going_on_from(folder.ledger), _workers(processes) as executor:
+            with folder.going_on(), _workers(processes) as executor:
                 if executor is not None and not fits and memory_budget is None:
                     # Where there is something to learn they will be needed.
                     start_workers(executor, "lkm_gpflow.learning.training")
@@ -347,27 +271,11 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
     if path.is_dir():
         raise ValueError(f"expected a file of series or a data set, got the folder {source}")
     if not path.exists():
-        known = ", ".join(datasets.names())
         raise ValueError(
-            f"there is no file {source!r}, and no data set of that name: {known}"
-            f"{did_you_mean(source, datasets.names())}"
+            f"there is no file {source!r}, and no data set of that name"
+            f"{did_you_mean(source, datasets.names())} (data sets: {known_names()})"
         )
     return path.stem, read_table(path, dialect), {}
-
-
-@contextmanager
-def _going_on_from(ledger: Path) -> Iterator[None]:
-    """Say what to do about a ledger of another search."""
-    there = ledger.exists()
-    try:
-        yield
-    except ValueError as error:
-        if not there:
-            raise
-        raise ValueError(
-            f"cannot go on from {ledger} ({error}): "
-            "name another folder with --out, or start over with --force"
-        ) from error
 
 
 @contextmanager

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import tempfile
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..discovery import archive
+from ..runtime.journal import Journal
 from ..runtime.text import counted
+from .common import check_writable
 
 TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 """The tables in the folder."""
+
+_PICTURE = re.compile(r"(forecasts|structure|search|components-\d{2,}(-.*)?)\.png")
+"""Names of the pictures that this program draws; others are the user's own."""
+
+_REPORTED = b'{"note": ["report",'
+"""How the line of a ledger begins that says which forecast the report is about."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +54,13 @@ class OutputFolder:
         """The folder of pictures."""
         return self.path / "figures"
 
-    def claim(self, *, force: bool) -> None:
+    def claim(self, horizon: int, level: float, *, force: bool) -> None:
         """Make the folder ready to be written to, without losing what is there.
 
         Parameters
         ----------
+        horizon, level
+            Of the forecast that is asked for: a finished search may go on to another one.
         force
             Whether the results that are there may be deleted.
 
@@ -56,22 +70,19 @@ class OutputFolder:
             If the folder holds results already (an unfinished search may go on), or cannot be
             written to.
         """
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.path):
-                pass
-        except OSError as error:
-            raise ValueError(
-                f"expected an output folder that can be written to, got {self.path} "
-                f"({error.strerror})"
-            ) from error
+        check_writable(self.path, "an output folder")
         if force:
             for file in self._results():
                 file.unlink()
-        elif self._is_complete() and not self._was_stopped():
+        elif (
+            self._is_complete()
+            and self._reported() in (None, [horizon, level])
+            and not self._was_stopped()
+        ):
             raise ValueError(
                 f"{self.path} holds a finished result already: name another folder with --out, "
-                "or overwrite it with --force"
+                f"delete {self.report.name} to write it again from the ledger, or start over with "
+                "--force"
             )
         elif not self.ledger.exists() and (there := self._results()):
             raise ValueError(
@@ -91,7 +102,64 @@ class OutputFolder:
 
     def _results(self) -> list[Path]:
         files = [self.ledger, self.model, self.report, *(self.path / name for name in TABLES)]
-        return [file for file in files if file.exists()] + sorted(self.figures.glob("*.png"))
+        drawn = [file for file in self.figures.glob("*.png") if _PICTURE.fullmatch(file.name)]
+        return [file for file in files if file.exists()] + sorted(drawn)
+
+    def check_ledger(self, header: Mapping[str, Any]) -> None:
+        """Refuse the ledger of another search, before anything slow is done.
+
+        Parameters
+        ----------
+        header
+            What the search depends on.  How a single fit is learnt is taken from the ledger: no
+            option of the command changes it.
+
+        Raises
+        ------
+        ValueError
+            If the ledger is of other settings or data, or damaged.
+        """
+        if not self.ledger.is_file():
+            return
+        with self.ledger.open("rb") as file:
+            first = file.readline()
+        if not first.endswith(b"\n"):  # whoever began it died within the first line
+            return
+        try:
+            fit = json.loads(first)["header"]["settings"]["fit"]
+        except (ValueError, KeyError, TypeError):  # no ledger, which `Journal` says
+            fit = None
+        with self.going_on():
+            Journal(
+                self.ledger, "ledger", {**header, "settings": {**header["settings"], "fit": fit}}
+            )
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Say what to do about a ledger that cannot be gone on from."""
+        try:
+            yield
+        except ValueError as error:
+            cause = str(error).removesuffix(": choose another file or delete it")
+            if not cause.startswith(str(self.ledger)):
+                raise
+            raise ValueError(
+                f"{cause}: name another folder with --out, or start over with --force"
+            ) from error
+
+    def note_report(self, horizon: int, level: float) -> None:
+        """Keep in the ledger which forecast the report is about."""
+        if self.ledger.is_file():
+            with self.ledger.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"note": ["report", [horizon, level]]}) + "\n")
+
+    def _reported(self) -> list[float] | None:
+        """Horizon and level of the report; None if that was not kept."""
+        if not self.ledger.is_file():
+            return None
+        with self.ledger.open("rb") as file:
+            lines = [line for line in file if line.startswith(_REPORTED) and line.endswith(b"\n")]
+        return list(json.loads(lines[-1])["note"][1]) if lines else None
 
     def kept(self) -> str:
         """Say how many fits the ledger keeps."""

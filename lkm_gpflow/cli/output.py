@@ -67,6 +67,7 @@ def write(
         say("weighing the evidence for the report ...")
         report = shown.report(horizon, level=level, units=units)
         say("writing the report ...")
+        folder.note_report(horizon, level)
         report.to_html(folder.report)
         names = (folder.figures, folder.ledger, folder.model)
         return [folder.report.name, *TABLES, *(path.name for path in names)]

@@ -15,7 +15,7 @@ from ..experiments.profiles import read_plan
 from ..experiments.results_page import results_html
 from ..experiments.runner import dask_workers, local_workers, reproduce
 from ..experiments.store import write_atomically
-from .common import Stopped, said_plainly, signals_stop
+from .common import Stopped, check_writable, said_plainly, signals_stop
 from .experiments import chosen_ids, experiment_options, store_of
 
 
@@ -60,6 +60,7 @@ def reproduce_command(
         plan = read_plan(experiments)
         store = store_of(plan, results)
         runs = plan.runs(profile, chosen_ids(only, more))
+        check_writable(store.folder, "a folder of results")
         workers = (
             dask_workers(scheduler) if scheduler else local_workers(jobs or os.cpu_count() or 1)
         )

@@ -20,6 +20,7 @@ import pandas as pd
 from ..data.tables import Table
 from ..numerics.types import Floats, Integers
 from .protocol import forecast_frame, register
+from .scaled import MIN_SD
 from .seasons import checked_season, season_length
 
 
@@ -66,21 +67,25 @@ class Walks:
         Names of the series.
     walks
         In the same order.
+    least_sd
+        Of their forecasts, `MIN_SD` in units of the series: a line has no steps but its drift.
     """
 
     series: pd.Index
     walks: tuple[Walk, ...]
+    least_sd: Floats
 
     @classmethod
     def of(cls, table: Table, learn: Callable[[pd.Series], Walk]) -> Walks:
         """Fit every series alone."""
-        return cls(table.frame.columns, tuple(learn(y) for _, y in table.frame.items()))
+        walks = tuple(learn(y) for _, y in table.frame.items())
+        return cls(table.frame.columns, walks, MIN_SD * table.scale)
 
     def forecast(self, times: pd.Index) -> pd.DataFrame:
         """See `Fitted.forecast`."""
         moments = [walk.ahead(len(times)) for walk in self.walks]
         mean, sd = (np.column_stack(each) for each in zip(*moments, strict=True))
-        return forecast_frame(self.series, times, mean, sd)
+        return forecast_frame(self.series, times, mean, np.maximum(sd, self.least_sd))
 
 
 @register("last-value")

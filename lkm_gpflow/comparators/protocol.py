@@ -83,6 +83,8 @@ def comparator(name: str, **settings: Any) -> Comparator:
     settings
         Arguments of its constructor; the others keep their defaults.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"expected the name of a comparator, such as 'drift', got {name!r}")
     library, _, method = name.partition(":")
     if library in _LIBRARIES and method:
         return _LIBRARIES[library](method, settings)

@@ -32,6 +32,9 @@ from .statistical import LEVEL, sd_of_interval
 MOST_LAGS = 4
 """Of a vector autoregression; twelve series and a hundred times bear no more."""
 
+MOST_ROOT = 1.05
+"""By how much a forecast of levels may grow in one step for ever; those of walks do by one."""
+
 
 @register("var")
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class DifferencedVAR:
 class RidgeVAR:
     """`DifferencedVAR` of order `lags`, its coefficients shrunk to zero equation by equation.
 
+    The covariance of errors is that of the residuals of equations that were fitted without the time
+    in question.
+
     Parameters
     ----------
     lags
@@ -83,7 +89,8 @@ class VECM:
 
     .. math:: \Delta y_t = \alpha \beta^\top y_{t-1} + \Gamma \Delta y_{t-1} + c + e_t
 
-    The rank is that of Johansen's trace test at 5%; at rank zero it is a VAR of differences.
+    The rank is that of Johansen's trace test at 5%.  At rank zero, or where the fit is singular or
+    explodes (a root beyond `MOST_ROOT`), it is a VAR of differences.
 
     Parameters
     ----------
@@ -119,6 +126,7 @@ def _fit(
 def _least_squares(Y: Floats) -> Ahead:
     if Y.shape[1] == 1:  # the library has no vector of one
         return _ridge(Y, 1)
+    _check_rows(Y, 2 * Y.shape[1] + 3)
     model = library("statsmodels.tsa.api").VAR(np.diff(Y, axis=0))
     # At least three equations' worth of times for each coefficient.
     most = max(1, min(MOST_LAGS, (len(Y) // 3 - 1) // Y.shape[1]))
@@ -131,19 +139,27 @@ def _least_squares(Y: Floats) -> Ahead:
     return lambda h: integrate(Y, coefs, constant, np.asarray(fitted.sigma_u), h)
 
 
+def _check_rows(Y: Floats, least: int) -> None:
+    if len(Y) < least:
+        raise ValueError(f"expected at least {least} rows for {Y.shape[1]} series, got {len(Y)}")
+
+
 def _ridge(Y: Floats, lags: int) -> Ahead:
+    _check_rows(Y, lags + 5)
     linear = library("sklearn.linear_model")
     steps = np.diff(Y, axis=0)
     N = Y.shape[1]
     past = np.hstack([steps[lags - i : len(steps) - i] for i in range(1, lags + 1)])
     target = steps[lags:]
     coefs, constant, residuals = np.empty((lags, N, N)), np.empty(N), np.empty_like(target)
+    left, values, _ = np.linalg.svd(past - past.mean(axis=0), full_matrices=False)
     for n in range(N):
         model = linear.RidgeCV(alphas=np.logspace(-2, 4, 25)).fit(past, target[:, n])
         coefs[:, n] = model.coef_.reshape(lags, N)
         constant[n] = model.intercept_
-        residuals[:, n] = target[:, n] - model.predict(past)
-    sigma = residuals.T @ residuals / max(len(target) - 1, 1)
+        leverage = np.square(left) @ (values**2 / (values**2 + model.alpha_)) + 1.0 / len(past)
+        residuals[:, n] = (target[:, n] - model.predict(past)) / (1.0 - leverage)
+    sigma = residuals.T @ residuals / len(target)
     return lambda h: integrate(Y, coefs, constant, sigma, h)
 
 
@@ -151,16 +167,30 @@ def _error_correction(Y: Floats) -> Ahead:
     if Y.shape[1] == 1:
         return _ridge(Y, 1)
     vecm = library("statsmodels.tsa.vector_ar.vecm")
-    rank = vecm.select_coint_rank(Y, det_order=0, k_ar_diff=1, signif=0.05).rank
-    if rank == 0:
+    _check_rows(Y, 2 * Y.shape[1] + 4)
+    try:
+        rank = vecm.select_coint_rank(Y, det_order=0, k_ar_diff=1, signif=0.05).rank
+        if rank == 0:
+            return _least_squares(Y)
+        fitted = vecm.VECM(Y, k_ar_diff=1, coint_rank=rank, deterministic="co").fit()
+    except np.linalg.LinAlgError:
         return _least_squares(Y)
-    fitted = vecm.VECM(Y, k_ar_diff=1, coint_rank=rank, deterministic="co").fit()
+    if _largest_root(fitted.var_rep) > MOST_ROOT:
+        return _least_squares(Y)
 
     def ahead(h: int) -> tuple[Floats, Floats]:
         mean, lower, upper = fitted.predict(steps=h, alpha=1.0 - LEVEL / 100)
         return mean, sd_of_interval(lower, upper)
 
     return ahead
+
+
+def _largest_root(coefs: Floats) -> float:
+    """The spectral radius of a vector autoregression of levels, A [p, N, N]."""
+    p, N, _ = coefs.shape
+    companion = np.eye(p * N, k=-N)
+    companion[:N] = np.hstack(list(coefs))
+    return float(np.abs(np.linalg.eigvals(companion)).max())
 
 
 def integrate(

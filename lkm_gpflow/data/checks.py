@@ -1,4 +1,4 @@
-"""What can be wrong with a table; messages name the row and column, and say what to do."""
+"""What can be wrong with a table; messages name the time and column, and say what to do."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def _checked_index(frame: pd.DataFrame) -> pd.Index:
         explain_index(index)
         bad = ~np.isfinite(index.to_numpy(np.float64))
     if bad.any():
-        raise ValueError(f"row {int(np.argmax(bad)) + 1}: expected a time, got {index[bad][0]}")
+        row = int(np.argmax(bad)) + 1
+        raise ValueError(f"row {row} below the header: expected a time, got {index[bad][0]}")
     dated = isinstance(index, pd.DatetimeIndex)
     again = (index if dated else index.astype(np.float64)).duplicated()
     if again.any():
@@ -120,8 +121,8 @@ def _checked_index(frame: pd.DataFrame) -> pd.Index:
             else " also after rounding to 64-bit floating point: frame.index -= frame.index[0]"
         )
         raise ValueError(
-            f"row {int(np.argmax(again)) + 1}: the time {index[again][0]} appears a "
-            f"second time ({again.sum()} duplicates in all); expected different times{cure}"
+            f"the time {index[again][0]} appears a second time "
+            f"({again.sum()} duplicates in all); expected different times{cure}"
         )
     return index
 
@@ -146,7 +147,7 @@ def _numbers(column: pd.Series, name: object, index: pd.Index) -> Floats:
         if bad.any():
             row = int(np.argmax(bad))
             raise ValueError(
-                f"row {row + 1} ({index[row]}), column {name!r}: expected {wanted}, "
+                f"column {name!r} at {index[row]}: expected {wanted}, "
                 f"got {column.iloc[row]!r}{cure}"
             )
     return values

@@ -9,11 +9,11 @@ import csv
 import io
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 import pandas as pd
 
@@ -21,8 +21,11 @@ from .shapes import QUARTER, LongNames, from_long, long_names
 
 TAB = "\t"
 
-MISSING = ("", "NA", "N/A", "NaN", "nan")
-"""Cells that stand for a missing observation."""
+_MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nat")
+"""Cells that stand for a missing observation, in small or capital letters."""
+
+_UNCLEAR = ("-", ".", "?")
+"""Cells that may stand for a missing observation, or for something else."""
 
 _DAYS_AND_MONTHS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})")
 """Dates such as 31/12/2024 and 12.31.24."""
@@ -31,6 +34,7 @@ _WEEK = re.compile(r"(\d{4})-?W(\d{2})")
 _FIRST_AND_LAST_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})/\d{4}-\d{2}-\d{2}")
 """A week as pandas writes it."""
 
+_DIGIT = re.compile(r"\d")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 """A number that fits in eight bytes."""
 
@@ -50,7 +54,7 @@ class Dialect:
     separator
         Between cells.
     decimal
-        Mark before the decimals.
+        Mark before the decimals; where it is the separator, too, such numbers are in quotes.
     dates
         Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y"; None: ISO 8601, or
         quarters such as 2024Q1; quarters and weeks become their first day.
@@ -67,24 +71,36 @@ class Dialect:
         for name, sign in (("separator", self.separator), ("decimal mark", self.decimal)):
             if len(sign) != 1:
                 raise ValueError(f"expected a single character as {name}, got {sign!r}")
-        if self.separator == self.decimal:
-            raise ValueError(
-                f"expected a decimal mark that differs from the separator, got {self.decimal!r} "
-                "for both: give the other with --separator or --decimal"
-            )
+        if self.dates is not None:
+            _check_format(self.dates)
 
 
-def read_csv(path: Path, dialect: Dialect | None = None) -> pd.DataFrame:
+def _check_format(dates: str) -> None:
+    """Reject a format that does not read the dates it writes."""
+    example, given = "such as %d/%m/%Y", pd.Timestamp("2003-12-31", tz="UTC")
+    try:
+        year = pd.to_datetime(given.strftime(dates), format=dates).year if "%" in dates else None
+    except (ValueError, re.error) as error:
+        raise ValueError(
+            f"expected a format of dates {example}, got {dates!r} ({error})"
+        ) from error
+    if year is None:
+        raise ValueError(f"expected a format of dates {example}, got {dates!r}")
+    if year != given.year:
+        raise ValueError(f"expected a format of dates with a year, {example}, got {dates!r}")
+
+
+def read_csv(contents: bytes, dialect: Dialect | None = None) -> pd.DataFrame:
     """Read a CSV file of series.
 
     The file is UTF-8.  Its first row has the names.  The first column has the times, dates or
-    numbers; every other column is a series, and an empty cell is a missing observation.  In long
-    format three columns are read, and every row is one observation.
+    numbers; every other column is a series.  A cell that is empty, or says NA or the like, is a
+    missing observation.  In long format three columns are read, and every row is one observation.
 
     Parameters
     ----------
-    path
-        The file.
+    contents
+        The file's bytes.
     dialect
         How it writes dates and numbers; by default 2024-01-31 and 1.5, separated by commas.
 
@@ -95,24 +111,17 @@ def read_csv(path: Path, dialect: Dialect | None = None) -> pd.DataFrame:
 
     Raises
     ------
-    OSError
-        If the file cannot be read.
     ValueError
         If something is wrong with the file: what was expected, what was given, and where.
     """
-    try:
-        dialect = dialect or Dialect()
-        header, rows = _split(_read_rows(path, dialect.separator), dialect)
-        if dialect.long is not None:
-            return _long(header, rows, dialect, dialect.long)
-        _check_layout(header, rows, dialect)
-        index = _times(0, header, rows, dialect)
-        _check_different(index, rows)
-        columns = {
-            name: _numbers(i, header, rows, dialect) for i, name in enumerate(header) if i > 0
-        }
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    dialect = dialect or Dialect()
+    header, rows = _split(_read_rows(contents, dialect.separator), dialect)
+    if dialect.long is not None:
+        return _long(header, rows, dialect, dialect.long)
+    _check_layout(header, rows, dialect)
+    index = _times(0, header, rows, dialect)
+    _check_different(index, rows)
+    columns = {name: _numbers(i, header, rows, dialect) for i, name in enumerate(header) if i > 0}
     return pd.DataFrame(columns, index=index)
 
 
@@ -139,7 +148,7 @@ def _check_layout(header: Sequence[str], rows: Sequence[_Row], dialect: Dialect)
         return
     cells = pd.DataFrame([row.cells for row in rows], columns=list(header))
     for name in header:
-        if all(cell in MISSING or _is_number(cell, dialect) for cell in cells[name]):
+        if all(_is_missing(cell) or _is_number(cell, dialect) for cell in cells[name]):
             cells[name] = 0.0
     names = long_names(cells)
     if names is not None:
@@ -149,10 +158,10 @@ def _check_layout(header: Sequence[str], rows: Sequence[_Row], dialect: Dialect)
         )
 
 
-def _read_rows(path: Path, separator: str) -> list[_Row]:
+def _read_rows(contents: bytes, separator: str) -> list[_Row]:
     """Return the rows that are not blank."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = contents.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(f"row {line}: expected UTF-8 text, got another encoding") from error
@@ -173,11 +182,13 @@ def _split(rows: Sequence[_Row], dialect: Dialect) -> tuple[list[str], Sequence[
     _check_header(header, dialect)
     if not body:
         raise ValueError("expected rows of values below the header, got none")
+    mark = dialect.decimal
+    quotes = f'; put decimals in quotes, "1{mark}5"' if mark == dialect.separator else ""
     for row in body:
         if len(row.cells) != len(header):
             raise ValueError(
                 f"row {row.line}: expected {len(header)} cells as in the header, "
-                f"got {len(row.cells)}"
+                f"got {len(row.cells)}{quotes}"
             )
     return header, body
 
@@ -229,11 +240,23 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
         numbers = [int(cell) if is_whole else _to_float(cell, dialect) for cell in cells]
         return pd.Index(numbers, name=name or None)
     try:
-        return _to_dates(cells, dialect).rename(name or None)
-    except ValueError as error:
-        raise ValueError(
-            f"column {name or 1!r}: expected dates of one time zone; write all of them in UTC"
-        ) from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of pandas 2, about time zones
+            return _to_dates(cells, dialect).rename(name or None)
+    except ValueError:
+        _check_zones(cells, name, rows, dialect)
+        raise
+
+
+def _check_zones(cells: Sequence[str], name: str, rows: Sequence[_Row], dialect: Dialect) -> None:
+    """Name the first row of another time zone than the first one."""
+    zones = [str(_to_dates([cell], dialect).tz or "no time zone") for cell in cells]
+    for zone, row in zip(zones, rows, strict=True):
+        if zone != zones[0]:
+            raise ValueError(
+                f"row {row.line}, column {name or 1!r}: expected {zones[0]} as in row "
+                f"{rows[0].line}, got {zone}; write all dates in UTC"
+            )
 
 
 def _date_hint(cell: str, cells: Sequence[str]) -> str:
@@ -245,7 +268,8 @@ def _date_hint(cell: str, cells: Sequence[str]) -> str:
     every = [match for each in cells if (match := _DAYS_AND_MONTHS.fullmatch(each))]
     month_first = any(int(match[3]) > 12 for match in every)
     order = ("%m", "%d") if month_first else ("%d", "%m")
-    return f"; read it with --dates {sign.join([*order, year])}"
+    form = sign.join([*order, year])
+    return f"; read it with --dates {form}" if _are_dates(cells, Dialect(dates=form)) else ""
 
 
 def _check_different(index: pd.Index, rows: Sequence[_Row]) -> None:
@@ -266,15 +290,30 @@ def _numbers(
 
 
 def _number(cell: str, name: str, line: int, dialect: Dialect) -> float:
-    if cell in MISSING:
+    if _is_missing(cell):
         return math.nan
     if _is_number(cell, dialect):
         return _to_float(cell, dialect)
     wanted = "a finite number" if _is_float(cell, dialect) else "a number"
-    other = "," if dialect.decimal == "." else "."
-    swapped = Dialect(";", other)
-    hint = f"; read it with --decimal {other}" if _is_number(cell, swapped) else ""
+    hint = _number_hint(cell, dialect)
     raise ValueError(f"row {line}, column {name!r}: expected {wanted}, got {cell!r}{hint}")
+
+
+def _number_hint(cell: str, dialect: Dialect) -> str:
+    """Return the cure for a cell that is almost a number; nothing for other texts."""
+    if cell in _UNCLEAR:
+        return "; leave the cell empty if it is missing"
+    other = "," if dialect.decimal == "." else "."
+    thousands = (
+        rf"[+-]?[1-9]\d{{0,2}}({re.escape(other)}\d{{3}})+({re.escape(dialect.decimal)}\d*)?"
+    )
+    if re.fullmatch(thousands, cell):
+        return f"; write it without {other!r} if that separates thousands"
+    return f"; read it with --decimal {other}" if _is_number(cell, Dialect(";", other)) else ""
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.lower() in _MISSING
 
 
 def _to_float(cell: str, dialect: Dialect) -> float:
@@ -300,11 +339,16 @@ def _is_number(cell: str, dialect: Dialect) -> bool:
     return _is_float(cell, dialect) and math.isfinite(_to_float(cell, dialect))
 
 
-def _is_date(cell: str, dialect: Dialect) -> bool:
+def _are_dates(cells: Sequence[str], dialect: Dialect) -> bool:
+    # Without a digit are "today" and "now", which pandas reads as the present.
     try:
-        return not _to_dates([cell], dialect).hasnans
+        return all(map(_DIGIT.search, cells)) and not _to_dates(cells, dialect).hasnans
     except ValueError:
         return False
+
+
+def _is_date(cell: str, dialect: Dialect) -> bool:
+    return _are_dates([cell], dialect)
 
 
 def _to_dates(cells: Sequence[str], dialect: Dialect) -> pd.DatetimeIndex:

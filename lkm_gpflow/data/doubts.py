@@ -48,8 +48,8 @@ def doubts(frame: pd.DataFrame) -> list[str]:
         if place is not None:
             row = int(seen[place])
             found.append(
-                f"row {row + 1} ({frame.index[row]}), column {name!r}: {values[row]:g} lies more "
-                f"than {_FAR:g} standard deviations of all other values away from them, which look "
+                f"column {name!r} at {frame.index[row]}: {values[row]:g} lies more than "
+                f"{_FAR:g} standard deviations of all other values away from them, which look "
                 "constant beside it: if it is an error, make it NaN"
             )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -52,10 +53,9 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
     """
     path = Path(path)
     kind = _SUFFIXES.get(path.suffix.lower(), "CSV")
-    with path.open("rb") as file:
-        first = file.read(8)
+    contents = path.read_bytes()  # once: a pipe has nothing more to say
     for beginning, what, suffix in _BEGINNINGS:
-        if first.startswith(beginning) and kind != what:
+        if contents.startswith(beginning) and kind != what:
             cure = (
                 f"rename it to {path.with_suffix(suffix).name}"
                 if suffix in _SUFFIXES
@@ -64,26 +64,28 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
             raise ValueError(
                 f"{path}: expected a {kind} file by its name, got {what} by its contents: {cure}"
             )
-    if kind == "CSV":
-        return read_csv(path, dialect)
-    if not any(first.startswith(beginning) for beginning, what, _ in _BEGINNINGS if what == kind):
+    beginnings = tuple(beginning for beginning, what, _ in _BEGINNINGS if what == kind)
+    if kind != "CSV" and not contents.startswith(beginnings):
         raise ValueError(
             f"{path}: expected {kind} by its name, got something else: if it is text, rename it to "
             f"{path.with_suffix('.csv').name}"
         )
-    frame = _load(path, kind)
     try:
+        if kind == "CSV":
+            return read_csv(contents, dialect)
+        frame = _load(contents, kind)
         return from_long(frame, *dialect.long) if dialect and dialect.long else with_times(frame)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _load(path: Path, kind: str) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path) if kind == "Parquet" else pd.read_excel(path)
     except ImportError as error:
         raise ModuleNotFoundError(
             f"{path}: reading {kind} needs another library: pip install 'lkm_gpflow[files]'"
         ) from error
+
+
+def _load(contents: bytes, kind: str) -> pd.DataFrame:
+    file = io.BytesIO(contents)
+    try:
+        return pd.read_parquet(file) if kind == "Parquet" else pd.read_excel(file)
     except (ValueError, KeyError) as error:
-        raise ValueError(f"{path}: cannot be read as {kind} ({error})") from error
+        raise ValueError(f"cannot be read as {kind} ({error})") from error

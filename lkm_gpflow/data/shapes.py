@@ -65,14 +65,15 @@ def from_long(
             number = int(absent.to_numpy().argmax()) + 1
             raise ValueError(
                 f"expected a series and a time in each row, got nothing in the column {name!r} of "
-                f"row {number}: fill it, or leave the row out, frame.dropna(subset=[{name!r}])"
+                f"row {number} below the header: fill it, or leave the row out, "
+                f"frame.dropna(subset=[{name!r}])"
             )
     twice = given.duplicated([series, time])
     if twice.any():
         row = given.loc[twice].iloc[0]
         raise ValueError(
             f"expected one value for each series and time, got a second one for {row[series]!r} "
-            f"at {row[time]} in row {int(twice.to_numpy().argmax()) + 1}"
+            f"at {row[time]}"
         )
     wide = given.pivot(index=time, columns=series, values=value)
     return wide[list(dict.fromkeys(given[series]))].rename_axis(columns=None)

@@ -21,6 +21,9 @@ from .transforms import Transform, Transforms
 _WINDOWS = 100
 """So many windows of three times are looked at for the frequency of an index with gaps."""
 
+_MOST_STEPS = 1_000_000
+"""Of a forecast: more are a slip, and their times alone may not fit into memory."""
+
 
 @dataclass(frozen=True)
 class TimeAxis:
@@ -35,11 +38,15 @@ class TimeAxis:
     frequency
         Pandas' name of a dated index that is regular ("W-SUN", "MS", "B") but for missing rows,
         where it has one.
+    months
+        Months of a step where it has none, but all times are on the same day of a month, such as
+        every 15th; else zero.
     """
 
     origin: pd.Timestamp | None
     step: float
     frequency: str | None
+    months: int = 0
 
     @classmethod
     def of(cls, index: pd.Index) -> TimeAxis:
@@ -50,7 +57,9 @@ class TimeAxis:
         frequency = pd.infer_freq(index) if len(index) >= 3 else None
         if frequency is None and np.median(days) == 1.0 and not np.any(index.dayofweek >= 5):
             frequency = "B"
-        return cls(index[0], float(np.median(days)), frequency or _frequency_with_gaps(index))
+        frequency = frequency or _frequency_with_gaps(index)
+        months = 0 if frequency else _months_of_a_step(index)
+        return cls(index[0], float(np.median(days)), frequency, months)
 
     @property
     def unit(self) -> str:
@@ -59,15 +68,20 @@ class TimeAxis:
 
     def to_numbers(self, index: pd.Index) -> Floats:
         """Times as numbers; a ValueError if the index is of another sort than that of the data."""
+        if isinstance(index, pd.MultiIndex):
+            raise ValueError(f"expected times, got a MultiIndex of {index.nlevels} levels")
         if not isinstance(index, pd.Index) or index.hasnans:
             wanted = "a pandas Index of times without missing ones"
             raise ValueError(f"expected {wanted}, got {index!r}")
         index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
         if self.origin is None:
-            if not pd.api.types.is_numeric_dtype(index.dtype):
+            if getattr(index.dtype, "kind", "") not in "iuf":
                 given = "dates" if isinstance(index, pd.DatetimeIndex) else f"{index.dtype} times"
                 raise ValueError(f"expected numeric times as in the training data, got {given}")
-            return index.to_numpy(np.float64)
+            times = index.to_numpy(np.float64)
+            if np.any(infinite := np.isinf(times)):
+                raise ValueError(f"expected finite times, got {times[infinite][0]}")
+            return times
         if not isinstance(index, pd.DatetimeIndex):
             raise ValueError(f"expected dates as in the training data, got {index.dtype} times")
         if (index.tz is None) != (self.origin.tz is None):
@@ -87,12 +101,15 @@ class TimeAxis:
         """
         if self.origin is None:
             whole = isinstance(last, int | np.integer) and self.step.is_integer()
-            steps = np.arange(1, horizon + 1) * (int(self.step) if whole else self.step)
-            return pd.Index(cast(float, last) + steps)
+            ahead = np.arange(1, horizon + 1) * (int(self.step) if whole else self.step)
+            return pd.Index(cast(float, last) + ahead)
         start = pd.Timestamp(last).as_unit("ns")  # type: ignore[arg-type]
         try:
             if self.frequency is not None:
                 return pd.date_range(start, periods=horizon + 1, freq=self.frequency)[-horizon:]
+            if self.months:
+                steps = range(self.months, (horizon + 1) * self.months, self.months)
+                return pd.DatetimeIndex([start + pd.DateOffset(months=n) for n in steps])
             step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
             return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
         except (pd.errors.OutOfBoundsDatetime, OverflowError) as error:
@@ -116,6 +133,17 @@ def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
     dense = (times for times in windows if most <= len(index) * (times[2] - times[0]))
     candidates = dict.fromkeys(map(pd.infer_freq, dense))
     return next((name for name in candidates if name and _follows(index, name)), None)
+
+
+def _months_of_a_step(index: pd.DatetimeIndex) -> int:
+    """Return k if all times are on one day of every k-th month, and at least half exist; else 0."""
+    local = index.tz_localize(None)
+    months = 12 * local.year + local.month
+    k = int(np.gcd.reduce(np.diff(months)))
+    of_day = local - local.normalize()
+    is_one_day = local.day.nunique() == 1 and of_day.nunique() == 1
+    is_dense = k > 0 and len(index) >= 3 and months[-1] - months[0] <= 2 * k * len(index)
+    return k if is_one_day and is_dense else 0
 
 
 def _follows(index: pd.DatetimeIndex, frequency: str) -> bool:
@@ -180,13 +208,14 @@ class Table:
     def after(self, horizon: int | pd.Index) -> pd.Index:
         """Return so many times after the last row, or the times that are given."""
         if isinstance(horizon, pd.Index):
+            self.axis.to_numbers(horizon)  # or say what is wrong with them
             return horizon
         if not _is_horizon(horizon):
             raise ValueError(
                 f"expected a horizon of at least 1 step, got {horizon!r}; "
                 "times are given as a pandas Index"
             )
-        return self.axis.after(self.frame.index[-1], int(horizon))
+        return self.axis.after(self.frame.index[-1], _not_too_far(horizon))
 
     def steps(self, horizon: int | None) -> int:
         """Return how many steps to forecast: a tenth of the rows if it is not said."""
@@ -194,7 +223,7 @@ class Table:
             return max(1, round(0.1 * len(self.frame)))
         if not _is_horizon(horizon):
             raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
-        return int(horizon)
+        return _not_too_far(horizon)
 
     @property
     def gaps(self) -> pd.MultiIndex:
@@ -246,3 +275,9 @@ class Table:
 def _is_horizon(value: object) -> bool:
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return is_whole and bool(value >= 1)  # type: ignore[operator]
+
+
+def _not_too_far(horizon: int) -> int:
+    if horizon > _MOST_STEPS:
+        raise ValueError(f"expected a horizon of 1 to {_MOST_STEPS} steps, got {horizon}")
+    return int(horizon)

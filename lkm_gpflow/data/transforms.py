@@ -144,7 +144,7 @@ def _check_positive(column: pd.Series) -> None:
         others = f", and {more} more of its values are not positive" if more else ""
         raise ValueError(
             f"transform: series {column.name!r}: expected positive numbers for 'log', got "
-            f"{values[row]:g} at {column.index[row]} (row {row + 1}){others}: model it as it is "
+            f"{values[row]:g} at {column.index[row]}{others}: model it as it is "
             f"(transform={{...}} names the series to take logarithms of), or make it NaN if it "
             "stands for a missing observation"
         )

@@ -20,7 +20,15 @@ import yaml
 
 from .dataset import Dataset
 from .recipes import RECIPES
-from .registry import GITHUB, ChecksumError, DownloadError, RawFile, fetch_files, folder
+from .registry import (
+    GITHUB,
+    ChecksumError,
+    DownloadError,
+    RawFile,
+    check_no_folder,
+    fetch_files,
+    folder,
+)
 
 PREFIX = "bench/"
 """What the names of these tables begin with, for `lkm_gpflow.datasets.load`."""
@@ -151,6 +159,7 @@ def _ready_made(table: BenchmarkTable) -> Path | None:
     """Return where the finished table is; None if it is nowhere."""
     path = next((path for path in _places(table) if path.exists()), None)
     if path is not None:
+        check_no_folder(path)
         cure = "delete it to rebuild" if table.name in RECIPES else "put the right one there"
         _check(table, path.read_bytes(), f"{path} is not the table of the benchmark; {cure}")
     return path

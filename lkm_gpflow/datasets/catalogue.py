@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lkm_gpflow.datasets import benchmark, registry
 from lkm_gpflow.datasets.dataset import Dataset
+from lkm_gpflow.datasets.recipes import RECIPES
 from lkm_gpflow.datasets.seizure import seizure
 from lkm_gpflow.datasets.synthetic import demo, toy
 from lkm_gpflow.datasets.tables import currencies, gonu, houses, stocks
@@ -23,6 +24,11 @@ LOADERS: dict[str, Callable[..., Dataset]] = {
 def names() -> list[str]:
     """Return the names that `load` knows; those of the benchmark's tables begin with bench/."""
     return [*LOADERS, *(benchmark.PREFIX + table for table in benchmark.benchmark_tables())]
+
+
+def known_names() -> str:
+    """Return the names in words: the benchmark's tables are only counted."""
+    return f"{', '.join(LOADERS)}, {len(names()) - len(LOADERS)} tables {benchmark.PREFIX}..."
 
 
 def load(
@@ -101,6 +107,12 @@ def absent_files(name: str) -> list[str] | None:
     return [f.name for f in files if not (registry.folder() / f.name).exists()] if files else None
 
 
+def can_be_fetched(name: str) -> bool:
+    """Whether the files of a data set can be fetched; a table without a recipe is put by hand."""
+    table = _benchmark_table(_known(name))
+    return table is None or table in RECIPES
+
+
 def _loader(name: str) -> Callable[..., Dataset]:
     table = _benchmark_table(_known(name))
     return LOADERS[name] if table is None else partial(benchmark.load_benchmark, table)
@@ -113,9 +125,6 @@ def _benchmark_table(name: str) -> str | None:
 def _known(name: str) -> str:
     every = names()
     if name not in every:
-        tables = f"{len(every) - len(LOADERS)} tables {benchmark.PREFIX}..."
         hint = did_you_mean(name, every)
-        raise ValueError(
-            f"there is no data set {name!r}, only {', '.join(LOADERS)}, {tables}{hint}"
-        )
+        raise ValueError(f"there is no data set {name!r}, only {known_names()}{hint}")
     return name

@@ -150,8 +150,15 @@ def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] =
     return paths
 
 
+def check_no_folder(path: Path) -> None:
+    """Refuse a folder in the place of a file."""
+    if path.is_dir():
+        raise ChecksumError(f"expected the file {path.name}, got a folder of that name: {path}")
+
+
 def _check(path: Path, file: RawFile) -> None:
     """A file that is wrong may be somebody's own: say so, and leave it alone."""
+    check_no_folder(path)
     found = pooch.file_hash(str(path))
     if found != file.sha256:
         raise ChecksumError(
@@ -178,7 +185,15 @@ def _download(dataset: str, file: RawFile, path: Path) -> None:
             f"from (expected SHA-256 {file.sha256}); put that file into {path.parent} by hand, "
             f"or name a folder that has it in the environment variable {FOLDER_VARIABLE}"
         ) from error
-    except OSError as error:  # no network, an HTTP status, or a folder that cannot be written
+    except OSError as error:
+        # A system's error has a number (pooch hides it in the cause), one of the network has none.
+        failure = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        if failure.errno is not None:
+            raise DownloadError(
+                f"data set {dataset!r} needs {file.name}, and the folder {path.parent} cannot be "
+                f"written to ({failure.strerror}): name another one in the environment variable "
+                f"{FOLDER_VARIABLE}"
+            ) from error
         raise DownloadError(
             f"data set {dataset!r} needs {file.name}, which is not in {path.parent} and could "
             f"not be downloaded from {file.url} ({type(error).__name__}); with a network, try "

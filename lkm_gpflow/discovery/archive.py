@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +75,10 @@ def read(path: Path) -> Archive:
                 times, values = arrays["index"], arrays["values"]
     except FileNotFoundError:
         raise
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+    except (
+        zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, OSError, EOFError,
+        RuntimeError,  # encrypted, or compressed in another way
+    ) as error:  # fmt: skip
         raise ValueError(
             f"{path}: expected a file that Discovery.save wrote, but it is damaged or another "
             f"sort of file ({error})"

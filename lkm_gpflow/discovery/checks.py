@@ -1,4 +1,4 @@
-"""What can be wrong with what is asked of a forecast: levels, quantiles, and weights of sums."""
+"""What can be wrong with what is asked: levels, quantiles, weights of sums, and switches."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def check_weights(weights: Mapping[object, float]) -> None:
     for name, weight in weights.items():
         if not (isinstance(weight, Real) and np.isfinite(weight)):
             raise ValueError(f"expected a finite weight of {name!r}, got {weight!r}")
+
+
+def check_switch(value: object, name: str) -> bool:
+    """Return a setting that is True or False as Python has it; refuse all else."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"expected {name} as True or False, got {value!r}")
+    return bool(value)
 
 
 def _is_probability(value: object) -> bool:

@@ -21,6 +21,7 @@ from ..numerics.types import Floats
 from ..runtime.text import whole_number
 from ..search.averaging import Member
 from .checks import check_level, check_weights
+from .columns import quantile_column
 from .joint import Course, Joint, check_series
 
 NOISE = "noise"
@@ -53,7 +54,7 @@ def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDis
     return CoupledDiscovery(table, kept, learnt)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CoupledDiscovery:
     """Fits of a search in which the components of different series may be correlated.
 
@@ -235,7 +236,7 @@ class CoupledDiscovery:
     ) -> pd.DataFrame:
         """Quantiles of new observations: index (series, time), columns the levels."""
         told = self.ahead(horizon, given).frame(quantiles=levels)
-        return told[[f"q{q:g}" for q in levels]].set_axis(list(levels), axis=1)
+        return told[[quantile_column(q) for q in levels]].set_axis(list(levels), axis=1)
 
     def samples(
         self,

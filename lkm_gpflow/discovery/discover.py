@@ -7,9 +7,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from ..data.doubts import doubts
 from ..data.foreign import Tabular
@@ -25,7 +24,8 @@ from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
 from ..search.ledger import Ledger
 from ..search.pipeline import Learnt, learn_in_steps
-from ..search.settings import SearchSettings, Strategy, base_names, check_size
+from ..search.settings import SearchSettings, Strategy, base_names, check_size, ledger_header
+from .checks import check_switch
 from .result import Averaging, Discovery
 
 
@@ -247,6 +247,11 @@ def discover_steps(
     guard = Guard(time_budget, memory_budget)
     if learner not in get_args(LearnerName):
         raise ValueError(f"expected learner among {get_args(LearnerName)}, got {learner!r}")
+    if prior not in get_args(PriorName):
+        raise ValueError(f"expected prior among {get_args(PriorName)}, got {prior!r}")
+    if annealing is not None and not isinstance(annealing, Annealing):
+        raise ValueError(f"expected annealing as an Annealing or None, got {annealing!r}")
+    priors, named = check_switch(priors, "priors"), name_of(model)
     if learner == "relaxed":
         averaging = "none" if averaging is None else averaging
         if averaging == "stacked" or subset is not None:
@@ -277,7 +282,7 @@ def discover_steps(
         priors=priors,
         learner=learner,
         prior=prior,
-        model=name_of(model),
+        model=named,
         amplitudes=amplitudes,
         criterion=criterion,
     )
@@ -304,11 +309,7 @@ def discover_steps(
     for doubt in doubts(table.frame):
         warnings.warn(doubt, stacklevel=3)
     observations = table.observations
-    header: dict[str, Any] = {"settings": settings.to_json(), "data": observations.fingerprint}
-    if subset is not None:
-        header["subset"] = int(subset) if isinstance(subset, Integral) else subset
-    if table.transforms.any:
-        header["transform"] = table.transforms.names
+    header = ledger_header(settings, table, subset)
     kept = Ledger(header, None if ledger is None else Path(ledger))
     learnt = learn_in_steps(
         observations, settings, kept, guard,

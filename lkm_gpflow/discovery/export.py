@@ -13,13 +13,11 @@ import pandas as pd
 from ..numerics.types import Floats
 from ..runtime.text import whole_number
 from ..search.ledger import Entry
+from .columns import SIDES, interval_columns, quantile_column
 
 if TYPE_CHECKING:
     from .forecaster import Forecaster
     from .result import Discovery
-
-SIDES = ("lower", "upper")
-"""Ends of an interval."""
 
 _JITTER = 1e-10
 """In variances of the scaled series, for covariances of neighbouring times."""
@@ -54,14 +52,14 @@ def several_intervals(
     table = found.predict(times)[["mean", "sd"]]
     for level in levels:
         told = found.predict(times, level)
-        for side in ("lower", "upper"):
-            table[f"{side}{100.0 * level:g}"] = told[side]
+        for side, column in zip(SIDES, interval_columns(level), strict=True):
+            table[column] = told[side]
     for q in quantiles:
         if q == 0.5:
-            table[f"q{q:g}"] = found.median(times)
+            table[quantile_column(q)] = found.median(times)
         else:  # an end of an interval
             told = found.predict(times, abs(2.0 * q - 1.0))
-            table[f"q{q:g}"] = told["lower" if q < 0.5 else "upper"]
+            table[quantile_column(q)] = told["lower" if q < 0.5 else "upper"]
     return table
 
 
@@ -174,7 +172,7 @@ def to_xarray(
     mean, sd = (told[moment].to_numpy().reshape(N, -1) for moment in ("mean", "sd"))
     interval = np.stack(
         [
-            np.stack([told[f"{side}{100.0 * level:g}"].to_numpy().reshape(N, -1) for side in SIDES])
+            np.stack([told[end].to_numpy().reshape(N, -1) for end in interval_columns(level)])
             for level in levels
         ]
     )

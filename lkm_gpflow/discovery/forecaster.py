@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from ..data.tables import Table
+from ..kernels.grammar import Kind
 from ..learning.fits import Fit
 from ..models.amplitudes import degrees_of
 from ..models.lkm import LKM
@@ -30,6 +32,7 @@ from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
 from .checks import check_level as check_level
 from .checks import check_quantiles, check_weights
+from .columns import quantile_column
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
 from .sums import sum_quantiles
@@ -63,7 +66,7 @@ class Moments(NamedTuple):
     sd: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Forecaster:
     """Fits of a search, and what they forecast together.
 
@@ -182,7 +185,7 @@ class Forecaster:
     ) -> pd.DataFrame:
         """Quantiles of new observations: index (series, time), columns the levels."""
         told = self.forecast(horizon, quantiles=levels)
-        return told[[f"q{q:g}" for q in levels]].set_axis(list(levels), axis=1)
+        return told[[quantile_column(q) for q in levels]].set_axis(list(levels), axis=1)
 
     def fill(self, level: float = 0.9) -> pd.DataFrame:
         """What missing observations may have been, each from its own series.
@@ -202,7 +205,8 @@ class Forecaster:
     ) -> pd.DataFrame:
         """Weighted sums of the series, independent as they are here given a fit; see `couple`.
 
-        Where logarithms are modelled the interval is that of draws; mean and sd are exact.
+        The interval of a single series is that of its forecast, scaled; of a sum it is normal.
+        Where logarithms are summed the interval is that of draws; mean and sd are exact.
 
         Parameters
         ----------
@@ -220,6 +224,8 @@ class Forecaster:
         check_weights(weights)
         times, own = self.times(horizon), np.zeros(len(self.table.scale))
         own[list(self.places(*weights))] = list(weights.values())
+        if np.count_nonzero(own) == 1:
+            return self._multiple(times, int(np.argmax(own != 0.0)), own.sum(), level)
         members = self._by_member(self.table.scaled_times(times))
         sums = [
             (weight, mean @ own, variance @ np.square(own))
@@ -234,6 +240,14 @@ class Forecaster:
                 modelled, self.table.transforms, own, [tail, 1.0 - tail]
             )
         return told
+
+    def _multiple(self, times: pd.Index, n: int, weight: float, level: float) -> pd.DataFrame:
+        """Return the forecast of a series times a weight."""
+        told = self.predict(times, level).iloc[n * len(times) : (n + 1) * len(times)]
+        told = weight * told.set_axis(times)
+        if weight < 0.0:
+            told = told.rename(columns={"lower": "upper", "upper": "lower"})
+        return told.assign(sd=told["sd"].abs())[["mean", "sd", "lower", "upper"]]
 
     def couple(self, most: int = 4) -> CoupledDiscovery:
         """Learn which components of different series go together; see `coupled.couple`.
@@ -251,7 +265,11 @@ class Forecaster:
         return couple(self.table, self.counting_members, most)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
-        """As `forecast`, at any times, also within the history."""
+        """As `forecast`, at any times, also within the history.
+
+        Random walks (RW, IOU) begin at the table's first time.  Before it their uncertainty does
+        not grow, so the intervals there are too narrow; a UserWarning says so.
+        """
         check_level(level)
         told, transforms = self._moments(times), self.table.transforms
         half = self._half_width(level) * told.spread
@@ -289,6 +307,12 @@ class Forecaster:
         x = self.table.scaled_times(times)
         key = tuple(x)
         if key not in self._told:
+            if np.any(x < 0.0) and self._has_walks:
+                warnings.warn(
+                    "random walks begin at the table's first time, "
+                    f"{self.table.frame.index[0]}: intervals before it are too narrow",
+                    stacklevel=3,
+                )
             members, table = self._by_member(x), self.table
             centre, variance = mixture_moments(members)
             centre, spread = centre * table.scale + table.location, np.sqrt(variance) * table.scale
@@ -298,6 +322,12 @@ class Forecaster:
                 sd = np.sqrt(variance)
             self._tell(key, Moments(centre, spread, mean, sd))
         return Moments(*self._told[key])
+
+    @property
+    def _has_walks(self) -> bool:
+        """Whether some component that counts begins at the first row."""
+        factors = (f for m in self.counting_members for k in m.fit.kernels for f in k.factors)
+        return any(kind is Kind.ORIGIN for f in factors for _, kind in f.base.parameters)
 
     def _by_member(self, x: Floats) -> list[Prediction]:
         """Weight, mean [M, N] and variance [M, N] of every fit, in scaled times and units."""

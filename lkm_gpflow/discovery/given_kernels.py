@@ -20,6 +20,7 @@ from ..runtime.progress import Progress
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import decided, extend_best, extended
 from ..search.settings import SearchSettings, draw
+from .checks import check_switch
 from .result import Discovery
 
 
@@ -90,7 +91,7 @@ def learn(
         raise ValueError(
             f"expected a list of components such as ['SE', 'PER x SE'], got {structure!r}"
         )
-    members = [parse(member) if isinstance(member, str) else member for member in structure]
+    members = [_component(member) for member in structure]
     if not members:
         raise ValueError("expected a structure of at least one component, got none")
     if amplitudes == "component" and subset is not None:
@@ -104,7 +105,9 @@ def learn(
         depth=0,
         restarts=restarts,
         seed=seed,
-        fit=FitSettings(alpha=alpha, priors=priors, prune=False, amplitudes=amplitudes),
+        fit=FitSettings(
+            alpha=alpha, priors=check_switch(priors, "priors"), prune=False, amplitudes=amplitudes
+        ),
     )
     table = Table.of(frame, transform)
     observations = some = table.observations
@@ -134,3 +137,12 @@ def learn(
             extend_best(observations, settings.fit, kept, executor=executor, progress=progress)
     entries = decided(kept.rows) if subset is None else extended(kept)
     return Discovery(table, settings, "none", tuple(entries))
+
+
+def _component(member: object) -> Product:
+    """Return a component that is given as such or as a text."""
+    if isinstance(member, str):
+        return parse(member)
+    if not isinstance(member, Product):
+        raise ValueError(f"expected a component such as 'PER x SE', got {member!r}")
+    return member

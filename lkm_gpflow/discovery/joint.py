@@ -16,10 +16,12 @@ import pandas as pd
 from scipy.special import softmax
 from scipy.stats import norm
 
+from ..data.checks import LARGEST
 from ..data.transforms import Transforms
 from ..numerics.types import LOG_2PI, Floats
 from ..runtime.text import did_you_mean, listed, whole_number
 from .checks import check_level, check_quantiles
+from .columns import quantile_column
 from .sums import DRAWS
 
 Course: TypeAlias = "float | Sequence[float] | pd.Series[float]"
@@ -110,7 +112,8 @@ class Joint:
         Raises
         ------
         ValueError
-            If a series or time is not in the forecast, or nothing is given.
+            If a series or time is not in the forecast, a time is given twice, a value is infinite
+            or above 1e100 in size, or nothing is given.
         """
         values = self._given_values(known)
         b = np.flatnonzero(np.isfinite(values))
@@ -152,6 +155,11 @@ class Joint:
                         f"for each time, or a Series by time, got {len(own)}"
                     )
                 path = pd.Series(own, times[-len(own) :])
+            if path.index.has_duplicates:
+                twice = path.index[path.index.duplicated()][0]
+                raise ValueError(
+                    f"expected one value of {name!r} at a time, got several at {twice}"
+                )
             unknown = path.index.difference(times)
             if len(unknown):
                 raise ValueError(
@@ -222,6 +230,10 @@ def _course(name: object, path: Course) -> Floats:
         raise ValueError(
             f"expected a finite number of {name!r}, or a list of them (NaN: unknown), got {path!r}"
         )
+    if np.any(huge := np.abs(values) > LARGEST):
+        raise ValueError(
+            f"expected values of {name!r} of at most {LARGEST:g} in size, got {values[huge][0]:g}"
+        )
     return values
 
 
@@ -239,7 +251,7 @@ def intervals(
     check_quantiles(quantiles)
     half = norm.ppf(0.5 + 0.5 * level) * sd
     columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
-    columns |= {f"q{q:g}": mean + norm.ppf(q) * sd for q in quantiles}
+    columns |= {quantile_column(q): mean + norm.ppf(q) * sd for q in quantiles}
     return pd.DataFrame(columns, index)
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 import tensorflow as tf
 from scipy.optimize import brentq, minimize
 
+from ..data.foreign import Tabular, as_frame
 from ..data.tables import Table
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Kind, Product
@@ -41,7 +42,7 @@ _TRACE_PER_VALUE = 0.01
 """Nats an observed value that inducing variables may cost without a warning."""
 
 
-def thin(frame: pd.DataFrame, count: int = 300, *, seed: int = 0) -> pd.DataFrame:
+def thin(frame: Tabular, count: int = 300, *, seed: int = 0) -> pd.DataFrame:
     """Keep at most `count` rows of a table, at random distances of all sizes.
 
     The distances are log-uniform from one row up.  Near rows show fast patterns and the noise, far
@@ -52,14 +53,14 @@ def thin(frame: pd.DataFrame, count: int = 300, *, seed: int = 0) -> pd.DataFram
     Parameters
     ----------
     frame
-        Rows are times in order.
+        Rows are times in order; of pandas, polars, PyArrow or xarray.
     count
         Rows to keep, at least 3; the table itself is returned if it has no more.  The first and
         the last row are kept.
     seed
         The distances follow from it.
     """
-    count = whole_number(count, "rows to keep", 3)
+    count, frame = whole_number(count, "rows to keep", 3), as_frame(frame)
     if len(frame) <= count:
         return frame
     mean = (len(frame) - 1) / (count - 1)
@@ -72,7 +73,7 @@ def thin(frame: pd.DataFrame, count: int = 300, *, seed: int = 0) -> pd.DataFram
 
 def refit_sparse(
     found: Discovery,
-    frame: pd.DataFrame,
+    frame: Tabular,
     *,
     inducing: int = NUM_INDUCING,
     max_rounds: int = 5,
@@ -106,7 +107,8 @@ def refit_sparse(
     Raises
     ------
     ValueError
-        If the table is wrong, or has other columns.
+        If the table is wrong, or has other columns or times of another sort, or a setting is no
+        whole number of at least one.
 
     Warns
     -----
@@ -114,11 +116,15 @@ def refit_sparse(
         If the inducing variables were too few: what they cost is said.
     """
     began = time.perf_counter()
+    inducing = whole_number(inducing, "inducing", 1)
+    max_rounds = whole_number(max_rounds, "max_rounds", 1)
+    frame = as_frame(frame)
     if list(frame.columns) != list(found.table.frame.columns):
         raise ValueError(
             f"expected the columns {list(found.table.frame.columns)}, got {list(frame.columns)}"
         )
     table = Table.of(frame, found.table.transform)
+    found.table.axis.to_numbers(table.frame.index[:1])  # or say that its times are of another sort
     kernels = _in_time_of(table, found)
     noise = np.array(found.fit.noise_variance)
     Z, costs = found.fit.Z, []

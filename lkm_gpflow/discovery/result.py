@@ -35,7 +35,7 @@ _AT_ONCE = 200
 """Up to so many series are taken apart together; of more, each when it is asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Discovery(Forecaster):
     """What `discover` or `learn` found: components, who has them, forecasts.
 

@@ -56,6 +56,7 @@ def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool =
     about, numbers = _index_to_json(frame.index)
     document: dict[str, Any] = {
         "series": [_label_to_json(name) for name in frame.columns],
+        "columns": _label_to_json(frame.columns.name, 'rename_axis(columns="series")'),
         "transforms": whole.table.transforms.names,
         "index": about,
     }
@@ -79,7 +80,7 @@ def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool =
 
 def _index_to_json(times: pd.Index) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     """Return what there is to say of times, and the times as whole nanoseconds or numbers."""
-    name = _label_to_json(times.name)
+    name = _label_to_json(times.name, 'rename_axis(index="time")')
     if isinstance(times, pd.DatetimeIndex):
         zone = _zone_to_json(times.tz)
         return {"dated": True, "timezone": zone, "name": name}, times.as_unit("ns").asi8
@@ -101,18 +102,17 @@ def _index_from_json(about: Mapping[str, Any], numbers: Integers | Floats) -> pd
     return times.tz_localize("UTC").tz_convert(zone)
 
 
-def _label_to_json(name: object) -> Label:
-    """Keep the kind of a name; a ValueError if JSON has none like it."""
+def _label_to_json(name: object, cure: str = "rename(columns=str)") -> Label:
+    """Keep the kind of a name; a ValueError if JSON has none like it, with a cure by pandas."""
     if isinstance(name, np.integer | np.floating):
         name = name.item()
     if name is None or isinstance(name, str | int | float):
         return name
     if isinstance(name, tuple):
-        return [_label_to_json(part) for part in name]
+        return [_label_to_json(part, cure) for part in name]
     raise ValueError(
         f"expected names of series and times that are texts, numbers or tuples of them, got "
-        f"{name!r}, which a file cannot keep: rename it before the search, such as by "
-        "frame.rename(columns=str)"
+        f"{name!r}, which a file cannot keep: rename it before the search, such as by frame.{cure}"
     )
 
 
@@ -223,7 +223,8 @@ def _table(document: Mapping[str, Any], index: Integers | Floats, values: Floats
     series = [_label_from_json(label) for label in document["series"]]
     transforms = document.get("transforms", ["none"] * len(series))  # absent in old files
     frame = pd.DataFrame(values, index=_index_from_json(document["index"], index))
-    frame.columns = pd.Index(series, tupleize_cols=False)
+    columns = _label_from_json(document.get("columns"))  # absent in old files
+    frame.columns = pd.Index(series, name=columns, tupleize_cols=False)
     return Table.of(frame, dict(zip(series, transforms, strict=True)))
 
 

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -269,7 +269,7 @@ def backtest(
     table = Table.of(frame)
     origins = _origins(len(table.frame), horizon, folds, first)
     horizon, seed = int(horizon), whole_number(seed, "seed", 0)
-    chosen = comparator(method) if isinstance(method, str) else method
+    chosen = _comparator(method)
     header = {
         "method": _described(chosen), "horizon": horizon, "origins": origins, "seed": seed,
         "data": table.observations.fingerprint,
@@ -289,6 +289,22 @@ def backtest(
                 kept.append(record)
                 bar.update()
     return _assemble(name, table.frame, horizon, [done[origin] for origin in origins])
+
+
+def _comparator(method: object) -> Comparator:
+    """Return a method by its name, or as it is given."""
+    if isinstance(method, str):
+        return comparator(method)
+    if isinstance(method, type):
+        raise ValueError(
+            f"expected a comparator, got the class {method.__name__}: {method.__name__}() makes one"
+        )
+    if not callable(getattr(method, "fit", None)):
+        raise ValueError(
+            "expected the name of a comparator, such as 'drift', or an object with a method fit, "
+            f"got {method!r}"
+        )
+    return cast(Comparator, method)
 
 
 def _coverage(level: float) -> str:

@@ -14,6 +14,9 @@ Local optima are the main enemy, so no step relies on a gradient from a random s
 4. *Prune* (in a search): components that do not pay for their parameters in BIC are dropped.
 5. *Finish*: the posterior over Z, enumerated per series, with the closed form of tau, and
    L-BFGS on the evidence lower bound over it.
+
+A fit that is far behind the best one of its search after step 2 is *hopeless*: it is not reseeded,
+and step 5 is one round.  It still counts in averages, with the score that it has.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..kernels.grammar import Product
 from ..runtime.executors import single_threaded
-from .fits import Fit, FitSettings, State
+from .fits import MOST_ROUNDS, Fit, FitSettings, State
 from .learner import Learner
 from .relaxed import learn_relaxed
 
@@ -38,6 +41,7 @@ def fit(
     seed: int | Sequence[int],
     settings: FitSettings | None = None,
     start: State | None = None,
+    hopeless: float = np.inf,
 ) -> Fit:
     """Learn one structure; with the learner "relaxed", see `relaxed.learn_relaxed`.
 
@@ -53,12 +57,15 @@ def fit(
         See `FitSettings`.
     start
         A state to grow from; by default an empty one.
+    hopeless
+        From which criterion on (see `Learner.cost`) no time is spent on other optima; not looked at
+        by the learner "relaxed".
     """
     settings = settings or FitSettings()
     if settings.learner == "relaxed":
         return learn_relaxed(observations, structure, seed=seed, settings=settings, start=start)
     with single_threaded():
-        return _fit(observations, structure, seed, settings, start)
+        return _fit(observations, structure, seed, settings, start, hopeless)
 
 
 def _fit(
@@ -67,6 +74,7 @@ def _fit(
     seed: int | Sequence[int],
     settings: FitSettings,
     start: State | None,
+    hopeless: float,
 ) -> Fit:
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(seed))
@@ -80,7 +88,8 @@ def _fit(
         state = begin(start, structure)
         num_known = len(start.kernels) + sum(member.is_complete for member in structure)
     state = learner.refine(state)
-    if len(state.kernels) > num_known:
+    is_hopeless = hopeless < np.inf and learner.cost(state) > hopeless
+    if len(state.kernels) > num_known and not is_hopeless:
         # Otherwise nothing new has entered: what is there was reseeded when it was learnt.
         state = learner.reseed(state, structure)
         if learner.settings.learner == "relaxed+scan":
@@ -89,4 +98,4 @@ def _fit(
     if learner.settings.prune:
         state = learner.prune(state)
     state = learner.limit(state)
-    return learner.finish(state, began)
+    return learner.finish(state, began, rounds=1 if is_hopeless else MOST_ROUNDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 from unicodedata import bidirectional
@@ -16,7 +16,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.ticker import ScalarFormatter
 from numpy.typing import NDArray
+
+from ..runtime.text import did_you_mean, listed
 
 AxesArray = NDArray[np.object_]
 
@@ -49,6 +52,9 @@ ABSENT = "not in this series,\nor it cannot be told"
 """Stands where nothing is drawn of a component: also of series that may have it."""
 
 _LONGEST_NAME = 36
+
+_SHORT = 1e-3
+"""Matplotlib writes "+1e6" beside an axis that is shorter than about this share of its numbers."""
 
 
 def component_colour(k: int) -> str:
@@ -103,11 +109,35 @@ def unit_of(units: Mapping[Any, str] | None, series: object) -> str:
     return units_by_name(units).get(str(series), "")
 
 
-def units_by_name(units: Mapping[Any, str] | None) -> dict[str, str]:
-    """Return the units of series by their names as text."""
+def units_by_name(units: Mapping[Any, str] | None, series: Iterable[object] = ()) -> dict[str, str]:
+    """Return the units of series by their names as text.
+
+    Parameters
+    ----------
+    units
+        By series; of other series, too, as those of a larger table.
+    series
+        Those that are drawn.  If one of them has no unit, the others must be known.
+
+    Raises
+    ------
+    ValueError
+        If a unit is no text, or is that of an unknown series while a known one has none.
+    """
     if units is not None and not isinstance(units, Mapping):
         raise ValueError(f"expected units by series such as {{'a': 'm'}}, got {units!r}")
-    return {str(name): unit for name, unit in (units or {}).items()}
+    by_name = {str(name): unit for name, unit in (units or {}).items()}
+    for name, unit in by_name.items():
+        if not isinstance(unit, str):
+            raise ValueError(f"expected the unit of {name!r} as a text such as 'm', got {unit!r}")
+    known = [str(name) for name in series]
+    unknown = [name for name in by_name if name not in known]
+    if unknown and not by_name.keys() >= set(known):
+        raise ValueError(
+            f"expected units of the series {listed(list(map(repr, known)), 12)}, got one of "
+            f"{unknown[0]!r}{did_you_mean(unknown[0], known)}"
+        )
+    return by_name
 
 
 def mark_start(ax: Axes, history: pd.Index) -> None:
@@ -116,11 +146,16 @@ def mark_start(ax: Axes, history: pd.Index) -> None:
 
 
 def readable_dates(ax: Axes, index: pd.Index) -> None:
-    """Label an axis of dates with few, short labels."""
+    """Label an axis of times with few labels: short dates, and numbers without an offset."""
     if isinstance(index, pd.DatetimeIndex):
         locator = AutoDateLocator(tz=index.tz, minticks=3, maxticks=7)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=index.tz))
+    elif isinstance(ax.xaxis.get_major_formatter(), ScalarFormatter):
+        times = index.to_numpy(np.float64)
+        if np.ptp(times) < _SHORT * np.abs(times).max():  # long labels
+            ax.ticklabel_format(axis="x", style="plain", useOffset=False)
+            ax.locator_params(axis="x", nbins=4)
     ax.tick_params(labelsize=8)
 
 

@@ -362,7 +362,7 @@ def group_report(
     check_level(level)
     ties = None if coupled is None else Ties(found, coupled)
     frame = found.table.frame
-    units, horizon = units_by_name(units), found.table.steps(horizon)
+    units, horizon = units_by_name(units, found.whole.table.names), found.table.steps(horizon)
     parts = Decomposition.of(found)
     judged = verdicts(found, parts)
     attribution = attribute(found, horizon)

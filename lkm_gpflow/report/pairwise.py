@@ -253,7 +253,8 @@ def pair_report(
         coupling is of another table.
     """
     check_level(level)
-    units, horizon = units_by_name(units), found.table.steps(horizon)
+    units = units_by_name(units, found.whole.table.names)
+    horizon = found.table.steps(horizon)
     tied = {}
     if coupled is not None:
         tied = Ties(found, coupled).of_pair(*found.places(a, b))
@@ -276,7 +277,8 @@ def all_pairs(
 ) -> AllPairs:
     """Report every pair of series; the parameters are those of `pair_report`."""
     check_level(level)
-    units, horizon = units_by_name(units), found.table.steps(horizon)
+    units = units_by_name(units, found.whole.table.names)
+    horizon = found.table.steps(horizon)
     parts = Decomposition.of(found)
     alike = likeness(parts)
     columns, names = list(found.table.frame.columns), found.table.names

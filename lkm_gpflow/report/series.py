@@ -18,7 +18,7 @@ from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut
 from ..explain.residuals import residual_tests
 from ..explain.verdicts import Verdict
-from ..runtime.text import counted, listed, percent
+from ..runtime.text import listed, percent
 
 CONSPICUOUS = 0.01
 """A p-value below this is said to be too small for chance."""
@@ -98,15 +98,16 @@ class SeriesReport:
         return bool(binom.cdf(self.inside, self.held_out, self.level) >= _SELDOM)
 
     @property
+    def is_checked(self) -> bool:
+        """Whether so many observations were held out that right intervals seldom miss them all."""
+        return bool(binom.cdf(0, self.held_out, self.level) < _SELDOM)
+
+    @property
     def findings(self) -> tuple[str, ...]:
         """What was tested, in sentences."""
         said = []
         if self.held_out:
-            said.append(
-                f"Of its last {counted(self.held_out, 'observation')}, forecast from what came "
-                f"before, {self.inside} fell into the {self.level:.0%} interval"
-                + ("." if self.is_covered else ": the intervals are too narrow.")
-            )
+            said.append(self._coverage)
         if np.isfinite(self.autocorrelation):
             if self.autocorrelation < CONSPICUOUS:
                 said.append(
@@ -126,6 +127,21 @@ class SeriesReport:
         return tuple(said)
 
     @property
+    def _coverage(self) -> str:
+        """How many of the held-out observations the interval held, and what that means."""
+        meaning = ": too few to tell whether it is too narrow"
+        if self.is_checked:
+            meaning = "" if self.is_covered else ": the intervals are too narrow"
+        interval = f"the {self.level:.0%} interval{meaning}."
+        if self.held_out == 1:
+            inside = "fell into" if self.inside else "missed"
+            return f"Its last observation, forecast from what came before, {inside} {interval}"
+        return (
+            f"Of its last {self.held_out} observations, forecast from what came before, "
+            f"{self.inside} fell into {interval}"
+        )
+
+    @property
     def autocorrelation_text(self) -> str:
         """Its p-value as it stands in a table."""
         return _cell(self.autocorrelation)
@@ -140,7 +156,8 @@ class SeriesReport:
         """How far its forecast can be trusted."""
         tests = (self.autocorrelation, self.normality)
         complaints = sum(p < CONSPICUOUS for p in tests) + (0 if self.is_covered else 2)
-        if not self.held_out and not any(np.isfinite(tests)):
+        is_untold = not self.is_checked if self.held_out else not any(np.isfinite(tests))
+        if is_untold and not complaints:
             return "too few observations to tell"
         return ("good", "with some care", "with care")[complaints] if complaints < 3 else "doubtful"
 

@@ -14,7 +14,8 @@ Spent = Callable[[], str]
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {
-    "MB": 1e6, "GB": 1e9, "TB": 1e12, "MIB": 2.0**20, "GIB": 2.0**30, "TIB": 2.0**40,
+    "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+    "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30, "TIB": 2.0**40,
 }  # fmt: skip
 
 _NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
@@ -30,14 +31,15 @@ def never_spent() -> str:
 
 
 def seconds(budget: float | str) -> float:
-    """Read a time budget: a number of seconds, or a text such as 90s, 10m or 1h30m.
+    """Read a time budget: a number of seconds, or a text such as 90, 90s, 10m or 1h30m.
 
     Raises
     ------
     ValueError
         If it is neither, or not above zero.
     """
-    return _read(budget, "a time budget", "seconds", "90s, 10m or 1h30m", _SECONDS, str.lower)
+    wanted = "seconds, or with a unit (s, m, h, d) such as 90s, 10m or 1h30m"
+    return _read(budget, "a time budget", wanted, _SECONDS, str.lower)
 
 
 def num_bytes(budget: float | str) -> float:
@@ -48,14 +50,14 @@ def num_bytes(budget: float | str) -> float:
     ValueError
         If it is neither, or not above zero.
     """
-    return _read(budget, "a memory budget", "bytes", "500MB, 4GB or 2.5GiB", _BYTES, str.upper)
+    wanted = "bytes, or with a unit (KB, MB, GB, TB, KiB, MiB, GiB, TiB) such as 500MB or 2.5GiB"
+    return _read(budget, "a memory budget", wanted, _BYTES, str.upper)
 
 
 def _read(
     budget: float | str,
     what: str,
-    plain: str,
-    examples: str,
+    wanted: str,
     units: Mapping[str, float],
     fold: Callable[[str], str],
 ) -> float:
@@ -63,15 +65,16 @@ def _read(
     if isinstance(budget, str):
         part = rf"{_NUMBER}\s*({'|'.join(units)})"
         text = fold(budget.strip())
-        if re.fullmatch(rf"(?:{part}\s*)+", text):
+        if re.fullmatch(_NUMBER, text):
+            value = float(text)
+        elif re.fullmatch(rf"(?:{part}\s*)+", text):
             value = sum(float(number) * units[unit] for number, unit in re.findall(part, text))
     elif not isinstance(budget, bool):
         value = float(budget)
-    if not 0.0 < value < math.inf:
-        raise ValueError(
-            f"expected {what} above zero, in {plain} or with its unit such as {examples}, "
-            f"got {budget!r}"
-        )
+    if not math.isfinite(value):
+        raise ValueError(f"expected {what} in {wanted}, got {budget!r}")
+    if value <= 0.0:
+        raise ValueError(f"expected {what} above zero, got {budget!r}")
     return value
 
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
+from typing import Any
 
 from tqdm.auto import tqdm
 
 _BEAT = 1.0
 _BEAT_OF_A_FILE = 30.0
-"""Seconds between two looks at the clock, on a terminal or in a notebook, and in a log file."""
+"""Seconds between two looks at the clock, on a terminal or in a notebook.  A log file keeps every
+line: of all that happens between two looks it has nothing.
+"""
 
 _FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
@@ -41,6 +45,8 @@ class Progress:
             bar_format=_FORMAT, **_size(),
         )  # fmt: skip
         self._shown = shown
+        self._is_file = shown and _is_file(self._bar)
+        self._last_written = time.monotonic()
         self._news = ""
         self._standing = ""
         self._ended = threading.Event()
@@ -57,14 +63,14 @@ class Progress:
     def expect(self, count: int) -> None:
         """Expect so many more."""
         self._bar.total = (self._bar.total or 0) + count
-        self._bar.refresh()
+        self._refresh()
 
     def hear(self, news: str) -> None:
         """Show what the work does just now."""
         if self._shown and news != self._news:
             self._news = news
             self._say()
-            self._bar.refresh()
+            self._refresh()
 
     def label(self, text: str) -> None:
         """Change the label."""
@@ -79,17 +85,27 @@ class Progress:
         """Count one more, and show how things stand."""
         self._news = ""
         self.stand(standing)
-        self._bar.update()
-        self._bar.refresh()
+        self._bar.n += 1
+        self._refresh()
 
     def _say(self) -> None:
         self._bar.set_postfix_str(", ".join(filter(None, [self._standing, self._news])), False)
 
-    def _beat(self) -> None:
-        is_notebook = not hasattr(self._bar.fp, "isatty") or "ipykernel" in sys.modules
-        beat = _BEAT if is_notebook or self._bar.fp.isatty() else _BEAT_OF_A_FILE
-        while not self._ended.wait(beat):
+    def _refresh(self) -> None:
+        now = time.monotonic()
+        if not self._is_file or now - self._last_written >= _BEAT_OF_A_FILE:
+            self._last_written = now
             self._bar.refresh()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(_BEAT_OF_A_FILE if self._is_file else _BEAT):
+            self._refresh()
+
+
+def _is_file(bar: tqdm[Any]) -> bool:
+    """Whether a bar is written to a log file: neither to a terminal nor into a notebook."""
+    is_notebook = not hasattr(bar.fp, "isatty") or "ipykernel" in sys.modules
+    return not is_notebook and not bar.fp.isatty()
 
 
 def _size() -> dict[str, int | bool]:

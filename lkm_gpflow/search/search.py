@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from ..data.observations import Observations
-from ..kernels.grammar import Product, expand
+from ..kernels.grammar import CHANGE_POINTS, Product, expand
 from ..learning.fits import CRITERIA, Fit, State
 from ..learning.training import fit
 from ..runtime.ahead import Ahead
@@ -32,6 +32,13 @@ ACCEPTED = "accepted"
 
 MIN_IMPROVEMENT = 0.1
 """A BIC that is lower by less is a matter of where the optimiser stopped."""
+
+_HOPELESS = 10
+"""A fit is hopeless that is behind the best one by what BIC asks for so many parameters, or for one
+a series if these are more.
+
+Looking for other optima gains that much at times, but hardly ever more.
+"""
 
 
 def search(
@@ -239,6 +246,11 @@ class _Search:
         self, step: int, members: Sequence[Product], rest: State | None
     ) -> dict[tuple[int, int], Callable[[], Fit]]:
         """Return the fits of a step that the ledger has not, by step and restart."""
+        hopeless = np.inf
+        # A change point, which is looked for later, may gain far more.
+        if step and CHANGE_POINTS not in self._settings.bases:
+            count = max(_HOPELESS, self._observations.num_series)
+            hopeless = self._best.criterion + count * np.log(self._observations.num_observed)
 
         def job(restart: int) -> Callable[[], Fit]:
             seed = (self._settings.seed, step, restart)
@@ -249,7 +261,10 @@ class _Search:
                 start, new = None, tuple(member.structure for member in (*rest.kernels, *members))
                 # The next restart is another start from nothing already.
                 settings = replace(settings, num_starts=1)
-            return partial(fit, self._observations, new, seed=seed, settings=settings, start=start)
+            return partial(
+                fit, self._observations, new,
+                seed=seed, settings=settings, start=start, hopeless=hopeless,
+            )  # fmt: skip
 
         restarts, known = range(self._settings.restarts), self._ledger.entries
         return {(step, r): job(r) for r in restarts if (step, r) not in known}

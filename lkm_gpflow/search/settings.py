@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..data.tables import Table
 from ..kernels.grammar import (
     CHANGE_POINTS,
     EXTENDED_BASES,
     Product,
+    UnknownBaseError,
     base_kernel,
     parse,
     with_windows,
@@ -66,7 +68,10 @@ class SearchSettings:
         if set(self.bases) <= {"WN", CHANGE_POINTS}:
             raise ValueError(f"expected base kernels beside WN and CP, got {self.bases}")
         for name in with_windows(self.bases):
-            base_kernel(name)
+            try:
+                base_kernel(name)
+            except UnknownBaseError as error:
+                raise UnknownBaseError(f"{error}; {CHANGE_POINTS} adds change points") from error
         for name, least in (("depth", 0), ("restarts", 1), ("seed", 0)):
             object.__setattr__(self, name, whole_number(getattr(self, name), name, least))
         if self.strategy not in ("partial", "full"):
@@ -136,6 +141,19 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
             "a subset, such as 25, it is made on so many, and what was found is learnt on all",
             stacklevel=4,
         )
+
+
+def ledger_header(settings: SearchSettings, table: Table, subset: int | None) -> dict[str, Any]:
+    """Return what a search depends on, in JSON's types: a ledger begins with it."""
+    header: dict[str, Any] = {
+        "settings": settings.to_json(),
+        "data": table.observations.fingerprint,
+    }
+    if subset is not None:
+        header["subset"] = int(subset) if isinstance(subset, Integral) else subset
+    if table.transforms.any:
+        header["transform"] = table.transforms.names
+    return header
 
 
 def draw(num_series: int, count: int, seed: int) -> Integers:

@@ -108,7 +108,7 @@ class LKMForecaster(BaseForecaster):
             "priors": self.priors, "seed": self.seed, "progress": False,
         }  # fmt: skip
         if self.kernels is not None:
-            self.found_ = learn(y, list(self.kernels), **common)
+            self.found_ = learn(y, self.kernels, **common)
         else:
             self.found_ = discover(
                 y, bases=self.bases, depth=self.depth, averaging=self.averaging, **common

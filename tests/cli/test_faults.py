@@ -202,13 +202,13 @@ def test_a_result_is_complete_or_has_no_report(
             output.write(folder, found, 2, 0.9, {}, lambda line: None)
     assert not folder.report.exists()
     assert folder.model.exists() == (name != "model.lkm")
-    folder.claim(force=False)  # it may be gone on with
+    folder.claim(2, 0.9, force=False)  # it may be gone on with
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
     (tmp_path / f"{UNFINISHED}of-one-who-was-killed.csv").touch()
     output.write(folder, found, 2, 0.9, {}, lambda line: None)
     assert lkm.load(tmp_path / "model.lkm").bic == found.bic
     with pytest.raises(ValueError, match="holds a finished result already"):
-        folder.claim(force=False)
+        folder.claim(2, 0.9, force=False)
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
 
 
@@ -237,8 +237,8 @@ def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path:
 @pytest.mark.parametrize(
     ("options", "pieces"),
     [
-        (("--time-budget", "600"), ("a time budget above zero", "90s, 10m or 1h30m", "'600'")),
-        (("--memory-budget", "4 apples"), ("a memory budget above zero", "4GB", "'4 apples'")),
+        (("--time-budget", "1h30"), ("a time budget in seconds", "90s, 10m or 1h30m", "'1h30'")),
+        (("--memory-budget", "4 apples"), ("a memory budget in bytes", "500MB", "'4 apples'")),
         (("--memory-budget", "1MB"), ("memory budget above the", "got 1MB")),
     ],
 )

@@ -223,5 +223,7 @@ def test_forecasts_that_are_no_numbers_are_refused(bad: tuple[float, float]) -> 
 def test_registry() -> None:
     with pytest.raises(ValueError, match=r"among .*last-value, .*, got 'oracle'"):
         comparator("oracle")
+    with pytest.raises(ValueError, match="the name of a comparator, such as 'drift', got None"):
+        comparator(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="another comparator named 'drift'"):
         register("drift")(Drift)

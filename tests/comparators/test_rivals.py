@@ -182,6 +182,58 @@ def test_error_correction_brings_a_pair_together() -> None:
     assert np.all(np.diff(sd, axis=0) > 0.0)
 
 
+@pytest.mark.parametrize("shape", [(20, 3), (30, 6), (40, 12)])
+def test_intervals_of_ridge_hold_what_they_say_on_short_tables(shape: tuple[int, int]) -> None:
+    """Not too narrow by the coefficients that residuals have cost."""
+    held = []
+    for seed in range(60):
+        Y = walks(shape[0] + 1, shape[1], seed)
+        mean, sd = forecast(RidgeVAR(), Y[:-1], 1)
+        held.append(np.abs(Y[-1] - mean[0]) < norm.ppf(0.95) * sd[0])
+    assert np.mean(held) == pytest.approx(0.9, abs=0.05)
+
+
+def test_residuals_of_ridge_are_those_without_the_time_in_question() -> None:
+    """By fitting again without each of the times, at the penalty that all chose."""
+    linear = library("sklearn.linear_model")
+    Y = walks(30, 1, seed=3)
+    y = (Y - Y.mean()) / Y.std()
+    steps = np.diff(y[:, 0])
+    past, target = np.column_stack([steps[1:-1], steps[:-2]]), steps[2:]
+    alpha = linear.RidgeCV(alphas=np.logspace(-2, 4, 25)).fit(past, target).alpha_
+    errors = []
+    for t in range(len(target)):
+        rest = np.arange(len(target)) != t
+        model = linear.Ridge(alpha).fit(past[rest], target[rest])
+        errors.append(target[t] - model.predict(past[[t]])[0])
+    _, sd = forecast(RidgeVAR(), Y, 1)
+    assert sd[0, 0] == pytest.approx(Y.std() * np.sqrt(np.mean(np.square(errors))), rel=1e-3)
+
+
+def test_error_correction_that_explodes_is_not_believed() -> None:
+    """Beside an exact line the fit is nearly singular: means were millions of sds away."""
+    for seed in range(20):
+        rng, t = np.random.default_rng(seed), np.arange(60.0)
+        wave = np.sin(2 * np.pi * t / 12) + 0.1 * rng.normal(size=60)
+        Y = np.column_stack([t, wave, np.cumsum(rng.normal(size=60))])
+        mean, sd = forecast(VECM(), Y, 12)
+        assert np.abs((mean - Y.mean(axis=0)) / Y.std(axis=0)).max() < 20.0
+        assert np.isfinite(sd).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "least"), [(DifferencedVAR(), 9), (VECM(), 10), (RidgeVAR(), 7)]
+)
+def test_too_few_rows_are_refused_in_words(method: Comparator, least: int) -> None:
+    for num_times in (3, least - 1):
+        wanted = rf"expected at least \d+ rows for 3 series, got {num_times}"
+        with pytest.raises(ValueError, match=wanted):
+            forecast(method, walks(num_times, 3), 2)
+    for num_times in range(least, 16):
+        mean, _ = forecast(method, walks(num_times, 3, seed=num_times), 2)
+        assert np.isfinite(mean).all()
+
+
 def test_a_single_series_is_a_vector_of_one() -> None:
     for method in (DifferencedVAR(), RidgeVAR(), VECM()):
         mean, sd = forecast(method, walks(80, 1), 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +54,7 @@ def test_long_format_is_refused_where_it_is_not_clear() -> None:
     with pytest.raises(ValueError, match="three different columns, got 'ds', 'ds' and 'y'"):
         lkm.from_long(long, series="ds")
     twice = pd.concat([long, long.iloc[[4]]])
-    with pytest.raises(ValueError, match=r"second one for 'b' at 2024-02-01 .* in row 21"):
+    with pytest.raises(ValueError, match=r"second one for 'b' at 2024-02-01 00:00:00$"):
         lkm.from_long(twice)
 
 
@@ -60,7 +62,9 @@ def test_long_format_is_refused_where_it_is_not_clear() -> None:
 def test_rows_of_no_series_or_time_are_named(column: str) -> None:
     long = lkm.to_long(wide().unstack().rename("y").to_frame())
     long[column] = long[column].astype(object).mask(long.index == 4, None)
-    with pytest.raises(ValueError, match=f"nothing in the column '{column}' of row 5: fill it"):
+    with pytest.raises(
+        ValueError, match=f"nothing in the column '{column}' of row 5 below the header: fill it"
+    ):
         lkm.from_long(long)
 
 
@@ -168,6 +172,117 @@ def test_the_option_that_reads_a_file_is_named(text: str, message: str, tmp_path
         read_table(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize("num_rows", [3, 700])
+def test_a_pipe_is_read_once(num_rows: int) -> None:
+    if not Path("/dev/fd").exists():
+        pytest.skip("this system does not name its pipes")
+    reading, writing = os.pipe()
+    lines = [f"{row},{row % 7},{row % 5}" for row in range(num_rows)]
+    os.write(writing, "\n".join(["t,a,b", *lines]).encode())
+    os.close(writing)
+    try:
+        assert list(read_table(f"/dev/fd/{reading}").index) == list(range(num_rows))
+    finally:
+        os.close(reading)
+
+
+@pytest.mark.parametrize("word", ["today", "now", "NaT"])
+@pytest.mark.parametrize("dates", [None, "%Y-%m-%d"])
+def test_words_are_no_dates(word: str, dates: str | None, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"day,a\n2024-01-01,1\n{word},2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=f"row 3, column 'day': expected a date .* got '{word}'"):
+        read_table(tmp_path / "t.csv", Dialect(dates=dates))
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m.%d.%y", "%b %Y", "%G-W%V-%u", "%Y %z", "%c"])
+def test_formats_of_dates(form: str) -> None:
+    assert Dialect(dates=form).dates == form
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("%d/%m", "a format of dates with a year, such as %d/%m/%Y, got '%d/%m'"),
+        ("%H:%M", "a format of dates with a year, such as %d/%m/%Y, got '%H:%M'"),
+        ("%Q", r"a format of dates such as %d/%m/%Y, got '%Q' \(.*"),
+        ("%Y-%Y", r"a format of dates such as %d/%m/%Y, got '%Y-%Y' \(.*"),
+        ("DD/MM/YYYY", "a format of dates such as %d/%m/%Y, got 'DD/MM/YYYY'"),
+        ("today", "a format of dates such as %d/%m/%Y, got 'today'"),
+        ("", "a format of dates such as %d/%m/%Y, got ''"),
+    ],
+)
+def test_formats_that_read_no_dates(form: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^expected {message}$"):
+        Dialect(dates=form)
+
+
+def test_decimals_in_quotes(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('t,a,b\n1,"0,5",0\n"2,5","-1,25",NA\n', encoding="utf-8")
+    read = read_table(tmp_path / "t.csv", Dialect(decimal=","))
+    assert list(read.index) == [1.0, 2.5]
+    np.testing.assert_array_equal(read, [[0.5, 0.0], [-1.25, np.nan]])
+    (tmp_path / "t.csv").write_text("t,a,b\n1,0,5,0\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r'3 cells .*, got 4; put decimals in quotes, "1,5"'):
+        read_table(tmp_path / "t.csv", Dialect(decimal=","))
+
+
+@pytest.mark.parametrize(
+    ("cell", "hint"),
+    [
+        ("1,034", "; write it without ',' if that separates thousands"),
+        ("-1,234.5", "; write it without ',' if that separates thousands"),
+        ("1,234,567", "; write it without ',' if that separates thousands"),
+        ("0,125", "; read it with --decimal ,"),
+        ("1234,567", "; read it with --decimal ,"),
+        ("1,5,2", ""),
+        ("-", "; leave the cell empty if it is missing"),
+        (".", "; leave the cell empty if it is missing"),
+        ("?", "; leave the cell empty if it is missing"),
+        ("n.a.", ""),
+    ],
+)
+def test_the_cure_for_what_is_almost_a_number(cell: str, hint: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f't,a\n1,2\n2,"{cell}"\n', encoding="utf-8")
+    message = re.escape(f"row 3, column 'a': expected a number, got '{cell}'{hint}")
+    with pytest.raises(ValueError, match=f"{message}$"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_thousands_with_points(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("t;a\n1;1.234,5\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"got '1\.234,5'; write it without '\.' if that"):
+        read_table(tmp_path / "t.csv", Dialect(";", ","))
+
+
+def test_spellings_of_missing(tmp_path: Path) -> None:
+    words = ["", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "NAN", "NULL", "null", "None", "NaT"]
+    rows = "".join(f"{i},{i},{word}\n" for i, word in enumerate(words))
+    (tmp_path / "t.csv").write_text("t,a,b\n" + rows, encoding="utf-8")
+    read = read_table(tmp_path / "t.csv")
+    assert read["b"].isna().all()
+    assert read["a"].notna().all()
+
+
+def test_no_hint_that_fails_on_other_dates(tmp_path: Path) -> None:
+    text = "day,a\n2024-01-01,1\n02/01/2024,2\n2024-01-10,3\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"row 3, .* expected a date .*, got '02/01/2024'$"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("odd", "got"), [("2024-07-01T00:00+02:00", r"UTC\+02:00"), ("2024-07-01", "no time zone")]
+)
+def test_the_first_other_time_zone_is_named(odd: str, got: str, tmp_path: Path) -> None:
+    day = "2024-01-0{}T00:00+01:00"
+    text = f"day,a\n{day.format(1)},1\n{day.format(2)},2\n{odd},3\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    wanted = r"row 4, column 'day': expected UTC\+01:00 as in row 2"
+    with pytest.raises(ValueError, match=f"{wanted}, got {got}; write all dates in UTC"):
+        read_table(tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize("frequency", ["Q", "W", "M", "Y"])
 def test_periods_as_pandas_writes_them(frequency: str, tmp_path: Path) -> None:
     """They begin where `Table` lets a PeriodIndex begin."""
@@ -200,9 +315,7 @@ def test_names_of_csv_may_hold_separators_of_lines_and_must_differ(tmp_path: Pat
         read_table(path)
 
 
-def test_a_dialect_that_contradicts_itself() -> None:
-    with pytest.raises(ValueError, match="differs from the separator, got ','"):
-        Dialect(decimal=",")
+def test_separators_are_single_characters() -> None:
     with pytest.raises(ValueError, match="a single character as separator, got ''"):
         Dialect("")
 
@@ -239,6 +352,6 @@ def test_doubtful_tables() -> None:
     assert "at least 2 series, got 'a' alone" in alone
     frame.loc[7, "a"] = 1e12
     _, outlier = doubts(frame.assign(b=np.arange(30.0)))[:1] * 2
-    assert "row 8 (7), column 'a': 1e+12" in outlier
+    assert "column 'a' at 7: 1e+12" in outlier
     assert "make it NaN" in outlier
     assert "at least 20 rows (time points) to find patterns in, got 19" in doubts(frame[:19])[0]

@@ -67,51 +67,51 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: frame(c=[1.0, 2.0] + [np.nan] * 6),
     ),
     "infinite": (
-        r"row 6 \(2020-01-10.*\), column 'c': expected a finite number, got inf",
+        r"column 'c' at 2020-01-10.*: expected a finite number, got inf",
         lambda: frame(c=series(5, np.inf)),
     ),
     "minus infinite": (
-        r"row 1 \(2020-01-05.*\), column 'c': expected a finite number, got -inf",
+        r"column 'c' at 2020-01-05.*: expected a finite number, got -inf",
         lambda: frame(c=series(0, -np.inf)),
     ),
     "text": (
-        r"row 3 \(2020-01-07.*\), column 'c': expected a number, got 'n\.a\.'",
+        r"column 'c' at 2020-01-07.*: expected a number, got 'n\.a\.'",
         lambda: frame(c=series(2, "n.a.")),
     ),
     "text everywhere": (
-        r"row 1 .*, column 'c': expected a number, got 'x'",
+        r"column 'c' at 2020-01-05.*: expected a number, got 'x'",
         lambda: frame(c=list("xyzxyzxy")),
     ),
     "dates as values": (
-        r"row 1 .*, column 'c': expected a number, got Timestamp",
+        r"column 'c' at 2020-01-05.*: expected a number, got Timestamp",
         lambda: frame(c=DAYS),
     ),
     "durations as values": (
-        r"row 1 .*, column 'c': expected a number, got Timedelta",
+        r"column 'c' at 2020-01-05.*: expected a number, got Timedelta",
         lambda: frame(c=DAYS - DAYS[0]),
     ),
     "complex values": (
-        r"row 1 .*, column 'c': expected a number, got .*j",
+        r"column 'c' at 2020-01-05.*: expected a number, got .*j",
         lambda: frame(c=np.arange(8) + 1j),
     ),
     "duplicate dates": (
-        r"row 4: the time 2020-01-06.* a second time \(1 duplicates in all\); expected different",
+        r"^the time 2020-01-06.* a second time \(1 duplicates in all\); expected different",
         lambda: frame(DAYS[[0, 1, 2, 1, 4, 5, 6, 7]]),
     ),
     "duplicate numbers": (
-        r"row 2: the time 0\.5 appears a second time \(2 duplicates",
+        r"^the time 0\.5 appears a second time \(2 duplicates",
         lambda: frame(pd.Index([0.5, 0.5, 1.0, 2.0, 1.0])),
     ),
     "no date": (
-        r"row 3: expected a time, got NaT",
+        r"row 3 below the header: expected a time, got NaT",
         lambda: frame(pd.DatetimeIndex([*DAYS[:2], pd.NaT, *DAYS[3:]])),
     ),
     "NaN as time": (
-        "row 2: expected a time, got nan",
+        "row 2 below the header: expected a time, got nan",
         lambda: frame(pd.Index([0.0, np.nan, 2.0, 3.0])),
     ),
     "infinite time": (
-        "row 4: expected a time, got inf",
+        "row 4 below the header: expected a time, got inf",
         lambda: frame(pd.Index([0.0, 1.0, 2.0, np.inf])),
     ),
     "names as times": (
@@ -139,7 +139,7 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: frame(c=np.arange(8.0)).rename(columns={"c": "b"}),
     ),
     "huge": (
-        r"row 6 \(2020-01-10.*\), column 'c': expected a number of at most 1e\+100 in size, "
+        r"column 'c' at 2020-01-10.*: expected a number of at most 1e\+100 in size, "
         r"got 1e\+300: .* make it NaN",
         lambda: frame(c=series(5, 1e300)),
     ),
@@ -208,10 +208,10 @@ def test_bad_tables_are_refused(case: str) -> None:
         Table.of(make())
 
 
-def test_rows_are_counted_as_given() -> None:
+def test_the_time_of_a_bad_value_is_named() -> None:
     """In a table that is out of order too."""
     table = frame(c=series(5, "?")).iloc[::-1]
-    with pytest.raises(ValueError, match=r"row 3 \(2020-01-10"):
+    with pytest.raises(ValueError, match=r"^column 'c' at 2020-01-10"):
         Table.of(table)
 
 
@@ -239,7 +239,7 @@ def test_good_tables_pass_without_a_warning() -> None:
 
 def test_times_that_differ_by_rounding_alone_are_refused() -> None:
     index = pd.Index(2**60 + np.arange(8))
-    message = r"row 2: the time 1152921504606846977 .* \(7 duplicates .*frame.index -= frame.index"
+    message = r"^the time 1152921504606846977 .* \(7 duplicates .*frame.index -= frame.index"
     with pytest.raises(ValueError, match=message):
         Table.of(frame(index))
     assert Table.of(frame(index - index[0])).span == 7.0
@@ -346,6 +346,50 @@ def test_dates_beyond_those_of_pandas_are_refused(frequency: str | None) -> None
         Table.of(frame(pd.period_range("2250", periods=20, freq="Y")))
     with pytest.raises(ValueError, match="dates from 1677 to 2262, got 2250"):
         Table.of(frame(pd.date_range("2250-01-01", periods=20, freq="YS", unit="s")))
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("gaps", [[], [3], [1, 7, 8]], ids=str)
+@pytest.mark.parametrize(
+    ("first", "months"), [("2016-01-15", 1), ("2016-02-15", 3), ("2016-03-30", 12)]
+)
+def test_the_same_day_of_every_month_goes_on(
+    first: str, months: int, gaps: list[int], zone: str | None
+) -> None:
+    start = pd.Timestamp(first, tz=zone)
+    times = pd.DatetimeIndex([start + pd.DateOffset(months=months * n) for n in range(60)])
+    axis = TimeAxis.of(times[:24].delete(gaps))
+    assert (axis.frequency, axis.months) == (None, months)
+    assert list(axis.after(times[23], 36)) == list(times[24:])
+    uneven = times[:24].delete(gaps).insert(1, times[0] + pd.Timedelta(days=3))
+    assert TimeAxis.of(uneven).months == 0
+    assert TimeAxis.of(times[[0, 1, 40]]).months == 0
+
+
+def test_horizons_beyond_all_use_are_refused() -> None:
+    for table in (Table.of(frame()), Table.of(frame(pd.Index(range(8))))):
+        for ask in (table.after, table.steps):
+            with pytest.raises(
+                ValueError, match="horizon of 1 to 1000000 steps, got 10000000000000"
+            ):
+                ask(10**13)
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (pd.Index([1.0, np.inf]), "expected finite times, got inf"),
+        (pd.Index([1.0 + 2.0j]), "numeric times as in the training data, got complex128 times"),
+        (pd.Index([True, False]), "numeric times as in the training data, got bool times"),
+        (pd.MultiIndex.from_tuples([(1, 2)]), "expected times, got a MultiIndex of 2 levels"),
+    ],
+    ids=["infinite", "complex", "bool", "levels"],
+)  # fmt: skip
+def test_times_that_are_no_numbers_are_refused(times: pd.Index, message: str) -> None:
+    table = Table.of(frame(pd.Index(range(8))))
+    for ask in (table.after, table.scaled_times):
+        with pytest.raises(ValueError, match=message):
+            ask(times)
 
 
 def test_whole_numbers_stay_whole() -> None:

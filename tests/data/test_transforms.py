@@ -93,12 +93,12 @@ def test_what_is_not_positive_is_refused_with_its_place() -> None:
     frame = np.exp(small_table())
     frame.iloc[3, 1], frame.iloc[7, 1], frame.iloc[1, 2] = 0.0, -2.5, -1.0
     message = (
-        r"transform: series 'b': expected positive numbers for 'log', got 0 at 2021-01-24 00:00:00 "
-        r"\(row 4\), and 1 more of its values are not positive"
+        r"transform: series 'b': expected positive numbers for 'log', got 0 at 2021-01-24 00:00:00"
+        r", and 1 more of its values are not positive"
     )
     with pytest.raises(ValueError, match=message):
         Table.of(frame, "log")
-    with pytest.raises(ValueError, match=r"series 'c': .* got -1 at 2021-01-10 .*row 2\): model"):
+    with pytest.raises(ValueError, match=r"series 'c': .* got -1 at 2021-01-10 00:00:00: model"):
         Table.of(frame, {"a": "log", "c": "log"})
     assert Table.of(frame, {"a": "log"}).transforms.any
 

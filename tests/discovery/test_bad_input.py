@@ -13,6 +13,7 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow.comparators import Drift
 from lkm_gpflow.search import search
 
 
@@ -196,6 +197,77 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "a comparator with a slip": (
         "expected a comparator among .*, got 'last-vale'; did you mean 'last-value'",
         lambda: lkm.backtest(small_table(), "last-vale", 3),
+    ),
+    "a component that is a number": (
+        "expected a component such as 'PER x SE', got 1",
+        lambda: lkm.learn(small_table(), [1]),  # type: ignore[list-item]
+    ),
+    "a component that is none": (
+        "expected a component such as 'PER x SE', got None",
+        lambda: lkm.learn(small_table(), [None]),  # type: ignore[list-item]
+    ),
+    "a model that is a number": ("LKM or a subclass of it, got 5", lambda: discover(model=5)),
+    "annealing in numbers": (
+        "annealing as an Annealing or None, got 3",
+        lambda: discover(annealing=3),
+    ),
+    "a prior that is none": (
+        r"expected prior among \('finite', 'infinite'\), got 'x'",
+        lambda: discover(prior="x", learner="relaxed"),
+    ),
+    "priors as a text": ("priors as True or False, got 'no'", lambda: discover(priors="no")),
+    "priors that are none": ("priors as True or False, got None", lambda: discover(priors=None)),
+    "priors of learning": (
+        "priors as True or False, got 2",
+        lambda: lkm.learn(small_table(), ["SE"], priors=2),  # type: ignore[arg-type]
+    ),
+    "no method": (
+        "the name of a comparator, such as 'drift', or an object with a method fit, got None",
+        lambda: lkm.backtest(small_table(), None, 3),  # type: ignore[arg-type]
+    ),
+    "a list of methods": (
+        r"or an object with a method fit, got \['drift'\]",
+        lambda: lkm.backtest(small_table(), ["drift"], 3),  # type: ignore[arg-type]
+    ),
+    "a class of methods": (
+        r"expected a comparator, got the class Drift: Drift\(\) makes one",
+        lambda: lkm.backtest(small_table(), Drift, 3),  # type: ignore[arg-type]
+    ),
+    "a value of absurd size": (
+        r"values of 'a' of at most 1e\+100 in size, got 1e\+200",
+        lambda: by_hand().couple().forecast(2, given={"a": 1e200}),
+    ),
+    "a time that is given twice": (
+        "one value of 'a' at a time, got several at 2021-10-10",
+        lambda: (
+            by_hand()
+            .couple()
+            .forecast(2, given={"a": pd.Series([1.0, 2.0], pd.DatetimeIndex(["2021-10-10"] * 2))})
+        ),
+    ),
+    "a unit that is no text": (
+        "the unit of 'a' as a text such as 'm', got 5",
+        lambda: by_hand().report(units={"a": 5}),  # type: ignore[dict-item]
+    ),
+    "a unit of a series that is not there": (
+        "units of the series 'a', 'b' and 'c', got one of 'A'",
+        lambda: by_hand().report(units={"A": "kg"}),
+    ),
+    "half a variable": (
+        "inducing as a whole number of 1 or more, got 2.5",
+        lambda: lkm.refit_sparse(by_hand(), small_table(), inducing=2.5),  # type: ignore[arg-type]
+    ),
+    "no rounds": (
+        "max_rounds as a whole number of 1 or more, got 0",
+        lambda: lkm.refit_sparse(by_hand(), small_table(), max_rounds=0),
+    ),
+    "numbers where dates were": (
+        "expected dates as in the training data, got int64 times",
+        lambda: lkm.refit_sparse(by_hand(), small_table().reset_index(drop=True)),
+    ),
+    "rows of no table": (
+        "expected a pandas DataFrame .*, got ndarray",
+        lambda: lkm.thin(small_table().to_numpy()),  # type: ignore[arg-type]
     ),
     "a data set with a slip": ("did you mean 'gonu'", lambda: lkm.datasets.load("gnou")),
 }

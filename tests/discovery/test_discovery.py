@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import pickle
+import warnings
 import zipfile
 import zoneinfo
 from dataclasses import replace
@@ -18,6 +20,7 @@ from scipy import stats
 from small import made_by_hand, numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
+from lkm_gpflow.data.transforms import Transform
 from lkm_gpflow.search.averaging import Member, average, mixture_moments, to_model
 
 
@@ -240,6 +243,53 @@ def test_names_keep_their_kind(names: list[object], tmp_path: Path) -> None:
     assert len(back.forecast(2).loc[names[0]]) == 2
 
 
+def test_the_name_of_the_columns_survives(tmp_path: Path) -> None:
+    frame = small_table().rename_axis(columns="metal")
+    assert saved_and_loaded(frame, tmp_path / "named.lkm").table.frame.columns.name == "metal"
+    for axis, cure in (("columns", 'columns="series"'), ("index", 'index="time"')):
+        bad = small_table().rename_axis(**{axis: pd.Timestamp("2020")})
+        with pytest.raises(ValueError, match=rf"rename it .* frame.rename_axis\({cure}\)"):
+            saved_and_loaded(bad, tmp_path / "bad.lkm")
+
+
+def test_discoveries_are_told_apart_by_identity() -> None:
+    one, other = (
+        made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3) for _ in range(2)
+    )
+    assert one == one
+    assert one != other
+    assert len({one, other, one.couple(), one.couple()}) == 4
+
+
+def test_times_before_the_table_are_too_certain_for_walks() -> None:
+    early = pd.date_range("2019-01-06", periods=3, freq="W")
+    walk = made_by_hand(small_table(), ["1 x RW(start=-7)"], [[1]] * 3)
+    with pytest.warns(UserWarning, match="begin at .* first time, 2021-01-03.* too narrow"):
+        walk.predict(early)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        walk.predict(walk.table.frame.index)
+        made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3).predict(early)
+
+
+@pytest.mark.parametrize("weight", [1.0, -2.0])
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_the_sum_of_one_series_is_its_forecast(weight: float, transform: Transform) -> None:
+    """Also where scales are integrated out and intervals are those of Student's t."""
+    found = made_by_hand(
+        np.exp(small_table()), ["1 x SE(lengthscale=30)"], [[1]] * 3, transform=transform
+    )
+    settings = replace(found.settings, fit=replace(found.settings.fit, amplitudes="series"))
+    found = replace(found, settings=settings)
+    told, own = found.aggregate(3, {"b": weight, "a": 0.0}), found.forecast(3).loc["b"]
+    ends = ("lower", "upper") if weight > 0.0 else ("upper", "lower")
+    for column, expected in zip(told, ("mean", "sd", *ends), strict=True):
+        factor = abs(weight) if column == "sd" else weight
+        np.testing.assert_allclose(told[column], factor * own[expected])
+    assert list(told.index) == list(own.index)
+    assert np.all(told["lower"] < told["upper"])
+
+
 def test_names_that_no_file_can_keep_are_refused_before_it_is_written(tmp_path: Path) -> None:
     frame = small_table().set_axis(pd.date_range("2020", periods=3), axis=1)
     with pytest.raises(ValueError, match=r"texts, numbers or tuples of them, got Timestamp"):
@@ -324,6 +374,11 @@ def test_damaged_and_foreign_files(
     whole = good.read_bytes()
     cases = {"half": whole[: len(whole) // 2], "empty": b"", "text": b"date,a\n1,2\n"}
     cases["pickle"] = pickle.dumps(_Evil())
+    for place in range(0, len(whole), len(whole) // 20):  # some of them are those of zlib
+        changed = whole[:place] + bytes(8) + whole[place + 8 :]
+        (tmp_path / "changed.lkm").write_bytes(changed)
+        with contextlib.suppress(ValueError):
+            lkm.load(tmp_path / "changed.lkm")
     for name, content in cases.items():
         path = tmp_path / name
         path.write_bytes(content)

@@ -241,6 +241,13 @@ def test_critical_difference_is_that_of_the_book() -> None:
     assert compare.critical_difference(4, 14) == pytest.approx(2.569 * np.sqrt(20.0 / 84.0), 1e-3)
 
 
+def test_methods_without_a_common_table_cannot_be_compared() -> None:
+    table = pd.DataFrame({"m": [1.0, np.nan], "r": [np.nan, 2.0]})
+    row = benchmark.paired(table, "m").loc["r"]
+    assert row["tables"] == 0
+    assert row.drop("tables").isna().all()
+
+
 def test_paired_comparison_holds_its_level_and_finds_a_difference() -> None:
     """Under no difference p < 0.05 in about 5% of the draws; a tenth better is found."""
     rng = np.random.default_rng(3)

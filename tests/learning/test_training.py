@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,8 @@ from lkm_gpflow import datasets, parse
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.learning.fits import Fit, FitSettings, LearnerName, State
+from lkm_gpflow.kernels.grammar import Product
+from lkm_gpflow.learning.fits import MOST_ROUNDS, Fit, FitSettings, LearnerName, State
 from lkm_gpflow.learning.learner import Learner
 from lkm_gpflow.learning.training import fit
 from lkm_gpflow.search.averaging import to_model
@@ -65,6 +68,37 @@ def test_hyperparameters_are_a_local_optimum(observations: Observations, learnt:
 
 def test_same_seed_same_result(observations: Observations, learnt: Fit) -> None:
     assert numbers(fit(observations, BASES, seed=0)) == numbers(learnt)
+
+
+def test_the_hopeless_are_not_reseeded(
+    observations: Observations, learnt: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the criterion on that was given; it is that of the refined state, not of the fit."""
+    asked, refined = list[int](), list[float]()
+    finish, reseed = Learner.finish, Learner.reseed
+
+    def finished(self: Learner, state: State, began: float, rounds: int) -> Fit:
+        asked.append(rounds)
+        return finish(self, state, began, rounds)
+
+    def reseeded(self: Learner, state: State, members: Sequence[Product]) -> State:
+        refined.append(self.cost(state))
+        return reseed(self, state, members)
+
+    monkeypatch.setattr(Learner, "finish", finished)
+    monkeypatch.setattr(Learner, "reseed", reseeded)
+    again = fit(observations, BASES, seed=0)
+    [cost] = refined
+    assert numbers(again) == numbers(learnt)
+    assert numbers(fit(observations, BASES, seed=0, hopeless=cost + 1e-6)) == numbers(learnt)
+    assert len(refined) == 2
+    given_up = fit(observations, BASES, seed=0, hopeless=cost - 1e-6)
+    assert len(refined) == 2
+    assert asked == [MOST_ROUNDS, MOST_ROUNDS, 1]
+    assert given_up.bic >= learnt.bic - 0.1
+    assert float(to_model(given_up, observations, FitSettings()).elbo()) == pytest.approx(
+        given_up.elbo, abs=1e-6
+    )
 
 
 def test_finds_who_shares_the_wave(observations: Observations, learnt: Fit) -> None:

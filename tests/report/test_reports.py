@@ -110,6 +110,16 @@ def test_units_are_found_by_name_or_its_text(name: object) -> None:
     assert [claim.unit for claim in claims.values()] == ["USD", "", ""]
 
 
+def test_units_may_be_those_of_a_larger_table(report: GroupReport) -> None:
+    """As long as no series is left without one: its name may have been misspelt."""
+    units = {"Gold": "USD", "Oil": "USD", "USD": "EUR", "Silver": "USD"}
+    assert report.found.select(["Gold", "Oil"]).report(units=units).units == units
+    with pytest.raises(ValueError, match="got one of 'Gould'; did you mean 'Gold'"):
+        report.found.compare("Gold", "Oil", units={"Gould": "USD"})
+    with pytest.raises(ValueError, match="got one of 'Gould'; did you mean 'Gold'"):
+        report.found.compare_all(units={"Gould": "USD"})
+
+
 def test_names_may_be_tuples(report: GroupReport) -> None:
     names = pd.Index([("Gold", 1), ("Oil", 1), ("USD", 2)], tupleize_cols=False)
     told = found_in(waves().set_axis(names, axis=1)).report()
@@ -197,6 +207,20 @@ def test_few_misses_are_no_verdict_on_intervals(report: GroupReport) -> None:
         draws = np.random.default_rng(0).binomial(held_out, 0.9, 100_000)
         assert ((draws <= inside).mean() >= 0.05) == is_covered == one.is_covered
         assert ("too narrow" in one.findings[0]) == (not is_covered)
+
+
+@pytest.mark.parametrize(("inside", "said"), [(0, "missed"), (1, "fell into")])
+def test_one_held_out_observation_tells_nothing(
+    report: GroupReport, inside: int, said: str
+) -> None:
+    one = replace(report.series[0], held_out=1, inside=inside, autocorrelation=0.5, normality=0.5)
+    assert one.verdict == "too few observations to tell"
+    assert one.findings[0] == (
+        f"Its last observation, forecast from what came before, {said} the 90% interval: "
+        "too few to tell whether it is too narrow."
+    )
+    assert replace(one, normality=1e-5).verdict == "with some care"
+    assert replace(one, held_out=2, inside=2).verdict == "good"
 
 
 def test_pair(report: GroupReport) -> None:

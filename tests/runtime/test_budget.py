@@ -28,27 +28,53 @@ OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": Fa
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("90s", 90), ("10m", 600), ("1h30m", 5400), ("1.5 H", 5400), ("1d 1s", 86401), (2.5, 2.5)],
+    [
+        ("90s", 90),
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("1.5 H", 5400),
+        ("1d 1s", 86401),
+        (2.5, 2.5),
+        ("90", 90),
+    ],
 )
 def test_times(text: str | float, value: float) -> None:
     assert seconds(text) == value
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("500MB", 5e8), ("4 gb", 4e9), ("2.5GiB", 2.5 * 2**30), (1e9, 1e9)]
+    ("text", "value"),
+    [
+        ("500MB", 5e8),
+        ("4 gb", 4e9),
+        ("2.5GiB", 2.5 * 2**30),
+        ("1KB", 1e3),
+        (1e9, 1e9),
+        ("5000", 5e3),
+    ],
 )
 def test_sizes(text: str | float, value: float) -> None:
     assert num_bytes(text) == value
 
 
 @pytest.mark.parametrize(
-    "wrong", ["600", "10 minutes", "m", "", "-1s", "1h-2m", "0s", "nan", 0, -3.0, True, np.inf]
+    "wrong", ["10 minutes", "1h30", "5x", "m", "", "-1s", "1h-2m", "nan", np.nan, True, np.inf]
 )
-def test_wrong_budgets_are_refused(wrong: object) -> None:
-    with pytest.raises(ValueError, match=r"a time budget above zero.*such as 90s, 10m.*, got"):
+def test_budgets_that_cannot_be_read_are_refused(wrong: object) -> None:
+    with pytest.raises(
+        ValueError, match=r"a time budget in seconds, .*\(s, m, h, d\).* 90s.*, got"
+    ):
         seconds(wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"a memory budget above zero.*such as 500MB.*, got"):
+    with pytest.raises(ValueError, match=r"a memory budget in bytes, .*\(KB, .* 500MB.*, got"):
         num_bytes(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", ["0", 0, -3.0])
+def test_budgets_of_nothing_are_refused(wrong: float | str) -> None:
+    with pytest.raises(ValueError, match=f"a time budget above zero, got {wrong!r}"):
+        seconds(wrong)
+    with pytest.raises(ValueError, match=f"a memory budget above zero, got {wrong!r}"):
+        num_bytes(wrong)
 
 
 def test_a_guard_watches_its_clock_and_its_memory() -> None:
@@ -200,7 +226,7 @@ def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Pa
 
 
 def test_wrong_budgets_of_discover() -> None:
-    with pytest.raises(ValueError, match="a time budget above zero"):
+    with pytest.raises(ValueError, match="a time budget in seconds"):
         lkm.discover(table(), time_budget="10 minutes")
     with pytest.raises(ValueError, match=r"memory budget above the .* that this process"):
         lkm.discover(table(), memory_budget="1MB")

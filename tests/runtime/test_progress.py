@@ -111,6 +111,22 @@ def test_the_clock_goes_on_while_the_work_is_silent(monkeypatch: pytest.MonkeyPa
     assert len(terminal.getvalue()) == after
 
 
+def test_a_log_file_gets_few_lines() -> None:
+    code = (
+        "from lkm_gpflow.runtime.progress import Progress\n"
+        "with Progress('start', 20) as bar:\n"
+        "    for number in range(20):\n"
+        "        for word in 'ab': bar.hear(f'{word} enters {number}')\n"
+        "        bar.update(f'BIC {number}')\n"
+    )
+    log = subprocess.run(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=True
+    ).stderr
+    assert log.count("start:") == 2
+    assert "20/20" in log.split("\r")[-1]
+    assert "BIC 19" in log.split("\r")[-1]
+
+
 def test_nothing_is_shown_if_it_is_not_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
     with Progress("start", 2, shown=False) as bar:
         bar.expect(1)

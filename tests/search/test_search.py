@@ -112,6 +112,45 @@ def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     assert all(start is not None for start in starts[3::3])
 
 
+@pytest.mark.parametrize(("num_series", "price"), [(3, 10), (12, 12)])
+def test_hopeless_is_what_is_many_parameters_behind_the_best(
+    num_series: int, price: int, observations: Observations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best of the steps before: restarts of one step may come in any order."""
+    asked: dict[int, list[float]] = {}
+    learn = lkm_gpflow.search.search.fit
+    table = observations.of_series(np.arange(num_series, dtype=np.int32) % 3)
+
+    def fit(*args: Any, hopeless: float, **options: Any) -> Fit:
+        asked.setdefault(options["seed"][1], []).append(hopeless)
+        return learn(*args, hopeless=hopeless, **options)
+
+    monkeypatch.setattr(lkm_gpflow.search.search, "fit", fit)
+    ledger = Ledger({})
+    search(table, QUICK, ledger, progress=False)
+    assert asked.pop(0) == [np.inf, np.inf]
+    assert asked
+    for step, limits in asked.items():
+        accepted = [e for e in ledger.rows if e.step < step and e.decision == "accepted"]
+        behind = price * np.log(table.mask.sum())
+        assert limits == pytest.approx([accepted[-1].fit.bic + behind] * 2)
+
+
+def test_nothing_is_hopeless_before_change_points_were_tried(
+    observations: Observations, done: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def fit(*args: Any, hopeless: float, **options: Any) -> Fit:
+        asked.append(hopeless)
+        return done.entries[0, 0].fit
+
+    monkeypatch.setattr(lkm_gpflow.search.search, "fit", fit)
+    search(observations, replace(QUICK, bases=("LIN", "CP")), Ledger({}), progress=False)
+    assert len(asked) > 2
+    assert set(asked) == {np.inf}
+
+
 def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:
     for jobs in (1, 2):
         ledger = Ledger({})

@@ -56,6 +56,11 @@ def test_it_says_what_the_discovery_says(fitted: LKMForecaster) -> None:
     np.testing.assert_allclose(proba.quantile(0.25), quantiles.xs(0.25, axis=1, level=1))
 
 
+def test_one_kernel_is_not_split_into_letters() -> None:
+    with pytest.raises(ValueError, match=r"expected a list of components .*, got 'SE'"):
+        LKMForecaster("SE").fit(small_table())  # type: ignore[arg-type]
+
+
 def test_history_and_gaps_have_forecasts(fitted: LKMForecaster) -> None:
     """The third series has no observation in rows 5 to 7."""
     index = small_table().index

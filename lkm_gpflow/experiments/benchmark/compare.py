@@ -101,18 +101,22 @@ def paired(table_scores: pd.DataFrame, method: str, others: Sequence[str] = ()) 
     -------
     Rows the others; ``ratio`` (geometric mean), ``lower`` and ``upper`` (its 95% bootstrap interval
     over tables), ``better`` (share of tables), ``p`` (Wilcoxon's signed rank test, two-sided), and
-    ``tables``.
+    ``tables``.  Where no table has both all but the last is missing.
     """
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
     for other in others or [str(name) for name in table_scores if name != method]:
         pairs = table_scores[[method, other]].dropna()
+        if pairs.empty:
+            nothing = dict.fromkeys(["ratio", "lower", "upper", "better", "p"], np.nan)
+            rows[other] = {**nothing, "tables": 0}
+            continue
         logs: Floats = np.log((pairs[method] / pairs[other]).to_numpy(np.float64))
         lower, upper = np.exp(np.quantile(_bootstrap_means(logs), [0.025, 0.975]))
         rows[other] = {
-            "ratio": np.exp(logs.mean()),
+            "ratio": float(np.exp(logs.mean())),
             "lower": lower,
             "upper": upper,
-            "better": np.mean(logs < 0.0),
+            "better": float(np.mean(logs < 0.0)),
             "p": wilcoxon(logs).pvalue if np.any(logs != 0.0) else 1.0,
             "tables": len(logs),
         }

@@ -1,0 +1,56 @@
+"""``lkm-gpflow data``: what it says of files that are absent, damaged, or no files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lkm_gpflow import cli
+from lkm_gpflow.datasets import registry
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "raw"
+    path.mkdir()
+    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(path))
+    return path
+
+
+def data(*names: str) -> tuple[int, str]:
+    """Exit code of the command, and what it says, on one line."""
+    result = CliRunner().invoke(cli.main, ["data", *names])
+    return result.exit_code, " ".join(result.output.split())
+
+
+def test_the_list_says_what_can_be_fetched_and_what_is_damaged(folder: Path) -> None:
+    (folder / "stock-9.mat").write_bytes(b"something else")
+    code, said = data()
+    assert code == 0
+    assert "gonu to be fetched: gonu_train.mat, gonu_test.mat" in said
+    assert "bench/great_lakes to be fetched: timothypholmes+great-lakes" in said
+    assert "bench/measles_uk to be put there by hand: measles_uk.csv" in said
+    assert "stocks there, but damaged: `lkm-gpflow data stocks` says which file" in said
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(folder: Path) -> None:
+    for path, name in (
+        (folder / "stock-9.mat", "stocks"),
+        (folder / "bench" / "measles_uk.csv", "bench/measles_uk"),
+    ):
+        path.mkdir(parents=True)
+        expected = f"Error: expected the file {path.name}, got a folder of that name: {path}"
+        assert data(name) == (1, expected)
+
+
+def test_a_data_folder_that_is_a_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path / "file"))
+    code, said = data("stocks")
+    assert code == 1
+    assert f"the folder {tmp_path / 'file'} cannot be written to (" in said
+    assert "network" not in said

@@ -1,0 +1,81 @@
+"""The output folder of ``discover``: what is deleted, and what goes on from its ledger."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from small import small_table, with_one_picture
+
+from lkm_gpflow import cli
+from lkm_gpflow.cli.folder import OutputFolder
+from lkm_gpflow.search import search
+
+pytestmark = pytest.mark.usefixtures("quick_fits")
+QUICK = ("--restarts", "1", "--depth", "0", "--bases", "C,RW", "--jobs", "1")
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    small_table(num_times=20)[["a", "b"]].to_csv(path)
+    return path
+
+
+def discover(*arguments: object) -> tuple[int, str]:
+    """Exit code of the command, and what it says, on one line."""
+    result = CliRunner().invoke(cli.main, ["discover", *map(str, arguments)])
+    assert "Traceback" not in result.output
+    return result.exit_code, " ".join(result.output.split())
+
+
+def test_force_keeps_pictures_of_the_user(tmp_path: Path) -> None:
+    folder = OutputFolder(tmp_path)
+    folder.figures.mkdir()
+    own = {"mine.png", "forecasts-2.png", "components-of-gold.png"}
+    drawn = {"forecasts.png", "structure.png", "search.png", "components-01-a.png"}
+    for name in {*own, *drawn, "components-02.png", "components-100-c.png"}:
+        (folder.figures / name).touch()
+    folder.claim(5, 0.9, force=True)
+    assert {path.name for path in folder.figures.iterdir()} == own
+    folder.claim(5, 0.9, force=False)  # nothing is there but the user's own
+
+
+def test_another_horizon_or_level_goes_on_from_the_ledger(
+    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_one_picture(monkeypatch.setattr)
+    out = tmp_path / "out"
+    assert discover(csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
+    monkeypatch.setattr(search, "fit", None)  # it must not be called
+    for options, steps, width in ((("--horizon", 3), 3, "90%"), (("--level", 0.5), 2, "50%")):
+        code, said = discover(csv, "--out", out, *QUICK, *options)
+        assert (code, "going on from 1 fit in" in said) == (0, True), said
+        assert len(pd.read_csv(out / "forecast.csv")) == 2 * steps
+        assert f"{steps} steps, {width} intervals" in (out / "report.html").read_text("utf-8")
+        code, said = discover(csv, "--out", out, *QUICK, *options)
+        assert (code, "holds a finished result already" in said) == (2, True)
+
+
+def test_a_changed_option_is_said_once_before_anything_is_loaded(csv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert discover(csv, "--out", out, *QUICK)[0] == 0
+    (out / "report.html").unlink()
+    again = ["discover", str(csv), "--out", str(out), *QUICK, "--depth", "1"]
+    code = (
+        "import sys\n"
+        "from lkm_gpflow.cli import main\n"
+        "try: main()\n"
+        "finally: print('tensorflow' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, *again], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, "False\n"), ended.stderr
+    assert " ".join(ended.stderr.split()) == (
+        f"Error: {out / 'ledger.jsonl'} is a ledger of other settings or data, it differs in "
+        "settings: depth (0 there, 1 here): name another folder with --out, or start over with "
+        "--force"
+    )
