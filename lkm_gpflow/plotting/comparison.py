@@ -27,7 +27,7 @@ from .style import (
     new_axes,
     plain,
     readable_dates,
-    unit_of,
+    units_by_name,
 )
 
 _WIDTH = 96
@@ -82,8 +82,9 @@ def plot_comparison(
     Raises
     ------
     ValueError
-        If there is no such series, or the two are one.
+        If there is no such series, the two are one, or a unit is of no series.
     """
+    units = units_by_name(units, discovery.whole.table.names)
     places = discovery.places(a, b)
     parts = Decomposition.of(discovery) if parts is None else parts
     rows = pair_rows(discovery, *places)
@@ -92,7 +93,7 @@ def plot_comparison(
         names = labels_by_name(discovery.table.frame)
         titles = [names[a], names[b]]
     for ax, series, title in zip(panels[0], (a, b), titles, strict=True):
-        unit = unit_of(units, series)
+        unit = units.get(str(series), "")
         plot_forecast(discovery, series, horizon, ax, level=level, unit=unit)
         ax.get_legend().remove()
         ax.set_title(title, fontsize=11, weight="bold")

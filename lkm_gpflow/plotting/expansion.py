@@ -67,12 +67,10 @@ def plot_expansion(ledger: Discovery | pd.DataFrame, step: int, ax: Axes | None 
                 "", (x, 0.2), (above[source], 0.8),
                 arrowprops={"arrowstyle": "->", "color": FAINT_COLOUR},
             )  # fmt: skip
-    change = tried["bic"] - parent["bic"]
+    change = round(tried["bic"] - parent["bic"], 1) + 0.0  # no minus before zero
     verdict = "accepted" if tried["decision"] == "accepted" else "rolled back"
-    ax.set_title(
-        plain(f"step {step}: expand {tried['expanded']}, BIC {change:+.1f}, {verdict}", None),
-        fontsize=10,
-    )
+    title = f"step {step}: expand {tried['expanded']}, BIC changes by {change:+.1f}, {verdict}"
+    ax.set_title(plain(title, longest=None), fontsize=10)
     ax.set_xlim(-0.1, width + 0.1)
     ax.set_ylim(-0.35, 1.35)
     ax.set_axis_off()

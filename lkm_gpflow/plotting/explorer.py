@@ -17,7 +17,7 @@ from .comparison import plot_comparison
 from .decomposition import plot_decomposition
 from .forecasts import plot_components, plot_forecast
 from .structure import plot_structure
-from .style import labels_by_name, unit_of, units_by_name
+from .style import labels_by_name, units_by_name
 
 ALL = "all components"
 """The first choice of components."""
@@ -76,7 +76,7 @@ class Explorer:
         widgets = _ipywidgets()
         self.found = found
         self.figure: Figure
-        self._units = units_by_name(units)
+        self._units = units_by_name(units, found.whole.table.names)
         self._selected: dict[tuple[object, ...], Discovery] = {}
         frame, names = found.table.frame, found.names
         # Of all series: the discoveries that are drawn are of one or two.
@@ -161,14 +161,14 @@ class Explorer:
 
     def _draw_forecast(self) -> Any:
         series, found = self.series.value, self._of(self.series.value)
-        unit = unit_of(self._units, series)
+        unit = self._units.get(str(series), "")
         title = self._labels[series]
         return plot_forecast(found, series, self.horizon.value, unit=unit, title=title)
 
     def _draw_components(self) -> Any:
         series, found, k = self.series.value, self._of(self.series.value), self.component.value
         names = None if k is None else [found.names[k]]
-        unit = unit_of(self._units, series)
+        unit = self._units.get(str(series), "")
         return plot_components(
             found, series, self.horizon.value, unit=unit, names=names, title=self._labels[series]
         )

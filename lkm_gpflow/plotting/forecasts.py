@@ -28,7 +28,7 @@ from .style import (
     panel_axes,
     plain,
     readable_dates,
-    unit_of,
+    units_by_name,
     write_inside,
 )
 
@@ -93,13 +93,14 @@ def plot_forecasts(
 ) -> AxesArray:
     """Draw all series as `plot_forecast` does, one panel each; returns the Axes, one per series."""
     frame = discovery.table.frame
+    units = units_by_name(units, discovery.whole.table.names)
     panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
     prediction = told(discovery, horizon, level)
     names = labels(list(frame.columns))
     for ax, series, name in zip(panels, frame.columns, names, strict=True):
         happened = None if truth is None else truth[series]
         shown = pd.DataFrame(prediction.loc[series])
-        _draw_forecast(ax, frame[series], shown, level, unit_of(units, series), happened)
+        _draw_forecast(ax, frame[series], shown, level, units.get(str(series), ""), happened)
         ax.set_title(name, fontsize=10)
     if axes is None:
         _legend_of_figure(panels[0])

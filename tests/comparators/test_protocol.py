@@ -100,6 +100,18 @@ def test_intervals_of_random_walks_cover(method: LastValue | Drift, drift: float
     assert np.square(standardised).mean() == pytest.approx(1.0, abs=0.12)
 
 
+@pytest.mark.parametrize("method", [Drift(), SeasonalNaive(season=4)])
+def test_what_is_exact_keeps_an_sd(method: Drift | SeasonalNaive) -> None:
+    """Scores divide by it, and take its logarithm."""
+    season = np.array([1.0, 5.0, 2.0, 0.0])
+    frame = pd.DataFrame({"drift": np.arange(24.0), "season": np.tile(season, 6)})
+    name = "drift" if isinstance(method, Drift) else "season"
+    forecast = method.fit(frame, seed=0).forecast(pd.Index(range(24, 28))).loc[name]
+    expected = np.arange(24.0, 28.0) if name == "drift" else season
+    np.testing.assert_allclose(forecast["mean"], expected, rtol=1e-12)
+    np.testing.assert_allclose(forecast["sd"], 10**-2.5 * frame[name].std(ddof=0), rtol=1e-9)
+
+
 def test_drift_beats_the_last_value_where_there_is_one() -> None:
     walks = random_walks(0.7)
     frame, times = pd.DataFrame(walks[:60]), pd.Index(np.arange(60, 80))

@@ -33,7 +33,7 @@ def test_an_expansion_shows_what_came_and_what_stayed() -> None:
     # The best restart used PER x SE alone of those that were tried.
     dashed = [box.get_linestyle() in ("--", "dashed") for box in boxes]
     assert dashed == [False, False, True, True, False, True]
-    assert "expand PER, BIC -10.0, accepted" in ax.get_title()
+    assert "expand PER, BIC changes by -10.0, accepted" in ax.get_title()
     arrows = [text for text in ax.texts if not text.get_text()]
     assert len(arrows) == 3
 

@@ -301,6 +301,13 @@ def test_units_are_found_by_name_or_its_text(units: dict[Any, str]) -> None:
     found = made_by_hand(frame, ["1 x SE(lengthscale=5)"], [[1], [1]])
     assert [ax.get_ylabel() for ax in plotting.plot_forecasts(found, 2, units=units)] == ["kg", ""]
     assert plotting.plot_comparison(found, 1, 2, 2, units=units)[0, 0].get_ylabel() == "kg"
+    for draw in (
+        lambda: plotting.plot_forecasts(found, 2, units={"one": "kg"}),
+        lambda: plotting.plot_comparison(found, 1, 2, 2, units={"one": "kg"}),
+        lambda: found.explore(2, units={"one": "kg"}),
+    ):
+        with pytest.raises(ValueError, match=r"units of the series '1' and '2'.*'one'"):
+            draw()
 
 
 def test_the_ledger_is_a_tree() -> None:
