@@ -139,6 +139,11 @@ def copy_experiments() -> None:
     (COPIES / "artefacts.txt").write_text(without_commands, encoding="utf-8")
 
 
+def link_to_copies(app: Sphinx, name: str, source: list[str]) -> None:
+    """Let links that hold in the repository lead to the copies of notebooks."""
+    source[0] = source[0].replace("](../../paper_experiments/", "](../paper_experiments/")
+
+
 def write_help() -> None:
     """Write what `lkm-gpflow --help` and its commands say, for the page on the command line."""
     texts = []
@@ -200,6 +205,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     copy_experiments()
     write_help()
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
+    app.connect("source-read", link_to_copies)
     app.connect("autodoc-process-docstring", keep_first_line, priority=600)
     app.connect("html-page-context", say_where_it_stands, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,6 +21,7 @@ ABSOLUTE_PATH = re.compile(
 )
 MEMORY_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 WIDGET = "application/vnd.jupyter.widget"
+LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
 @pytest.fixture(params=NOTEBOOKS + PAPER_EXPERIMENTS, ids=lambda path: path.stem)
@@ -140,3 +141,26 @@ def test_paper_experiments_take_parameters_in_the_second_cell() -> None:
 )
 def test_absolute_paths_are_recognised(text: str, is_path: bool) -> None:
     assert bool(ABSOLUTE_PATH.search(text)) is is_path
+
+
+PAGES = sorted(
+    path
+    for folder in ("notebooks", "paper_experiments")
+    for path in (ROOT / folder).rglob("*.md")
+    if (ROOT / "notebooks" / "paper_experiments") not in path.parents
+)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_links_of_pages_lead_somewhere(path: Path) -> None:
+    assert broken_links(path.read_text(encoding="utf-8"), path) == []
+
+
+def test_links_of_notebooks_lead_somewhere(notebook: nbformat.NotebookNode, path: Path) -> None:
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert broken_links(prose, path) == []
+
+
+def broken_links(text: str, path: Path) -> list[str]:
+    links = [link for link in LINK.findall(text) if not re.match(r"[a-z]+:", link)]
+    return [link for link in links if not (path.parent / link).exists()]
