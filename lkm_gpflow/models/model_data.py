@@ -7,7 +7,7 @@ says what was expected, what was given, and where.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,14 @@ class ModelData:
 
 def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
     """X [D, Q] and Y [D, N] as float64; finite, but for NaN in Y, and no series without values."""
-    X, Y = (np.asarray(part, dtype=np.float64) for part in data)
+    try:
+        X, Y = (np.asarray(part, dtype=np.float64) for part in data)
+    except (TypeError, ValueError) as error:
+        parts = [type(part).__name__ for part in data] if isinstance(data, tuple | list) else []
+        raise ValueError(
+            "data: expected a pair (X, Y) of tables of numbers, X [D, 1] of times and Y [D, N] of "
+            f"series, got a {type(data).__name__}{' of ' * bool(parts)}{', '.join(parts)}"
+        ) from error
     if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or 0 in X.shape or 0 in Y.shape:
         raise ValueError(
             "data: expected X [D, 1] and Y [D, N] with the same number of rows and at least one "
@@ -106,7 +113,7 @@ def warn_if_long(num_times: int, longest: float) -> None:
 
 def checked_kernels(kernels: Sequence[Kernel], num_inputs: int) -> list[Kernel]:
     """The kernels as a list: at least one, of one output each, for this many columns of X."""
-    if isinstance(kernels, Kernel) or not len(kernels):
+    if isinstance(kernels, str | Kernel) or not isinstance(kernels, Iterable) or not [*kernels]:
         raise ValueError(f"kernels: expected a list with at least one kernel, got {kernels!r}")
     for i, kernel in enumerate(kernels):
         where = f"kernels[{i}]"
@@ -173,7 +180,10 @@ def checked_posterior(posterior: str | Posterior) -> Posterior:
 
 def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDArray:
     """Noise variances [N], finite and not below the least: where learning may have ended."""
-    noise = np.asarray(noise_variance, dtype=np.float64)
+    try:
+        noise = np.asarray(noise_variance, dtype=np.float64)
+    except (TypeError, ValueError):
+        noise = np.array(np.nan)
     in_range = (noise >= MIN_NOISE_VARIANCE) & np.isfinite(noise)
     if noise.shape not in ((), (num_series,)) or not in_range.all():
         raise ValueError(

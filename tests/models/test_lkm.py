@@ -265,6 +265,25 @@ BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
         "at least one observation in every column of Y.* column 1",
         lambda: LKM((X, np.where([True, False, True], Y, np.nan)), [gk.Linear()]),
     ),
+    "no data": (
+        r"expected a pair \(X, Y\) of tables.*got a NoneType",
+        lambda: LKM(None, [gk.Linear()]),
+    ),
+    "one table": (
+        r"expected a pair \(X, Y\) of tables.*got a ndarray",
+        lambda: LKM(Y, [gk.Linear()]),
+    ),
+    "three tables": (
+        r"got a tuple of ndarray, ndarray, ndarray",
+        lambda: LKM((X, Y, Y), [gk.Linear()]),
+    ),
+    "text for a table": (r"got a tuple of ndarray, str", lambda: LKM((X, "Y"), [gk.Linear()])),
+    "None for kernels": (r"at least one kernel, got None", lambda: LKM((X, Y), None)),
+    "a name for kernels": (r"at least one kernel, got 'SE'", lambda: LKM((X, Y), "SE")),
+    "text for noise": (
+        r"expected a number or 3 numbers.*got 'much'",
+        lambda: LKM((X, Y), [gk.Linear()], noise_variance="much"),
+    ),
     "no kernels": (r"at least one kernel, got \[\]", lambda: LKM((X, Y), [])),
     "one kernel": ("expected a list", lambda: LKM((X, Y), gk.Linear())),
     "not a kernel": (
