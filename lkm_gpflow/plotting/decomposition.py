@@ -22,6 +22,7 @@ from .style import (
     mark_start,
     plain,
     readable_dates,
+    write_inside,
 )
 
 _HEIGHT = 0.42
@@ -42,8 +43,8 @@ def plot_decomposition(
     """Draw one row per series and one column per component, after the paper's picture of seizures.
 
     The first column has the observations and the model's interval for new ones.  A place is blank
-    where the series does not have the component, or that cannot be told.  All curves of a row have
-    one scale.
+    where the series does not have the component, or that cannot be told; a column that is blank
+    says so.  All curves of a row have one scale.
 
     Parameters
     ----------
@@ -87,6 +88,8 @@ def plot_decomposition(
         has = Z[:, k] == 1.0
         band = half * parts.sd[k]
         _draw_rows(ax, times, parts.mean[k], band, row_scale, component_colour(k), has)
+        if not has.any():
+            write_inside(ax, "no series\nfor sure")
     _label(columns, discovery, shown)
     return columns
 

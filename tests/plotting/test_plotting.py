@@ -310,6 +310,14 @@ def test_units_are_found_by_name_or_its_text(units: dict[Any, str]) -> None:
             draw()
 
 
+def test_a_component_of_no_series_is_said_to_be_one() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    found = made_by_hand(frame, ["1 x SE(lengthscale=5)", "1 x LIN(location=2)"], [[1, 0], [0, 0]])
+    _, smooth, line = plotting.plot_decomposition(found)
+    written = [[text.get_text() for text in ax.texts] for ax in (smooth, line)]
+    assert written == [[], ["no series\nfor sure"]]
+
+
 def test_the_ledger_is_a_tree() -> None:
     ledger = pd.DataFrame(
         {
