@@ -190,13 +190,23 @@ class Forecaster:
     def fill(self, level: float = 0.9) -> pd.DataFrame:
         """What missing observations may have been, each from its own series.
 
-        Other series tell more if they go together: see `couple`.
+        Other series tell more if they go together: see `couple`.  Random walks (RW, IOU) begin at
+        the table's first time: of a series that begins later, intervals before its first
+        observation are too narrow, and a UserWarning says so.
 
         Returns
         -------
         DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
         """
         gaps = self.table.gaps
+        late = self.table.frame.iloc[0].isna()
+        if late.any() and self._has_walks:
+            names = listed([repr(name) for name in late.index[late]], MOST_NAMED)
+            warnings.warn(
+                f"random walks begin at the table's first time: intervals of {names}, which begin "
+                "later, are too narrow before their first observations",
+                stacklevel=2,
+            )
         told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
         return told.loc[gaps]
 

@@ -272,6 +272,19 @@ def test_times_before_the_table_are_too_certain_for_walks() -> None:
         made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3).predict(early)
 
 
+def test_gaps_at_the_beginning_are_too_certain_for_walks() -> None:
+    late, holed = small_table(), small_table()
+    late.iloc[:4, late.columns.get_loc("b")] = np.nan
+    holed.iloc[4:8, holed.columns.get_loc("b")] = np.nan
+    walk, smooth = "1 x RW(start=-7)", "1 x SE(lengthscale=30)"
+    with pytest.warns(UserWarning, match="intervals of 'b', which begin later, are too narrow"):
+        made_by_hand(late, [walk], [[1]] * 3).fill()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made_by_hand(late, [smooth], [[1]] * 3).fill()
+        made_by_hand(holed, [walk], [[1]] * 3).fill()
+
+
 @pytest.mark.parametrize("weight", [1.0, -2.0])
 @pytest.mark.parametrize("transform", ["none", "log"])
 def test_the_sum_of_one_series_is_its_forecast(weight: float, transform: Transform) -> None:
