@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +13,6 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from ..data.tables import Table
-from ..kernels.grammar import Kind
 from ..learning.fits import Fit
 from ..models.amplitudes import degrees_of
 from ..models.lkm import LKM
@@ -30,6 +28,7 @@ from ..search.averaging import (
 from ..search.ledger import Entry
 from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
+from .beginnings import warn_of_late_series, warn_of_times_before
 from .checks import check_level as check_level
 from .checks import check_quantiles, check_weights
 from .columns import quantile_column
@@ -192,21 +191,14 @@ class Forecaster:
 
         Other series tell more if they go together: see `couple`.  Random walks (RW, IOU) begin at
         the table's first time: of a series that begins later, intervals before its first
-        observation are too narrow, and a UserWarning says so.
+        observation are too narrow unless every fit has a level (C), and a UserWarning says so.
 
         Returns
         -------
         DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
         """
         gaps = self.table.gaps
-        late = self.table.frame.iloc[0].isna()
-        if late.any() and self._has_walks:
-            names = listed([repr(name) for name in late.index[late]], MOST_NAMED)
-            warnings.warn(
-                f"random walks begin at the table's first time: intervals of {names}, which begin "
-                "later, are too narrow before their first observations",
-                stacklevel=2,
-            )
+        warn_of_late_series(self.table.frame, [member.fit for member in self.counting_members])
         told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
         return told.loc[gaps]
 
@@ -317,12 +309,9 @@ class Forecaster:
         x = self.table.scaled_times(times)
         key = tuple(x)
         if key not in self._told:
-            if np.any(x < 0.0) and self._has_walks:
-                warnings.warn(
-                    "random walks begin at the table's first time, "
-                    f"{self.table.frame.index[0]}: intervals before it are too narrow",
-                    stacklevel=3,
-                )
+            if np.any(x < 0.0):
+                fits = [member.fit for member in self.counting_members]
+                warn_of_times_before(self.table.frame, fits)
             members, table = self._by_member(x), self.table
             centre, variance = mixture_moments(members)
             centre, spread = centre * table.scale + table.location, np.sqrt(variance) * table.scale
@@ -332,12 +321,6 @@ class Forecaster:
                 sd = np.sqrt(variance)
             self._tell(key, Moments(centre, spread, mean, sd))
         return Moments(*self._told[key])
-
-    @property
-    def _has_walks(self) -> bool:
-        """Whether some component that counts begins at the first row."""
-        factors = (f for m in self.counting_members for k in m.fit.kernels for f in k.factors)
-        return any(kind is Kind.ORIGIN for f in factors for _, kind in f.base.parameters)
 
     def _by_member(self, x: Floats) -> list[Prediction]:
         """Weight, mean [M, N] and variance [M, N] of every fit, in scaled times and units."""

@@ -283,6 +283,7 @@ def test_gaps_at_the_beginning_are_too_certain_for_walks() -> None:
         warnings.simplefilter("error")
         made_by_hand(late, [smooth], [[1]] * 3).fill()
         made_by_hand(holed, [walk], [[1]] * 3).fill()
+        made_by_hand(late, [walk, "1 x C"], [[1, 1]] * 3).fill()
 
 
 @pytest.mark.parametrize("weight", [1.0, -2.0])

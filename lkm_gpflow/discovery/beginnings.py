@@ -1,0 +1,50 @@
+"""Where random walks begin: at the table's first time, whenever a series' first value was seen.
+
+Before it their uncertainty does not grow, and between it and the first value of a series that
+begins late it is that of a bridge: intervals there are too narrow, and `Forecaster` says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ..kernels.grammar import Kind
+from ..learning.fits import Fit
+from ..runtime.text import listed
+
+_MOST_NAMED = 12
+
+
+def warn_of_times_before(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
+    """Warn whoever asks about times before the first row, if some fit has a walk."""
+    if any(map(_has_walk, fits)):
+        warnings.warn(
+            f"random walks begin at the table's first time, {frame.index[0]}: intervals before it "
+            "are too narrow",
+            stacklevel=4,
+        )
+
+
+def warn_of_late_series(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
+    """Warn whoever fills gaps that begin with the table, if some fit has a walk but no level."""
+    late = frame.columns[frame.iloc[0].isna()]
+    if len(late) and any(_has_walk(fit) and not _has_level(fit) for fit in fits):
+        warnings.warn(
+            "random walks begin at the table's first time: intervals of "
+            f"{listed([repr(name) for name in late], _MOST_NAMED)}, which begin later, are too "
+            "narrow before their first observations",
+            stacklevel=3,
+        )
+
+
+def _has_walk(fit: Fit) -> bool:
+    factors = (factor for kernel in fit.kernels for factor in kernel.factors)
+    return any(kind is Kind.ORIGIN for factor in factors for _, kind in factor.base.parameters)
+
+
+def _has_level(fit: Fit) -> bool:
+    """Whether a constant leaves open where a walk begins."""
+    return any(str(kernel.structure) == "C" for kernel in fit.kernels)
