@@ -18,6 +18,7 @@ from ..learning.coupling import couple as learn_coupling
 from ..learning.uncertainty import CouplingPosterior, intervals, posterior
 from ..models.coupled import CoupledLKM
 from ..numerics.types import Floats
+from ..runtime.executors import threads_for
 from ..runtime.text import whole_number
 from ..search.averaging import Member
 from .checks import check_level, check_weights
@@ -50,7 +51,8 @@ def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDis
     heaviest = sorted(members, key=lambda member: -member.weight)[:most]
     total = sum(member.weight for member in heaviest)
     kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)
-    learnt = tuple(learn_coupling(member.fit, table.observations) for member in kept)
+    with threads_for(table.observations.num_observed):
+        learnt = tuple(learn_coupling(member.fit, table.observations) for member in kept)
     return CoupledDiscovery(table, kept, learnt)
 
 
@@ -124,9 +126,11 @@ class CoupledDiscovery:
 
     def intervals(self, member: int, level: float = 0.9) -> tuple[Floats, Floats]:
         """Ends [K + 1, N, N] of intervals of the correlations of a fit, by its number."""
-        if member not in self._posteriors:
-            self._posteriors[member] = posterior(self.couplings[member], self.table.observations)
-        return intervals(self._posteriors[member], self.table.observations, level)
+        observations = self.table.observations
+        with threads_for(observations.num_observed):
+            if member not in self._posteriors:
+                self._posteriors[member] = posterior(self.couplings[member], observations)
+            return intervals(self._posteriors[member], observations, level)
 
     @cached_property
     def _posteriors(self) -> dict[int, CouplingPosterior]:

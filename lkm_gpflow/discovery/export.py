@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..numerics.types import Floats
+from ..runtime.executors import single_threaded
 from ..runtime.text import whole_number
 from ..search.ledger import Entry
 from .columns import SIDES, interval_columns, quantile_column
@@ -63,6 +64,7 @@ def several_intervals(
     return table
 
 
+@single_threaded()
 def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> pd.DataFrame:
     r"""Draw paths of new observations, which hold together over time.
 

@@ -16,7 +16,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import ContextDecorator, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -37,6 +37,9 @@ _MOST_LOSSES = 3
 
 _MANY = 1000
 """Workers of an executor that does not say how many it has: a cluster."""
+
+FEW_ROWS = 1500
+"""Matrices of more gain by several threads on idle processors."""
 
 _POLL = 0.5
 """Seconds after which budgets and the connection are looked at again while workers are busy."""
@@ -329,6 +332,11 @@ def single_threaded() -> _OneThread:
     time with two of them, and many times where all processors are taken.
     """
     return _ONE_THREAD
+
+
+def threads_for(num_rows: int) -> AbstractContextManager[object]:
+    """Return `single_threaded` for matrices of few rows; for others nothing is changed."""
+    return single_threaded() if num_rows <= FEW_ROWS else nullcontext()
 
 
 class _OneThread(ContextDecorator):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +15,11 @@ from scipy.stats import norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow.discovery import coupled as discovery_coupled
 from lkm_gpflow.discovery.coupled import CoupledDiscovery, step_correlation
 from lkm_gpflow.learning.coupling import Coupling
 from lkm_gpflow.learning.patterns import Patterns
+from lkm_gpflow.runtime import executors
 from lkm_gpflow.search.averaging import Member
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
@@ -50,6 +55,27 @@ def test_without_correlations_forecasts_are_todays() -> None:
     assert not coupled.is_coupled
     assert "no strong evidence that any series go together" in repr(coupled)
     assert coupled.pairs.empty
+
+
+@pytest.mark.parametrize(("few", "added"), [(1500, 1), (10, 0)])
+def test_linear_algebra_of_few_values_uses_one_thread(
+    few: int, added: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads take a hundred times as long for some hundred values if processors are busy."""
+    one_thread, inside = executors.single_threaded(), []
+    before = one_thread._inside  # all tests run in such a context
+
+    def looked(function: Callable[..., Any], *arguments: Any) -> Any:
+        inside.append(one_thread._inside - before)
+        return function(*arguments)
+
+    monkeypatch.setattr(executors, "FEW_ROWS", few)
+    for name in ("learn_coupling", "intervals"):
+        function = getattr(discovery_coupled, name)
+        monkeypatch.setattr(discovery_coupled, name, partial(looked, function))
+    by_hand().couple().correlations()
+    assert inside == [added, added]
+    assert one_thread._inside == before
 
 
 def test_gaps_of_a_discovery() -> None:
