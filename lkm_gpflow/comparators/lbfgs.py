@@ -11,6 +11,7 @@ import tensorflow as tf
 from scipy.optimize import minimize
 
 from ..numerics.types import Floats, FloatTensor
+from ..runtime.executors import single_threaded
 
 _FAILED = 1e30
 """Loss where the true one is not a number: the line search goes back."""
@@ -68,6 +69,7 @@ class Learner:
             variable.assign(values[start : start + size].reshape(shape))
             start += size
 
+    @single_threaded()  # SciPy's steps are linear algebra with some ten numbers
     def run(self, max_iterations: int = 200) -> Optimum:
         """Minimise from where the model is, leave it at the optimum, and return that."""
 

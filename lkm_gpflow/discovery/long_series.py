@@ -28,6 +28,7 @@ from ..learning.initialization import add_priors, typical_step
 from ..models.posteriors import EnumeratedPosterior
 from ..models.sparse import NUM_INDUCING, SparseLKM
 from ..numerics.types import Floats
+from ..runtime.executors import single_threaded
 from ..runtime.text import whole_number
 from ..search.ledger import Entry
 from .result import Discovery
@@ -236,10 +237,11 @@ def _climb(model: SparseLKM) -> float:
             return 1e15, np.zeros_like(flat)
         return float(loss), gradient
 
-    found = minimize(
-        at, scipy.initial_parameters(variables), jac=True, method="L-BFGS-B",
-        options={"maxiter": _MAX_ITERATIONS, "maxfun": 2 * _MAX_ITERATIONS, "ftol": 1e-9},
-    )  # fmt: skip
+    with single_threaded():  # SciPy's own steps; the bound is TensorFlow's
+        found = minimize(
+            at, scipy.initial_parameters(variables), jac=True, method="L-BFGS-B",
+            options={"maxiter": _MAX_ITERATIONS, "maxfun": 2 * _MAX_ITERATIONS, "ftol": 1e-9},
+        )  # fmt: skip
     scipy.assign_tensors(variables, scipy.unpack_tensors(variables, found.x))
     return float(found.fun)
 
