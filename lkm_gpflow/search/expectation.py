@@ -9,13 +9,14 @@ import numpy as np
 from ..runtime.text import duration
 from .settings import SearchSettings
 
-_SECONDS = 8e-4
+_SECONDS = 5e-4
 """Processor seconds per series and per squared number of times, for a default search with its
-averaging (depth 2, 3 restarts): the median of nine searches on tables of 4 to 9 series and 108 to
-141 times, on a busy machine (tests/benchmarks/README.md)."""
+averaging (depth 2, 3 restarts).  Of 48 searches of 24 tables (81 to 225 times, 4 to 9 series; the
+benchmark's journal) half take less than 3.3e-4 on a fast machine; older ones take twice as long."""
 
-_LOWER, _UPPER = 0.4, 2.5
-"""Factors on it that held all nine: an idle machine takes half, and the components found count."""
+_LOWER, _UPPER = 0.2, 2.5
+"""Factors on it that held nine tenths of them, and nine more on an older machine: how many
+components there are counts most, and nobody knows that beforehand."""
 
 _LONG = 200
 """From so many times on, time grows with their power 2.7 (tests/benchmarks/test_long_speed.py)."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import lkm_gpflow as lkm
+from lkm_gpflow.experiments import benchmark
 from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.search.expectation import beforehand, expected_seconds, left
 from lkm_gpflow.search.settings import SearchSettings
@@ -28,6 +31,20 @@ def test_all_searches_that_were_measured_are_within_what_was_expected() -> None:
         assert lower < float(seconds) < upper, name
 
 
+def test_nine_of_ten_searches_of_the_benchmark_are_within_what_was_expected(tables: Path) -> None:
+    results = Path(__file__).parents[2] / "paper_experiments" / "results" / "benchmark"
+    (journal,) = benchmark.records(results, ["lkm"]).values()
+    held = []
+    for record in journal:
+        data = lkm.datasets.load(f"bench/{record['table']}")
+        assert data.horizon is not None
+        size = len(data.frame) - data.horizon * record["origin"], data.frame.shape[1]
+        lower, upper = expected_seconds(*size, SearchSettings())
+        held.append(lower < record["processor_seconds"] < upper)
+    assert len(held) == 48
+    assert np.mean(held) >= 0.9
+
+
 def test_what_makes_a_search_longer() -> None:
     def middle(num_times: int = 100, parallel: int = 1, **settings: int) -> float:
         return sum(expected_seconds(num_times, 4, SearchSettings(**settings), parallel)) / 2.0
@@ -40,7 +57,7 @@ def test_what_makes_a_search_longer() -> None:
 
 
 def test_in_words() -> None:
-    assert beforehand(141, 4, SearchSettings(), 1) == "expected 30 s to 3 min"
+    assert beforehand(141, 4, SearchSettings(), 1) == "expected 8 s to 100 s"
     assert beforehand(141, 4, SearchSettings(fit=FitSettings(learner="relaxed")), 1) == ""
     assert left([10.0, 20.0], 12, 3) == "about 60 s left"
     assert left([], 12, 3) == left([10.0], 0, 3) == ""
