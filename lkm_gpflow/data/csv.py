@@ -286,21 +286,25 @@ def _check_different(index: pd.Index, rows: Sequence[_Row]) -> None:
 def _numbers(
     column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Dialect
 ) -> list[float]:
-    return [_number(row.cells[column], header[column], row.line, dialect) for row in rows]
+    cells = [row.cells[column] for row in rows]
+    return [
+        _number(cell, cells, header[column], row.line, dialect)
+        for cell, row in zip(cells, rows, strict=True)
+    ]
 
 
-def _number(cell: str, name: str, line: int, dialect: Dialect) -> float:
+def _number(cell: str, cells: Sequence[str], name: str, line: int, dialect: Dialect) -> float:
     if _is_missing(cell):
         return math.nan
     if _is_number(cell, dialect):
         return _to_float(cell, dialect)
     wanted = "a finite number" if _is_float(cell, dialect) else "a number"
-    hint = _number_hint(cell, dialect)
+    hint = _number_hint(cell, cells, dialect)
     raise ValueError(f"row {line}, column {name!r}: expected {wanted}, got {cell!r}{hint}")
 
 
-def _number_hint(cell: str, dialect: Dialect) -> str:
-    """Return the cure for a cell that is almost a number; nothing for other texts."""
+def _number_hint(cell: str, cells: Sequence[str], dialect: Dialect) -> str:
+    """Return the cure for a cell of a column that is almost a number; nothing for other texts."""
     if cell in _UNCLEAR:
         return "; leave the cell empty if it is missing"
     other = "," if dialect.decimal == "." else "."
@@ -309,7 +313,12 @@ def _number_hint(cell: str, dialect: Dialect) -> str:
     )
     if re.fullmatch(thousands, cell):
         return f"; write it without {other!r} if that separates thousands"
-    return f"; read it with --decimal {other}" if _is_number(cell, Dialect(";", other)) else ""
+    if not _is_number(cell, Dialect(";", other)):
+        return ""
+    for each in cells:
+        if dialect.decimal in each and _is_number(each, dialect):
+            return f"; write it with {dialect.decimal!r}, as {each}"
+    return f"; read it with --decimal {other}"
 
 
 def _is_missing(cell: str) -> bool:

@@ -161,6 +161,10 @@ def test_csv_of_other_countries(tmp_path: Path) -> None:
         ("day,a\n01.02.24,1\n02.28.24,2\n", r"read it with --dates %m\.%d\.%y"),
         ('day,a\n2024-01-01,"1,5"\n', r"expected a number, got '1,5'; read it with --decimal ,"),
         (
+            'day,a\n2024-01-01,"1,5"\n2024-01-02,0.5\n',
+            r"expected a number, got '1,5'; write it with '\.', as 0\.5$",
+        ),
+        (
             "day,who,y\n2024-01-01,a,1\n2024-01-01,b,2\n2024-01-02,a,1\n",
             r"long format.*read it with --long who,day,y",
         ),
