@@ -23,6 +23,7 @@ from ..data.observations import Observations
 from ..models.amplitudes import HEIGHT_SD
 from ..numerics.coregion import CoupledDensity, check_number_of_cells
 from ..numerics.types import Booleans, Floats
+from ..runtime.executors import single_threaded
 from .fits import Fit, check_is_plain
 from .loadings import Climber, Loadings, correlations, covariances
 from .patterns import LEAST_NOISE, Patterns
@@ -206,6 +207,7 @@ class Step:
     sd: Floats
 
 
+@single_threaded()  # one series or two at a time
 def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Step:
     r"""Correlations one step of Fisher scoring away from independence.
 
@@ -241,6 +243,7 @@ def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Ste
     return Step(np.clip(step, -0.95, 0.95), sd)
 
 
+@single_threaded()
 def evidence_of_pairs(C: Floats, B: Floats, observations: Observations) -> Floats:
     r"""Log Bayes factors that two series are correlated in a pattern, by BIC, [K, N, N].
 
