@@ -128,11 +128,11 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
             means[k] = means.get(k, 0.0) + weight * mean[:, i]
             count = max(1, round(_DRAWS * weight))
             draws = [_draws(mean[n, i], covariance[n, i], count, rng) for n in (0, 1)]
-            drawn.setdefault(k, []).append(_correlation(*draws))
+            drawn.setdefault(k, []).append(correlation_of_rows(*draws))
     results = {}
     for k, (first, second) in means.items():
         of_draws = np.concatenate(drawn[k])
-        of_means = _correlation(first[None], second[None])[0]
+        of_means = correlation_of_rows(first[None], second[None])[0]
         if np.isfinite(of_means) and np.all(np.isfinite(of_draws)):
             lower, upper = np.quantile(of_draws, (0.05, 0.95))
             chance = by_chance(consensus.kernels[k], x, rng)
@@ -157,7 +157,7 @@ def by_chance(kernel: Product, x: Floats, rng: np.random.Generator) -> float:
         return 0.0
     (C,) = components([kernel], x)
     draws = (_draws(np.zeros(len(x)), C, _NUM_PAIRS, rng) for _ in range(2))
-    size = float(np.nanquantile(np.abs(_correlation(*draws)), 0.99))
+    size = float(np.nanquantile(np.abs(correlation_of_rows(*draws)), 0.99))
     if size > _FEW_PIECES:
         return 1.0
     return size if "PER" in names else max(size, _OF_WALKS)
@@ -170,11 +170,11 @@ def _draws(mean: Floats, covariance: Floats, count: int, rng: np.random.Generato
     return mean + rng.standard_normal((count, len(mean))) @ root.T
 
 
-def _correlation(first: Floats, second: Floats) -> Floats:
-    """Correlations of rows; NaN where a row is constant."""
+def correlation_of_rows(first: Floats, second: Floats) -> Floats:
+    """Return the correlations of rows, at most 1 in size; NaN where a row is constant."""
     first = first - first.mean(axis=1, keepdims=True)
     second = second - second.mean(axis=1, keepdims=True)
     size = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     is_constant = size <= _JITTER * first.shape[1]
-    product = np.sum(first * second, axis=1)
-    return np.where(is_constant, np.nan, product / np.where(is_constant, 1.0, size))
+    ratio = np.sum(first * second, axis=1) / np.where(is_constant, 1.0, size)
+    return np.where(is_constant, np.nan, np.clip(ratio, -1.0, 1.0))

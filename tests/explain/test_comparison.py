@@ -7,7 +7,12 @@ import pandas as pd
 import pytest
 from small import made_by_hand
 
-from lkm_gpflow.explain.comparison import clustered, correlations, likeness
+from lkm_gpflow.explain.comparison import (
+    clustered,
+    correlation_of_rows,
+    correlations,
+    likeness,
+)
 from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.engine import components
@@ -47,6 +52,15 @@ def test_correlation_has_the_sign_of_the_planted_one() -> None:
     assert against.upper < -0.9
     assert abs(across.of_means) < 0.2
     assert across.lower <= across.of_means <= across.upper
+
+
+def test_a_correlation_is_one_at_most() -> None:
+    """Rounding would take walks that are opposite all the way for more than chance."""
+    walks = np.cumsum(np.random.default_rng(0).normal(size=(500, 61)), axis=1)
+    for sign in (1.0, -1.0):
+        got = correlation_of_rows(walks, sign * walks)
+        assert np.all(np.abs(got) <= 1.0)
+        np.testing.assert_allclose(got, sign, rtol=1e-12)
 
 
 def test_the_interval_is_wide_where_little_is_known() -> None:
