@@ -10,18 +10,16 @@ from dataclasses import replace
 import numpy as np
 
 from ..kernels.change_points import change_point
-from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
+from ..models.annealing import Annealing
 from ..models.configurations import MAX_ENUMERATED_COMPONENTS
-from ..models.lkm import LKM
-from ..models.posteriors import RelaxedPosterior
-from ..models.relaxation import anneal
 from ..numerics.types import Floats
 from ..runtime.news import tell
 from .assignments import Pairs, RowPosterior
-from .fits import MOST_ROUNDS, Fit, State
+from .fits import MOST_ROUNDS, PLAIN_MODEL, Fit, State
 from .initialization import shuffled, typical_step
 from .moves import Moves
+from .relaxed import relaxed_start
 from .scores import ENUMERATE_AT_MOST
 from .target import MANY
 
@@ -39,6 +37,12 @@ _CHANGES = np.linspace(0.05, 0.95, 19).tolist()
 
 _RATIOS = (0.3, 1.0, 3.0)
 """By which factors its variance before the change may differ, and by one over that after it."""
+
+_RELAXED_SAMPLES = 3
+"""S of a relaxed posterior that is thresholded and learnt on."""
+
+_LEAST_NOISE = 0.05
+"""Noise variance that a relaxed posterior begins with, at least."""
 
 _NOISE_LEVELS = np.geomspace(1e-4, 1.0, 9)
 """Noise variances that a series may begin with where the kernels are given."""
@@ -84,20 +88,17 @@ class Learner(Moves):
 
     def relax(self, state: State, members: Sequence[Product]) -> State:
         """Learn the members beside what is there with the relaxed posterior; threshold it."""
-        drawn = [self._proposer.propose(member, 1, self.rng)[0] for member in members]
-        model = LKM(
-            self.observations.table,
-            kernels=[to_kernel(kernel) for kernel in (*state.kernels, *drawn)],
-            alpha=self.settings.alpha,
-            posterior=RelaxedPosterior(num_samples=3, temperature=1.0),
-            noise_variance=np.maximum(state.noise_variance, 0.05),
-            amplitudes=self.settings.amplitudes,
+        settings = replace(
+            self.settings,
+            num_samples=_RELAXED_SAMPLES,
+            annealing=Annealing(),
+            prior="finite",
+            priors=False,
+            model=PLAIN_MODEL,
         )
-        anneal(model, seed=int(self.rng.integers(2**31)))
-        relaxed = State(
-            kernels=tuple(kernel.to_expression() for kernel in model.kernels),
-            Z=np.asarray(model.assignment()),
-            noise_variance=model.noise_variance.numpy(),
+        noisy = replace(state, noise_variance=np.maximum(state.noise_variance, _LEAST_NOISE))
+        relaxed = relaxed_start(
+            self.observations, members, rng=self.rng, settings=settings, start=noisy
         )
         return self._improve(relaxed.used())
 

@@ -101,14 +101,24 @@ def learn_relaxed(
     began = time.perf_counter()
     rng = np.random.default_rng(seed)
     state = start or State.empty(observations.num_series, _FRESH_NOISE)
-    proposer = Proposer.of(observations)
-    drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
-    logits = np.zeros((observations.num_series, len(state.kernels) + len(drawn)))
-    logits[:, : len(state.kernels)] = kept_logit * (2.0 * state.Z - 1.0)
-    with _bench_for(observations, settings, (*state.kernels, *drawn)) as bench:
-        bench.begin((*state.kernels, *drawn), logits, state.noise_variance, settings)
-        history = bench.annealer.run(settings.annealing, seed=int(rng.integers(2**31 - 1)))
+    with _climbed(observations, structure, rng, settings, state, kept_logit) as (bench, history):
         return bench.describe(observations, settings, history, began)
+
+
+def relaxed_start(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    rng: np.random.Generator,
+    settings: FitSettings,
+    start: State,
+) -> State:
+    """Climb as `learn_relaxed` does, every nu from one half; return where nu above one half leads.
+
+    Components that no series has are there, too.
+    """
+    with _climbed(observations, structure, rng, settings, start, 0.0) as (bench, _):
+        return bench.state()
 
 
 def relaxed_model(
@@ -187,11 +197,19 @@ class _Bench:
         self.model.tau.assign(self._tau)
         gpflow.utilities.multiple_assign(self.model, self._own)
 
+    def state(self) -> State:
+        """Return what the variables say, nu above one half as one."""
+        return State(
+            kernels=self.bank.to_expressions(),
+            Z=(self.posterior.logits.numpy() > 0.0).astype(np.float64),
+            noise_variance=self.model.noise_variance.numpy(),
+        )
+
     def describe(
         self, observations: Observations, settings: FitSettings, history: Floats, began: float
     ) -> Fit:
         """Return what the variables say as a fit."""
-        logits = self.posterior.logits.numpy()
+        logits, state = self.posterior.logits.numpy(), self.state()
         relaxed = Relaxed(
             logits=logits,
             temperature=float(self.posterior.temperature.numpy()),
@@ -201,11 +219,11 @@ class _Bench:
             parameters=self._own_parameters(),
         )
         whole = Fit(
-            kernels=self.bank.to_expressions(),
-            Z=(logits > 0.0).astype(np.float64),
+            kernels=state.kernels,
+            Z=state.Z,
             probabilities=self.model.probabilities().numpy(),
             tau=self.model.tau.numpy(),
-            noise_variance=self.model.noise_variance.numpy(),
+            noise_variance=state.noise_variance,
             log_likelihood=np.nan,
             bic=np.nan,
             elbo=self.annealer.objective(_EVALUATIONS),
@@ -247,6 +265,25 @@ class _Bench:
                     range_ = hyperparameter_range(kind, self._step)
                     moments[k, m, p] = range_.mean, range_.sd
         return (VARIANCE.mean, VARIANCE.sd), moments
+
+
+@contextmanager
+def _climbed(
+    observations: Observations,
+    structure: Sequence[Product],
+    rng: np.random.Generator,
+    settings: FitSettings,
+    start: State,
+    kept_logit: float,
+) -> Iterator[tuple[_Bench, Floats]]:
+    """Lend a bench whose variables are where learning ended, and the objective of every step."""
+    proposer = Proposer.of(observations)
+    drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
+    logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))
+    logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
+    with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
+        bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
+        yield bench, bench.annealer.run(settings.annealing, seed=int(rng.integers(2**31 - 1)))
 
 
 _BENCHES: list[tuple[tuple[object, ...], _Bench]] = []
