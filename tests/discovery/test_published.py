@@ -68,7 +68,7 @@ def test_no_code_of_the_other_learner_runs(
         (engine, ("pair_log_densities", "Objective")),
         (scores, ("pair_log_densities", "Objective")),
         (moves, ("scan", "promising", "best_rows", "minimize")),
-        (learner, ("anneal",)),
+        (learner, ("relaxed_start",)),
         (assignments, ("best_rows",)),
     ):
         for name in names:
