@@ -18,9 +18,10 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
+from ..numerics.lags import LagGrid, lag_grid
 from ..numerics.types import Floats, FloatTensor
 from ..numerics.variables import open_variable
-from .base import KERNELS
+from .base import KERNELS, UnitKernel
 from .grammar import Kind, Product, with_values
 
 _NO_PRIOR = 1e6
@@ -128,12 +129,56 @@ class KernelBank(gpflow.base.Module):
 
         Only the first column of the inputs counts.
         """
+        times = tf.get_static_value(X) if X2 is None and component is None else None
+        if times is not None:
+            return self._on_grid(lag_grid(np.ascontiguousarray(times[:, 0])))
         x, x2 = X[:, :1], tf.transpose((X if X2 is None else X2)[:, :1])
-        shape = [tf.shape(x)[0], tf.shape(x2)[1]]
+        matrices, owner = self._factors(self._bases, x, x2, component)
+        count, variances = self.num_components, tf.exp(self.log_variances)
+        if component is not None:
+            owner, count, variances = owner - component, 1, variances[component : component + 1]
+        return variances[:, None, None] * tf.math.unsorted_segment_prod(matrices, owner, count)
+
+    def _on_grid(self, grid: LagGrid) -> FloatTensor:
+        """Covariances of all components between known times, [K, D, D]: much by lag alone."""
+        K, D = self.num_components, len(grid.x)
+        stationary = [kernel for kernel in self._bases if kernel.base.stationary]
+        origin = tf.zeros([1, 1], tf.float64)
+        values, owner = self._factors(stationary, origin, grid.lags[None, :])
+        product = tf.math.unsorted_segment_prod(values[:, 0, :], owner, K)
+        by_lag = tf.exp(self.log_variances)[:, None] * product
+        # Lags first: TensorFlow gathers and sums whole rows far faster than single numbers.
+        pairs = tf.gather(tf.transpose(by_lag), grid.lag_of_pair)
+        spread = tf.reshape(tf.transpose(pairs), [K, D, D])
+        moving = [kernel for kernel in self._bases if not kernel.base.stationary]
+        if not moving:
+            return spread
+        x = grid.x[:, None]
+        matrices, owner = self._factors(moving, x, x.T)
+        owners, place = tf.unique(owner)
+        products = tf.cond(  # seldom has a component two; the gradient of products is slow
+            tf.equal(tf.size(owners), tf.size(owner)),
+            lambda: matrices,
+            lambda: tf.math.unsorted_segment_prod(matrices, place, tf.size(owners)),
+        )
+        return tf.tensor_scatter_nd_update(
+            spread, owners[:, None], tf.gather(spread, owners) * products
+        )
+
+    def _factors(
+        self,
+        bases: Sequence[type[UnitKernel]],
+        x: TensorType,
+        x2: TensorType,
+        component: int | None = None,
+    ) -> tuple[FloatTensor, tf.Tensor]:
+        """All factors of these base kernels, [F, D, D2], and whose they are, [F]."""
         values = tf.reshape(self.values, [-1, self.values.shape[-1]])
-        variances = tf.exp(self.log_variances)
+        shape = [tf.shape(x)[0], tf.shape(x2)[1]]
         matrices, owners = [], []
         for kernel, variable in zip(self._bases, self._places, strict=True):
+            if kernel not in bases:
+                continue
             places = tf.convert_to_tensor(variable)
             if component is not None:
                 own = tf.equal(places // self.num_factors, component)
@@ -142,11 +187,7 @@ class KernelBank(gpflow.base.Module):
             covariance = kernel.covariance(x, x2, *learnt)
             matrices.append(tf.broadcast_to(covariance, [tf.size(places), *shape]))
             owners.append(places // self.num_factors)
-        owner, count = tf.concat(owners, 0), self.num_components
-        if component is not None:
-            owner, count, variances = owner - component, 1, variances[component : component + 1]
-        products = tf.math.unsorted_segment_prod(tf.concat(matrices, 0), owner, count)
-        return variances[:, None, None] * products
+        return tf.concat(matrices, 0), tf.concat(owners, 0)
 
     def to_expressions(self) -> tuple[Product, ...]:
         """Return the products with the numbers that they have now."""

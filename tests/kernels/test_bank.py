@@ -38,6 +38,21 @@ def test_covariances_are_those_of_kernels_of_their_own(other: np.ndarray | None)
     np.testing.assert_allclose(alone, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("texts", [PRODUCTS, PRODUCTS[2:3], PRODUCTS[3:4]], ids=["all", "RW", "C"])
+@pytest.mark.parametrize("times", [np.array([0.0, 0.1, 0.35, 0.35, 0.9, 1.0]), X[::-1, 0]])
+def test_times_may_be_irregular_repeated_or_in_any_order(
+    texts: tuple[str, ...], times: np.ndarray
+) -> None:
+    """Known times go by their lags; unknown ones, as in a traced function, pair by pair."""
+    bank, column = bank_of(texts), times[:, None]
+    expected = np.stack([to_kernel(parse(text))(column) for text in texts])
+    np.testing.assert_allclose(bank.covariances(column), expected, rtol=1e-12, atol=1e-12)
+    by_pair = tf.function(bank.covariances).get_concrete_function(
+        tf.TensorSpec([None, 1], tf.float64)
+    )
+    np.testing.assert_allclose(by_pair(tf.constant(column)), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_diagonals() -> None:
     for kernel, text in zip(bank_of(PRODUCTS).kernels, PRODUCTS, strict=True):
         expected = to_kernel(parse(text))(X, full_cov=False)
