@@ -192,7 +192,8 @@ def test_probabilities() -> None:
     assert f"{known:.2f} if the kernels are known and {searched:.2f} after a whole" in PROSE
     assert f"{100 * right:.0f}% of yes-or-no answers are right" in PROSE
     p, z = said_and_true(*JUDGING)
-    assert f"{100 * z[p >= 0.99].mean():.0f}% of statements with a probability of 0.99 or more are true" in PROSE
+    true = f"{100 * z[p >= 0.99].mean():.0f}%"
+    assert f"{true} of statements with a probability of 0.99 or more are true" in PROSE
 
 
 def test_the_page_on_calibration() -> None:

@@ -24,7 +24,7 @@ from .experiments import chosen_ids, experiment_options, store_of
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Notebooks at a time on this machine.  [default: the processors]",
+    help="Notebooks to run at a time on this machine.  [default: one per processor]",
 )
 @click.option(
     "--scheduler",
@@ -32,7 +32,7 @@ from .experiments import chosen_ids, experiment_options, store_of
     help="Run on the Dask cluster with this scheduler, such as tcp://host:8786; its workers must "
     "see the folders of notebooks and results.",
 )
-@click.option("--force", is_flag=True, help="Run again what is finished.")
+@click.option("--force", is_flag=True, help="Run finished notebooks again.")
 def reproduce_command(
     profile: str,
     only: Sequence[str],

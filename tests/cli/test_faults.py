@@ -76,7 +76,7 @@ def test_a_journal_on_a_full_disk_keeps_what_it_holds(
             journal.append(record)
             written.append(number)
 
-    with pytest.raises(OSError, match=rf"cannot write to the ledger {path} {FULL}.* is kept.*room"):
+    with pytest.raises(OSError, match=rf"cannot write to the ledger {path} {FULL}.* kept.*space"):
         fill()
     count = len(written)
     assert 6 < count < 13
@@ -96,7 +96,8 @@ def test_results_on_a_full_disk_are_written_later(
     assert code == 2
     assert "cannot write the results" in said
     assert (
-        f"(No space left on device); 2 fits are kept in {out / 'ledger.jsonl'}: make room" in said
+        f"(No space left on device); 2 fits are kept in {out / 'ledger.jsonl'}: free some space"
+        in said
     )
     assert not (out / "report.html").exists()
     assert not list(out.glob(f"{UNFINISHED}*"))
