@@ -101,9 +101,7 @@ _HORIZON_SHARE = 0.1
     default="partial",
     help="Expand one component at a time, or all at once.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, help="Seed of all random numbers."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of all random numbers.")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
