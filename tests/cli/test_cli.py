@@ -224,7 +224,9 @@ def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
     refused(run(table, "--out", other, "--transform", "Lead=log", *QUICK), "got 'Lead'")
     refused(run(table, "--out", other, "--transform", "root", *QUICK), "expected auto, log, none")
     both = ("--transform", "auto", "--transform", "Gold=log")
-    refused(run(table, "--out", other, *both, *QUICK), "for all series or for single ones, got auto and")
+    refused(
+        run(table, "--out", other, *both, *QUICK), "for all series or for single ones, got auto and"
+    )
     assert not other.exists()
 
 
