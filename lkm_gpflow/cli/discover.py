@@ -236,14 +236,16 @@ def discover_command(
         except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(
-                f"stopped: {folder.kept()}; {again} goes on from there"
+                f"stopped: {folder.kept()}; {again} continues from there"
                 if folder.num_fits()
                 else "stopped before the first fit: nothing is kept",
                 err=True,
             )
             sys.exit(128 + stopped.number)
         if found.stopped:
-            say(f"the same command goes on from {folder.ledger}, with larger budgets or none too")
+            say(
+                f"the same command continues from {folder.ledger}, also with larger budgets or none"
+            )
         if frame.shape[1] > output.MOST_SHOWN:
             say(f"report, figures and components.csv have the first {output.MOST_SHOWN} series")
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")

@@ -69,7 +69,7 @@ def reproduce_command(
                 outcomes = reproduce(runs, plan, store, where, force=force, say=click.echo)
         except Stopped as stopped:
             click.echo(
-                f"stopped: what is finished is kept in {store.folder}; the same command goes on",
+                f"stopped: finished runs are kept in {store.folder}; the same command continues",
                 err=True,
             )
             sys.exit(128 + stopped.number)

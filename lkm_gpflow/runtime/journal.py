@@ -85,7 +85,7 @@ class Journal:
         except OSError as error:
             raise OSError(
                 f"cannot write to the {self._kind} {self._path} ({error.strerror}); what it holds "
-                "is kept: free some space or repair the file, then the same call goes on from it"
+                "is kept: free some space or repair the file, then the same call continues from it"
             ) from error
 
     def _read(

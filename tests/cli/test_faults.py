@@ -221,7 +221,7 @@ def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path:
     code, said = discover(csv, "--out", out, *QUICK, "--time-budget", "0.001s")
     assert code == 0
     assert "The time budget of 0.001s ended the search after the first fit (start)" in said
-    assert f"the same command goes on from {out / 'ledger.jsonl'}" in said
+    assert f"the same command continues from {out / 'ledger.jsonl'}" in said
     assert "The time budget of 0.001s" in (out / "report.html").read_text("utf-8")
     refused = discover(csv, "--out", out, *QUICK, "--seed", "1", "--time-budget", "1h")
     assert (refused[0], "other settings or data" in refused[1]) == (2, True)

@@ -369,7 +369,7 @@ def test_ctrl_c_keeps_the_ledger_and_says_how_to_go_on(
     monkeypatch.setattr(search, "fit", fit)
     path = tmp_path / "prices.jsonl"
     with pytest.raises(
-        KeyboardInterrupt, match=r"kept in .*prices.jsonl, the same call"
+        KeyboardInterrupt, match=r"kept in .*prices.jsonl, and the same call"
     ) as stopped:
         lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
     shown = traceback.format_exception(stopped.value)
