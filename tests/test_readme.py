@@ -192,7 +192,8 @@ def test_probabilities() -> None:
     assert f"{known:.2f} if the kernels are known and {searched:.2f} after a whole" in PROSE
     assert f"{100 * right:.0f}% of yes-or-no answers are right" in PROSE
     p, z = said_and_true(*JUDGING)
-    assert f"{100 * z[p >= 0.99].mean():.0f}% of what is said with 0.99 or more" in PROSE
+    true = f"{100 * z[p >= 0.99].mean():.0f}%"
+    assert f"{true} of statements with a probability of 0.99 or more are true" in PROSE
 
 
 def test_the_page_on_calibration() -> None:
@@ -202,8 +203,8 @@ def test_the_page_on_calibration() -> None:
         error, right = error_and_right(*case)
         assert f"| {error:.3f} | {100 * right:.0f}% |" in page
     p, z = said_and_true(*JUDGING)
-    told = f"0.99 or more {z[p >= 0.99].mean():.0%} is true, of what is said with 0.01 or less"
-    assert f"{told} {z[p <= 0.01].mean():.0%}" in page
+    told = f"{z[p >= 0.99].mean():.0%} of statements with a probability of 0.99 or more are true"
+    assert f"{told}, and {z[p <= 0.01].mean():.0%} of those with 0.01 or less" in page
     assert f"on {NUM_CHOSEN} planted tables" in page
 
 

@@ -10,7 +10,7 @@ import importlib
 import click
 
 _COMMANDS = {
-    "data": "List the data sets, or fetch those that are named and say where they are.",
+    "data": "List the data sets, or download the named ones and say where they are.",
     "discover": "Discover the components of the series in SOURCE and forecast them.",
     "reproduce": "Run the notebooks of the paper's experiments, and make a page of their results.",
     "status": "Say which of the paper's experiments are done, failed and missing, and the minutes "

@@ -15,7 +15,7 @@ from .common import said_plainly
 @click.command("data")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def data_command(names: Sequence[str]) -> None:
-    """List the data sets, or fetch those that are named and say where they are."""
+    """List the data sets, or download the named ones and say where they are."""
     with said_plainly():
         for name in names:
             paths = datasets.fetch(name)

@@ -66,7 +66,7 @@ _HORIZON_SHARE = 0.1
     metavar="auto|log|none|SERIES=log",
     multiple=True,
     help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
-    "series (may be given several times); auto: of those whose swings grow with their level.  "
+    "series (may be given several times); auto: of the series whose swings grow with their level.  "
     "Results are in the units of the data.  [default: auto]",
 )
 @click.option(
@@ -80,7 +80,7 @@ _HORIZON_SHARE = 0.1
     help="Folder for the results.  [default: NAME-lkm in the working folder]",
 )
 @click.option(
-    "--depth", type=click.IntRange(min=0), default=2, help="How often components are expanded."
+    "--depth", type=click.IntRange(min=0), default=2, help="Rounds of expanding components."
 )
 @click.option(
     "--restarts",
@@ -101,13 +101,12 @@ _HORIZON_SHARE = 0.1
     default="partial",
     help="Expand one component at a time, or all at once.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, help="Everything random follows from it."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of all random numbers.")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Fits at a time, each in its own process.  [default: the processors, up to --restarts]",
+    help="Fits to run at a time, each in its own process.  [default: one per processor, at most "
+    "--restarts]",
 )
 @click.option(
     "--subset",
@@ -130,7 +129,8 @@ _HORIZON_SHARE = 0.1
 @click.option(
     "--memory-budget",
     type=Budget("memory", num_bytes),
-    help="Stop likewise when all processes together use this much memory, such as 500MB or 4GB.  "
+    help="Stop in the same way when all processes together use this much memory, such as 500MB "
+    "or 4GB.  "
     "[default: no limit]",
 )
 @click.option(
@@ -236,14 +236,16 @@ def discover_command(
         except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(
-                f"stopped: {folder.kept()}; {again} goes on from there"
+                f"stopped: {folder.kept()}; {again} continues from there"
                 if folder.num_fits()
                 else "stopped before the first fit: nothing is kept",
                 err=True,
             )
             sys.exit(128 + stopped.number)
         if found.stopped:
-            say(f"the same command goes on from {folder.ledger}, with larger budgets or none too")
+            say(
+                f"the same command continues from {folder.ledger}, also with larger budgets or none"
+            )
         if frame.shape[1] > output.MOST_SHOWN:
             say(f"report, figures and components.csv have the first {output.MOST_SHOWN} series")
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
@@ -255,9 +257,9 @@ def _one(transforms: tuple[Transform, ...]) -> Transform:
     some = {name for each in transforms if not isinstance(each, str) for name in each}
     if every and some:
         raise ValueError(
-            f"expected --transform for all series or for some, got {every[-1]} and "
-            f"{listed([f'{name}=log' for name in sorted(map(str, some))])}: without {every[-1]} "
-            "the others are modelled as they are"
+            f"expected --transform either for all series or for single ones, got {every[-1]} and "
+            f"{listed([f'{name}=log' for name in sorted(map(str, some))])}: leave out {every[-1]} "
+            "to model the other series as they are"
         )
     return every[-1] if every else dict.fromkeys(some, "log") or "auto"
 

@@ -86,7 +86,7 @@ class OutputFolder:
             )
         elif not self.ledger.exists() and (there := self._results()):
             raise ValueError(
-                f"{there[0]} exists already and no ledger says that it may be replaced: name "
+                f"{there[0]} exists already, and the folder has no ledger to continue from: name "
                 "another folder with --out, or overwrite it with --force"
             )
 

@@ -81,8 +81,8 @@ def _fits_kept(folder: OutputFolder) -> Iterator[None]:
     except OSError as error:
         raise OSError(
             f"cannot write the results to {folder.path} ({error.strerror or error}); "
-            f"{folder.kept()}: make room or mend it, then the same command (without --force) "
-            "writes the results"
+            f"{folder.kept()}: free some space or repair the folder, then give the same command "
+            "(without --force) to write the results"
         ) from error
 
 

@@ -24,7 +24,7 @@ from .experiments import chosen_ids, experiment_options, store_of
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Notebooks at a time on this machine.  [default: the processors]",
+    help="Notebooks to run at a time on this machine.  [default: one per processor]",
 )
 @click.option(
     "--scheduler",
@@ -32,7 +32,7 @@ from .experiments import chosen_ids, experiment_options, store_of
     help="Run on the Dask cluster with this scheduler, such as tcp://host:8786; its workers must "
     "see the folders of notebooks and results.",
 )
-@click.option("--force", is_flag=True, help="Run again what is finished.")
+@click.option("--force", is_flag=True, help="Run finished notebooks again.")
 def reproduce_command(
     profile: str,
     only: Sequence[str],
@@ -69,7 +69,7 @@ def reproduce_command(
                 outcomes = reproduce(runs, plan, store, where, force=force, say=click.echo)
         except Stopped as stopped:
             click.echo(
-                f"stopped: what is finished is kept in {store.folder}; the same command goes on",
+                f"stopped: finished runs are kept in {store.folder}; the same command continues",
                 err=True,
             )
             sys.exit(128 + stopped.number)

@@ -16,11 +16,11 @@ from .experiments import chosen_ids, experiment_options, store_of
 
 @click.command("status")
 @experiment_options
-@click.option("--runs", is_flag=True, help="Name every run and what became of it.")
+@click.option("--runs", is_flag=True, help="List every run and its state.")
 @click.option(
     "--page",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Bring the table of artefacts in this Markdown page up to date.",
+    help="Update the table of artefacts in this Markdown page.",
 )
 def status_command(
     profile: str,

@@ -49,7 +49,7 @@ def doubts(frame: pd.DataFrame) -> list[str]:
             row = int(seen[place])
             found.append(
                 f"column {name!r} at {frame.index[row]}: {values[row]:g} lies more than "
-                f"{_FAR:g} standard deviations of all other values away from them, which look "
+                f"{_FAR:g} standard deviations of all other values away from them, so they look "
                 "constant beside it: if it is an error, make it NaN"
             )
     return found

@@ -213,7 +213,7 @@ class Table:
         if not _is_horizon(horizon):
             raise ValueError(
                 f"expected a horizon of at least 1 step, got {horizon!r}; "
-                "times are given as a pandas Index"
+                "to forecast given times, pass a pandas Index"
             )
         return self.axis.after(self.frame.index[-1], _not_too_far(horizon))
 

@@ -62,9 +62,9 @@ def discover(
         Rows are times (dates or numbers), columns are series, NaN is a missing observation; of
         pandas, polars, PyArrow or xarray (see `data.foreign.as_frame`).
     transform
-        "log": the logarithms of the series, which must be positive, are modelled, and everything is
-        told in the units of the data; patterns are then percentages.  Of some series only:
-        ``{"Gold": "log"}``.  "auto": of those whose swings clearly grow with their level
+        "log": model the logarithms of the series, which must be positive; results are in the units
+        of the data, and patterns are percentages.  ``{"Gold": "log"}``: only of these series.
+        "auto": only of series whose swings clearly grow with their level
         (`data.box_cox.log_gain`).  By default "auto", with the paper's learners "none".
     bases
         Base kernels of the grammar; `PAPER_BASES` are those of the paper.  With "CP" among them the
@@ -105,27 +105,29 @@ def discover(
     averaging
         "stacked": forecasts average over the best fits and over walks, weighted by how they
         forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
-        BIC; "none": the best alone (the paper).  Components and probabilities are those that the
-        fits of the search agree upon, with the same weights.  By default "stacked", with a subset
-        "tempered", with the learner "relaxed" "none".
+        BIC; "none": the best fit alone (the paper).  Components and probabilities are those on
+        which the fits of the search agree, with the same weights.  By default "stacked", with a
+        subset "tempered", with the learner "relaxed" "none".
     subset
-        For thousands of series: search on so many, drawn at random, then learn the best fits again
-        on all; beyond 1,000 series, on 1,000, and the best of these on all (see
-        `search.many_series`).
-        Only the choice of structures is approximate; bound, probabilities and BIC of the result
-        are exact, for all series.
+        For thousands of series: search on this many, drawn at random, then learn the best fits
+        again on all series; of more than 1,000 series, learn the best fits on 1,000 first, and the
+        best of these on all (see `search.many_series`).
+        The subset decides which structures are tried and where learning on all series begins;
+        bound, probabilities and BIC of the result are exact, for all series.
     seed
         The same seed gives the same result, whatever the executor.
     ledger
-        File that keeps every fit as it happens; a search that was stopped goes on from it.
+        File to which every fit is written when it is done.  A search that was stopped continues
+        from it.
     executor
         Runs the fits, for example `lkm_gpflow.process_pool()` or that of a Dask client; None:
         this process.
     time_budget
-        Seconds, or a text such as "10m", after which search and averaging end with the best so
-        far, and `Discovery.stopped` says so; a search ends after three quarters if more follows it.
-        The first fit, and one under way in this process, are always finished; fits of an executor
-        are not waited for.  A later call with the same ledger continues.
+        Seconds, or a text such as "10m", after which search and averaging end with the best result
+        so far, and `Discovery.stopped` says so.  If averaging follows, the search ends after three
+        quarters of the time.  The first fit, and a fit under way in this process, are always
+        finished; fits of an executor are not waited for.  A later call with the same ledger
+        continues.
     memory_budget
         The same for bytes, or a text such as "4GB"; see `budget.resident_memory`.
     progress
@@ -134,18 +136,20 @@ def discover(
     Raises
     ------
     ValueError
-        If the table or a setting is wrong: what was expected, what was given, and where; also if it
-        has more than ``LKM.LONGEST`` times: see `thin` and `refit_sparse`.
+        If the table or a setting is wrong; the message says what was expected, what was given, and
+        where.  Also if the table has more than ``LKM.LONGEST`` times: see `thin` and
+        `refit_sparse`.
     OSError, WorkersLost
-        If the ledger cannot be written, or workers are lost for good: how to go on.
+        If the ledger cannot be written, or workers are lost for good; the message says how to
+        continue.
     KeyboardInterrupt
-        After Ctrl-C; it says how to go on, too.
+        After Ctrl-C; the message says how to continue.
 
     Warns
     -----
     UserWarning
-        If it has more than 1,000 times, more than 50 series and no subset is asked for, fewer than
-        20 times, one series alone, or a value far from all others.
+        If the table has more than 1,000 times, more than 50 series without a subset, fewer than
+        20 times, only one series, or a value far from all others.
     """
     steps = discover_steps(
         frame,

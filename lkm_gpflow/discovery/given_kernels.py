@@ -68,7 +68,8 @@ def learn(
     seed
         The same seed gives the same result, whatever the executor.
     ledger
-        File that keeps every fit as it happens; learning that was stopped goes on from it.
+        File to which every fit is written when it is done; learning that was stopped continues from
+        it.
     executor
         Runs the fits, for example `lkm_gpflow.process_pool()`; None: this process.
     progress
@@ -84,7 +85,8 @@ def learn(
     ValueError
         If the table, the structure or a setting is wrong: what was expected, what was given.
     OSError, WorkersLost
-        If the ledger cannot be written, or workers are lost for good: how to go on.
+        If the ledger cannot be written, or workers are lost for good; the message says how to
+        continue.
     """
     check_executor(executor)
     if isinstance(structure, str) or not isinstance(structure, Iterable):

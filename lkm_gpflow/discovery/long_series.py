@@ -255,7 +255,7 @@ def _warn_of_the_trace(cost: float, inducing: int) -> None:
     if cost > _TRACE_PER_VALUE:
         warnings.warn(
             f"inducing: expected at most {_TRACE_PER_VALUE} nats of trace an observed value, but "
-            f"{inducing} inducing variables cost up to {cost:.2g}: what is fast among the "
-            "components may have been learnt as noise. Give more of them",
+            f"{inducing} inducing variables cost up to {cost:.2g}: fast components may have been "
+            "learnt as noise. Give more inducing variables",
             stacklevel=3,
         )

@@ -233,18 +233,18 @@ def kept_in(path: str | Path | None, parameter: str) -> Iterator[None]:
         yield
     except WorkersLost as error:
         way_on = (
-            f"what had finished is kept in {path}: the same call with a working executor, or "
-            "without one, goes on from there"
+            f"finished work is kept in {path}: the same call with a working executor, or without "
+            "one, continues from there"
             if path is not None
             else f"nothing is kept, because no {parameter} was given"
         )
         raise WorkersLost(f"{error}; {way_on}") from error
     except KeyboardInterrupt:
         way_on = (
-            f"what had finished is kept in {path}, the same call goes on from there"
+            f"finished work is kept in {path}, and the same call continues from there"
             if path is not None
             else f"nothing is kept, because no {parameter} was given; with {parameter}='FILE' the "
-            "same call goes on after a stop"
+            "same call continues after a stop"
         )
         # Not from the old one: where it was stopped is of no interest to whoever stopped it.
         raise KeyboardInterrupt(f"stopped: {way_on}") from None

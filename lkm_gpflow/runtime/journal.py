@@ -58,7 +58,7 @@ class Journal:
         except OSError as error:
             raise OSError(
                 f"expected a {kind} that can be read and written, got {path} "
-                f"({error.strerror}): choose another file, or mend this one"
+                f"({error.strerror}): choose another file, or repair this one"
             ) from error
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}") from error
@@ -85,7 +85,7 @@ class Journal:
         except OSError as error:
             raise OSError(
                 f"cannot write to the {self._kind} {self._path} ({error.strerror}); what it holds "
-                "is kept: make room or mend it, then the same call goes on from it"
+                "is kept: free some space or repair the file, then the same call continues from it"
             ) from error
 
     def _read(

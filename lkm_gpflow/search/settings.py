@@ -122,7 +122,7 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
         If there are more than `LONGEST` times.
     """
     instead = (
-        "discover on lkm_gpflow.thin(frame), and learn what was found on all times with "
+        "run discover on lkm_gpflow.thin(frame), then learn its result on all times with "
         "lkm_gpflow.refit_sparse(found, frame)"
     )
     if num_times > LONGEST:
@@ -138,7 +138,7 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
     if subset is None and num_series > MOST_SEARCHED:
         warnings.warn(
             f"a search on more than {MOST_SEARCHED} series may take hours, got {num_series}: with "
-            "a subset, such as 25, it is made on so many, and what was found is learnt on all",
+            "a subset, such as 25, it searches on 25 series and then learns the result on all",
             stacklevel=4,
         )
 

@@ -224,7 +224,9 @@ def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
     refused(run(table, "--out", other, "--transform", "Lead=log", *QUICK), "got 'Lead'")
     refused(run(table, "--out", other, "--transform", "root", *QUICK), "expected auto, log, none")
     both = ("--transform", "auto", "--transform", "Gold=log")
-    refused(run(table, "--out", other, *both, *QUICK), "for all series or for some, got auto and")
+    refused(
+        run(table, "--out", other, *both, *QUICK), "for all series or for single ones, got auto and"
+    )
     assert not other.exists()
 
 
@@ -312,7 +314,7 @@ def test_a_stopped_search_goes_on(
     stopped = run(table, "--out", parts, *quick)
     assert stopped.exit_code == 128 + number
     assert "2 fits are kept" in said(stopped)
-    assert "the same command goes on" in said(stopped)
+    assert "the same command continues" in said(stopped)
     assert not (parts / "model.lkm").exists()
 
     refused(run(table, "--out", parts, *quick, "--seed", "1"), "other settings or data", "--force")
@@ -605,7 +607,7 @@ def test_a_process_that_was_stopped_goes_on(
         assert process.returncode == -number
     else:
         assert process.returncode == 128 + number, output
-        assert "goes on from there" in output
+        assert "continues from there" in output
         assert "Traceback" not in output
 
     on = started(*settings, "--jobs", 1)

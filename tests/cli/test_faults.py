@@ -76,7 +76,7 @@ def test_a_journal_on_a_full_disk_keeps_what_it_holds(
             journal.append(record)
             written.append(number)
 
-    with pytest.raises(OSError, match=rf"cannot write to the ledger {path} {FULL}.* is kept.*room"):
+    with pytest.raises(OSError, match=rf"cannot write to the ledger {path} {FULL}.* kept.*space"):
         fill()
     count = len(written)
     assert 6 < count < 13
@@ -96,7 +96,8 @@ def test_results_on_a_full_disk_are_written_later(
     assert code == 2
     assert "cannot write the results" in said
     assert (
-        f"(No space left on device); 2 fits are kept in {out / 'ledger.jsonl'}: make room" in said
+        f"(No space left on device); 2 fits are kept in {out / 'ledger.jsonl'}: free some space"
+        in said
     )
     assert not (out / "report.html").exists()
     assert not list(out.glob(f"{UNFINISHED}*"))
@@ -220,7 +221,7 @@ def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path:
     code, said = discover(csv, "--out", out, *QUICK, "--time-budget", "0.001s")
     assert code == 0
     assert "The time budget of 0.001s ended the search after the first fit (start)" in said
-    assert f"the same command goes on from {out / 'ledger.jsonl'}" in said
+    assert f"the same command continues from {out / 'ledger.jsonl'}" in said
     assert "The time budget of 0.001s" in (out / "report.html").read_text("utf-8")
     refused = discover(csv, "--out", out, *QUICK, "--seed", "1", "--time-budget", "1h")
     assert (refused[0], "other settings or data" in refused[1]) == (2, True)

@@ -146,7 +146,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: by_hand().couple().forecast(pd.DatetimeIndex(["2022-01-02", None])),
     ),
     "a list of times as a horizon": (
-        r"a horizon of at least 1 step, got \['2022-01-02'\]; times are .* a pandas Index",
+        r"a horizon of at least 1 step, got \['2022-01-02'\]; to forecast .* a pandas Index",
         lambda: by_hand().forecast(["2022-01-02"]),  # type: ignore[arg-type]
     ),
     "a selection that is no list": (
@@ -369,7 +369,7 @@ def test_ctrl_c_keeps_the_ledger_and_says_how_to_go_on(
     monkeypatch.setattr(search, "fit", fit)
     path = tmp_path / "prices.jsonl"
     with pytest.raises(
-        KeyboardInterrupt, match=r"kept in .*prices.jsonl, the same call"
+        KeyboardInterrupt, match=r"kept in .*prices.jsonl, and the same call"
     ) as stopped:
         lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
     shown = traceback.format_exception(stopped.value)

@@ -145,9 +145,9 @@ def test_a_pool_that_takes_no_jobs_after_a_death_is_an_error(tmp_path: Path) -> 
     closed = ThreadPoolExecutor(1)
     closed.shutdown()
     journal, ledger = tmp_path / "journal.jsonl", tmp_path / "ledger.jsonl"
-    with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {journal}.*goes on"):
+    with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {journal}.*continues"):
         lkm.backtest(table(), "last-value", 3, executor=closed, journal=journal, progress=False)
-    with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {ledger}.*goes on"):
+    with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {ledger}.*continues"):
         lkm.discover(table(), executor=closed, ledger=ledger, **OPTIONS)
     with pytest.raises(WorkersLost, match="nothing is kept, because no ledger was given"):
         lkm.discover(table(), executor=closed, **OPTIONS)
@@ -269,7 +269,7 @@ def test_a_search_goes_on_after_its_scheduler_went_away(
     killer.start()
     with Client(scheduler_file=file, timeout="10s") as client:
         executor = client.get_executor(pure=False)
-        with pytest.raises(WorkersLost, match=rf"scheduler.*is kept in {ledger}.*goes on"):
+        with pytest.raises(WorkersLost, match=rf"scheduler.*is kept in {ledger}.*continues"):
             lkm.discover(table(), ledger=ledger, executor=executor, **OPTIONS)
     killer.join()
     kept = ledger.read_text()

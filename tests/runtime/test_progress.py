@@ -138,7 +138,7 @@ def test_nothing_is_shown_if_it_is_not_asked_for(capfd: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("prices.jsonl", r"kept in prices\.jsonl, the same call"),
+        ("prices.jsonl", r"kept in prices\.jsonl, and the same call"),
         (None, r"nothing is kept.* with ledger='FILE'"),
     ],
 )
