@@ -258,6 +258,17 @@ def test_arima_110_has_its_closed_form() -> None:
     np.testing.assert_allclose(sd[:, 0], np.sqrt(np.cumsum(theta**2)), rtol=0.1)
 
 
+@pytest.mark.parametrize("every", [2, 3])
+def test_arima_110_of_a_series_without_two_neighbours(every: int) -> None:
+    values = walks(240, 1)
+    values[np.arange(len(values)) % every > 0] = np.nan
+    last = np.flatnonzero(np.isfinite(values[:, 0]))[-1]
+    mean, sd = forecast(ARIMA110(), values[: last + 1], 12)
+    assert abs(mean[-1, 0] - values[last, 0]) < 2.0
+    assert np.all(np.diff(sd[:, 0]) > 0.0)
+    assert sd[-1, 0] == pytest.approx(np.sqrt(12.0), rel=0.25)
+
+
 @pytest.mark.parametrize("method", [ARIMA110(), UnobservedComponents()])
 def test_missing_ends_are_forecast_like_shorter_series(method: Comparator) -> None:
     """The filter passes over gaps: three missing rows at the end are three steps more."""
