@@ -234,6 +234,15 @@ def test_too_few_rows_are_refused_in_words(method: Comparator, least: int) -> No
         assert np.isfinite(mean).all()
 
 
+@pytest.mark.parametrize("method", [DifferencedVAR(), VECM()])
+def test_series_that_follow_from_others_have_a_forecast(method: Comparator) -> None:
+    walk = walks(60, 1)
+    mean, sd = forecast(method, np.hstack([walk, 3.0 - 2.0 * walk]), 4)
+    np.testing.assert_allclose(mean[:, 1], 3.0 - 2.0 * mean[:, 0], atol=1e-6)
+    np.testing.assert_allclose(sd[:, 1], 2.0 * sd[:, 0], rtol=1e-6)
+    assert sd[0, 0] == pytest.approx(np.diff(walk[:, 0]).std(), rel=0.1)
+
+
 def test_a_single_series_is_a_vector_of_one() -> None:
     for method in (DifferencedVAR(), RidgeVAR(), VECM()):
         mean, sd = forecast(method, walks(80, 1), 3)
