@@ -150,7 +150,13 @@ def _factors(endog: pd.DataFrame, most: int) -> Any:
 
 
 def _arima(y: Floats) -> Any:
-    return library("statsmodels.tsa.api").SARIMAX(y, order=(1, 1, 0)).fit(disp=False)
+    model = library("statsmodels.tsa.api").SARIMAX(y, order=(1, 1, 0))
+    start = model.start_params
+    if not np.isfinite(start).all():
+        # Of quarters in a table of months no two neighbours are seen: it starts from a walk.
+        seen = np.flatnonzero(np.isfinite(y))
+        start = np.array([0.0, np.mean(np.square(np.diff(y[seen])) / np.diff(seen))])
+    return model.fit(start_params=start, disp=False)
 
 
 def _structural(y: Floats, season: int) -> Any:

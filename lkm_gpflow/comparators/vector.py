@@ -43,7 +43,8 @@ class DifferencedVAR:
 
     .. math:: \Delta y_t = c + \sum_{i=1}^{p} A_i \Delta y_{t-i} + e_t, \qquad e_t \sim N(0, \Sigma)
 
-    The order p is chosen by AIC.
+    The order p is chosen by AIC.  Where the covariance of errors is singular, as of two equal
+    series, AIC has no value, and a `RidgeVAR` of order one is fitted.
 
     Parameters
     ----------
@@ -130,7 +131,10 @@ def _least_squares(Y: Floats) -> Ahead:
     model = library("statsmodels.tsa.api").VAR(np.diff(Y, axis=0))
     # At least three equations' worth of times for each coefficient.
     most = max(1, min(MOST_LAGS, (len(Y) // 3 - 1) // Y.shape[1]))
-    fitted = model.fit(maxlags=most, ic="aic", trend="c")
+    try:
+        fitted = model.fit(maxlags=most, ic="aic", trend="c")
+    except np.linalg.LinAlgError:
+        return _ridge(Y, 1)
     if fitted.k_ar == 0:
         coefs = np.zeros((0, Y.shape[1], Y.shape[1]))
         constant = np.diff(Y, axis=0).mean(axis=0)

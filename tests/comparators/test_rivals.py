@@ -234,6 +234,15 @@ def test_too_few_rows_are_refused_in_words(method: Comparator, least: int) -> No
         assert np.isfinite(mean).all()
 
 
+@pytest.mark.parametrize("method", [DifferencedVAR(), VECM()])
+def test_series_that_follow_from_others_have_a_forecast(method: Comparator) -> None:
+    walk = walks(60, 1)
+    mean, sd = forecast(method, np.hstack([walk, 3.0 - 2.0 * walk]), 4)
+    np.testing.assert_allclose(mean[:, 1], 3.0 - 2.0 * mean[:, 0], atol=1e-6)
+    np.testing.assert_allclose(sd[:, 1], 2.0 * sd[:, 0], rtol=1e-6)
+    assert sd[0, 0] == pytest.approx(np.diff(walk[:, 0]).std(), rel=0.1)
+
+
 def test_a_single_series_is_a_vector_of_one() -> None:
     for method in (DifferencedVAR(), RidgeVAR(), VECM()):
         mean, sd = forecast(method, walks(80, 1), 3)
@@ -256,6 +265,17 @@ def test_arima_110_has_its_closed_form() -> None:
     np.testing.assert_allclose(mean[:, 0], expected, atol=0.1 * abs(steps[-1]) * h.max())
     theta = (1.0 - phi**h) / (1.0 - phi)
     np.testing.assert_allclose(sd[:, 0], np.sqrt(np.cumsum(theta**2)), rtol=0.1)
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_arima_110_of_a_series_without_two_neighbours(every: int) -> None:
+    values = walks(240, 1)
+    values[np.arange(len(values)) % every > 0] = np.nan
+    last = np.flatnonzero(np.isfinite(values[:, 0]))[-1]
+    mean, sd = forecast(ARIMA110(), values[: last + 1], 12)
+    assert abs(mean[-1, 0] - values[last, 0]) < 2.0
+    assert np.all(np.diff(sd[:, 0]) > 0.0)
+    assert sd[-1, 0] == pytest.approx(np.sqrt(12.0), rel=0.25)
 
 
 @pytest.mark.parametrize("method", [ARIMA110(), UnobservedComponents()])
