@@ -199,6 +199,15 @@ def test_intervals_that_miss_are_called_too_narrow(report: GroupReport) -> None:
     assert replace(missed, inside=9, normality=0.5).verdict == "good"
 
 
+def test_a_level_near_one_is_not_called_certain(report: GroupReport, tmp_path: Path) -> None:
+    told = report.found.report(level=0.995)
+    for text in (told.text, told.to_html(tmp_path / "r.html").read_text("utf-8")):
+        assert "the 99.5% interval" in text
+        assert "the 100% interval" not in text
+    axes = told.found.plot.forecast(series="Gold", level=0.995)
+    assert axes.get_legend_handles_labels()[1][0] == "99.5% of new observations"
+
+
 def test_few_misses_are_no_verdict_on_intervals(report: GroupReport) -> None:
     """A third of right 90% intervals hold no more than 3 of 4."""
     cases = ((4, 3, True), (4, 1, False), (20, 16, True), (20, 15, False))
