@@ -260,6 +260,12 @@ def test_all_pairs(report: GroupReport) -> None:
     assert "| Gold and Oil | 9" in pairs.text
 
 
+def test_of_two_series_there_is_one_pair(report: GroupReport) -> None:
+    assert report.found.compare_all().title == "All 3 pairs of 3 series"
+    for names, title in ((["Gold", "Oil"], "1 pair of 2 series"), (["Oil"], "0 pairs of 1 series")):
+        assert report.found.select(names).compare_all().title == title
+
+
 def test_of_too_many_series_some_must_be_chosen(
     report: GroupReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
