@@ -17,8 +17,10 @@ from small import made_by_hand
 import lkm_gpflow as lkm
 from lkm_gpflow.explain import decomposition
 from lkm_gpflow.explain.stability import Stability
+from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.learning.coupling import independent
 from lkm_gpflow.report import GroupReport
+from lkm_gpflow.report.component import ComponentReport
 from lkm_gpflow.report.page import with_contents
 from lkm_gpflow.search.averaging import Member
 
@@ -346,6 +348,21 @@ def test_all_of_many_are_called_all() -> None:
     assert wave.who == "All 9 series share the following property"
     assert wave.membership == "All 9 series share it (P 1.00)."
     assert "All 9 series have a 2.8-month cycle." in found.report().summary
+
+
+def test_all_of_many_begin_no_word_within_a_sentence_with_a_capital() -> None:
+    names = [f"s{n}" for n in range(9)]
+    found = made_by_hand(waves(names), ["1 x PER(period=84,lengthscale=2)"], [[1]] * 9)
+    (wave,) = found.report().components
+
+    def judged(verdict: Verdict) -> ComponentReport:
+        claims = {name: replace(claim, verdict=verdict) for name, claim in wave.claims.items()}
+        return replace(wave, claims=claims)
+
+    assert judged("perhaps").who == "Perhaps all 9 series share the following property"
+    assert judged("perhaps").membership == "Perhaps all 9 series have it (P 1.00)."
+    untold = judged("cannot be told").membership
+    assert untold == "It cannot be told which of all 9 series have it, if any."
 
 
 def test_without_each_series() -> None:
