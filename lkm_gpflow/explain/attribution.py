@@ -164,11 +164,12 @@ def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame, series x parts; rows add up to one.
+    DataFrame, series x parts; rows add up to one, or are zero where the mean stays at its level.
     """
     parts = pd.DataFrame(attribution[moment]).drop(columns=LEVEL, errors="ignore")
     size = parts.abs().groupby(level="series", sort=False).sum()
-    return size.div(size.sum(axis=1), axis=0)
+    whole = size.sum(axis=1)
+    return size.div(whole.where(whole > 0.0, 1.0), axis=0)
 
 
 def folded(attribution: pd.DataFrame) -> pd.DataFrame:

@@ -16,10 +16,11 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow.explain import decomposition
+from lkm_gpflow.explain.attribution import LEVEL
 from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.learning.coupling import independent
-from lkm_gpflow.report import GroupReport
+from lkm_gpflow.report import GroupReport, group
 from lkm_gpflow.report.component import ComponentReport
 from lkm_gpflow.report.page import with_contents
 from lkm_gpflow.search.averaging import Member
@@ -309,6 +310,18 @@ def test_no_component_at_all(tmp_path: Path) -> None:
     assert "No series has a constant level." in told.text
     assert told.found.compare_all().likeness.to_numpy().max() == 0.0
     told.to_html(tmp_path / "r.html")
+
+
+def test_a_forecast_that_nothing_moves(
+    report: GroupReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = report.attribution.copy()
+    parts.loc["USD", [each for each in parts if each[0] == "mean" and each[1] != LEVEL]] = 0.0
+    monkeypatch.setattr(group, "attribute", lambda *_: parts)
+    told = report.found.report()
+    assert told.series[2].comes_from(told.titles) == "94% of its uncertainty comes from noise."
+    assert "nan%" not in told.text
+    json.loads(told.to_json(), parse_constant=pytest.fail)
 
 
 def test_gaps_are_counted() -> None:
