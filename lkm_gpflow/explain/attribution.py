@@ -113,8 +113,8 @@ def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
     with np.errstate(over="ignore", invalid="ignore"):  # of series that are no logarithms
         # (e^m - e^l) / (m - l), which is e^l where both are one.
         slope = np.exp(level) * np.where(shift == 0.0, 1.0, np.expm1(shift) / shift)
-    gain = {"mean": slope, "variance": np.square(sd) / whole}
-    scaled = {key: np.where(is_log, m * gain[key[0]], m) for key, m in parts.items()}
+        gain = {"mean": slope, "variance": np.square(sd) / whole}
+        scaled = {key: np.where(is_log, m * gain[key[0]], m) for key, m in parts.items()}
     rest = sum(m for key, m in scaled.items() if key[0] == "mean" and key[1] != LEVEL)
     scaled["mean", LEVEL] = np.where(is_log, mean - rest, level)
     return scaled
