@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -106,7 +107,10 @@ class Timeline:
     def date(self, time: float) -> str:
         """Return a point in time, no finer than the data tell it: "Apr 2017"."""
         if self.origin is None:
-            return f"{time:.4g}"
+            # Four digits, or more where these would not tell the start of the data from the end.
+            size = max(abs(self.start), abs(self.end))
+            digits = max(4, 3 + math.floor(math.log10(size / self.span)))
+            return f"{float(f'{time:.{digits}g}'):.{max(digits, 10)}g}"
         try:
             moment = self.origin + pd.Timedelta(days=time)
         except (OverflowError, pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):

@@ -41,6 +41,23 @@ def test_numeric_durations_are_plain_numbers() -> None:
     assert NUMBERS.date(4.5) == "4.5"
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "time", "said"),
+    [
+        (2451545.0, 2452045.0, 2451800.3, "2451800"),
+        (0.0, 20000.0, 12345.6, "12350"),
+        (0.0, 99.0, 49.732, "49.73"),
+        (1950.0, 2020.0, 1985.25, "1985"),
+        (-3.0, 5.0, 0.0, "0"),
+        (0.0, 10.0, -1234567.0, "-1235000"),
+    ],
+)
+def test_numeric_times_lie_within_the_data(
+    start: float, end: float, time: float, said: str
+) -> None:
+    assert Timeline(None, start, end, 1.0).date(time) == said
+
+
 def test_no_length_of_time_reads_like_a_longer_unit_once() -> None:
     """Nothing is called "12 months", "24 hours" or "1.1 weeks"."""
     for days in np.geomspace(1e-5, 1e4, 20_000):
