@@ -170,6 +170,7 @@ def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
     assert found.compare("Oil", "USD").text.count("USD is modelled on a log scale") == 1
     assert "log scale" not in plain.text
     assert "2 of them on a log scale" in repr(found)
+    assert "1 series of 60 times, on a log scale, " in repr(found.select(["Gold"]))
     assert "2 of them on a log scale" in found._repr_html_()
     for one, other in zip(report.series, plain.series, strict=True):
         # What does not depend on units is the same.
