@@ -349,7 +349,8 @@ class Discovery(Forecaster):
         (D, N), K, M = self.table.frame.shape, len(self.names), len(self.consensus.fits)
         agreed = f" that {M} fits agree upon" if M > 1 else ""
         logs = int(self.table.transforms.is_log.sum())
-        scale = "" if not logs else f", {'all' if logs == N else logs} of them on a log scale"
+        which = "" if N == 1 else f"{'all' if logs == N else logs} of them "
+        scale = f", {which}on a log scale" if logs else ""
         size = f"{N} series of {D} times{scale}"
         return f"Discovery: {size}, {counted(K, 'component')}{agreed}, BIC {self.bic:.1f}"
 

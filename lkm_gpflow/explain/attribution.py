@@ -113,8 +113,8 @@ def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
     with np.errstate(over="ignore", invalid="ignore"):  # of series that are no logarithms
         # (e^m - e^l) / (m - l), which is e^l where both are one.
         slope = np.exp(level) * np.where(shift == 0.0, 1.0, np.expm1(shift) / shift)
-    gain = {"mean": slope, "variance": np.square(sd) / whole}
-    scaled = {key: np.where(is_log, m * gain[key[0]], m) for key, m in parts.items()}
+        gain = {"mean": slope, "variance": np.square(sd) / whole}
+        scaled = {key: np.where(is_log, m * gain[key[0]], m) for key, m in parts.items()}
     rest = sum(m for key, m in scaled.items() if key[0] == "mean" and key[1] != LEVEL)
     scaled["mean", LEVEL] = np.where(is_log, mean - rest, level)
     return scaled
@@ -164,11 +164,12 @@ def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame, series x parts; rows add up to one.
+    DataFrame, series x parts; rows add up to one, or are zero where the mean stays at its level.
     """
     parts = pd.DataFrame(attribution[moment]).drop(columns=LEVEL, errors="ignore")
     size = parts.abs().groupby(level="series", sort=False).sum()
-    return size.div(size.sum(axis=1), axis=0)
+    whole = size.sum(axis=1)
+    return size.div(whole.where(whole > 0.0, 1.0), axis=0)
 
 
 def folded(attribution: pd.DataFrame) -> pd.DataFrame:

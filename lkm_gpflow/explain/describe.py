@@ -134,7 +134,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "beyond": (
         Rule("", lambda f: f.is_foreign),
-        Rule("Beyond the data the level stays.", lambda f: f.is_shift),
+        Rule("Beyond the data the level stays.", lambda f: f.is_shift and not (f.has("FROM") and f.has("UNTIL"))),
         Rule("Beyond the data it is no longer there.", lambda f: f.has("UNTIL")),
         Rule("Beyond the data it cannot be predicted.", lambda f: f.has("WN")),
         Rule("Beyond the data it fades to the average after about {two_lengthscales}.", lambda f: f.never_repeats),

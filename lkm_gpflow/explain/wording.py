@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ _UNITS = (
 Near is what the next unit would round: 350 days are no "12 months".  Nobody says "1.1 weeks".
 """
 
-_SECOND = 1.0 / 86400.0
+_MINUTE, _SECOND = 1.0 / 1440.0, 1.0 / 86400.0
 
 _SOUNDS_LIKE_VOWEL = re.compile(r"[aeio]|8|1[18](?!\d)", re.IGNORECASE)
 """The numbers are eight, eleven, eighteen and eighty."""
@@ -97,7 +98,7 @@ class Timeline:
         """Return a time of the table's index: its date, and its hour if there are several a day."""
         if not isinstance(time, pd.Timestamp):
             return f"{time:.10g}"
-        return f"{time:%Y-%m-%d %H:%M}" if self.step < 1.0 else f"{time:%Y-%m-%d}"
+        return f"{time:%Y-%m-%d} {self._clock(time)}" if self.step < 1.0 else f"{time:%Y-%m-%d}"
 
     def adjective(self, length: float) -> str:
         """Return a length of time as it stands before a noun: "1.4-year"."""
@@ -106,16 +107,23 @@ class Timeline:
     def date(self, time: float) -> str:
         """Return a point in time, no finer than the data tell it: "Apr 2017"."""
         if self.origin is None:
-            return f"{time:.4g}"
+            # Four digits, or more where these would not tell the start of the data from the end.
+            size = max(abs(self.start), abs(self.end))
+            digits = max(4, 3 + math.floor(math.log10(size / self.span)))
+            return f"{float(f'{time:.{digits}g}'):.{max(digits, 10)}g}"
         try:
-            moment = self.origin + pd.Timedelta(days=time)
+            moment = self.origin + pd.Timedelta(days=time).round("s")
         except (OverflowError, pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
             return f"{self.duration(abs(time))} {'before' if time < 0.0 else 'after'} the first row"
         month = f"{_MONTHS[moment.month - 1]} {moment.year}"
         if self.span > 180.0:
             return month
         day = f"{moment.day} {month}"
-        return day if self.span > 5.0 else f"{day}, {moment:%H:%M}"
+        return day if self.span > 5.0 else f"{day}, {self._clock(moment)}"
+
+    def _clock(self, time: pd.Timestamp) -> str:
+        """Return the time of day, with seconds where the rows are less than a minute apart."""
+        return f"{time:%H:%M:%S}" if self.step < 0.99 * _MINUTE else f"{time:%H:%M}"
 
 
 def how_sure(probability: float) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from ..runtime.text import level_in_percent
 from .style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,
@@ -99,7 +100,7 @@ def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
         coverage = each.scores.filter(regex=r"^coverage\d+$").mean()
         levels = [int(name.removeprefix("coverage")) / 100 for name in coverage.index]
         ax.plot(levels, coverage, "o-", ms=4, color=component_colour(k), label=plain(each.label))
-    ax.set_xticks(levels, [f"{level:.0%}" for level in levels])
+    ax.set_xticks(levels, [level_in_percent(level) for level in levels])
     ax.set_xlabel("probability of the interval")
     ax.set_ylabel("share of observations inside it")
     ax.legend(fontsize=8, frameon=False)

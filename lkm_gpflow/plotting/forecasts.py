@@ -12,7 +12,7 @@ from scipy.stats import norm
 from ..discovery.checks import check_level
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
-from ..runtime.text import did_you_mean, listed
+from ..runtime.text import did_you_mean, level_in_percent, listed
 from .style import (
     ABSENT,
     COMPONENT_COLOURS,
@@ -252,7 +252,7 @@ def _draw_forecast(
         color=FORECAST_COLOUR,
         alpha=0.22,
         linewidth=0,
-        label=f"{level:.0%} of new observations",
+        label=f"{level_in_percent(level)} of new observations",
     )
     ax.plot(shown.index, shown["mean"], color=FORECAST_COLOUR, linewidth=1.2, label="model's mean")
     ax.plot(history.index, history, ".", color=HISTORY_COLOUR, markersize=3, label="observed")

@@ -178,15 +178,15 @@ class ComponentReport:
             return f"{self.named(self.owners)} {verb} the following property"
         if maybe := self.those("perhaps"):
             verb = "share" if len(maybe) > 1 else "has"
-            return f"Perhaps {self.named(maybe)} {verb} the following property"
+            return f"Perhaps {self.named(maybe, first=False)} {verb} the following property"
         if self.those("cannot be told"):
             return "It cannot be told whether any series has the following property"
         return "No series has the following property"
 
-    def named(self, names: tuple[str, ...]) -> str:
-        """Return names as they stand in a sentence."""
+    def named(self, names: tuple[str, ...], first: bool = True) -> str:
+        """Return names as they stand in a sentence, at its beginning or not."""
         if _MOST_NAMES < len(names) == len(self.claims):
-            return f"All {len(names)} series"
+            return f"{'All' if first else 'all'} {len(names)} series"
         return listed(names, _MOST_NAMES)
 
     @property
@@ -198,12 +198,14 @@ class ComponentReport:
             said.append(f"{self.named(self.owners)} {verb} it{self._range(self.owners)}.")
         if maybe := self.those("perhaps"):
             verb = "have" if len(maybe) > 1 else "has"
-            said.append(f"Perhaps {self.named(maybe)} {verb} it{self._range(maybe)}.")
+            who = self.named(maybe, first=False)
+            said.append(f"Perhaps {who} {verb} it{self._range(maybe)}.")
         if untold := self.those("cannot be told"):
             if len(untold) == 1:
                 said.append(f"It cannot be told whether {untold[0]} has it.")
             else:
-                said.append(f"It cannot be told which of {self.named(untold)} have it, if any.")
+                who = self.named(untold, first=False)
+                said.append(f"It cannot be told which of {who} have it, if any.")
         return " ".join(said) or f"No series has {self.description.short}."
 
     def _range(self, names: tuple[str, ...]) -> str:

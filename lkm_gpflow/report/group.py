@@ -27,7 +27,7 @@ from ..explain.wording import Timeline, scale_note
 from ..models.lkm import LKM
 from ..plotting.style import units_by_name
 from ..runtime.executors import single_threaded
-from ..runtime.text import counted, percent
+from ..runtime.text import counted, level_in_percent, percent
 from .component import CELLS, ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
@@ -125,6 +125,11 @@ class GroupReport(Report):
         return "The search found no pattern in these series, nothing but noise."
 
     @property
+    def interval(self) -> str:
+        """The level as it stands in sentences: "90%"."""
+        return level_in_percent(self.level)
+
+    @property
     def titles(self) -> dict[str, str]:
         """Names for readers of the components and other parts, by the names of parts."""
         said = [each.title for each in self.components]
@@ -151,7 +156,7 @@ class GroupReport(Report):
                        f"bases {', '.join(settings.bases)}, seed {settings.seed}"),
             *([("stopped", self.found.stopped)] if self.found.stopped else []),
             ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
-            ("forecast", f"{counted(self.horizon, 'step')}, {self.level:.0%} intervals, "
+            ("forecast", f"{counted(self.horizon, 'step')}, {self.interval} intervals, "
                          f"{counted(len(self.found.counting_members), 'fit')} averaged"),
             *([("components", self._agreed)] if self.found.averaging != "none" else []),
             *([("kernels", f"times in days, counted from {timeline.moment(timeline.origin)}")]
@@ -187,7 +192,7 @@ class GroupReport(Report):
         inside = self.hold_out.overall(self.level)
         return (
             f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
-            f"what came before, {percent(inside)} fell into the {self.level:.0%} intervals. "
+            f"what came before, {percent(inside)} fell into the {self.interval} intervals. "
             f"Hyperparameters were learnt without these rows, but structures and weights were "
             f"chosen with them, so expect the future to be slightly harder."
         )
@@ -287,7 +292,7 @@ class GroupReport(Report):
                 "Every series and its components",
                 "A place is blank where the series does not have the component, or it cannot be "
                 "told. All curves of a row have one scale. Bands are "
-                f"{self.level:.0%} intervals.",
+                f"{self.interval} intervals.",
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
@@ -297,7 +302,7 @@ class GroupReport(Report):
             panels = plotting.plot_forecasts(
                 found, self.horizon, level=self.level, units=self.units
             )
-            caption = f"The band holds {self.level:.0%} of new observations."
+            caption = f"The band holds {self.interval} of new observations."
             pictures.append(Picture.of("Forecasts", caption, panels[0]))
             panels = plotting.plot_attribution(found, self.horizon, attribution=self.attribution)
             caption = (

@@ -23,7 +23,7 @@ from ..explain.wording import Timeline, scale_note
 from ..numerics.types import Floats
 from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.executors import single_threaded
-from ..runtime.text import percent
+from ..runtime.text import counted, level_in_percent, percent
 from .page import Picture, Report, markdown, markdown_table
 from .pair_component import PairComponent
 
@@ -142,9 +142,9 @@ class PairReport(Report):
             level=self.level, units=self.units, parts=self.parts, titles=self.titles,
         )  # fmt: skip
         caption = (
-            f"On top both series with what the model says (bands hold {self.level:.0%}); below, "
-            "what both have, side by side, then what one has: blank in the other, which does not "
-            "have it, or may or may not."
+            "On top both series with what the model says (bands hold "
+            f"{level_in_percent(self.level)}); below, what both have, side by side, then what one "
+            "has: blank in the other, which does not have it, or may or may not."
         )
         return [Picture.of("Side by side", caption, panels[0, 0])]
 
@@ -171,6 +171,8 @@ class AllPairs(Report):
     @property
     def title(self) -> str:
         """See `Report.title`."""
+        if len(self.pairs) < 2:
+            return f"{counted(len(self.pairs), 'pair')} of {len(self.likeness)} series"
         return f"All {len(self.pairs)} pairs of {len(self.likeness)} series"
 
     @property

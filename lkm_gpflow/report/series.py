@@ -18,7 +18,7 @@ from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut
 from ..explain.residuals import residual_tests
 from ..explain.verdicts import Verdict
-from ..runtime.text import listed, percent
+from ..runtime.text import level_in_percent, listed, percent
 
 CONSPICUOUS = 0.01
 """A p-value below this is said to be too small for chance."""
@@ -132,7 +132,7 @@ class SeriesReport:
         meaning = ": too few to tell whether it is too narrow"
         if self.is_checked:
             meaning = "" if self.is_covered else ": the intervals are too narrow"
-        interval = f"the {self.level:.0%} interval{meaning}."
+        interval = f"the {level_in_percent(self.level)} interval{meaning}."
         if self.held_out == 1:
             inside = "fell into" if self.inside else "missed"
             return f"Its last observation, forecast from what came before, {inside} {interval}"

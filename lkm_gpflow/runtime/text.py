@@ -22,6 +22,11 @@ def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
+def level_in_percent(level: float) -> str:
+    """Return the probability of an interval as a percentage: "90%", and "99.5%", not "100%"."""
+    return f"{100.0 * level:.6g}%"
+
+
 def counted(count: int, noun: str) -> str:
     """Return "1 series", "3 components"; a noun on s stays as it is."""
     return f"{count} {noun}" + ("" if count == 1 or noun.endswith("s") else "s")

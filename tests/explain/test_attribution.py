@@ -120,3 +120,13 @@ def test_parts_of_logarithms_are_in_the_units_of_the_series() -> None:
     np.testing.assert_allclose(own["mean", "SE (1)"], share * departure)
     for moment in ("mean", "variance"):
         np.testing.assert_allclose(shares(parts, moment).sum(axis=1), 1.0)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_that_cannot_be_exponentiated_are_no_logarithms() -> None:
+    frame = np.exp(0.3 * small_table()).assign(c=lambda table: table["c"] + 2000.0)
+    # What is predicted of WN is exactly nothing.
+    kernels, Z = ["0.6 x SE(lengthscale=60)", "0.4 x WN"], [[1, 0], [1, 1], [1, 1]]
+    found = made_by_hand(frame, kernels, Z, transform={"a": "log"})
+    parts, forecast = attribute(found, 6), found.forecast(6)
+    np.testing.assert_allclose(parts["mean"].sum(axis=1), forecast["mean"])

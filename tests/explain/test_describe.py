@@ -162,6 +162,12 @@ def test_no_case_is_of_a_rule_that_is_gone() -> None:
     assert set(CASES) == set(EVERY_RULE)
 
 
+def test_a_level_that_has_ended_does_not_stay() -> None:
+    said = describe(parse("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)"), WEEKS)
+    assert said.sentences[-1] == "It is there from about Aug 2015 until about Dec 2016."
+    assert said.beyond == "Beyond the data it is no longer there."
+
+
 def test_the_papers_sentences_about_gonu() -> None:
     shared = parse("0.5 x LIN(location=840) x PER(period=511,lengthscale=0.06)")
     said = " ".join(describe(shared, WEEKS).sentences)

@@ -41,6 +41,30 @@ def test_numeric_durations_are_plain_numbers() -> None:
     assert NUMBERS.date(4.5) == "4.5"
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "time", "said"),
+    [
+        (2451545.0, 2452045.0, 2451800.3, "2451800"),
+        (0.0, 20000.0, 12345.6, "12350"),
+        (0.0, 99.0, 49.732, "49.73"),
+        (1950.0, 2020.0, 1985.25, "1985"),
+        (-3.0, 5.0, 0.0, "0"),
+        (0.0, 10.0, -1234567.0, "-1235000"),
+    ],
+)
+def test_numeric_times_lie_within_the_data(
+    start: float, end: float, time: float, said: str
+) -> None:
+    assert Timeline(None, start, end, 1.0).date(time) == said
+
+
+@pytest.mark.parametrize(("step", "clock"), [(1, "12:00:10"), (30, "12:00:10"), (60, "12:00")])
+def test_rows_of_seconds_have_times_with_seconds(step: int, clock: str) -> None:
+    timeline = Timeline(ORIGIN, 0.0, 1.0, step / 86400.0)
+    assert timeline.moment(ORIGIN + pd.Timedelta("12h 10s")) == f"2015-07-05 {clock}"
+    assert timeline.date(0.5 + 10.0 / 86400.0) == f"5 Jul 2015, {clock}"
+
+
 def test_no_length_of_time_reads_like_a_longer_unit_once() -> None:
     """Nothing is called "12 months", "24 hours" or "1.1 weeks"."""
     for days in np.geomspace(1e-5, 1e4, 20_000):

@@ -16,9 +16,12 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow.explain import decomposition
+from lkm_gpflow.explain.attribution import LEVEL
 from lkm_gpflow.explain.stability import Stability
+from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.learning.coupling import independent
-from lkm_gpflow.report import GroupReport
+from lkm_gpflow.report import GroupReport, group
+from lkm_gpflow.report.component import ComponentReport
 from lkm_gpflow.report.page import with_contents
 from lkm_gpflow.search.averaging import Member
 
@@ -167,6 +170,7 @@ def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
     assert found.compare("Oil", "USD").text.count("USD is modelled on a log scale") == 1
     assert "log scale" not in plain.text
     assert "2 of them on a log scale" in repr(found)
+    assert "1 series of 60 times, on a log scale, " in repr(found.select(["Gold"]))
     assert "2 of them on a log scale" in found._repr_html_()
     for one, other in zip(report.series, plain.series, strict=True):
         # What does not depend on units is the same.
@@ -197,6 +201,15 @@ def test_intervals_that_miss_are_called_too_narrow(report: GroupReport) -> None:
     assert "5 fell into the 90% interval: the intervals are too narrow." in missed.findings[0]
     assert "(p below 0.001)" in missed.findings[-1]
     assert replace(missed, inside=9, normality=0.5).verdict == "good"
+
+
+def test_a_level_near_one_is_not_called_certain(report: GroupReport, tmp_path: Path) -> None:
+    told = report.found.report(level=0.995)
+    for text in (told.text, told.to_html(tmp_path / "r.html").read_text("utf-8")):
+        assert "the 99.5% interval" in text
+        assert "the 100% interval" not in text
+    axes = told.found.plot.forecast(series="Gold", level=0.995)
+    assert axes.get_legend_handles_labels()[1][0] == "99.5% of new observations"
 
 
 def test_few_misses_are_no_verdict_on_intervals(report: GroupReport) -> None:
@@ -251,6 +264,12 @@ def test_all_pairs(report: GroupReport) -> None:
     assert "| Gold and Oil | 9" in pairs.text
 
 
+def test_of_two_series_there_is_one_pair(report: GroupReport) -> None:
+    assert report.found.compare_all().title == "All 3 pairs of 3 series"
+    for names, title in ((["Gold", "Oil"], "1 pair of 2 series"), (["Oil"], "0 pairs of 1 series")):
+        assert report.found.select(names).compare_all().title == title
+
+
 def test_of_too_many_series_some_must_be_chosen(
     report: GroupReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +313,18 @@ def test_no_component_at_all(tmp_path: Path) -> None:
     told.to_html(tmp_path / "r.html")
 
 
+def test_a_forecast_that_nothing_moves(
+    report: GroupReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = report.attribution.copy()
+    parts.loc["USD", [each for each in parts if each[0] == "mean" and each[1] != LEVEL]] = 0.0
+    monkeypatch.setattr(group, "attribute", lambda *_: parts)
+    told = report.found.report()
+    assert told.series[2].comes_from(told.titles) == "94% of its uncertainty comes from noise."
+    assert "nan%" not in told.text
+    json.loads(told.to_json(), parse_constant=pytest.fail)
+
+
 def test_gaps_are_counted() -> None:
     frame = waves()
     frame.iloc[3:9, 1] = np.nan
@@ -331,6 +362,21 @@ def test_all_of_many_are_called_all() -> None:
     assert wave.who == "All 9 series share the following property"
     assert wave.membership == "All 9 series share it (P 1.00)."
     assert "All 9 series have a 2.8-month cycle." in found.report().summary
+
+
+def test_all_of_many_begin_no_word_within_a_sentence_with_a_capital() -> None:
+    names = [f"s{n}" for n in range(9)]
+    found = made_by_hand(waves(names), ["1 x PER(period=84,lengthscale=2)"], [[1]] * 9)
+    (wave,) = found.report().components
+
+    def judged(verdict: Verdict) -> ComponentReport:
+        claims = {name: replace(claim, verdict=verdict) for name, claim in wave.claims.items()}
+        return replace(wave, claims=claims)
+
+    assert judged("perhaps").who == "Perhaps all 9 series share the following property"
+    assert judged("perhaps").membership == "Perhaps all 9 series have it (P 1.00)."
+    untold = judged("cannot be told").membership
+    assert untold == "It cannot be told which of all 9 series have it, if any."
 
 
 def test_without_each_series() -> None:
