@@ -120,7 +120,13 @@ class TimeAxis:
 
 
 def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:
-    return np.asarray((index - origin) / pd.Timedelta(days=1), np.float64)
+    day = pd.Timedelta(days=1)
+    try:
+        return np.asarray((index - origin) / day, np.float64)
+    except (OverflowError, pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+        # Nanoseconds in eight bytes end after 292 years.
+        elapsed = index.as_unit("us") - origin.as_unit("us")
+        return np.asarray(elapsed / day.as_unit("us"), np.float64)
 
 
 def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
@@ -128,10 +134,11 @@ def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
 
     The first windows are asked: where a regular index has gaps, some of them have none.
     """
-    windows = [index[i : i + 3] for i in range(min(len(index) - 2, _WINDOWS))]
-    most = index[-1] - index[0]
-    dense = (times for times in windows if most <= len(index) * (times[2] - times[0]))
-    candidates = dict.fromkeys(map(pd.infer_freq, dense))
+    ticks = index.asi8.tolist()  # Python's integers: multiples of centuries do not overflow
+    most = ticks[-1] - ticks[0]
+    windows = range(min(len(index) - 2, _WINDOWS))
+    dense = (i for i in windows if most <= len(index) * (ticks[i + 2] - ticks[i]))
+    candidates = dict.fromkeys(pd.infer_freq(index[i : i + 3]) for i in dense)
     return next((name for name in candidates if name and _follows(index, name)), None)
 
 

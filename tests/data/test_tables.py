@@ -326,6 +326,18 @@ def test_missing_rows_do_not_matter(frequency: str, gaps: Sequence[int], zone: s
     assert list(axis.after(index[59], 10)) == list(index[60:])
 
 
+@pytest.mark.parametrize("gaps", [[], [100]], ids=str)
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_centuries_of_years(gaps: Sequence[int], zone: str | None) -> None:
+    """Sunspots are counted since 1700: nanoseconds in eight bytes end after 292 years."""
+    index = pd.date_range("1700-01-01", periods=320, freq="YS", tz=zone)
+    table = Table.of(frame(index[:310].delete(gaps)))
+    assert list(table.after(10)) == list(index[310:])
+    days = np.array([day.toordinal() for day in index])
+    expected = (days - days[0]) / (days[309] - days[0])
+    np.testing.assert_allclose(table.scaled_times(index), expected, rtol=1e-12)
+
+
 def test_steps_without_a_frequency_are_whole_nanoseconds() -> None:
     hours = [0, 1, 2, 3, 5, 6, 7, 8, 100, 101, 250]
     index = pd.Timestamp("2020-01-01") + pd.to_timedelta(hours, unit="h")
