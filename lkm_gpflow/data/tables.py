@@ -7,6 +7,7 @@ is found by `checks`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import cast
 
 import numpy as np
@@ -106,10 +107,12 @@ class TimeAxis:
         start = pd.Timestamp(last).as_unit("ns")  # type: ignore[arg-type]
         try:
             if self.frequency is not None:
-                return pd.date_range(start, periods=horizon + 1, freq=self.frequency)[-horizon:]
+                return _on_grid(start, horizon, self.frequency)
             if self.months:
                 steps = range(self.months, (horizon + 1) * self.months, self.months)
-                return pd.DatetimeIndex([start + pd.DateOffset(months=n) for n in steps])
+                local = start.tz_localize(None)
+                months = pd.DatetimeIndex([local + pd.DateOffset(months=n) for n in steps])
+                return _in_zone(months, start.tz)
             step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
             return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
         except (pd.errors.OutOfBoundsDatetime, OverflowError) as error:
@@ -117,6 +120,24 @@ class TimeAxis:
                 f"expected a horizon that ends before {pd.Timestamp.max.year}, got {horizon} steps "
                 f"after {start}"
             ) from error
+
+
+def _on_grid(start: pd.Timestamp, horizon: int, frequency: str) -> pd.DatetimeIndex:
+    """Return so many times of a frequency after `start`; days keep their time of day."""
+    zone = None if frequency.islower() else start.tz  # hours go on when clocks change
+    local = start if zone is None else start.tz_localize(None)
+    ahead = pd.date_range(local, periods=horizon + 1, freq=frequency)[-horizon:]
+    return ahead if zone is None else _in_zone(ahead, zone)
+
+
+def _in_zone(local: pd.DatetimeIndex, zone: tzinfo | None) -> pd.DatetimeIndex:
+    """Return local times with their zone.
+
+    One that a change of the clock leaves out is moved to the next that exists; of one that comes
+    twice the first is meant.
+    """
+    first = np.ones(len(local), np.bool_)
+    return local.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
 
 
 def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:

@@ -431,6 +431,33 @@ def test_times_of_day_that_a_change_of_the_clock_leaves_out_are_no_obstacle() ->
 
 
 @pytest.mark.parametrize(
+    ("first", "frequency", "odd", "expected"),
+    [
+        ("2024-03-20 02:30", "D", "2024-03-31", "2024-03-31T03:00:00+02:00"),
+        ("2024-10-16 02:30", "D", "2024-10-27", "2024-10-27T02:30:00+02:00"),
+        ("2024-01-28 02:30", "W-SUN", "2024-03-31", "2024-03-31T03:00:00+02:00"),
+        ("2023-08-31 02:30", "ME", "2024-03-31", "2024-03-31T03:00:00+02:00"),
+        ("2024-01-27 02:30", "months", "2024-10-27", "2024-10-27T02:30:00+02:00"),
+    ],
+)
+def test_forecasts_go_on_over_times_of_day_that_are_left_out_or_come_twice(
+    first: str, frequency: str, odd: str, expected: str
+) -> None:
+    index = (
+        pd.DatetimeIndex([pd.Timestamp(first) + pd.DateOffset(months=k) for k in range(15)])
+        if frequency == "months"
+        else pd.date_range(first, periods=15, freq=frequency)
+    )
+    rows = int(np.argmax(index.normalize() == odd))
+    past = index[:rows].tz_localize("Europe/Berlin")
+    after = TimeAxis.of(past).after(past[-1], 3)
+    assert [time.isoformat() for time in after] == [
+        expected,
+        *(time.isoformat() for time in index[rows + 1 : rows + 3].tz_localize("Europe/Berlin")),
+    ]
+
+
+@pytest.mark.parametrize(
     ("index", "first", "frequency", "following"),
     [
         (pd.period_range("2019-11", periods=5, freq="M"), "2019-11-01", "MS", "2020-04-01"),
