@@ -242,10 +242,13 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of pandas 2, about time zones
-            return _to_dates(cells, dialect).rename(name or None)
+            dates = _to_dates(cells, dialect).rename(name or None)
     except ValueError:
         _check_zones(cells, name, rows, dialect)
         raise
+    if dates.tz is not None:  # after a first date in UTC pandas takes others for UTC, too
+        _check_zones(cells, name, rows, dialect)
+    return dates
 
 
 def _check_zones(cells: Sequence[str], name: str, rows: Sequence[_Row], dialect: Dialect) -> None:

@@ -287,6 +287,14 @@ def test_the_first_other_time_zone_is_named(odd: str, got: str, tmp_path: Path) 
         read_table(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize("odd", ["2024-01-03T00:00", "2024-01-03T00:00-05:00"])
+def test_dates_without_a_zone_are_not_taken_for_utc(odd: str, tmp_path: Path) -> None:
+    text = f"day,a\n2024-01-01T00:00Z,1\n2024-01-02T00:00Z,2\n{odd},3\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="row 4, column 'day': expected UTC as in row 2, got"):
+        read_table(tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize("frequency", ["Q", "W", "M", "Y"])
 def test_periods_as_pandas_writes_them(frequency: str, tmp_path: Path) -> None:
     """They begin where `Table` lets a PeriodIndex begin."""
