@@ -231,6 +231,8 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
     )
     for cell, row in zip(cells, rows, strict=True):
         if not (_is_number(cell, dialect) if numeric else _is_date(cell, dialect)):
+            if not numeric and _is_too_far(cell, dialect):
+                wanted = f"a date from {pd.Timestamp.min.year} to {pd.Timestamp.max.year}"
             raise ValueError(
                 f"row {row.line}, column {name or 1!r}: expected {wanted}, got {cell!r}"
                 f"{_date_hint(cell, cells)}"
@@ -361,6 +363,17 @@ def _are_dates(cells: Sequence[str], dialect: Dialect) -> bool:
 
 def _is_date(cell: str, dialect: Dialect) -> bool:
     return _are_dates([cell], dialect)
+
+
+def _is_too_far(cell: str, dialect: Dialect) -> bool:
+    """Whether a cell is a date that a number of nanoseconds in eight bytes cannot tell."""
+    try:
+        _to_dates([cell], dialect)
+    except pd.errors.OutOfBoundsDatetime:
+        return True
+    except ValueError:
+        pass
+    return False
 
 
 def _to_dates(cells: Sequence[str], dialect: Dialect) -> pd.DatetimeIndex:

@@ -295,6 +295,15 @@ def test_dates_without_a_zone_are_not_taken_for_utc(odd: str, tmp_path: Path) ->
         read_table(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize("odd", ["1500-01-02", "2500-01-02", "9999-12-31"])
+@pytest.mark.parametrize("form", [None, "%Y-%m-%d"])
+def test_dates_that_are_too_far_are_said_to_be(odd: str, form: str | None, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"day,a\n2024-01-01,1\n{odd},2\n", encoding="utf-8")
+    wanted = f"row 3, column 'day': expected a date from 1677 to 2262, got '{odd}'"
+    with pytest.raises(ValueError, match=wanted):
+        read_table(tmp_path / "t.csv", Dialect(dates=form))
+
+
 @pytest.mark.parametrize("frequency", ["Q", "W", "M", "Y"])
 def test_periods_as_pandas_writes_them(frequency: str, tmp_path: Path) -> None:
     """They begin where `Table` lets a PeriodIndex begin."""
