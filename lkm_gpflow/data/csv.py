@@ -134,6 +134,12 @@ def _long(
                 f"--long names a column {name!r}, but the columns are {', '.join(header)}"
             )
     series, time, value = (header.index(name) for name in names)
+    for row in rows:
+        if not row.cells[series]:
+            raise ValueError(
+                f"row {row.line}, column {names.series!r}: expected the name of a series, got "
+                "nothing"
+            )
     columns = {
         names.series: [row.cells[series] for row in rows],
         names.time: _times(time, header, rows, dialect),

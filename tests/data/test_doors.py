@@ -304,6 +304,13 @@ def test_dates_that_are_too_far_are_said_to_be(odd: str, form: str | None, tmp_p
         read_table(tmp_path / "t.csv", Dialect(dates=form))
 
 
+def test_rows_of_long_csv_that_name_no_series_are_refused(tmp_path: Path) -> None:
+    rows = "".join(f"{name},2024-01-0{day},{day}\n" for name in ("x", "") for day in range(1, 5))
+    (tmp_path / "t.csv").write_text("id,day,y\n" + rows, encoding="utf-8")
+    with pytest.raises(ValueError, match="row 6, column 'id': expected the name of a series"):
+        read_table(tmp_path / "t.csv", Dialect(long=LongNames("id", "day", "y")))
+
+
 @pytest.mark.parametrize("frequency", ["Q", "W", "M", "Y"])
 def test_periods_as_pandas_writes_them(frequency: str, tmp_path: Path) -> None:
     """They begin where `Table` lets a PeriodIndex begin."""
