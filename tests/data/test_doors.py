@@ -84,6 +84,14 @@ def test_polars_and_arrow() -> None:
         Table.of(long)
 
 
+def test_an_arrow_table_with_a_name_twice_is_refused() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    days = arrow.array(wide().index)
+    table = arrow.table([days, *([[1.0, 2.0] * 5] * 2)], names=["day", "a", "a"])
+    with pytest.raises(ValueError, match=r"different names, got more than one named \['a'\]"):
+        Table.of(table)
+
+
 def test_a_polars_table_without_dates_has_numbers_as_times() -> None:
     polars = pytest.importorskip("polars")
     own = polars.DataFrame({"t": [0.0, 1.5, 2.0, 3.0], "a": [1.0, None, 2.0, 5.0]})
