@@ -136,7 +136,9 @@ def test_parquet_and_excel(tmp_path: Path) -> None:
     ("name", "contents", "message"),
     [
         ("t.csv", b"PAR1....", r"CSV file by its name, got Parquet .* rename it to t\.parquet"),
-        ("t.csv", b"PK\x03\x04", r"got Excel by its contents: rename it to t\.xlsx"),
+        ("t.csv", b"PK\x03\x04 xl/", r"got Excel by its contents: rename it to t\.xlsx"),
+        ("t.zip", b"PK\x03\x04 t.csv", r"got a ZIP archive by its contents: save it as CSV"),
+        ("t.xlsx", b"PK\x03\x04 t.csv", r"an Excel file by its name, got a ZIP archive by"),
         ("t.parquet", b"day,a\n", r"expected Parquet by its name, .* rename it to t\.csv"),
         ("t.xlsx", b"day,a\n", r"expected Excel by its name, .* rename it to t\.csv"),
         ("t.xls", b"\xd0\xcf\x11\xe0", r"got old Excel by its contents: save it as CSV"),
