@@ -134,6 +134,12 @@ def _long(
                 f"--long names a column {name!r}, but the columns are {', '.join(header)}"
             )
     series, time, value = (header.index(name) for name in names)
+    for row in rows:
+        if not row.cells[series]:
+            raise ValueError(
+                f"row {row.line}, column {names.series!r}: expected the name of a series, got "
+                "nothing"
+            )
     columns = {
         names.series: [row.cells[series] for row in rows],
         names.time: _times(time, header, rows, dialect),
@@ -231,6 +237,8 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
     )
     for cell, row in zip(cells, rows, strict=True):
         if not (_is_number(cell, dialect) if numeric else _is_date(cell, dialect)):
+            if not numeric and _is_too_far(cell, dialect):
+                wanted = f"a date from {pd.Timestamp.min.year} to {pd.Timestamp.max.year}"
             raise ValueError(
                 f"row {row.line}, column {name or 1!r}: expected {wanted}, got {cell!r}"
                 f"{_date_hint(cell, cells)}"
@@ -242,10 +250,13 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of pandas 2, about time zones
-            return _to_dates(cells, dialect).rename(name or None)
+            dates = _to_dates(cells, dialect).rename(name or None)
     except ValueError:
         _check_zones(cells, name, rows, dialect)
         raise
+    if dates.tz is not None:  # after a first date in UTC pandas takes others for UTC, too
+        _check_zones(cells, name, rows, dialect)
+    return dates
 
 
 def _check_zones(cells: Sequence[str], name: str, rows: Sequence[_Row], dialect: Dialect) -> None:
@@ -358,6 +369,17 @@ def _are_dates(cells: Sequence[str], dialect: Dialect) -> bool:
 
 def _is_date(cell: str, dialect: Dialect) -> bool:
     return _are_dates([cell], dialect)
+
+
+def _is_too_far(cell: str, dialect: Dialect) -> bool:
+    """Whether a cell is a date that a number of nanoseconds in eight bytes cannot tell."""
+    try:
+        _to_dates([cell], dialect)
+    except pd.errors.OutOfBoundsDatetime:
+        return True
+    except ValueError:
+        pass
+    return False
 
 
 def _to_dates(cells: Sequence[str], dialect: Dialect) -> pd.DatetimeIndex:

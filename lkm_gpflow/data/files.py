@@ -24,6 +24,9 @@ _BEGINNINGS = (
 )
 """First bytes of files, what they are, and the suffix that says so."""
 
+_WORKBOOK = b"xl/"
+"""Begins the names of files in the ZIP archive that is an Excel file."""
+
 
 def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame:
     """Read a file of series.
@@ -55,14 +58,18 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
     kind = _SUFFIXES.get(path.suffix.lower(), "CSV")
     contents = path.read_bytes()  # once: a pipe has nothing more to say
     for beginning, what, suffix in _BEGINNINGS:
+        if what == "Excel" and _WORKBOOK not in contents:
+            what, suffix = "a ZIP archive", ".zip"
         if contents.startswith(beginning) and kind != what:
             cure = (
                 f"rename it to {path.with_suffix(suffix).name}"
                 if suffix in _SUFFIXES
                 else "save it as CSV, Parquet or .xlsx"
             )
+            article = "an" if kind == "Excel" else "a"
             raise ValueError(
-                f"{path}: expected a {kind} file by its name, got {what} by its contents: {cure}"
+                f"{path}: expected {article} {kind} file by its name, got {what} by its contents: "
+                f"{cure}"
             )
     beginnings = tuple(beginning for beginning, what, _ in _BEGINNINGS if what == kind)
     if kind != "CSV" and not contents.startswith(beginnings):

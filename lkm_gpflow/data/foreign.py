@@ -68,6 +68,8 @@ def with_times(frame: pd.DataFrame) -> pd.DataFrame:
     """Move the times to the index: the only column of dates, or else the first column."""
     if not isinstance(frame.index, pd.RangeIndex) or frame.shape[1] < 2:
         return frame
+    if not frame.columns.is_unique:
+        return frame  # `checks` says which name comes twice
     dated = [name for name in frame.columns if has_dates(frame[name])]
     name = dated[0] if len(dated) == 1 else frame.columns[0]
     if frame[name].duplicated().any():

@@ -7,6 +7,7 @@ is found by `checks`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import cast
 
 import numpy as np
@@ -106,10 +107,12 @@ class TimeAxis:
         start = pd.Timestamp(last).as_unit("ns")  # type: ignore[arg-type]
         try:
             if self.frequency is not None:
-                return pd.date_range(start, periods=horizon + 1, freq=self.frequency)[-horizon:]
+                return _on_grid(start, horizon, self.frequency)
             if self.months:
                 steps = range(self.months, (horizon + 1) * self.months, self.months)
-                return pd.DatetimeIndex([start + pd.DateOffset(months=n) for n in steps])
+                local = start.tz_localize(None)
+                months = pd.DatetimeIndex([local + pd.DateOffset(months=n) for n in steps])
+                return _in_zone(months, start.tz)
             step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
             return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
         except (pd.errors.OutOfBoundsDatetime, OverflowError) as error:
@@ -119,8 +122,32 @@ class TimeAxis:
             ) from error
 
 
+def _on_grid(start: pd.Timestamp, horizon: int, frequency: str) -> pd.DatetimeIndex:
+    """Return so many times of a frequency after `start`; days keep their time of day."""
+    zone = None if frequency.islower() else start.tz  # hours go on when clocks change
+    local = start if zone is None else start.tz_localize(None)
+    ahead = pd.date_range(local, periods=horizon + 1, freq=frequency)[-horizon:]
+    return ahead if zone is None else _in_zone(ahead, zone)
+
+
+def _in_zone(local: pd.DatetimeIndex, zone: tzinfo | None) -> pd.DatetimeIndex:
+    """Return local times with their zone.
+
+    One that a change of the clock leaves out is moved to the next that exists; of one that comes
+    twice the first is meant.
+    """
+    first = np.ones(len(local), np.bool_)
+    return local.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+
+
 def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:
-    return np.asarray((index - origin) / pd.Timedelta(days=1), np.float64)
+    day = pd.Timedelta(days=1)
+    try:
+        return np.asarray((index - origin) / day, np.float64)
+    except (OverflowError, pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+        # Nanoseconds in eight bytes end after 292 years.
+        elapsed = index.as_unit("us") - origin.as_unit("us")
+        return np.asarray(elapsed / day.as_unit("us"), np.float64)
 
 
 def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
@@ -128,10 +155,11 @@ def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
 
     The first windows are asked: where a regular index has gaps, some of them have none.
     """
-    windows = [index[i : i + 3] for i in range(min(len(index) - 2, _WINDOWS))]
-    most = index[-1] - index[0]
-    dense = (times for times in windows if most <= len(index) * (times[2] - times[0]))
-    candidates = dict.fromkeys(map(pd.infer_freq, dense))
+    ticks = index.asi8.tolist()  # Python's integers: multiples of centuries do not overflow
+    most = ticks[-1] - ticks[0]
+    windows = range(min(len(index) - 2, _WINDOWS))
+    dense = (i for i in windows if most <= len(index) * (ticks[i + 2] - ticks[i]))
+    candidates = dict.fromkeys(pd.infer_freq(index[i : i + 3]) for i in dense)
     return next((name for name in candidates if name and _follows(index, name)), None)
 
 

@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import psutil
 
@@ -70,7 +71,8 @@ def _read(
         elif re.fullmatch(rf"(?:{part}\s*)+", text):
             value = sum(float(number) * units[unit] for number, unit in re.findall(part, text))
     elif not isinstance(budget, bool):
-        value = float(budget)
+        with suppress(TypeError):  # such as a timedelta
+            value = float(budget)
     if not math.isfinite(value):
         raise ValueError(f"expected {what} in {wanted}, got {budget!r}")
     if value <= 0.0:

@@ -95,16 +95,19 @@ class Journal:
         records = []
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                records.append(json.loads(line))
-            except ValueError as error:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if not isinstance(record, dict):
                 raise ValueError(
                     f"{path}, line {number}: expected a {kind} of the format {self._format!r}, "
                     f"cannot read {line[:40]!r}"
-                ) from error
-        first = records[0] if records else None
-        if not isinstance(first, dict) or first.get("format") != self._format:
+                )
+            records.append(record)
+        first = records[0] if records else {}
+        own, wanted = first.get("header"), json.loads(json.dumps(header))
+        if first.get("format") != self._format or not isinstance(own, dict):
             raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}")
-        own, wanted = first["header"], json.loads(json.dumps(header))
         if own != wanted:
             raise ValueError(
                 f"{path} is a {kind} of other settings or data, it differs in "

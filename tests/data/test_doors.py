@@ -84,6 +84,14 @@ def test_polars_and_arrow() -> None:
         Table.of(long)
 
 
+def test_an_arrow_table_with_a_name_twice_is_refused() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    days = arrow.array(wide().index)
+    table = arrow.table([days, *([[1.0, 2.0] * 5] * 2)], names=["day", "a", "a"])
+    with pytest.raises(ValueError, match=r"different names, got more than one named \['a'\]"):
+        Table.of(table)
+
+
 def test_a_polars_table_without_dates_has_numbers_as_times() -> None:
     polars = pytest.importorskip("polars")
     own = polars.DataFrame({"t": [0.0, 1.5, 2.0, 3.0], "a": [1.0, None, 2.0, 5.0]})
@@ -128,7 +136,9 @@ def test_parquet_and_excel(tmp_path: Path) -> None:
     ("name", "contents", "message"),
     [
         ("t.csv", b"PAR1....", r"CSV file by its name, got Parquet .* rename it to t\.parquet"),
-        ("t.csv", b"PK\x03\x04", r"got Excel by its contents: rename it to t\.xlsx"),
+        ("t.csv", b"PK\x03\x04 xl/", r"got Excel by its contents: rename it to t\.xlsx"),
+        ("t.zip", b"PK\x03\x04 t.csv", r"got a ZIP archive by its contents: save it as CSV"),
+        ("t.xlsx", b"PK\x03\x04 t.csv", r"an Excel file by its name, got a ZIP archive by"),
         ("t.parquet", b"day,a\n", r"expected Parquet by its name, .* rename it to t\.csv"),
         ("t.xlsx", b"day,a\n", r"expected Excel by its name, .* rename it to t\.csv"),
         ("t.xls", b"\xd0\xcf\x11\xe0", r"got old Excel by its contents: save it as CSV"),
@@ -285,6 +295,30 @@ def test_the_first_other_time_zone_is_named(odd: str, got: str, tmp_path: Path) 
     wanted = r"row 4, column 'day': expected UTC\+01:00 as in row 2"
     with pytest.raises(ValueError, match=f"{wanted}, got {got}; write all dates in UTC"):
         read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("odd", ["2024-01-03T00:00", "2024-01-03T00:00-05:00"])
+def test_dates_without_a_zone_are_not_taken_for_utc(odd: str, tmp_path: Path) -> None:
+    text = f"day,a\n2024-01-01T00:00Z,1\n2024-01-02T00:00Z,2\n{odd},3\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="row 4, column 'day': expected UTC as in row 2, got"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("odd", ["1500-01-02", "2500-01-02", "9999-12-31"])
+@pytest.mark.parametrize("form", [None, "%Y-%m-%d"])
+def test_dates_that_are_too_far_are_said_to_be(odd: str, form: str | None, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"day,a\n2024-01-01,1\n{odd},2\n", encoding="utf-8")
+    wanted = f"row 3, column 'day': expected a date from 1677 to 2262, got '{odd}'"
+    with pytest.raises(ValueError, match=wanted):
+        read_table(tmp_path / "t.csv", Dialect(dates=form))
+
+
+def test_rows_of_long_csv_that_name_no_series_are_refused(tmp_path: Path) -> None:
+    rows = "".join(f"{name},2024-01-0{day},{day}\n" for name in ("x", "") for day in range(1, 5))
+    (tmp_path / "t.csv").write_text("id,day,y\n" + rows, encoding="utf-8")
+    with pytest.raises(ValueError, match="row 6, column 'id': expected the name of a series"):
+        read_table(tmp_path / "t.csv", Dialect(long=LongNames("id", "day", "y")))
 
 
 @pytest.mark.parametrize("frequency", ["Q", "W", "M", "Y"])

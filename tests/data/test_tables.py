@@ -326,6 +326,18 @@ def test_missing_rows_do_not_matter(frequency: str, gaps: Sequence[int], zone: s
     assert list(axis.after(index[59], 10)) == list(index[60:])
 
 
+@pytest.mark.parametrize("gaps", [[], [100]], ids=str)
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_centuries_of_years(gaps: Sequence[int], zone: str | None) -> None:
+    """Sunspots are counted since 1700: nanoseconds in eight bytes end after 292 years."""
+    index = pd.date_range("1700-01-01", periods=320, freq="YS", tz=zone)
+    table = Table.of(frame(index[:310].delete(gaps)))
+    assert list(table.after(10)) == list(index[310:])
+    days = np.array([day.toordinal() for day in index])
+    expected = (days - days[0]) / (days[309] - days[0])
+    np.testing.assert_allclose(table.scaled_times(index), expected, rtol=1e-12)
+
+
 def test_steps_without_a_frequency_are_whole_nanoseconds() -> None:
     hours = [0, 1, 2, 3, 5, 6, 7, 8, 100, 101, 250]
     index = pd.Timestamp("2020-01-01") + pd.to_timedelta(hours, unit="h")
@@ -416,6 +428,33 @@ def test_times_of_day_that_a_change_of_the_clock_leaves_out_are_no_obstacle() ->
     index = pd.date_range("2020-03-20 02:30", periods=20, freq="D")
     index = index.delete(9).tz_localize("Europe/Berlin")  # without 29 March
     assert TimeAxis.of(index).frequency == "D"
+
+
+@pytest.mark.parametrize(
+    ("first", "frequency", "odd", "expected"),
+    [
+        ("2024-03-20 02:30", "D", "2024-03-31", "2024-03-31T03:00:00+02:00"),
+        ("2024-10-16 02:30", "D", "2024-10-27", "2024-10-27T02:30:00+02:00"),
+        ("2024-01-28 02:30", "W-SUN", "2024-03-31", "2024-03-31T03:00:00+02:00"),
+        ("2023-08-31 02:30", "ME", "2024-03-31", "2024-03-31T03:00:00+02:00"),
+        ("2024-01-27 02:30", "months", "2024-10-27", "2024-10-27T02:30:00+02:00"),
+    ],
+)
+def test_forecasts_go_on_over_times_of_day_that_are_left_out_or_come_twice(
+    first: str, frequency: str, odd: str, expected: str
+) -> None:
+    index = (
+        pd.DatetimeIndex([pd.Timestamp(first) + pd.DateOffset(months=k) for k in range(15)])
+        if frequency == "months"
+        else pd.date_range(first, periods=15, freq=frequency)
+    )
+    rows = int(np.argmax(index.normalize() == odd))
+    past = index[:rows].tz_localize("Europe/Berlin")
+    after = TimeAxis.of(past).after(past[-1], 3)
+    assert [time.isoformat() for time in after] == [
+        expected,
+        *(time.isoformat() for time in index[rows + 1 : rows + 3].tz_localize("Europe/Berlin")),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,12 @@ def test_sizes(text: str | float, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["10 minutes", "1h30", "5x", "m", "", "-1s", "1h-2m", "nan", np.nan, True, np.inf]
-)
+    "wrong",
+    [
+        "10 minutes", "1h30", "5x", "m", "", "-1s", "1h-2m", "nan", np.nan, True, np.inf,
+        pd.Timedelta("10min"), [90],
+    ],
+)  # fmt: skip
 def test_budgets_that_cannot_be_read_are_refused(wrong: object) -> None:
     with pytest.raises(
         ValueError, match=r"a time budget in seconds, .*\(s, m, h, d\).* 90s.*, got"
