@@ -142,6 +142,7 @@ def test_prices_gain_nothing_from_the_search(
         assert compared.difference < 2 * compared.standard_error
 
 
+@pytest.mark.usefixtures("tables")
 def test_the_benchmark() -> None:
     """By tables that chose nothing, as they were looked at, and by those that chose settings."""
     names = [name for name in lkm.datasets.names() if name.startswith("bench/")]
