@@ -16,7 +16,7 @@ import click
 import pandas as pd
 
 from .. import datasets
-from ..data.csv import Dialect
+from ..data.cells import Dialect
 from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table

@@ -7,34 +7,30 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 
 import pandas as pd
 
-from .shapes import QUARTER, LongNames, from_long, long_names
+from .cells import (
+    Dialect,
+    date_hint,
+    is_date,
+    is_missing,
+    is_number,
+    is_time,
+    is_too_far,
+    number,
+    to_dates,
+    to_float,
+)
+from .shapes import LongNames, from_long, long_names
 
 TAB = "\t"
 
-_MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nat")
-"""Cells that stand for a missing observation, in small or capital letters."""
-
-_UNCLEAR = ("-", ".", "?")
-"""Cells that may stand for a missing observation, or for something else."""
-
-_DAYS_AND_MONTHS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})")
-"""Dates such as 31/12/2024 and 12.31.24."""
-
-_WEEK = re.compile(r"(\d{4})-?W(\d{2})")
-_FIRST_AND_LAST_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})/\d{4}-\d{2}-\d{2}")
-"""A week as pandas writes it."""
-
-_DIGIT = re.compile(r"\d")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 """A number that fits in eight bytes."""
 
@@ -43,51 +39,6 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}")
 class _Row:
     line: int
     cells: list[str]
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a file writes a table.
-
-    Parameters
-    ----------
-    separator
-        Between cells.
-    decimal
-        Mark before the decimals; where it is the separator, too, such numbers are in quotes.
-    dates
-        Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y"; None: ISO 8601, or
-        quarters such as 2024Q1; quarters and weeks become their first day.
-    long
-        The columns of a table in long format; None: a column for each series.
-    """
-
-    separator: str = ","
-    decimal: str = "."
-    dates: str | None = None
-    long: LongNames | None = None
-
-    def __post_init__(self) -> None:
-        for name, sign in (("separator", self.separator), ("decimal mark", self.decimal)):
-            if len(sign) != 1:
-                raise ValueError(f"expected a single character as {name}, got {sign!r}")
-        if self.dates is not None:
-            _check_format(self.dates)
-
-
-def _check_format(dates: str) -> None:
-    """Reject a format that does not read the dates it writes."""
-    example, given = "such as %d/%m/%Y", pd.Timestamp("2003-12-31", tz="UTC")
-    try:
-        year = pd.to_datetime(given.strftime(dates), format=dates).year if "%" in dates else None
-    except (ValueError, re.error) as error:
-        raise ValueError(
-            f"expected a format of dates {example}, got {dates!r} ({error})"
-        ) from error
-    if year is None:
-        raise ValueError(f"expected a format of dates {example}, got {dates!r}")
-    if year != given.year:
-        raise ValueError(f"expected a format of dates with a year, {example}, got {dates!r}")
 
 
 def read_csv(contents: bytes, dialect: Dialect | None = None) -> pd.DataFrame:
@@ -154,7 +105,7 @@ def _check_layout(header: Sequence[str], rows: Sequence[_Row], dialect: Dialect)
         return
     cells = pd.DataFrame([row.cells for row in rows], columns=list(header))
     for name in header:
-        if all(_is_missing(cell) or _is_number(cell, dialect) for cell in cells[name]):
+        if all(is_missing(cell) or is_number(cell, dialect) for cell in cells[name]):
             cells[name] = 0.0
     names = long_names(cells)
     if names is not None:
@@ -212,7 +163,7 @@ def _check_header(header: Sequence[str], dialect: Dialect) -> None:
         raise ValueError(
             f"expected a column of times and at least one series, got only one column{hint}"
         )
-    if _is_time(header[0], dialect) and all(_is_number(cell, dialect) for cell in header[1:]):
+    if is_time(header[0], dialect) and all(is_number(cell, dialect) for cell in header[1:]):
         raise ValueError(f"row 1: expected a header of names, got the values {', '.join(header)}")
     for i, name in enumerate(header[1:], start=2):
         if not name:
@@ -227,7 +178,7 @@ def _check_header(header: Sequence[str], dialect: Dialect) -> None:
 def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Dialect) -> pd.Index:
     """Return the times: numbers if the first one is and no format of dates is given, else dates."""
     cells, name = [row.cells[column] for row in rows], header[column]
-    numeric = dialect.dates is None and _is_number(cells[0], dialect)
+    numeric = dialect.dates is None and is_number(cells[0], dialect)
     wanted = (
         "a number"
         if numeric
@@ -236,21 +187,21 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
         else "a date such as 2024-01-31 (or numbers throughout)"
     )
     for cell, row in zip(cells, rows, strict=True):
-        if not (_is_number(cell, dialect) if numeric else _is_date(cell, dialect)):
-            if not numeric and _is_too_far(cell, dialect):
+        if not (is_number(cell, dialect) if numeric else is_date(cell, dialect)):
+            if not numeric and is_too_far(cell, dialect):
                 wanted = f"a date from {pd.Timestamp.min.year} to {pd.Timestamp.max.year}"
             raise ValueError(
                 f"row {row.line}, column {name or 1!r}: expected {wanted}, got {cell!r}"
-                f"{_date_hint(cell, cells)}"
+                f"{date_hint(cell, cells)}"
             )
     if numeric:
         is_whole = all(map(_WHOLE.fullmatch, cells))
-        numbers = [int(cell) if is_whole else _to_float(cell, dialect) for cell in cells]
+        numbers = [int(cell) if is_whole else to_float(cell, dialect) for cell in cells]
         return pd.Index(numbers, name=name or None)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of pandas 2, about time zones
-            dates = _to_dates(cells, dialect).rename(name or None)
+            dates = to_dates(cells, dialect).rename(name or None)
     except ValueError:
         _check_zones(cells, name, rows, dialect)
         raise
@@ -261,26 +212,13 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
 
 def _check_zones(cells: Sequence[str], name: str, rows: Sequence[_Row], dialect: Dialect) -> None:
     """Name the first row of another time zone than the first one."""
-    zones = [str(_to_dates([cell], dialect).tz or "no time zone") for cell in cells]
+    zones = [str(to_dates([cell], dialect).tz or "no time zone") for cell in cells]
     for zone, row in zip(zones, rows, strict=True):
         if zone != zones[0]:
             raise ValueError(
                 f"row {row.line}, column {name or 1!r}: expected {zones[0]} as in row "
                 f"{rows[0].line}, got {zone}; write all dates in UTC"
             )
-
-
-def _date_hint(cell: str, cells: Sequence[str]) -> str:
-    """Return the option that reads a date such as 31/12/2024; nothing for other texts."""
-    parts = _DAYS_AND_MONTHS.fullmatch(cell)
-    if parts is None:
-        return ""
-    sign, year = parts[2], "%Y" if len(parts[4]) == 4 else "%y"
-    every = [match for each in cells if (match := _DAYS_AND_MONTHS.fullmatch(each))]
-    month_first = any(int(match[3]) > 12 for match in every)
-    order = ("%m", "%d") if month_first else ("%d", "%m")
-    form = sign.join([*order, year])
-    return f"; read it with --dates {form}" if _are_dates(cells, Dialect(dates=form)) else ""
 
 
 def _check_different(index: pd.Index, rows: Sequence[_Row]) -> None:
@@ -299,105 +237,6 @@ def _numbers(
 ) -> list[float]:
     cells = [row.cells[column] for row in rows]
     return [
-        _number(cell, cells, header[column], row.line, dialect)
+        number(cell, cells, header[column], row.line, dialect)
         for cell, row in zip(cells, rows, strict=True)
     ]
-
-
-def _number(cell: str, cells: Sequence[str], name: str, line: int, dialect: Dialect) -> float:
-    if _is_missing(cell):
-        return math.nan
-    if _is_number(cell, dialect):
-        return _to_float(cell, dialect)
-    wanted = "a finite number" if _is_float(cell, dialect) else "a number"
-    hint = _number_hint(cell, cells, dialect)
-    raise ValueError(f"row {line}, column {name!r}: expected {wanted}, got {cell!r}{hint}")
-
-
-def _number_hint(cell: str, cells: Sequence[str], dialect: Dialect) -> str:
-    """Return the cure for a cell of a column that is almost a number; nothing for other texts."""
-    if cell in _UNCLEAR:
-        return "; leave the cell empty if it is missing"
-    other = "," if dialect.decimal == "." else "."
-    thousands = (
-        rf"[+-]?[1-9]\d{{0,2}}({re.escape(other)}\d{{3}})+({re.escape(dialect.decimal)}\d*)?"
-    )
-    if re.fullmatch(thousands, cell):
-        return f"; write it without {other!r} if that separates thousands"
-    if not _is_number(cell, Dialect(";", other)):
-        return ""
-    for each in cells:
-        if dialect.decimal in each and _is_number(each, dialect):
-            return f"; write it with {dialect.decimal!r}, as {each}"
-    return f"; read it with --decimal {other}"
-
-
-def _is_missing(cell: str) -> bool:
-    return cell.lower() in _MISSING
-
-
-def _to_float(cell: str, dialect: Dialect) -> float:
-    """Return a number; a ValueError if it has another decimal mark."""
-    if dialect.decimal != ".":
-        if "." in cell:
-            raise ValueError(f"expected the decimal mark {dialect.decimal!r}, got {cell!r}")
-        cell = cell.replace(dialect.decimal, ".")
-    if "_" in cell:  # Python's own way of writing 10_000
-        raise ValueError(f"expected a number, got {cell!r}")
-    return float(cell)
-
-
-def _is_float(cell: str, dialect: Dialect) -> bool:
-    try:
-        _to_float(cell, dialect)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_number(cell: str, dialect: Dialect) -> bool:
-    return _is_float(cell, dialect) and math.isfinite(_to_float(cell, dialect))
-
-
-def _are_dates(cells: Sequence[str], dialect: Dialect) -> bool:
-    # Without a digit are "today" and "now", which pandas reads as the present.
-    try:
-        return all(map(_DIGIT.search, cells)) and not _to_dates(cells, dialect).hasnans
-    except ValueError:
-        return False
-
-
-def _is_date(cell: str, dialect: Dialect) -> bool:
-    return _are_dates([cell], dialect)
-
-
-def _is_too_far(cell: str, dialect: Dialect) -> bool:
-    """Whether a cell is a date that a number of nanoseconds in eight bytes cannot tell."""
-    try:
-        _to_dates([cell], dialect)
-    except pd.errors.OutOfBoundsDatetime:
-        return True
-    except ValueError:
-        pass
-    return False
-
-
-def _to_dates(cells: Sequence[str], dialect: Dialect) -> pd.DatetimeIndex:
-    if dialect.dates is None:
-        cells = [_first_day(cell) for cell in cells]
-    dates = pd.to_datetime(list(cells), format=dialect.dates or "ISO8601")
-    return pd.DatetimeIndex(dates).as_unit("ns")
-
-
-def _first_day(cell: str) -> str:
-    """Return the first day of a quarter or week, as of pandas' periods; other texts as they are."""
-    if quarter := QUARTER.fullmatch(cell):
-        return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02d}-01"
-    if week := _WEEK.fullmatch(cell):
-        return date.fromisocalendar(int(week[1]), int(week[2]), 1).isoformat()
-    days = _FIRST_AND_LAST_DAY.fullmatch(cell)
-    return days[1] if days else cell
-
-
-def _is_time(cell: str, dialect: Dialect) -> bool:
-    return bool(cell) and (_is_number(cell, dialect) or _is_date(cell, dialect))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from .csv import Dialect, read_csv
+from .cells import Dialect
+from .csv import read_csv
 from .foreign import with_times
 from .shapes import from_long
 

@@ -125,11 +125,6 @@ class GroupReport(Report):
         return "The search found no pattern in these series, nothing but noise."
 
     @property
-    def interval(self) -> str:
-        """The level as it stands in sentences: "90%"."""
-        return level_in_percent(self.level)
-
-    @property
     def titles(self) -> dict[str, str]:
         """Names for readers of the components and other parts, by the names of parts."""
         said = [each.title for each in self.components]
@@ -156,7 +151,8 @@ class GroupReport(Report):
                        f"bases {', '.join(settings.bases)}, seed {settings.seed}"),
             *([("stopped", self.found.stopped)] if self.found.stopped else []),
             ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
-            ("forecast", f"{counted(self.horizon, 'step')}, {self.interval} intervals, "
+            ("forecast", f"{counted(self.horizon, 'step')}, "
+                         f"{level_in_percent(self.level)} intervals, "
                          f"{counted(len(self.found.counting_members), 'fit')} averaged"),
             *([("components", self._agreed)] if self.found.averaging != "none" else []),
             *([("kernels", f"times in days, counted from {timeline.moment(timeline.origin)}")]
@@ -192,7 +188,8 @@ class GroupReport(Report):
         inside = self.hold_out.overall(self.level)
         return (
             f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
-            f"what came before, {percent(inside)} fell into the {self.interval} intervals. "
+            f"what came before, {percent(inside)} fell into the "
+            f"{level_in_percent(self.level)} intervals. "
             f"Hyperparameters were learnt without these rows, but structures and weights were "
             f"chosen with them, so expect the future to be slightly harder."
         )
@@ -292,7 +289,7 @@ class GroupReport(Report):
                 "Every series and its components",
                 "A place is blank where the series does not have the component, or it cannot be "
                 "told. All curves of a row have one scale. Bands are "
-                f"{self.interval} intervals.",
+                f"{level_in_percent(self.level)} intervals.",
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
@@ -302,7 +299,7 @@ class GroupReport(Report):
             panels = plotting.plot_forecasts(
                 found, self.horizon, level=self.level, units=self.units
             )
-            caption = f"The band holds {self.interval} of new observations."
+            caption = f"The band holds {level_in_percent(self.level)} of new observations."
             pictures.append(Picture.of("Forecasts", caption, panels[0]))
             panels = plotting.plot_attribution(found, self.horizon, attribution=self.attribution)
             caption = (

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from ..plotting.style import save_figure
 from ..runtime.files import replacing
+from ..runtime.text import level_in_percent
 
 _MOST_PIXELS = 12_000
 _DPI = 96
@@ -134,3 +135,4 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_ENVIRONMENT.filters["level_in_percent"] = level_in_percent

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.data.csv import Dialect
+from lkm_gpflow.data.cells import Dialect
 from lkm_gpflow.data.doubts import doubts
 from lkm_gpflow.data.files import read_table
 from lkm_gpflow.data.foreign import as_frame
