@@ -208,6 +208,7 @@ def test_a_level_near_one_is_not_called_certain(report: GroupReport, tmp_path: P
     for text in (told.text, told.to_html(tmp_path / "r.html").read_text("utf-8")):
         assert "the 99.5% interval" in text
         assert "the 100% interval" not in text
+    assert "fell into the 99.5% interval. A small p" in text  # the note under the table
     axes = told.found.plot.forecast(series="Gold", level=0.995)
     assert axes.get_legend_handles_labels()[1][0] == "99.5% of new observations"
 
