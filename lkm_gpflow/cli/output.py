@@ -78,6 +78,8 @@ def _fits_kept(folder: OutputFolder) -> Iterator[None]:
     """Say what to do when the results cannot be written."""
     try:
         yield
+    except BrokenPipeError:  # of what is said, not of a file
+        raise
     except OSError as error:
         raise OSError(
             f"cannot write the results to {folder.path} ({error.strerror or error}); "

@@ -145,6 +145,38 @@ def test_a_read_only_disk_is_refused(
     assert (code, "expected an output folder that can be written to" in said) == (2, True)
 
 
+# --- a reader that has seen enough ---
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["output", "output and errors"])
+@pytest.mark.parametrize("arguments", [["data"], ["status"], ["discover", "demo"]], ids=str)
+def test_a_closed_pipe_ends_a_command_quietly(
+    arguments: list[str], both: bool, tmp_path: Path
+) -> None:
+    """As in ``lkm-gpflow data | head -1``, with the exit status of other tools."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "lkm_gpflow.cli", *arguments],
+            stdout=writing, stderr=writing if both else subprocess.PIPE, text=True, cwd=tmp_path,
+            check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr or "") == (128 + signal.SIGPIPE, "")
+
+
+def test_a_closed_pipe_is_no_fault_of_the_folder(tmp_path: Path) -> None:
+    found = made_by_hand(small_table(), ["1.0 x SE(lengthscale=30.0)"], [[1], [1], [0]])
+
+    def say(line: str) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    with pytest.raises(BrokenPipeError):
+        output.write(OutputFolder(tmp_path), found, 2, 0.9, {}, say)
+
+
 # --- half a file ---
 
 
