@@ -175,6 +175,21 @@ def to_dates(cells: Sequence[str], dialect: Dialect) -> pd.DatetimeIndex:
     return pd.DatetimeIndex(dates).as_unit("ns")
 
 
+def other_zone(cells: Sequence[str], dialect: Dialect) -> tuple[int, str, str] | None:
+    """Return the place of the first date of another time zone than the first one, and both zones.
+
+    Pandas takes dates without a zone for UTC once it has read one in UTC.
+
+    Raises
+    ------
+    ValueError
+        If a cell is no date.
+    """
+    zones = [str(to_dates([cell], dialect).tz or "no time zone") for cell in cells]
+    others = ((place, zones[0], zone) for place, zone in enumerate(zones) if zone != zones[0])
+    return next(others, None)
+
+
 def _first_day(cell: str) -> str:
     """Return the first day of a quarter or week, as of pandas' periods; other texts as they are."""
     if quarter := QUARTER.fullmatch(cell):

@@ -24,6 +24,7 @@ from .cells import (
     is_time,
     is_too_far,
     number,
+    other_zone,
     to_dates,
     to_float,
 )
@@ -205,20 +206,19 @@ def _times(column: int, header: Sequence[str], rows: Sequence[_Row], dialect: Di
     except ValueError:
         _check_zones(cells, name, rows, dialect)
         raise
-    if dates.tz is not None:  # after a first date in UTC pandas takes others for UTC, too
+    if dates.tz is not None:
         _check_zones(cells, name, rows, dialect)
     return dates
 
 
 def _check_zones(cells: Sequence[str], name: str, rows: Sequence[_Row], dialect: Dialect) -> None:
     """Name the first row of another time zone than the first one."""
-    zones = [str(to_dates([cell], dialect).tz or "no time zone") for cell in cells]
-    for zone, row in zip(zones, rows, strict=True):
-        if zone != zones[0]:
-            raise ValueError(
-                f"row {row.line}, column {name or 1!r}: expected {zones[0]} as in row "
-                f"{rows[0].line}, got {zone}; write all dates in UTC"
-            )
+    if (other := other_zone(cells, dialect)) is not None:
+        place, wanted, given = other
+        raise ValueError(
+            f"row {rows[place].line}, column {name or 1!r}: expected {wanted} as in row "
+            f"{rows[0].line}, got {given}; write all dates in UTC"
+        )
 
 
 def _check_different(index: pd.Index, rows: Sequence[_Row]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import pandas as pd
 
+from .cells import Dialect, other_zone
 from .shapes import has_dates
 
 
@@ -34,7 +37,7 @@ def as_frame(table: Tabular) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If it is not a table, or has other dimensions.
+        If it is not a table, has other dimensions, or dates that are texts of several time zones.
     ModuleNotFoundError
         If its library needs another one to convert it to pandas.
     """
@@ -65,7 +68,13 @@ def as_frame(table: Tabular) -> pd.DataFrame:
 
 
 def with_times(frame: pd.DataFrame) -> pd.DataFrame:
-    """Move the times to the index: the only column of dates, or else the first column."""
+    """Move the times to the index: the only column of dates, or else the first column.
+
+    Raises
+    ------
+    ValueError
+        If the dates are texts of several time zones.
+    """
     if not isinstance(frame.index, pd.RangeIndex) or frame.shape[1] < 2:
         return frame
     if not frame.columns.is_unique:
@@ -76,9 +85,27 @@ def with_times(frame: pd.DataFrame) -> pd.DataFrame:
         return frame  # long format, or something else that `checks` explains
     times = pd.Index(frame[name])
     if has_dates(frame[name]):
-        with suppress(ValueError):  # days or months first: `checks` explains
+        with suppress(ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of pandas 2, about time zones
             times = pd.DatetimeIndex(pd.to_datetime(times, format="ISO8601"))
+        if frame[name].dtype.kind != "M" and getattr(times, "tz", "unread") is not None:
+            _check_zones(frame[name])
     return frame.drop(columns=name).set_index(times)
+
+
+def _check_zones(dates: pd.Series) -> None:
+    """Reject texts of several time zones."""
+    try:
+        other = other_zone([str(date) for date in dates.dropna()], Dialect())
+    except ValueError:  # days or months first: `checks` explains
+        return
+    if other is not None:
+        place, wanted, given = other
+        first, row = np.flatnonzero(dates.notna())[[0, place]] + 1
+        raise ValueError(
+            f"column {dates.name!r}, row {row} below the header: expected {wanted} as in row "
+            f"{first}, got {given}; write all dates in UTC"
+        )
 
 
 def _of_xarray(table: Any) -> pd.DataFrame:

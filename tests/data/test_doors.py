@@ -12,7 +12,6 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.cells import Dialect
-from lkm_gpflow.data.doubts import doubts
 from lkm_gpflow.data.files import read_table
 from lkm_gpflow.data.foreign import as_frame
 from lkm_gpflow.data.shapes import LongNames
@@ -305,6 +304,33 @@ def test_dates_without_a_zone_are_not_taken_for_utc(odd: str, tmp_path: Path) ->
         read_table(tmp_path / "t.csv")
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("zone", "said"), [("Z", "UTC"), ("+01:00", r"UTC\+01:00")])
+@pytest.mark.parametrize("kind", ["Parquet", "Excel", "polars"])
+def test_texts_without_a_zone_are_not_taken_for_utc(
+    kind: str, zone: str, said: str, tmp_path: Path
+) -> None:
+    texts: list[str | None] = [f"2024-01-0{day}T00:00{zone}" for day in range(1, 5)]
+    path = tmp_path / ("t.parquet" if kind == "Parquet" else "t.xlsx")
+
+    def read() -> pd.DataFrame:
+        frame = pd.DataFrame({"day": texts, "a": [1.0, 2.0, 4.0, 3.0]})
+        if kind == "polars":
+            return as_frame(pytest.importorskip("polars").from_pandas(frame))
+        if kind == "Parquet":
+            frame.to_parquet(path)
+        else:
+            pytest.importorskip("openpyxl")
+            frame.to_excel(path, index=False)
+        return read_table(path)
+
+    assert list(read().index) == list(pd.to_datetime(texts))
+    texts[1:3] = None, "2024-01-03T00:00"
+    wanted = f"column 'day', row 3 below the header: expected {said} as in row 1, got no time zone"
+    with pytest.raises(ValueError, match=f"{wanted}; write all dates in UTC$"):
+        read()
+
+
 @pytest.mark.parametrize("odd", ["1500-01-02", "2500-01-02", "9999-12-31"])
 @pytest.mark.parametrize("form", [None, "%Y-%m-%d"])
 def test_dates_that_are_too_far_are_said_to_be(odd: str, form: str | None, tmp_path: Path) -> None:
@@ -356,40 +382,3 @@ def test_names_of_csv_may_hold_separators_of_lines_and_must_differ(tmp_path: Pat
 def test_separators_are_single_characters() -> None:
     with pytest.raises(ValueError, match="a single character as separator, got ''"):
         Dialect("")
-
-
-# --- doubts ---
-
-
-def test_sound_tables_raise_no_doubts() -> None:
-    for name in ("demo", "toy"):
-        assert doubts(lkm.datasets.load(name).frame) == []
-    jump = pd.DataFrame({"a": np.repeat([0.0, 1.0], [29, 1]), "b": np.arange(30.0) ** 3})
-    assert doubts(jump) == []
-
-
-@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d"])
-def test_dates_without_hyphens_are_a_doubt(form: str, tmp_path: Path) -> None:
-    frame = wide().set_axis(pd.date_range("2019-06-30", periods=30, freq="ME")[:10])
-    frame.index = frame.index.strftime(form)
-    frame.to_csv(tmp_path / "t.csv")
-    (doubt,) = doubts(Table.of(read_table(tmp_path / "t.csv")).frame)[1:]
-    assert f"{frame.index[0]} are read as numbers: if they are dates" in doubt
-    assert doubt.endswith(f"--dates {form}")
-    dated = read_table(tmp_path / "t.csv", Dialect(dates=form))
-    assert dated.index[1].strftime("%Y-%m") == "2019-07"
-    assert doubts(dated)[1:] == []
-    frame.index = pd.Index(range(201995, 202005))
-    assert doubts(frame)[1:] == []
-
-
-def test_doubtful_tables() -> None:
-    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=30)})
-    frame.loc[3, "a"] = np.nan
-    (alone,) = doubts(frame)
-    assert "at least 2 series, got 'a' alone" in alone
-    frame.loc[7, "a"] = 1e12
-    _, outlier = doubts(frame.assign(b=np.arange(30.0)))[:1] * 2
-    assert "column 'a' at 7: 1e+12" in outlier
-    assert "make it NaN" in outlier
-    assert "at least 20 rows (time points) to find patterns in, got 19" in doubts(frame[:19])[0]

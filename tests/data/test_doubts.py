@@ -1,0 +1,50 @@
+"""Doubtful tables: what is said of them, and of which nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lkm_gpflow as lkm
+from lkm_gpflow.data.cells import Dialect
+from lkm_gpflow.data.doubts import doubts
+from lkm_gpflow.data.files import read_table
+from lkm_gpflow.data.tables import Table
+
+
+def test_sound_tables_raise_no_doubts() -> None:
+    for name in ("demo", "toy"):
+        assert doubts(lkm.datasets.load(name).frame) == []
+    jump = pd.DataFrame({"a": np.repeat([0.0, 1.0], [29, 1]), "b": np.arange(30.0) ** 3})
+    assert doubts(jump) == []
+
+
+@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d"])
+def test_dates_without_hyphens_are_a_doubt(form: str, tmp_path: Path) -> None:
+    months = pd.date_range("2019-06-30", periods=10, freq="ME", name="day")
+    values = np.random.default_rng(0).normal(size=(10, 2)).round(3)
+    frame = pd.DataFrame(values, months.strftime(form), ["b", "a"])
+    frame.to_csv(tmp_path / "t.csv")
+    (doubt,) = doubts(Table.of(read_table(tmp_path / "t.csv")).frame)[1:]
+    assert f"{frame.index[0]} are read as numbers: if they are dates" in doubt
+    assert doubt.endswith(f"--dates {form}")
+    dated = read_table(tmp_path / "t.csv", Dialect(dates=form))
+    assert dated.index[1].strftime("%Y-%m") == "2019-07"
+    assert doubts(dated)[1:] == []
+    frame.index = pd.Index(range(201995, 202005))
+    assert doubts(frame)[1:] == []
+
+
+def test_doubtful_tables() -> None:
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=30)})
+    frame.loc[3, "a"] = np.nan
+    (alone,) = doubts(frame)
+    assert "at least 2 series, got 'a' alone" in alone
+    frame.loc[7, "a"] = 1e12
+    _, outlier = doubts(frame.assign(b=np.arange(30.0)))[:1] * 2
+    assert "column 'a' at 7: 1e+12" in outlier
+    assert "make it NaN" in outlier
+    assert "at least 20 rows (time points) to find patterns in, got 19" in doubts(frame[:19])[0]
