@@ -128,13 +128,19 @@ def _checked_index(frame: pd.DataFrame) -> pd.Index:
 
 
 def _numbers(column: pd.Series, name: object, index: pd.Index) -> Floats:
-    if column.dtype.kind in "mMc":  # pandas would take dates for nanoseconds
+    # Pandas would take dates for nanoseconds, and the real part of complex numbers.
+    is_complex = np.zeros(len(column), np.bool_)
+    if column.dtype.kind in "cO":
+        is_complex = column.map(np.iscomplexobj).to_numpy(np.bool_)
+    if column.dtype.kind in "mMc":
         values = np.full(len(column), np.nan)
     else:
-        values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        real = column.mask(is_complex)
+        values = pd.to_numeric(real, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     text = np.isnan(values) & column.notna().to_numpy()
     huge = np.isfinite(values) & (np.abs(values) > LARGEST)
     for bad, wanted, cure in (
+        (is_complex, "a real number", ": give its real and its imaginary part a column each"),
         (text, "a number", ""),
         (np.isinf(values), "a finite number", ""),
         (

@@ -91,8 +91,16 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: frame(c=DAYS - DAYS[0]),
     ),
     "complex values": (
-        r"column 'c' at 2020-01-05.*: expected a number, got .*j",
+        r"column 'c' at 2020-01-05.*: expected a real number, got 1j: give its real and its",
         lambda: frame(c=np.arange(8) + 1j),
+    ),
+    "a complex value among others": (
+        r"column 'c' at 2020-01-10.*: expected a real number, got \(5\+1j\)",
+        lambda: frame(c=pd.Series(series(5, 5.0 + 1.0j), DAYS, dtype=object)),
+    ),
+    "complex values as objects": (
+        r"column 'c' at 2020-01-05.*: expected a real number, got 1j",
+        lambda: frame(c=pd.Series(np.arange(8) + 1j, DAYS, dtype=object)),
     ),
     "duplicate dates": (
         r"^the time 2020-01-06.* a second time \(1 duplicates in all\); expected different",
