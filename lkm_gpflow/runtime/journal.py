@@ -88,6 +88,13 @@ class Journal:
                 "is kept: free some space or repair the file, then the same call continues from it"
             ) from error
 
+    def damaged(self, number: int, line: str) -> ValueError:
+        """Return what to raise about a line that cannot be read."""
+        return ValueError(
+            f"{self._path}, line {number}: expected a {self._kind} of the format "
+            f"{self._format!r}, cannot read {line[:40]!r}"
+        )
+
     def _read(
         self, path: Path, kind: str, header: Mapping[str, Any], there: str
     ) -> list[dict[str, Any]]:
@@ -99,10 +106,7 @@ class Journal:
             except ValueError:
                 record = None
             if not isinstance(record, dict):
-                raise ValueError(
-                    f"{path}, line {number}: expected a {kind} of the format {self._format!r}, "
-                    f"cannot read {line[:40]!r}"
-                )
+                raise self.damaged(number, line)
             records.append(record)
         first = records[0] if records else {}
         own, wanted = first.get("header"), json.loads(json.dumps(header))

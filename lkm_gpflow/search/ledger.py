@@ -68,6 +68,13 @@ class Ledger:
         What the search depends on, in JSON's types.
     path
         File to keep; an existing one must have the same header, and is continued.
+
+    Raises
+    ------
+    ValueError
+        If the file is something else, of another header, or damaged: in which line.
+    OSError
+        If the file cannot be read or written.
     """
 
     header: Mapping[str, Any]
@@ -78,16 +85,22 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self._journal = Journal(self.path, "ledger", self.header)
-        for record in self._journal.records:
-            if "fit" in record:
-                entry = entry_from_json(record["fit"])
-                self.entries[entry.step, entry.restart] = entry
-            elif "note" in record:
-                key, value = record["note"]
-                self.notes[key] = value
-            else:
-                step, restart, decision = record["decision"]
-                self.decisions[step, restart] = decision
+        for number, record in enumerate(self._journal.records, start=2):
+            try:
+                self._recall(record)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise self._journal.damaged(number, json.dumps(record)) from error
+
+    def _recall(self, record: Mapping[str, Any]) -> None:
+        if "fit" in record:
+            entry = entry_from_json(record["fit"])
+            self.entries[entry.step, entry.restart] = entry
+        elif "note" in record:
+            key, value = record["note"]
+            self.notes[key] = value
+        else:
+            step, restart, decision = record["decision"]
+            self.decisions[step, restart] = decision
 
     def add(self, entry: Entry) -> None:
         """Keep a fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -238,6 +239,30 @@ def test_ledger_of_another_search_is_refused(tmp_path: Path) -> None:
     path.write_text("date,a,b\n1,2,3\n")
     with pytest.raises(ValueError, match="expected a ledger"):
         Ledger({"seed": 1, "data": "x"}, path)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"fit": 3},
+        {"fit": {"structure": [], "fit": {"noise_variance": [1.0], "tau": 2.0, "kernels": []}}},
+        {"fit": {"structure": []}},
+        {"note": ["windows"]},
+        {"note": 1},
+        {"decision": [0, 0]},
+        {},
+    ],
+    ids=str,
+)
+def test_the_line_of_a_damaged_record_is_named(record: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    Ledger({"seed": 1}, path).decide(0, 0, "accepted")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+    shown = re.escape(json.dumps(record)[:40])
+    expected = rf"^{path}, line 3: expected a ledger of the format .*, cannot read '{shown}'$"
+    with pytest.raises(ValueError, match=expected):
+        Ledger({"seed": 1}, path)
 
 
 def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
