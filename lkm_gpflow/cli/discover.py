@@ -269,6 +269,11 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
     if source in datasets.names():
         dataset = datasets.load(source)
         return source, dataset.frame, dict(dataset.units)
+    if not source:
+        raise ValueError(
+            "expected the name of a file or of a data set as SOURCE, got an empty one "
+            f"(data sets: {known_names()})"
+        )
     path = Path(source)
     if path.is_dir():
         raise ValueError(f"expected a file of series or a data set, got the folder {source}")

@@ -448,6 +448,7 @@ def test_a_source_that_is_nothing_is_refused(tmp_path: Path) -> None:
     refused(run(tmp_path / "absent.csv"), "no file", "absent.csv", "gonu")
     refused(run("gnou"), "no file 'gnou'", "did you mean 'gonu'?")
     refused(run(tmp_path), "expected a file of series or a data set", "folder")
+    refused(run(""), "expected the name of a file or of a data set as SOURCE, got an empty one")
 
 
 def test_doubts_are_warnings(tmp_path: Path) -> None:
