@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from ..runtime.text import counted
+
 _LOOKED_AT = 50
 """Cells that say whether a column of texts has dates."""
 
@@ -22,6 +24,11 @@ class LongNames(NamedTuple):
     series: str
     time: str
     value: str
+
+    @property
+    def call(self) -> str:
+        """The call that turns such a table."""
+        return f"lkm_gpflow.from_long(frame, {self.series!r}, {self.time!r}, {self.value!r})"
 
 
 def from_long(
@@ -46,19 +53,29 @@ def from_long(
     Raises
     ------
     ValueError
-        If a column is absent, a row does not name its series or time, or a series has two values
-        at one time.
+        If it is no DataFrame, a column is absent or there twice, a row does not name its series or
+        time, or a series has two values at one time.
     """
-    given = frame.reset_index() if frame.index.name in (series, time) else frame
+    if not isinstance(frame, pd.DataFrame):
+        wrong = type(frame).__name__
+        if hasattr(frame, "to_pandas"):
+            wrong += f" of {type(frame).__module__.partition('.')[0]}: give frame.to_pandas()"
+        raise ValueError(f"expected a pandas DataFrame, got {wrong}")
+    given = frame if {series, time}.isdisjoint(frame.index.names) else frame.reset_index()
+    if not given.columns.is_unique:
+        twice = list(given.columns[given.columns.duplicated()].unique())
+        raise ValueError(f"expected columns of different names, got more than one named {twice}")
     if len({series, time, value}) < 3:
         raise ValueError(
             f"expected three different columns, got {series!r}, {time!r} and {value!r}"
         )
     for name in (series, time, value):
         if name not in given.columns:
+            found = long_names(given) or LongNames("SERIES", "TIME", "VALUE")
             raise ValueError(
                 f"expected the columns {series!r}, {time!r} and {value!r}, "
-                f"got {list(given.columns)}: name those of the series, the times and the values"
+                f"got {list(given.columns)}: name those of the series, the times and the values, "
+                f"{found.call}"
             )
     for name in (series, time):
         if (absent := given[name].isna()).any():
@@ -68,12 +85,16 @@ def from_long(
                 f"row {number} below the header: fill it, or leave the row out, "
                 f"frame.dropna(subset=[{name!r}])"
             )
-    twice = given.duplicated([series, time])
-    if twice.any():
-        row = given.loc[twice].iloc[0]
+    again = given.duplicated([series, time]).to_numpy()
+    if again.any():
+        number = int(again.argmax())
+        row, pair = given.iloc[number], [series, time]
+        many = counted(again.sum(), "such row")
         raise ValueError(
             f"expected one value for each series and time, got a second one for {row[series]!r} "
-            f"at {row[time]}"
+            f"at {row[time]} in row {number + 1} below the header ({many} in all): keep the first, "
+            f"frame.drop_duplicates({pair}), or take their mean, "
+            f"frame.groupby({pair}, as_index=False)[{value!r}].mean()"
         )
     wide = given.pivot(index=time, columns=series, values=value)
     return wide[list(dict.fromkeys(given[series]))].rename_axis(columns=None)
@@ -116,11 +137,10 @@ def explain_columns(frame: pd.DataFrame) -> None:
             "frame.columns = ['/'.join(map(str, name)) for name in frame.columns]"
         )
     if (names := long_names(frame)) is not None:
-        series, time, value = names
         raise ValueError(
             f"expected a column for each series, got long format, a row for each observation of "
-            f"each series in {series!r}: lkm_gpflow.from_long(frame, {series!r}, {time!r}, "
-            f"{value!r}) turns it, at the command line --long {series},{time},{value}"
+            f"each series in {names.series!r}: convert it with {names.call}, or at the command "
+            f"line with --long {','.join(names)}"
         )
     if isinstance(frame.index, pd.RangeIndex):
         for name in frame.columns:

@@ -44,6 +44,7 @@ def test_long_format_there_and_back() -> None:
     assert list(again.columns) == ["unique_id", "ds", "y"]
     assert_same(lkm.from_long(again))
     assert_same(lkm.from_long(again.set_index("unique_id")))
+    assert_same(lkm.from_long(again.set_index(["unique_id", "ds"])))
 
 
 def test_long_format_is_refused_where_it_is_not_clear() -> None:
@@ -52,9 +53,20 @@ def test_long_format_is_refused_where_it_is_not_clear() -> None:
         lkm.from_long(long, series="who")
     with pytest.raises(ValueError, match="three different columns, got 'ds', 'ds' and 'y'"):
         lkm.from_long(long, series="ds")
-    twice = pd.concat([long, long.iloc[[4]]])
-    with pytest.raises(ValueError, match=r"second one for 'b' at 2024-02-01 00:00:00$"):
-        lkm.from_long(twice)
+    renamed = long.set_axis(["town", "day", "heat"], axis=1)
+    for table, message in (
+        (
+            pd.concat([long, long.iloc[[4, 5]]]),
+            r"'b' at 2024-02-01 00:00:00 in row 21 .* \(2 such r",
+        ),
+        (pd.concat([long, long[["ds"]]], axis=1), r"got more than one named \['ds'\]$"),
+        (renamed, r"from_long\(frame, 'town', 'day', 'heat'\)$"),
+        (wide(), r"from_long\(frame, 'SERIES', 'TIME', 'VALUE'\)$"),
+        (long["y"], r"expected a pandas DataFrame, got Series$"),
+        (pytest.importorskip("polars").from_pandas(long), r"of polars: give frame\.to_pandas\(\)$"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lkm.from_long(table)
 
 
 @pytest.mark.parametrize("column", ["unique_id", "ds"])
