@@ -22,6 +22,9 @@ from .transforms import Transform, Transforms
 _WINDOWS = 100
 """So many windows of three times are looked at for the frequency of an index with gaps."""
 
+_TWO_WEEKS = 14
+"""In so many days a day of the week that a table never has was left out twice, which is no gap."""
+
 _MOST_STEPS = 1_000_000
 """Of a forecast: more are a slip, and their times alone may not fit into memory."""
 
@@ -39,15 +42,15 @@ class TimeAxis:
     frequency
         Pandas' name of a dated index that is regular ("W-SUN", "MS", "B") but for missing rows,
         where it has one.
-    months
-        Months of a step where it has none, but all times are on the same day of a month, such as
-        every 15th; else zero.
+    offset
+        The step of a regular index without such a name: the same day of every k-th month, such as
+        every 30th (in February the last), or some days of the week, such as Tuesday and Thursday.
     """
 
     origin: pd.Timestamp | None
     step: float
     frequency: str | None
-    months: int = 0
+    offset: pd.offsets.BaseOffset | None = None
 
     @classmethod
     def of(cls, index: pd.Index) -> TimeAxis:
@@ -55,12 +58,15 @@ class TimeAxis:
         if not isinstance(index, pd.DatetimeIndex):
             return cls(None, float(np.median(np.diff(index.to_numpy(np.float64)))), None)
         days = np.diff(_days(index, index[0]))
-        frequency = pd.infer_freq(index) if len(index) >= 3 else None
-        if frequency is None and np.median(days) == 1.0 and not np.any(index.dayofweek >= 5):
-            frequency = "B"
-        frequency = frequency or _frequency_with_gaps(index)
-        months = 0 if frequency else _months_of_a_step(index)
-        return cls(index[0], float(np.median(days)), frequency, months)
+        step = float(np.median(days))
+        if len(index) >= 3 and (frequency := pd.infer_freq(index)):
+            return cls(index[0], step, frequency)
+        if (weekdays := _some_weekdays(index)) is not None:
+            return cls(index[0], step, None, weekdays)
+        if step == 1.0 and not np.any(index.dayofweek >= 5):
+            return cls(index[0], step, "B")
+        frequency = _frequency_with_gaps(index)
+        return cls(index[0], step, frequency, None if frequency else _day_of_months(index))
 
     @property
     def unit(self) -> str:
@@ -108,11 +114,10 @@ class TimeAxis:
         try:
             if self.frequency is not None:
                 return _on_grid(start, horizon, self.frequency)
-            if self.months:
-                steps = range(self.months, (horizon + 1) * self.months, self.months)
+            if self.offset is not None:
                 local = start.tz_localize(None)
-                months = pd.DatetimeIndex([local + pd.DateOffset(months=n) for n in steps])
-                return _in_zone(months, start.tz)
+                steps = (local + n * self.offset for n in range(1, horizon + 1))
+                return _in_zone(pd.DatetimeIndex(list(steps)), start.tz)
             step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
             return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
         except (pd.errors.OutOfBoundsDatetime, OverflowError) as error:
@@ -163,15 +168,32 @@ def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
     return next((name for name in candidates if name and _follows(index, name)), None)
 
 
-def _months_of_a_step(index: pd.DatetimeIndex) -> int:
-    """Return k if all times are on one day of every k-th month, and at least half exist; else 0."""
+def _some_weekdays(index: pd.DatetimeIndex) -> pd.offsets.BaseOffset | None:
+    """Return the step of an index that is all days of some weekdays, over two weeks or more."""
+    local = index.tz_localize(None)
+    days = local.normalize()
+    every = pd.date_range(days[0], days[-1])
+    chosen = every.dayofweek.isin(days.dayofweek)
+    is_one_time = (local - days).nunique() == 1
+    if len(every) < _TWO_WEEKS or not is_one_time or not days.equals(every[chosen]):
+        return None
+    mask = "".join("01"[day in days.dayofweek] for day in range(7))
+    return pd.offsets.CustomBusinessDay(weekmask=mask)
+
+
+def _day_of_months(index: pd.DatetimeIndex) -> pd.offsets.BaseOffset | None:
+    """Return the step of an index on one day of every k-th month of which half or more exist.
+
+    In months that end before that day it is the last one.
+    """
     local = index.tz_localize(None)
     months = 12 * local.year + local.month
     k = int(np.gcd.reduce(np.diff(months)))
-    of_day = local - local.normalize()
-    is_one_day = local.day.nunique() == 1 and of_day.nunique() == 1
+    day = int(local.day.max())
+    is_one_day = np.all(local.day == np.minimum(day, local.days_in_month))
+    is_one_time = (local - local.normalize()).nunique() == 1
     is_dense = k > 0 and len(index) >= 3 and months[-1] - months[0] <= 2 * k * len(index)
-    return k if is_one_day and is_dense else 0
+    return pd.DateOffset(months=k, day=day) if is_one_day and is_one_time and is_dense else None
 
 
 def _follows(index: pd.DatetimeIndex, frequency: str) -> bool:

@@ -368,24 +368,6 @@ def test_dates_beyond_those_of_pandas_are_refused(frequency: str | None) -> None
         Table.of(frame(pd.date_range("2250-01-01", periods=20, freq="YS", unit="s")))
 
 
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-@pytest.mark.parametrize("gaps", [[], [3], [1, 7, 8]], ids=str)
-@pytest.mark.parametrize(
-    ("first", "months"), [("2016-01-15", 1), ("2016-02-15", 3), ("2016-03-30", 12)]
-)
-def test_the_same_day_of_every_month_goes_on(
-    first: str, months: int, gaps: list[int], zone: str | None
-) -> None:
-    start = pd.Timestamp(first, tz=zone)
-    times = pd.DatetimeIndex([start + pd.DateOffset(months=months * n) for n in range(60)])
-    axis = TimeAxis.of(times[:24].delete(gaps))
-    assert (axis.frequency, axis.months) == (None, months)
-    assert list(axis.after(times[23], 36)) == list(times[24:])
-    uneven = times[:24].delete(gaps).insert(1, times[0] + pd.Timedelta(days=3))
-    assert TimeAxis.of(uneven).months == 0
-    assert TimeAxis.of(times[[0, 1, 40]]).months == 0
-
-
 def test_horizons_beyond_all_use_are_refused() -> None:
     for table in (Table.of(frame()), Table.of(frame(pd.Index(range(8))))):
         for ask in (table.after, table.steps):

@@ -1,0 +1,100 @@
+"""Times that follow rows on one day of each month, or on some days of each week."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from lkm_gpflow.data.tables import TimeAxis
+
+ZONES = pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+
+
+def on_weekdays(names: str, num_days: int, first: str = "2024-02-01 09:30") -> pd.DatetimeIndex:
+    """All days of the week that are named ("Tue Thu"), in so many days from a Thursday on."""
+    days = pd.date_range(first, periods=num_days)
+    return days[days.strftime("%a").isin(names.split())]
+
+
+# --- months ---
+
+
+@ZONES
+@pytest.mark.parametrize("gaps", [[], [3], [1, 7, 8]], ids=str)
+@pytest.mark.parametrize(
+    ("first", "months"),
+    [
+        ("2016-01-15", 1), ("2016-02-15", 3), ("2016-03-30", 12),
+        ("2016-03-29", 1), ("2016-03-30", 1), ("2015-11-30", 3),
+    ],
+)  # fmt: skip
+def test_the_same_day_of_every_month_goes_on(
+    first: str, months: int, gaps: list[int], zone: str | None
+) -> None:
+    """From any row on, also one of February."""
+    start = pd.Timestamp(first, tz=zone)
+    times = pd.DatetimeIndex([start + pd.DateOffset(months=months * n) for n in range(60)])
+    for rows in range(20, 32):
+        axis = TimeAxis.of(times[:rows].delete(gaps))
+        assert (axis.frequency, axis.offset) == (None, pd.DateOffset(months=months, day=start.day))
+        assert list(axis.after(times[rows - 1], 28)) == list(times[rows : rows + 28])
+    uneven = times[:24].delete(gaps).insert(1, times[0] + pd.Timedelta(days=3))
+    assert TimeAxis.of(uneven).offset is None
+    assert TimeAxis.of(times[[0, 1, 40]]).offset is None
+
+
+def test_a_first_row_in_february_does_not_hide_the_day() -> None:
+    index = pd.DatetimeIndex(["2023-02-28", "2023-03-30", "2023-04-30", "2023-05-30"])
+    assert TimeAxis.of(index).after(index[-1], 10)[-1] == pd.Timestamp("2024-03-30")
+    assert TimeAxis.of(index).after(index[0], 12)[-1] == pd.Timestamp("2024-02-29")
+
+
+def test_days_that_differ_are_not_one_day_of_the_month() -> None:
+    for days in (["01-30", "02-27", "03-30", "04-30"], ["01-30", "02-28", "03-28", "04-28"]):
+        index = pd.DatetimeIndex([f"2023-{day}" for day in days])
+        assert TimeAxis.of(index).offset is None
+
+
+# --- weeks ---
+
+
+@ZONES
+@pytest.mark.parametrize(
+    "names",
+    ["Tue Thu", "Mon Tue Wed Thu Fri Sat", "Mon Tue Wed Thu", "Sun Mon Tue Wed Thu", "Sat Sun"],
+)
+def test_days_of_the_week_go_on(names: str, zone: str | None) -> None:
+    """Over a change of the clock, too."""
+    index = on_weekdays(names, 120).tz_localize(zone)
+    for rows in range(len(index) // 2, len(index) // 2 + 7):
+        axis = TimeAxis.of(index[:rows])
+        assert axis.frequency is None
+        assert list(axis.after(index[rows - 1], 10)) == list(index[rows : rows + 10])
+
+
+def test_rows_are_all_such_days_in_two_weeks_at_one_time_of_day() -> None:
+    rows = on_weekdays("Mon Tue Wed Thu Fri Sat", 30)
+    assert TimeAxis.of(rows).offset is not None
+    for other in (
+        rows.delete(8),  # a gap in days of the week
+        on_weekdays("Mon Tue Wed Thu Fri Sat", 13),  # perhaps a gap in days
+        rows.insert(3, rows[2] + pd.Timedelta(hours=1)),
+        rows[:-1].insert(len(rows) - 1, rows[-1] + pd.Timedelta(hours=1)),
+    ):
+        assert TimeAxis.of(other).offset is None
+
+
+def test_business_days_keep_their_name() -> None:
+    rows = on_weekdays("Mon Tue Wed Thu Fri", 30)
+    for index in (rows, rows.delete(8)):
+        axis = TimeAxis.of(index)
+        assert (axis.frequency, axis.offset) == ("B", None)
+
+
+@pytest.mark.parametrize(
+    "offset", [pd.DateOffset(months=1, day=30), pd.offsets.CustomBusinessDay(weekmask="Tue Thu")]
+)
+def test_horizons_that_end_after_all_dates_are_refused(offset: pd.offsets.BaseOffset) -> None:
+    axis = TimeAxis(pd.Timestamp("2020-01-30"), 30.0, None, offset)
+    with pytest.raises(ValueError, match="ends before 2262, got 100000 steps after 2020-01-30"):
+        axis.after(axis.origin, 100_000)
