@@ -56,9 +56,10 @@ class Predictive:
         .. math:: y\,(2 \Phi(z) - 1) - 2 e^{m + r^2/2}
             \left(\Phi(z - r) + \Phi(r / \sqrt 2) - 1\right), \qquad z = (\log y - m) / r
 
-        and for values that are not positive the limit :math:`z \to -\infty`.
+        and for values that are not positive the limit :math:`z \to -\infty`; the absolute error
+        where r = 0.
         """
-        z = (self._log(y) - self.log_mean) / self.log_sd
+        z = _standardised(self._log(y) - self.log_mean, self.log_sd)
         tail = ndtr(z - self.log_sd) - ndtr(-self.log_sd / np.sqrt(2.0))
         middle = np.exp(self.log_mean + 0.5 * np.square(self.log_sd))
         lognormal = y * (2.0 * ndtr(z) - 1.0) - 2.0 * middle * tail
@@ -100,10 +101,14 @@ def normal_crps(y: Floats, mean: Floats, sd: Floats) -> Floats:
         \qquad z = (y - \mu) / s
     """
     error = y - mean
-    # The limit as sd -> 0 is z -> +-inf, where the formula is |error|.
-    z = np.divide(error, sd, out=np.copysign(np.inf, error), where=sd > 0)
+    z = _standardised(error, sd)
     density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
     return np.asarray(error * erf(z / np.sqrt(2)) + sd * (2 * density - 1 / np.sqrt(np.pi)))
+
+
+def _standardised(error: Floats, sd: Floats) -> Floats:
+    """Return z, and where the sd is zero its limit, at which a CRPS is the absolute error."""
+    return np.divide(error, sd, out=np.copysign(np.inf, error), where=sd > 0.0)
 
 
 def normal_nlpd(y: Floats, mean: Floats, variance: Floats) -> Floats:

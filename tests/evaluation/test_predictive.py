@@ -41,6 +41,13 @@ def test_crps_by_quadrature(m: float, r: float, y: float) -> None:
     assert lognormal(m, r).crps(np.array([[y]])).item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_crps_of_what_is_certain_is_the_absolute_error() -> None:
+    value, y = np.array([2.0]), np.array([[-1.0], [0.0], [1.5], [2.0], [5.0]])
+    certain = Predictive(value, np.zeros(1), np.log(value), np.zeros(1))
+    np.testing.assert_allclose(certain.crps(y), np.abs(y - value), atol=1e-12)
+    assert np.isnan(certain.crps(np.array([np.nan]))).all()
+
+
 def test_density_and_intervals() -> None:
     told = lognorm(0.6, scale=np.exp(-2.0))
     own, values = lognormal(-2.0, 0.6), [0.05, 0.3, 2.0]
