@@ -4,7 +4,8 @@
 z-scores there are no multiplicative errors and seasons, and the search for ARIMA orders ends
 elsewhere (retail turnover of New South Wales: CRPS 0.45 on z-scores, 0.34 in own units).  So the
 benchmark compares with these.  Means and sds are the library's own, the sd being half a 90%
-interval over its quantile.
+interval over its quantile.  Series far from zero are fitted from their first value on, which is put
+back.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -26,11 +27,10 @@ from .statistical import LEVEL, fit_each, normal_moments
 _TOO_WIDE = 10.0
 """Sds of the series: where a multiplicative ETS says more, an additive one is taken."""
 
-
-_FAR = 100.0
-"""Sds of the series: where its mean is further from zero, the library's wide prior of the first
-state is not wide.  Sds one step ahead of walks over what they should be: 1.00 at 1e2, up to 1.2 at
-1e3, 3.2 at 1e4, 30 at 1e5."""
+_FAR = 1e4
+"""Sds of the series: where its mean is further from zero, the library loses digits of sds.  ETS with
+multiplicative errors subtracts squares of means, Theta rounds its paths to single precision: sds of
+walks were up to a quarter off at 1e6 (Theta) and none were left at 1e8."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,23 @@ class OwnUnits(ABC):
 
     season: int | None = None
 
+    far: ClassVar[float] = np.inf
+    """Sds of the series from zero to its mean, from which on it is fitted from its first value on.
+    """
+
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, self._learn, own_units=True)
+        return fit_each(train, self.season, self._learn_near_zero, own_units=True)
+
+    def _learn_near_zero(self, models: ModuleType, y: Floats, season: int) -> Ahead:
+        origin = y[0] if np.abs(np.mean(y)) > self.far * np.std(y) else 0.0
+        near = self._learn(models, y - origin, season)
+
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            mean, sd = near(h)
+            return origin + mean, sd
+
+        return ahead
 
     @abstractmethod
     def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
@@ -61,25 +75,21 @@ def _of(model: Any, y: Floats) -> Ahead:
 
 @register("auto-arima-own-units")
 class OwnUnitsARIMA(OwnUnits):
-    """ARIMA with orders by stepwise search, AICc (Hyndman and Khandakar 2008).
+    """ARIMA with orders by stepwise search, AICc (Hyndman and Khandakar 2008)."""
 
-    Series further than `_FAR` from zero are fitted from their first value on, which is put back.
-    """
+    # The library's wide prior of the first state is not wide far from zero.  Sds one step ahead of
+    # walks over what they should be: 1.00 at 1e2, up to 1.2 at 1e3, 3.2 at 1e4, 30 at 1e5.
+    far = 100.0
 
     def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
-        origin = y[0] if np.abs(np.mean(y)) > _FAR * np.std(y) else 0.0
-        near = _of(models.AutoARIMA(season_length=season), y - origin)
-
-        def ahead(h: int) -> tuple[Floats, Floats]:
-            mean, sd = near(h)
-            return origin + mean, sd
-
-        return ahead
+        return _of(models.AutoARIMA(season_length=season), y)
 
 
 @register("auto-ets-own-units")
 class OwnUnitsETS(OwnUnits):
     """Exponential smoothing, additive or multiplicative, by AICc (Hyndman et al. 2008)."""
+
+    far = _FAR
 
     def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
         free = _of(models.AutoETS(season_length=season), y)
@@ -102,6 +112,8 @@ class OwnUnitsETS(OwnUnits):
 @register("auto-theta-own-units")
 class OwnUnitsTheta(OwnUnits):
     """The best of four Theta models (Fiorucci et al. 2016), its season as the library has it."""
+
+    far = _FAR
 
     def _learn(self, models: ModuleType, y: Floats, season: int) -> Ahead:
         return _of(models.AutoTheta(season_length=season), y)

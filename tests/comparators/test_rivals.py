@@ -379,17 +379,20 @@ def test_own_units_are_what_the_library_says(name: str, model: str) -> None:
     np.testing.assert_allclose(sd[:, 0], half / norm.ppf(0.95), rtol=1e-3)
 
 
-@pytest.mark.parametrize("level", [1e3, 1e5])
-def test_own_units_far_from_zero(level: float) -> None:
-    """The step of a walk has the walk's sd; the library's prior made it thirty times as wide."""
+@pytest.mark.parametrize(
+    ("name", "level", "rel"),
+    [("arima", 1e3, 0.1), ("arima", 1e5, 0.1), ("ets", 1e9, 0.1), ("theta", 1e9, 0.25)],
+)
+def test_own_units_far_from_zero(name: str, level: float, rel: float) -> None:
+    """The step of a walk has the walk's sd; the library made it thirty times as wide, or none."""
     library("statsforecast.models")
-    method = comparator("auto-arima-own-units", season=1)
+    method = comparator(f"auto-{name}-own-units", season=1)
     for seed in range(3):
         walk = walks(100, 1, seed)
         far = walk / walk.std() + level
         mean, sd = forecast(method, far, 1)
         step = np.sqrt(np.mean(np.diff(far, axis=0) ** 2))
-        assert sd[0, 0] == pytest.approx(step, rel=0.1)
+        assert sd[0, 0] == pytest.approx(step, rel=rel)
         assert mean[0, 0] == pytest.approx(far[-1, 0], abs=step)
 
 
