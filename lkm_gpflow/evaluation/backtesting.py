@@ -24,6 +24,7 @@ from ..comparators import Comparator, comparator
 from ..data.checks import MIN_OBSERVED
 from ..data.foreign import Tabular
 from ..data.tables import Table
+from ..discovery.columns import coverage_column
 from ..numerics.types import Floats
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal
@@ -111,7 +112,7 @@ class Backtest:
     def _score(self, origin: int) -> dict[str, float]:
         cells = self.forecasts.loc[origin]
         if cells["observed"].isna().all():  # nothing was observed after this origin
-            names = (*_LOWER_IS_BETTER, *map(_coverage, LEVELS))
+            names = (*_LOWER_IS_BETTER, *map(coverage_column, LEVELS))
             return {**dict.fromkeys(names, np.nan), "seconds": float(self.seconds.loc[origin])}
         columns: dict[str, Floats] = {
             str(name): values.to_numpy().reshape(-1, self.horizon).T
@@ -131,7 +132,7 @@ class Backtest:
             "crps": float(np.nanmean(told.crps(observed))),
             "mase": float(errors.mean()),
             **{
-                _coverage(level): float(np.mean(told.inside(observed, level)[~missing]))
+                coverage_column(level): float(np.mean(told.inside(observed, level)[~missing]))
                 for level in LEVELS
             },
             "seconds": float(self.seconds.loc[origin]),
@@ -305,11 +306,6 @@ def _comparator(method: object) -> Comparator:
             f"got {method!r}"
         )
     return cast(Comparator, method)
-
-
-def _coverage(level: float) -> str:
-    """Name of the column of an interval's coverage."""
-    return f"coverage{100 * level:.0f}"
 
 
 def _described(value: object) -> str:

@@ -97,8 +97,8 @@ def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
     ax = new_axes((4.6, 4.4)) if ax is None else ax
     ax.plot([0.4, 1.0], [0.4, 1.0], color=HISTORY_COLOUR, linewidth=0.8, ls="--", label="honest")
     for k, each in enumerate(backtests):
-        coverage = each.scores.filter(regex=r"^coverage\d+$").mean()
-        levels = [int(name.removeprefix("coverage")) / 100 for name in coverage.index]
+        coverage = each.scores.filter(regex=r"^coverage[\d.]+$").mean()
+        levels = [float(name.removeprefix("coverage")) / 100 for name in coverage.index]
         ax.plot(levels, coverage, "o-", ms=4, color=component_colour(k), label=plain(each.label))
     ax.set_xticks(levels, [level_in_percent(level) for level in levels])
     ax.set_xlabel("probability of the interval")

@@ -14,6 +14,7 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Fitted, LastValue
+from lkm_gpflow.plotting import plot_coverage
 
 
 def walks(num_times: int = 60, num_series: int = 4, seed: int = 0) -> pd.DataFrame:
@@ -63,6 +64,14 @@ def test_scores_by_hand() -> None:
     log_density = norm.logpdf(z[seen]) - np.log((sd / past.std(axis=0))[seen])
     assert row["mnlp"] == pytest.approx(-log_density.mean())
     pd.testing.assert_series_equal(result.summary(), result.scores.mean(), check_names=False)
+
+
+def test_every_level_has_a_coverage_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lkm_gpflow.evaluation.backtesting.LEVELS", (0.9, 0.995, 0.999))
+    result = run(walks(), folds=2)
+    scores = result.scores.filter(like="coverage")
+    assert list(scores) == ["coverage90", "coverage99.5", "coverage99.9"]
+    np.testing.assert_allclose(plot_coverage([result]).lines[1].get_xdata(), [0.9, 0.995, 0.999])
 
 
 def test_units_do_not_matter() -> None:
