@@ -30,14 +30,18 @@ class DiscoveryPlots:
     found: Discovery
 
     def __call__(
-        self, horizon: int | None = None, axes: AxesArray | None = None, *, level: float = 0.9
+        self,
+        horizon: int | pd.Index | None = None,
+        axes: AxesArray | None = None,
+        *,
+        level: float = 0.9,
     ) -> AxesArray:
         """Draw a row for each series and a column for each component; see `plot_decomposition`.
 
         Parameters
         ----------
         horizon
-            Steps of forecast; by default a tenth of the rows.
+            Steps after the last row, or the times themselves; by default a tenth of the rows.
         axes, level
             As of `plot_decomposition`.
         """
@@ -61,12 +65,14 @@ class DiscoveryPlots:
         options
             Of that function: level, truth, units or unit, axes or ax.
         """
-        steps = self._horizon(horizon) if not isinstance(horizon, pd.Index) else horizon
+        horizon = self._horizon(horizon)
         if series is None:
-            return plot_forecasts(self.found, steps, **options)
-        return plot_forecast(self.found, series, steps, **options)
+            return plot_forecasts(self.found, horizon, **options)
+        return plot_forecast(self.found, series, horizon, **options)
 
-    def components(self, series: object = None, horizon: int = 0, **options: Any) -> AxesArray:
+    def components(
+        self, series: object = None, horizon: int | pd.Index = 0, **options: Any
+    ) -> AxesArray:
         """Draw what every component contributes to a series; see `plot_components`.
 
         Parameters
@@ -74,7 +80,7 @@ class DiscoveryPlots:
         series
             Name of a column; None: all series, in rows (`plot_decomposition`).
         horizon
-            Steps of forecast.
+            Steps after the last row, or the times themselves.
         options
             Of that function: level, axes, unit.
         """
@@ -101,8 +107,8 @@ class DiscoveryPlots:
         """
         return Explorer(self.found, horizon, units)
 
-    def _horizon(self, horizon: int | None) -> int:
-        return self.found.table.steps(horizon)
+    def _horizon(self, horizon: int | pd.Index | None) -> int | pd.Index:
+        return horizon if isinstance(horizon, pd.Index) else self.found.table.steps(horizon)
 
     def __repr__(self) -> str:
         return (

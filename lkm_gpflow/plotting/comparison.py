@@ -45,7 +45,7 @@ def plot_comparison(
     discovery: Discovery,
     a: object,
     b: object,
-    horizon: int,
+    horizon: int | pd.Index,
     axes: AxesArray | None = None,
     *,
     level: float = 0.9,
@@ -66,7 +66,7 @@ def plot_comparison(
     a, b
         Names of two columns.
     horizon
-        How many steps of forecast the uppermost panels show.
+        How many steps of forecast the uppermost panels show, or their times.
     axes
         Two for each row; by default a new figure.
     level

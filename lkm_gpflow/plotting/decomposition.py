@@ -34,7 +34,7 @@ _SERIES_COLUMN = 1.6
 
 def plot_decomposition(
     discovery: Discovery,
-    horizon: int = 0,
+    horizon: int | pd.Index = 0,
     axes: AxesArray | None = None,
     *,
     level: float = 0.9,
@@ -51,7 +51,7 @@ def plot_decomposition(
     discovery
         See `lkm_gpflow.discover`.
     horizon
-        How many steps of forecast the first column shows.
+        How many steps of forecast the first column shows, or their times.
     axes
         K + 1 Axes, one per column; by default a new figure.
     level
@@ -82,7 +82,7 @@ def plot_decomposition(
     columns[0].plot(
         times, observed * row_scale - np.arange(N), ".", color=HISTORY_COLOUR, markersize=1.5
     )
-    if horizon:
+    if len(shown) > len(times):
         mark_start(columns[0], times)
     for k, ax in enumerate(columns[1:]):
         has = Z[:, k] == 1.0
@@ -94,11 +94,13 @@ def plot_decomposition(
     return columns
 
 
-def _scaled(discovery: Discovery, horizon: int) -> tuple[pd.Index, Floats, Floats, Floats]:
+def _scaled(
+    discovery: Discovery, horizon: int | pd.Index
+) -> tuple[pd.Index, Floats, Floats, Floats]:
     """Return times, mean and sd of the model, and the observations, in sds of the series."""
     table = discovery.table
     times = table.frame.index
-    if horizon:
+    if isinstance(horizon, pd.Index) or horizon:
         times = times.append(discovery.times(horizon))
     prediction = discovery.predict_modelled(times)
     N = table.frame.shape[1]

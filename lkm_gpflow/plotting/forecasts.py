@@ -150,7 +150,7 @@ def plot_methods(
 def plot_components(
     discovery: Discovery,
     series: object,
-    horizon: int = 0,
+    horizon: int | pd.Index = 0,
     axes: AxesArray | None = None,
     *,
     level: float = 0.9,
@@ -160,6 +160,7 @@ def plot_components(
 ) -> AxesArray:
     """Draw what every component contributes to one series, a panel each.
 
+    The `horizon` is how many steps after the last row to go on, or the times to add.
     `names` are the components to draw, by default all; if there is none, the only panel says so.  A
     panel is blank where the series does not have the component, or that cannot be told.  All panels
     share the vertical axis; the contributions add up to the series minus its average.  Those to a
@@ -214,7 +215,7 @@ def plot_components(
             linewidth=0,
         )
         ax.plot(parts.index, mean, color=component_colour(k))
-        if horizon:
+        if len(parts) > len(discovery.table.frame):
             mark_start(ax, discovery.table.frame.index)
         readable_dates(ax, parts.index)
     return panels
