@@ -6,6 +6,9 @@ import difflib
 import operator
 from collections.abc import Iterable, Sequence
 
+_ROUNDING = 1e-9
+"""Of a sum of weights or shares that are one together."""
+
 
 def listed(names: Sequence[object], most: int | None = None) -> str:
     """Return "a, b and c"; of more than `most` names, the first and how many are left."""
@@ -16,9 +19,11 @@ def listed(names: Sequence[object], most: int | None = None) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage; small ones are not called nothing."""
-    if 0.0 < share < 0.005:
+    """Return a share as a percentage; small ones are not called nothing, nor large ones all."""
+    if _ROUNDING < share < 0.005:
         return "under 1%"
+    if 0.995 <= share < 1.0 - _ROUNDING:
+        return "over 99%"
     return f"{share:.0%}"
 
 

@@ -123,6 +123,10 @@ def test_probabilities_shares_and_counts() -> None:
     assert len(set(words)) == len(words)
     assert words[0] == "almost certainly"
     assert (percent(0.0), percent(0.004), percent(0.128)) == ("0%", "under 1%", "13%")
+    assert (percent(0.994), percent(0.997), percent(1.0)) == ("99%", "over 99%", "100%")
+    weights = [0.1] * 10
+    assert sum(weights) < 1.0
+    assert (percent(sum(weights)), percent(1.0 - sum(weights))) == ("100%", "0%")
     assert (counted(1, "fit"), counted(2, "fit"), counted(1, "series")) == (
         "1 fit", "2 fits", "1 series",
     )  # fmt: skip
