@@ -146,6 +146,29 @@ def _moments(
     )
 
 
+def movement(attribution: pd.DataFrame) -> pd.Series[float]:
+    r"""Return how far the parts move the mean of the forecast away from the average of the series.
+
+    .. math:: \frac{\sum_t \sum_p |m_{pt}|}{\sum_t s_t}
+
+    over the whole horizon, with m_p what part p has of the mean and s the sd of the forecast.
+    Parts that offset each other count all the same.
+
+    Parameters
+    ----------
+    attribution
+        Of `attribute`.
+
+    Returns
+    -------
+    Series, one number for each series of the table.
+    """
+    moved = _parts(attribution, "mean").abs().sum(axis=1)
+    sd = np.sqrt(pd.DataFrame(attribution["variance"]).sum(axis=1))
+    moved, sd = (each.groupby(level="series", sort=False).sum() for each in (moved, sd))
+    return moved / sd
+
+
 def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
     r"""Return the share of every part in a moment of the forecast, over the whole horizon.
 
@@ -166,10 +189,14 @@ def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
     -------
     DataFrame, series x parts; rows add up to one, or are zero where the mean stays at its level.
     """
-    parts = pd.DataFrame(attribution[moment]).drop(columns=LEVEL, errors="ignore")
-    size = parts.abs().groupby(level="series", sort=False).sum()
+    size = _parts(attribution, moment).abs().groupby(level="series", sort=False).sum()
     whole = size.sum(axis=1)
     return size.div(whole.where(whole > 0.0, 1.0), axis=0)
+
+
+def _parts(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
+    """Return a moment without the level."""
+    return pd.DataFrame(attribution[moment]).drop(columns=LEVEL, errors="ignore")
 
 
 def folded(attribution: pd.DataFrame) -> pd.DataFrame:

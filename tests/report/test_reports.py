@@ -321,9 +321,25 @@ def test_a_forecast_that_nothing_moves(
     parts.loc["USD", [each for each in parts if each[0] == "mean" and each[1] != LEVEL]] = 0.0
     monkeypatch.setattr(group, "attribute", lambda *_: parts)
     told = report.found.report()
-    assert told.series[2].comes_from(told.titles) == "94% of its uncertainty comes from noise."
+    assert told.series[2].comes_from(told.titles) == (
+        "Compared with its uncertainty, hardly anything moves its forecast away from the average; "
+        "94% of that uncertainty comes from noise."
+    )
     assert "nan%" not in told.text
     json.loads(told.to_json(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_noise_beside_a_cycle_is_not_said_to_be_moved_by_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cycle = np.sin(2.0 * np.pi * np.arange(60.0) / 12.0)[:, None] * [0.0, 1.0, 0.7]
+    frame = pd.DataFrame(cycle + rng.normal(size=(60, 3)) * [1.0, 0.2, 1.0], columns=list("abc"))
+    told = lkm.discover(frame, bases=("PER",), depth=0, restarts=2, progress=False).report()
+    noise, strong, weak = (each.comes_from(told.titles) for each in told.series)
+    assert "hardly anything moves its forecast away from the average" in noise
+    for said in (strong, weak):
+        assert "of what moves its forecast away from the average comes from cycle of 12" in said
+    assert 0.0 <= told.series[0].movement < 0.2 < told.series[2].movement
 
 
 def test_gaps_are_counted() -> None:
