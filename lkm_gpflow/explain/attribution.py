@@ -13,12 +13,15 @@ from ..discovery.result import Discovery
 from ..numerics.types import Floats
 from ..search.averaging import Member
 
-LEVEL, NOISE, DISAGREEMENT = "level", "noise", "fits disagree"
+LEVEL, NOISE, DISAGREEMENT = "level", "noise", "disagreement of fits"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the
 means of the fits that a forecast averages over."""
 
-WALKS = "added walks"
-"""The part of fits that the search did not find: walks that forecasts average over for safety."""
+WALKS = "walks added for safety"
+"""The part of fits that the search did not find."""
+
+OTHER_TITLES = {OTHERS: "other patterns"} | {part: part for part in (NOISE, WALKS, DISAGREEMENT)}
+"""Names for readers of parts that are no component."""
 
 Parts: TypeAlias = dict[tuple[str, str], Floats]
 """What each part has of a moment, [M, N], by (moment, part)."""
@@ -37,7 +40,7 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     offsets others has a negative share.  Where the forecast averages over several fits, what
     they say of a consensus component is added, constants to the level, and what is left is the
     disagreement of the fits.  The walks that were added for safety (`search.stacking`) are one
-    part, "added walks", as are components that few fits have, "others".
+    part, as are components that few fits have, "others".
 
     Where logarithms are modelled, components multiply.  With m the mean of the logarithm, of which
     component k has m_k and the level l, they are given

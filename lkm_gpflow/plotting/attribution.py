@@ -15,6 +15,7 @@ from ..explain.attribution import (
     DISAGREEMENT,
     LEVEL,
     NOISE,
+    OTHER_TITLES,
     WALKS,
     attribute,
     folded,
@@ -145,7 +146,7 @@ def _legend(panels: AxesArray, order: Sequence[str]) -> None:
     shown = [part for part in [*order, "variance"] if part in handles]
     panels[0].figure.legend(
         [handles[part] for part in shown],
-        shown,
+        [OTHER_TITLES.get(part, part) for part in shown],
         loc="outside lower center",
         ncols=min(len(shown), 5),
         frameon=False,

@@ -13,10 +13,9 @@ import pandas as pd
 
 from .. import plotting
 from ..discovery.checks import check_level
-from ..discovery.consensus import OTHERS
 from ..discovery.coupled import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.attribution import DISAGREEMENT, NOISE, WALKS, attribute, part_order
+from ..explain.attribution import OTHER_TITLES, attribute, part_order
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
@@ -37,15 +36,6 @@ from .together import TogetherReport
 
 _FEW = 12
 """Up to so many series have panels of their own; more are drawn in rows."""
-
-
-OTHER_TITLES = {
-    OTHERS: "other patterns",
-    NOISE: "noise",
-    WALKS: "walks added for safety",
-    DISAGREEMENT: "disagreement of fits",
-}
-"""Names for readers of parts that are no component."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,6 +92,11 @@ class GroupReport(Report):
         return f"What {len(self.series)} series share"
 
     @property
+    def heading(self) -> str:
+        """What stands above the components."""
+        return "Its patterns" if len(self.series) == 1 else "What they share"
+
+    @property
     def note(self) -> str:
         """Which series are modelled on a log scale, and what that means; empty if none is."""
         return scale_note(self.found.table)
@@ -122,7 +117,8 @@ class GroupReport(Report):
     @property
     def nothing(self) -> str:
         """What stands in the place of components where there is none."""
-        return "The search found no pattern in these series, nothing but noise."
+        these = "this" if len(self.series) == 1 else "these"
+        return f"The search found no pattern in {these} series, nothing but noise."
 
     @property
     def titles(self) -> dict[str, str]:
@@ -222,7 +218,7 @@ class GroupReport(Report):
         lines = [f"# {markdown(self.title)}", ""]
         lines += [markdown(self.summary), ""]
         lines += [markdown(self.note), ""] if self.note else []
-        lines += ["## What they share", ""]
+        lines += [f"## {self.heading}", ""]
         lines += [] if self.components else [self.nothing, ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.consensus import OTHERS
-from lkm_gpflow.explain.attribution import DISAGREEMENT, NOISE, WALKS
+from lkm_gpflow.explain.attribution import DISAGREEMENT, NOISE, OTHER_TITLES, WALKS
+from lkm_gpflow.plotting import plot_attribution, plot_attribution_shares
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.summary import LIKELY, summary
 
@@ -24,7 +28,7 @@ def contradictions(report: GroupReport) -> Iterator[str]:
     by_name = {each.name: each for each in report.components}
     listed = [each.name for _, group in report.groups for each in group]
     if sorted(listed) != sorted(found.names):
-        yield f"'What they share' has {listed}, the table of probabilities {found.names}"
+        yield f"the list of components has {listed}, the table of probabilities {found.names}"
     added = sum(member.weight for member in found.counting_members if member.is_walk)
     if (added > 0.0) != ("added for safety" in report.summary):
         yield f"{added:.0%} of walks, and the summary says {report.summary!r}"
@@ -107,6 +111,42 @@ def test_the_summary_names_what_is_sure_and_only_that() -> None:
         named = each.description.short in report.summary
         chances = [each.claims[name].probability for name in each.those("perhaps")]
         assert named == bool(each.owners or max(chances, default=0.0) >= LIKELY)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_noise_beside_a_cycle_is_not_said_to_be_moved_by_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cycle = np.sin(2.0 * np.pi * np.arange(60.0) / 12.0)[:, None] * [0.0, 1.0, 0.7]
+    frame = pd.DataFrame(cycle + rng.normal(size=(60, 3)) * [1.0, 0.2, 1.0], columns=list("abc"))
+    told = lkm.discover(frame, bases=("PER",), depth=0, restarts=2, progress=False).report()
+    noise, strong, weak = (each.comes_from(told.titles) for each in told.series)
+    assert "hardly anything moves its forecast away from the average" in noise
+    for said in (strong, weak):
+        assert "of what moves its forecast away from the average comes from cycle of 12" in said
+    assert 0.0 <= told.series[0].movement < 0.2 < told.series[2].movement
+
+
+def test_one_series_shares_nothing(tmp_path: Path) -> None:
+    alone = made_by_hand(small_table()[["a"]], ["1 x PER(period=48,lengthscale=2)"], [[1]]).report()
+    page = alone.to_html(tmp_path / "r.html").read_text(encoding="utf-8")
+    for told, head in ((alone.text, "## Its patterns\n"), (page, ">Its patterns</h2>")):
+        assert head in told
+        assert "What they share" not in told
+    empty = made_by_hand(small_table()[["a"]], [], [[]], noise=1.0).report()
+    assert "found no pattern in this series, nothing but noise." in empty.text
+
+
+def test_pictures_and_words_call_parts_alike(small_found: lkm.Discovery) -> None:
+    told = replace(small_found, averaging="stacked").report()
+    attribution = told.attribution.rename(columns={told.found.names[0]: OTHERS}, level="part")
+    known = {*told.found.names, *OTHER_TITLES.values(), "variance"}
+    shares = plot_attribution_shares(told.found, attribution, "variance")
+    areas = plot_attribution(told.found, told.horizon, attribution=attribution)[0]
+    for ax in (shares, areas):
+        (legend,) = ax.figure.legends
+        named = {text.get_text() for text in legend.get_texts()}
+        assert set(OTHER_TITLES.values()) <= named <= known
+    assert {part: told.titles[part] for part in OTHER_TITLES} == OTHER_TITLES
 
 
 @pytest.mark.parametrize(("likely", "named"), [(0.6, False), (0.7, True)])
