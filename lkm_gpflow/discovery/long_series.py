@@ -103,7 +103,8 @@ def refit_sparse(
     -------
     Discovery
         With one fit, whose likelihoods are sparse bounds; forecasts and components are sparse,
-        too, where the table is longer than ``LKM.LONGEST``.
+        too, where the table is longer than ``LKM.LONGEST``, and `model` is a `SparseLKM`.  On
+        shorter ones they are exact, and `model` is an `LKM`, without `trace_term`.
 
     Raises
     ------
