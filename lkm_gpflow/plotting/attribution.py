@@ -41,6 +41,9 @@ _OTHER_COLOURS = {
 }
 """Of parts that are no component."""
 
+_LEGEND_COLUMN = 1.75
+"""Inches that the longest name of a part takes in a legend."""
+
 
 def part_colours(discovery: Discovery, parts: Sequence[str]) -> dict[str, str]:
     """Return the colours of parts of forecasts: those of components where they are components."""
@@ -144,11 +147,13 @@ def _legend(panels: AxesArray, order: Sequence[str]) -> None:
         drawn, names = ax.get_legend_handles_labels()
         handles |= dict(zip(names, drawn, strict=True))
     shown = [part for part in [*order, "variance"] if part in handles]
-    panels[0].figure.legend(
+    figure = panels[0].figure
+    columns = int(figure.bbox.width / figure.dpi / _LEGEND_COLUMN)
+    figure.legend(
         [handles[part] for part in shown],
         [OTHER_TITLES.get(part, part) for part in shown],
         loc="outside lower center",
-        ncols=min(len(shown), 5),
+        ncols=min(len(shown), max(columns, 1)),
         frameon=False,
         fontsize=8,
     )

@@ -285,6 +285,15 @@ def test_noise_has_pictures() -> None:
     assert nothing.components("a", 3).shape == (23, 0)
 
 
+def test_the_legend_of_parts_fits_into_a_narrow_picture(small_found: lkm.Discovery) -> None:
+    figure = plotting.plot_attribution(small_found.select(["a"]), 4)[0].figure
+    drawn(figure)  # type: ignore[arg-type]
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) >= 4
+    box = legend.get_window_extent()
+    assert 0.0 <= box.x0 <= box.x1 <= figure.bbox.width
+
+
 def test_levels_that_are_none_are_refused(found: lkm.Discovery) -> None:
     for draw in (found.plot, lambda level: plotting.plot_components(found, "$x$", level=level)):
         with pytest.raises(ValueError, match="a level between 0 and 1, got 90"):
