@@ -88,7 +88,8 @@ def with_times(frame: pd.DataFrame) -> pd.DataFrame:
         with suppress(ValueError), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of pandas 2, about time zones
             times = pd.DatetimeIndex(pd.to_datetime(times, format="ISO8601"))
-        if frame[name].dtype.kind != "M" and getattr(times, "tz", "unread") is not None:
+        has_no_zone = isinstance(times, pd.DatetimeIndex) and times.tz is None
+        if frame[name].dtype.kind != "M" and not has_no_zone:
             _check_zones(frame[name])
     return frame.drop(columns=name).set_index(times)
 
