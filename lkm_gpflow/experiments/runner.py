@@ -69,7 +69,8 @@ def dask_workers(address: str) -> Iterator[Workers]:
             "--scheduler needs Dask: pip install 'lkm_gpflow[scale]', or run without it"
         ) from error
     try:
-        client: Any = Client(address, timeout="10s")
+        # As the default, even a client that got no answer would serve the whole process.
+        client: Any = Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"expected the address of a Dask scheduler such as tcp://host:8786, got {address!r} "

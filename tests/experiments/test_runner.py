@@ -508,10 +508,13 @@ def test_a_scheduler_that_goes_away_is_no_failure_of_runs(tmp_path: Path) -> Non
             process.wait()
 
 
-def test_a_scheduler_that_does_not_answer_is_refused() -> None:
-    pytest.importorskip("distributed")
+def test_a_scheduler_that_does_not_answer_is_refused_and_left_alone() -> None:
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     with (
         pytest.raises(ValueError, match="address of a Dask scheduler"),
         dask_workers("nonsense://x"),
     ):
         pass
+    with pytest.raises(ValueError, match="No global client"):
+        distributed.get_client()
+    assert "scheduler" not in dask.config.config  # what xarray writes files with
