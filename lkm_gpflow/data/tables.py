@@ -7,7 +7,6 @@ is found by `checks`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 from typing import cast
 
 import numpy as np
@@ -17,13 +16,11 @@ from ..numerics.types import Floats, Integers
 from .checks import checked
 from .foreign import Tabular
 from .observations import Observations
+from .timetable import Timetable, in_zone
 from .transforms import Transform, Transforms
 
 _WINDOWS = 100
 """So many windows of three times are looked at for the frequency of an index with gaps."""
-
-_TWO_WEEKS = 14
-"""In so many days a day of the week that a table never has was left out twice, which is no gap."""
 
 _MOST_STEPS = 1_000_000
 """Of a forecast: more are a slip, and their times alone may not fit into memory."""
@@ -44,13 +41,17 @@ class TimeAxis:
         where it has one.
     offset
         The step of a regular index without such a name: the same day of every k-th month, such as
-        every 30th (in February the last), or some days of the week, such as Tuesday and Thursday.
+        every 30th (in February the last).
+    timetable
+        The weekdays and times of day of an index that lacks some, without such a name: Monday to
+        Saturday, or office hours.
     """
 
     origin: pd.Timestamp | None
     step: float
     frequency: str | None
     offset: pd.offsets.BaseOffset | None = None
+    timetable: Timetable | None = None
 
     @classmethod
     def of(cls, index: pd.Index) -> TimeAxis:
@@ -59,11 +60,12 @@ class TimeAxis:
             return cls(None, float(np.median(np.diff(index.to_numpy(np.float64)))), None)
         days = np.diff(_days(index, index[0]))
         step = float(np.median(days))
+        if (timetable := Timetable.of(index)) is not None:
+            name = timetable.name
+            return cls(index[0], step, name, timetable=None if name else timetable)
         if len(index) >= 3 and (frequency := pd.infer_freq(index)):
             return cls(index[0], step, frequency)
-        if (weekdays := _some_weekdays(index)) is not None:
-            return cls(index[0], step, None, weekdays)
-        if step == 1.0 and not np.any(index.dayofweek >= 5):
+        if step == 1.0 and not np.any(index.dayofweek >= 5):  # few weeks, or many gaps
             return cls(index[0], step, "B")
         frequency = _frequency_with_gaps(index)
         return cls(index[0], step, frequency, None if frequency else _day_of_months(index))
@@ -114,10 +116,12 @@ class TimeAxis:
         try:
             if self.frequency is not None:
                 return _on_grid(start, horizon, self.frequency)
+            if self.timetable is not None:
+                return self.timetable.after(start, horizon)
             if self.offset is not None:
                 local = start.tz_localize(None)
                 steps = (local + n * self.offset for n in range(1, horizon + 1))
-                return _in_zone(pd.DatetimeIndex(list(steps)), start.tz)
+                return in_zone(pd.DatetimeIndex(list(steps)), start.tz)
             step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
             return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
         except (pd.errors.OutOfBoundsDatetime, OverflowError) as error:
@@ -132,17 +136,7 @@ def _on_grid(start: pd.Timestamp, horizon: int, frequency: str) -> pd.DatetimeIn
     zone = None if frequency.islower() else start.tz  # hours go on when clocks change
     local = start if zone is None else start.tz_localize(None)
     ahead = pd.date_range(local, periods=horizon + 1, freq=frequency)[-horizon:]
-    return ahead if zone is None else _in_zone(ahead, zone)
-
-
-def _in_zone(local: pd.DatetimeIndex, zone: tzinfo | None) -> pd.DatetimeIndex:
-    """Return local times with their zone.
-
-    One that a change of the clock leaves out is moved to the next that exists; of one that comes
-    twice the first is meant.
-    """
-    first = np.ones(len(local), np.bool_)
-    return local.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+    return ahead if zone is None else in_zone(ahead, zone)
 
 
 def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:
@@ -166,19 +160,6 @@ def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
     dense = (i for i in windows if most <= len(index) * (ticks[i + 2] - ticks[i]))
     candidates = dict.fromkeys(pd.infer_freq(index[i : i + 3]) for i in dense)
     return next((name for name in candidates if name and _follows(index, name)), None)
-
-
-def _some_weekdays(index: pd.DatetimeIndex) -> pd.offsets.BaseOffset | None:
-    """Return the step of an index that is all days of some weekdays, over two weeks or more."""
-    local = index.tz_localize(None)
-    days = local.normalize()
-    every = pd.date_range(days[0], days[-1])
-    chosen = every.dayofweek.isin(days.dayofweek)
-    is_one_time = (local - days).nunique() == 1
-    if len(every) < _TWO_WEEKS or not is_one_time or not days.equals(every[chosen]):
-        return None
-    mask = "".join("01"[day in days.dayofweek] for day in range(7))
-    return pd.offsets.CustomBusinessDay(weekmask=mask)
 
 
 def _day_of_months(index: pd.DatetimeIndex) -> pd.offsets.BaseOffset | None:

@@ -72,16 +72,16 @@ def test_days_of_the_week_go_on(names: str, zone: str | None) -> None:
         assert list(axis.after(index[rows - 1], 10)) == list(index[rows : rows + 10])
 
 
-def test_rows_are_all_such_days_in_two_weeks_at_one_time_of_day() -> None:
-    rows = on_weekdays("Mon Tue Wed Thu Fri Sat", 30)
-    assert TimeAxis.of(rows).offset is not None
+def test_days_of_the_week_are_all_there_in_two_weeks_at_one_time_of_day() -> None:
+    rows = on_weekdays("Mon Tue Wed Thu Fri Sat", 20)
+    assert TimeAxis.of(rows).timetable is not None
     for other in (
         rows.delete(8),  # a gap in days of the week
         on_weekdays("Mon Tue Wed Thu Fri Sat", 13),  # perhaps a gap in days
         rows.insert(3, rows[2] + pd.Timedelta(hours=1)),
         rows[:-1].insert(len(rows) - 1, rows[-1] + pd.Timedelta(hours=1)),
     ):
-        assert TimeAxis.of(other).offset is None
+        assert TimeAxis.of(other).timetable is None
 
 
 def test_business_days_keep_their_name() -> None:
@@ -91,10 +91,7 @@ def test_business_days_keep_their_name() -> None:
         assert (axis.frequency, axis.offset) == ("B", None)
 
 
-@pytest.mark.parametrize(
-    "offset", [pd.DateOffset(months=1, day=30), pd.offsets.CustomBusinessDay(weekmask="Tue Thu")]
-)
-def test_horizons_that_end_after_all_dates_are_refused(offset: pd.offsets.BaseOffset) -> None:
-    axis = TimeAxis(pd.Timestamp("2020-01-30"), 30.0, None, offset)
+def test_horizons_that_end_after_all_dates_are_refused() -> None:
+    axis = TimeAxis(pd.Timestamp("2020-01-30"), 30.0, None, pd.DateOffset(months=1, day=30))
     with pytest.raises(ValueError, match="ends before 2262, got 100000 steps after 2020-01-30"):
         axis.after(axis.origin, 100_000)
