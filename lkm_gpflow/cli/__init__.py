@@ -6,8 +6,11 @@ May import: everything.
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
+
+from .pipes import ended_quietly
 
 _COMMANDS = {
     "data": "List the data sets, or download the named ones and say where they are.",
@@ -21,6 +24,14 @@ _COMMANDS = {
 
 class _Commands(click.Group):
     """The command NAME is the function NAME_command of the module NAME beside this file."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with ended_quietly():  # here, for --help is written now and `main` would end it with 1
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with ended_quietly():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

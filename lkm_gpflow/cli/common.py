@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import tempfile
@@ -16,9 +15,6 @@ import click
 
 from ..datasets import registry
 from ..runtime.executors import WorkersLost
-
-_PIPE_CLOSED = 141
-"""Exit status of a Unix tool that SIGPIPE ends: 128 + 13."""
 
 
 class _Refused(click.ClickException):
@@ -73,10 +69,7 @@ def check_writable(folder: Path, what: str) -> None:
 
 @contextmanager
 def said_plainly() -> Iterator[None]:
-    """Turn errors that a user can mend into messages, and warnings into lines.
-
-    Where nobody reads on, as after ``| head``, the command ends without a word.
-    """
+    """Turn errors that a user can mend into messages, and warnings into lines."""
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         if issubclass(category, UserWarning):
@@ -96,11 +89,8 @@ def said_plainly() -> Iterator[None]:
             raise click.ClickException(str(error)) from error
         except (registry.DownloadError, registry.ChecksumError) as error:
             raise click.ClickException(str(error)) from error
-        except BrokenPipeError:
-            with open(os.devnull, "wb") as nowhere:  # takes what Python still has to write
-                for stream in (sys.stdout, sys.stderr):
-                    os.dup2(nowhere.fileno(), stream.fileno())
-            sys.exit(_PIPE_CLOSED)
+        except BrokenPipeError:  # `main` ends the command
+            raise
         except OSError as error:
             plain = f"cannot use {error.filename} ({error.strerror})"
             raise _Refused(plain if error.filename else str(error)) from error

@@ -149,7 +149,14 @@ def test_a_read_only_disk_is_refused(
 
 
 @pytest.mark.parametrize("both", [False, True], ids=["output", "output and errors"])
-@pytest.mark.parametrize("arguments", [["data"], ["status"], ["discover", "demo"]], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["data"], ["status"], ["discover", "demo"],
+        ["--help"], ["--version"], ["discover", "--help"], ["status", "-h"],
+    ],
+    ids=str,
+)  # fmt: skip
 def test_a_closed_pipe_ends_a_command_quietly(
     arguments: list[str], both: bool, tmp_path: Path
 ) -> None:
