@@ -154,12 +154,19 @@ class OutputFolder:
                 file.write(json.dumps({"note": ["report", [horizon, level]]}) + "\n")
 
     def _reported(self) -> list[float] | None:
-        """Horizon and level of the report; None if that was not kept."""
+        """Horizon and level of the report; None if that was not kept, or its line is damaged."""
         if not self.ledger.is_file():
             return None
         with self.ledger.open("rb") as file:
             lines = [line for line in file if line.startswith(_REPORTED) and line.endswith(b"\n")]
-        return list(json.loads(lines[-1])["note"][1]) if lines else None
+        try:
+            record = json.loads(lines[-1]) if lines else None
+        except ValueError:
+            return None
+        match record:
+            case {"note": ["report", [int(horizon), int(level) | float(level)]]}:
+                return [horizon, level]
+        return None
 
     def kept(self) -> str:
         """Say how many fits the ledger keeps."""

@@ -61,6 +61,30 @@ def test_another_horizon_or_level_goes_on_from_the_ledger(
         assert (code, "holds a finished result already" in said) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"note": ["report", 3]}', '{"note": ["report", null]}', '{"note": ["report", "2"]}',
+        '{"note": ["report", [2]]}', '{"note": ["report", [2, "x"]]}', '{"note": ["report", [2, ',
+        '{"note": ["report", [2, 0.9], 1]}', '{"note": ["report", \udcff]}',
+    ],
+)  # fmt: skip
+def test_a_damaged_line_about_the_report_says_nothing_about_it(line: str, tmp_path: Path) -> None:
+    """As where no such line was written: the result counts as finished."""
+    folder = OutputFolder(tmp_path)
+    for path in (folder.model, folder.report, folder.ledger):
+        path.touch()
+    folder.note_report(2, 0.9)
+    folder.claim(3, 0.9, force=False)  # another forecast
+    with folder.ledger.open("ab") as file:
+        file.write(line.encode(errors="surrogateescape") + b"\n")
+    for horizon in (2, 3):
+        with pytest.raises(ValueError, match="holds a finished result already"):
+            folder.claim(horizon, 0.9, force=False)
+    folder.note_report(2, 0.9)
+    folder.claim(3, 0.9, force=False)
+
+
 def test_a_changed_option_is_said_once_before_anything_is_loaded(csv: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert discover(csv, "--out", out, *QUICK)[0] == 0
