@@ -24,10 +24,11 @@ _LEAST_SHARE = 0.8
 """Of the slots of a timetable that must be there; the others are holidays and lost rows."""
 
 _LUCK = 5e-4
-"""How probable it may be that gaps at random are why a weekday never occurs.
+"""A weekday is closed if gaps at random would hide one of seven with a smaller probability.
 
-A table without gaps may have two weeks, one with two gaps in 24 rows needs four, one that lacks a
-fifth of its rows six.
+Two weeks are enough where no other day is lost, four where 2 of 24 are, six where a fifth is.  Of
+daily tables that lose 10 to 20% of their rows at random, about 1.5% of those over two weeks, 0.2%
+over three or four and 0.02% over five were taken for tables with a closed weekday.
 """
 
 
