@@ -48,8 +48,8 @@ def test_its_links_lead_somewhere() -> None:
 
 @pytest.mark.slow
 def test_its_python_prints_what_it_says(tables: Path, tmp_path: Path) -> None:
-    ledger = tmp_path / "gonu.jsonl"
-    ledger.write_bytes((ROOT / "notebooks" / "ledgers" / "gonu.jsonl").read_bytes())
+    ledger = tmp_path / "demo.jsonl"
+    ledger.write_bytes((ROOT / "notebooks" / "ledgers" / "demo.jsonl").read_bytes())
     (code,), (shown,) = blocks("python"), blocks("text")
     assert len(lines(code)) <= 10
     printed = io.StringIO()

@@ -35,6 +35,7 @@ from ..data.observations import Observations
 from ..kernels.grammar import Product, parse
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings
+from ..learning.initialization import walks_begin
 from ..learning.prior import RowPrior
 from ..models.amplitudes import degrees_of
 from ..numerics.cholesky import log_density
@@ -167,7 +168,7 @@ def _from_no_fit(kernels: Sequence[Product], x: Floats) -> Iterator[_Addition]:
     first, span = x[0], x[-1] - x[0]
     patterns = [
         *(parse(f"1.0 x SE(lengthscale={share * span})") for share in _LENGTHSCALES),
-        parse(f"1.0 x RW(start={first - span / (len(x) - 1)})"),
+        parse(f"1.0 x RW(start={walks_begin(x)})"),
         parse(f"1.0 x LIN(location={first + 0.5 * span})"),
     ]
     grid = thinned(x)

@@ -1,7 +1,8 @@
-"""Where random walks begin: at the table's first time, whenever a series' first value was seen.
+"""What random walks do not know of the time before a series' first value.
 
-Before it their uncertainty does not grow, and between it and the first value of a series that
-begins late it is that of a bridge: intervals there are too narrow, and `Forecaster` says so.
+They begin at zero, a third of the table's span before its first time (`walks_begin`).  From there
+to the first value that was seen their uncertainty is that of a bridge: it shrinks the earlier the
+time, where it should grow.  Intervals there are too narrow, and `Forecaster` says so.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ def warn_of_times_before(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
     """Warn whoever asks about times before the first row, if some fit has a walk."""
     if any(map(_has_walk, fits)):
         warnings.warn(
-            f"random walks begin at the table's first time, {frame.index[0]}: intervals before it "
-            "are too narrow",
+            f"intervals before the table's first time, {frame.index[0]}, are too narrow: random "
+            "walks begin not long before it",
             stacklevel=4,
         )
 
@@ -33,9 +34,8 @@ def warn_of_late_series(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
     late = frame.columns[frame.iloc[0].isna()]
     if len(late) and any(_has_walk(fit) and not _has_level(fit) for fit in fits):
         warnings.warn(
-            "random walks begin at the table's first time: intervals of "
-            f"{listed([repr(name) for name in late], _MOST_NAMED)}, which begin later, are too "
-            "narrow before their first observations",
+            f"intervals of {listed([repr(name) for name in late], _MOST_NAMED)} before their "
+            "first observations are too narrow: random walks begin not long before the table",
             stacklevel=3,
         )
 

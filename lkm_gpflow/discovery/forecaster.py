@@ -189,9 +189,10 @@ class Forecaster:
     def fill(self, level: float = 0.9) -> pd.DataFrame:
         """What missing observations may have been, each from its own series.
 
-        Other series tell more if they go together: see `couple`.  Random walks (RW, IOU) begin at
-        the table's first time: of a series that begins later, intervals before its first
-        observation are too narrow unless every fit has a level (C), and a UserWarning says so.
+        Other series tell more if they go together: see `couple`.  Random walks (RW, IOU) begin not
+        long before the table's first time: of a series that begins later, intervals before its
+        first observation are too narrow unless every fit has a level (C), and a UserWarning says
+        so.
 
         Returns
         -------
@@ -269,8 +270,8 @@ class Forecaster:
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history.
 
-        Random walks (RW, IOU) begin at the table's first time.  Before it their uncertainty does
-        not grow, so the intervals there are too narrow; a UserWarning says so.
+        Random walks (RW, IOU) begin not long before the table's first time.  Before it their
+        uncertainty does not grow, so the intervals there are too narrow; a UserWarning says so.
         """
         check_level(level)
         told, transforms = self._moments(times), self.table.transforms

@@ -24,7 +24,7 @@ from ..data.tables import Table
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Kind, Product
 from ..learning.fits import Fit
-from ..learning.initialization import add_priors, typical_step
+from ..learning.initialization import add_priors, typical_step, walks_begin
 from ..models.posteriors import EnumeratedPosterior
 from ..models.sparse import NUM_INDUCING, SparseLKM
 from ..numerics.types import Floats
@@ -161,10 +161,10 @@ def refit_sparse(
 
 
 def _in_time_of(table: Table, found: Discovery) -> list[Product]:
-    """Kernels of the best fit in the scaled time of a table; walks start a step before its rows."""
+    """Kernels of the best fit in the scaled time of a table, where walks begin for its rows."""
     stretch = found.table.span / table.span
     (began,) = table.scaled_times(found.table.frame.index[:1])
-    start = -typical_step(table.observations.x)
+    start = walks_begin(table.observations.x)
     kernels = (kernel.change_units(stretch, float(began)) for kernel in found.fit.kernels)
     return [_started(kernel, start) for kernel in kernels]
 

@@ -23,7 +23,14 @@ from ..kernels.component import to_kernel
 from ..kernels.grammar import Kind, Product, parse
 from ..learning.engine import components
 from ..learning.fits import FitSettings
-from ..learning.initialization import NOISE_VARIANCE, VARIANCE, Range, hyperparameter_range
+from ..learning.initialization import (
+    NOISE_VARIANCE,
+    VARIANCE,
+    Range,
+    hyperparameter_range,
+    typical_step,
+    walks_begin,
+)
 from ..learning.laplace import laplace
 from ..learning.layout import Layout
 from ..learning.training import fit
@@ -68,8 +75,7 @@ def plant(seed: int, num_series: int = 6, num_times: int = 80) -> Planted:
     """Draw hyperparameters, Z and data from the model's prior."""
     rng = np.random.default_rng(seed)
     x = np.linspace(0.0, 1.0, num_times)
-    step = float(x[1])
-    kernels = tuple(_draw_kernel(parse(name), step, rng) for name in STRUCTURES)
+    kernels = tuple(_draw_kernel(parse(name), x, rng) for name in STRUCTURES)
     share = rng.beta(ALPHA / len(kernels), 1.0, size=len(kernels))
     Z = (rng.uniform(size=(num_series, len(kernels))) < share).astype(np.float64)
     noise_variance = np.exp([_draw(NOISE_VARIANCE, rng) for _ in range(num_series)])
@@ -106,14 +112,14 @@ def with_heights(planted: Planted, seed: int, sd: float = UNEQUAL) -> Planted:
     return replace(planted, observations=Observations(x, Y, np.ones_like(Y)))
 
 
-def _draw_kernel(structure: Product, step: float, rng: np.random.Generator) -> Product:
+def _draw_kernel(structure: Product, x: Floats, rng: np.random.Generator) -> Product:
     """A kernel with hyperparameters from the priors of `initialization`."""
     factors = []
     for factor in structure.factors:
         values = []
         for _, kind in factor.base.parameters:
-            range_ = hyperparameter_range(kind, step)
-            value = -step if np.isinf(range_.sd) else _draw(range_, rng)
+            range_ = hyperparameter_range(kind, typical_step(x))
+            value = walks_begin(x) if kind is Kind.ORIGIN else _draw(range_, rng)
             values.append(float(np.exp(value)) if kind.positive else value)
         factors.append(replace(factor, values=tuple(values)))
     return Product(tuple(factors), float(np.exp(_draw(VARIANCE, rng))))

@@ -108,8 +108,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("The {what} increases linearly.", lambda f: f.degree == 1 and f.location <= f.timeline.start),
         Rule("The {what} decreases linearly.", lambda f: f.degree == 1 and f.location >= f.timeline.end),
         Rule("The {what} increases linearly away from {location}.", lambda f: f.degree == 1),
-        Rule("The {what} grows with the square root of the time since the data begin, like that of a random walk.", lambda f: f.is_rough and f.has("SE", "PER")),
-        Rule("The {what} grows with the time since the data begin, like that of a random walk with momentum.", lambda f: f.has("IOU") and f.has("SE", "PER")),
+        Rule("The {what} drifts like a random walk.", lambda f: f.is_rough and f.has("SE", "PER")),
+        Rule("The {what} drifts like a random walk with momentum.", lambda f: f.has("IOU") and f.has("SE", "PER")),
     ),
     "what": (
         Rule("standard deviation of the noise", lambda f: f.has("WN")),

@@ -274,8 +274,8 @@ class ZeroMeanPeriodic(UnitKernel):
 class RandomWalk(UnitKernel):
     """The random walk (Wiener process), k = min(x - x0, x' - x0) for times after x0.
 
-    x0, the `start`, is fixed: one step before the first observation.  Before it the walk is zero.
-    The variance is per unit of time.
+    x0, the `start`, is fixed; a search sets it a third of the span before the first observation.
+    Before it the walk is zero.  The variance is per unit of time.
     """
 
     base = grammar.RW
@@ -298,8 +298,7 @@ class IntegratedOrnsteinUhlenbeck(UnitKernel):
 
     Over times much longer than l it is a random walk of unit variance per unit of time (as l tends
     to zero: RW); over shorter ones it keeps its direction.  The velocity is in its stationary state
-    at the `start` x0, which is fixed: one step before the first observation.  Before it the walk
-    is zero.
+    at the `start` x0, which is fixed: see `RandomWalk`.  Before it the walk is zero.
     Source: Taylor, Cumberland and Sy 1994, "A stochastic model for analysis of longitudinal AIDS
     data".
     """

@@ -114,6 +114,16 @@ def add_priors(kernel: ComponentKernel, step: float) -> None:
         parameter.prior_on = "unconstrained"
 
 
+def walks_begin(x: Floats) -> float:
+    """When random walks begin: a third of the span before the first of the times `x`, [D].
+
+    Series have their average taken off, and a walk of unit variance on [0, 1] has the variance
+    1/3 about its average at either end.  One that begins at zero a third earlier has just that at
+    the first time.  Beginning there at zero, a walk would need a level, or a trend, beside it.
+    """
+    return float(x[0] - (x[-1] - x[0]) / 3.0)
+
+
 def typical_step(x: Floats) -> float:
     """Median distance of two neighbouring times."""
     return float(np.median(np.diff(x)))
@@ -193,7 +203,7 @@ class Proposer:
             return log_uniform(0.3, 3.0, rng)
         if kind is Kind.LOCATION:
             return float(rng.uniform(-0.2, 1.2))
-        return float(self.x[0] - step)
+        return walks_begin(self.x)
 
 
 def log_uniform(lower: float, upper: float, rng: np.random.Generator) -> float:

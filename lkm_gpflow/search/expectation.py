@@ -12,11 +12,11 @@ from .settings import SearchSettings
 _SECONDS = 5e-4
 """Processor seconds per series and per squared number of times, for a default search with its
 averaging (depth 2, 3 restarts).  Of 48 searches of 24 tables (81 to 225 times, 4 to 9 series; the
-benchmark's journal) half take less than 3.3e-4 on a fast machine; older ones take twice as long."""
+benchmark's journal) half take less than 3.6e-4; older machines take twice as long."""
 
-_LOWER, _UPPER = 0.2, 2.5
-"""Factors on it that held nine tenths of them, and nine more on an older machine: how many
-components there are counts most, and nobody knows that beforehand."""
+_LOWER, _UPPER = 0.1, 2.5
+"""Factors on it that held nine tenths of them: how many components there are counts most, and
+nobody knows that beforehand.  Where series are walks and nothing else, a search ends soonest."""
 
 _LONG = 200
 """From so many times on, time grows with their power 2.7 (tests/benchmarks/test_long_speed.py)."""

@@ -54,7 +54,7 @@ def by_enumeration(consensus: Consensus, found: lkm.Discovery, m: int) -> NDArra
     chance = {0.0: 1.0, 1.0: 0.3, **heights, **{1 / a: p for a, p in heights.items()}}
     generic = []
     patterns = [f"1 x SE(lengthscale={l})" for l in (0.03, 0.1, 0.3)]
-    for text in (*patterns, f"1 x RW(start={-1 / (D - 1)})", "1 x LIN(location=0.5)"):
+    for text in (*patterns, f"1 x RW(start={-1 / 3})", "1 x LIN(location=0.5)"):
         C = covariance(text)
         generic.append((text, C / np.trace(C) * D))
     alike = {

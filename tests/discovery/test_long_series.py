@@ -92,7 +92,7 @@ def test_components_are_learnt_on_all_times(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("index", [None, np.arange(300) + 7.0], ids=["dates", "numbers"])
 def test_rows_may_begin_before_those_of_the_search(index: np.ndarray | None) -> None:
-    """Lines and change points stay where they are; walks start a step before the first row."""
+    """Lines and change points stay; walks begin a third of the new span before the first row."""
     frame = long_table() if index is None else long_table().set_axis(index)
     texts = ["0.5 x LIN(location=10)", "0.3 x RW(start=-1)", "0.2 x FROM(at=50, width=2)"]
     found = made_by_hand(frame.iloc[200:], texts, [[1, 1, 1]] * 3)
@@ -100,7 +100,7 @@ def test_rows_may_begin_before_those_of_the_search(index: np.ndarray | None) -> 
     kernels = [kernel.change_units(table.span) for kernel in _in_time_of(table, found)]
     told = {str(kernel.structure): kernel.factors[0].values for kernel in kernels}
     assert told["LIN"] == pytest.approx([210.0])
-    assert told["RW"] == pytest.approx([-1.0])
+    assert told["RW"] == pytest.approx([-299.0 / 3.0])
     assert told["FROM"] == pytest.approx([250.0, 2.0])
 
 

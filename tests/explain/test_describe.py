@@ -77,9 +77,9 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("amplitude", 4): (
         "1 x LIN(location=840) x SE(lengthscale=50)", WEEKS, 0, "linearly away from Apr 2017."
     ),
-    ("amplitude", 5): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "square root of the time"),
+    ("amplitude", 5): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "drifts like a random walk."),
     ("amplitude", 6): (
-        "1 x IOU(lengthscale=20,start=-7) x SE(lengthscale=50)", WEEKS, 0, "walk with momentum."
+        "1 x IOU(lengthscale=20,start=-7) x SE(lengthscale=50)", WEEKS, 0, "drifts like a random walk with momentum."
     ),
     ("what", 0): ("1 x LIN(location=0) x WN", WEEKS, 0, "The standard deviation of the noise incr"),
     ("what", 1): (f"{LIN} x SE(lengthscale=50)", WEEKS, 0, "The amplitude of the function"),

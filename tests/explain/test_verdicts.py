@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.explain.verdicts import verdicts
 from lkm_gpflow.kernels.grammar import parse
 
+ROOT = Path(__file__).parents[2]
 HALF = 0.5
 """Shapes that correlate this much stand for each other where truth is looked up."""
 
@@ -73,15 +76,26 @@ def statements(found: lkm.Discovery, kernels: tuple[str, ...], Z: np.ndarray) ->
     return pd.DataFrame(rows, columns=["said", "true"])
 
 
-@pytest.mark.slow
-def test_what_is_said_of_the_town_is_true() -> None:
+def test_what_notebook_and_readme_say_of_the_town_is_true(tmp_path: Path) -> None:
     """The planted model of `demo` is known: each "has" and "has not" is looked up in it."""
+    ledger = shutil.copy(ROOT / "notebooks" / "ledgers" / "demo.jsonl", tmp_path)
+    demo = lkm.datasets.load("demo")
+    found = lkm.discover(demo.frame, ledger=ledger, progress=False)
+    told = statements(found, demo.truth.kernels, demo.truth.Z.to_numpy())
+    by_verdict = told.groupby("said")["true"]
+    assert by_verdict.size()["has"] >= 10
+    assert by_verdict.mean()[["has", "perhaps", "has not"]].tolist() == [1.0, 1.0, 0.0]
+
+
+@pytest.mark.slow
+def test_what_a_quick_search_says_of_the_town_is_true() -> None:
+    """But for one "has" in ten, which the probability of 0.9 allows."""
     demo = lkm.datasets.load("demo")
     found = lkm.discover(demo.frame, depth=1, restarts=2, progress=False)
     told = statements(found, demo.truth.kernels, demo.truth.Z.to_numpy())
     by_verdict = told.groupby("said")["true"]
     assert by_verdict.size()["has"] >= 6
-    assert by_verdict.mean()["has"] == 1.0
+    assert by_verdict.mean()["has"] > 0.85
     assert by_verdict.mean()["has not"] <= 0.05
     if "perhaps" in by_verdict.groups:
         assert by_verdict.mean()["perhaps"] >= 0.5

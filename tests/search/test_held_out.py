@@ -47,7 +47,7 @@ def test_score_is_the_density_of_a_forecast_from_the_past_alone() -> None:
     score = held_out_score(found, whole.observations, window, replace(QUICK, priors=False))
     past = Table.of(frame.iloc[:45])
     X, Y = past.observations.table
-    kernel = lkm.kernels.to_kernel(parse(f"1 x RW(start={-X[1, 0]})"))
+    kernel = lkm.kernels.to_kernel(parse(f"1 x RW(start={-59 / 3 / 44})"))
     model = gpflow.models.GPR((X, Y), kernel, noise_variance=0.01)
     gpflow.optimizers.Scipy().minimize(model.training_loss, model.trainable_variables)
     mean, variance = model.predict_y(past.scaled_times(frame.index[45:52])[:, None])
