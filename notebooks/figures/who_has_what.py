@@ -1,6 +1,6 @@
-"""Draw who_has_what.png, the picture of README.md: four series, and what each has.
+"""Draw who_has_what.png, the picture of README.md: eight series, and what each has.
 
-`python notebooks/figures/who_has_what.py`; the fits are those of ledgers/gonu.jsonl.
+`python notebooks/figures/who_has_what.py`; the fits are those of ledgers/demo.jsonl.
 """
 
 from __future__ import annotations
@@ -17,23 +17,27 @@ from lkm_gpflow.plotting import plot_forecast
 
 HERE = Path(__file__).parent
 SHADES = {"has": "#0072B2", "perhaps": "#9CC7E3", "cannot be told": "#EDEDED", "has not": "white"}
-HORIZON = 16
+HORIZON = 12
 
 
 def discovered() -> lkm.Discovery:
     """Return what `discover` finds, from the fits that are kept beside the notebooks."""
     with tempfile.TemporaryDirectory() as folder:
-        ledger = shutil.copy(HERE.parent / "ledgers" / "gonu.jsonl", folder)
-        frame = lkm.datasets.load("gonu").frame
+        ledger = shutil.copy(HERE.parent / "ledgers" / "demo.jsonl", folder)
+        frame = lkm.datasets.load("demo").frame
         return lkm.discover(frame, ledger=ledger, progress=False)
 
 
 def draw(found: lkm.Discovery) -> plt.Figure:
-    """Draw a row for each series: its forecast, then a cell for each component."""
-    report = found.report(HORIZON).to_dict()
-    names, components = list(found.probabilities.index), report["components"]
+    """Draw a row for each series: its forecast, then a cell for each component that one has."""
+    names = list(found.probabilities.index)
+    components = [
+        component
+        for component in found.report(HORIZON).to_dict()["components"]
+        if any(claim["verdict"] in ("has", "perhaps") for claim in component["claims"].values())
+    ]
     figure, axes = plt.subplots(
-        len(names), 1 + len(components), figsize=(10, 4.4), layout="constrained",
+        len(names), 1 + len(components), figsize=(10.5, 6.4), layout="constrained",
         gridspec_kw={"width_ratios": [3.2] + [1] * len(components)},
     )  # fmt: skip
     for row, name in zip(axes, names, strict=True):
@@ -51,10 +55,13 @@ def draw(found: lkm.Discovery) -> plt.Figure:
             ax.spines[:].set_color("#BBBBBB")
             text = f"{claim['verdict']}\n{claim['probability']:.2f}"
             colour = "white" if claim["verdict"] == "has" else "#333333"
-            ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=colour)
+            ax.text(
+                0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=colour,
+                fontsize=9,
+            )  # fmt: skip
     axes[0, 0].set_title("history, forecast, 90% interval", fontsize=11)
     for ax, component in zip(axes[0, 1:], components, strict=True):
-        ax.set_title(fill(component["title"], 16), fontsize=11)
+        ax.set_title(fill(component["title"], 14), fontsize=11)
     return figure
 
 
