@@ -20,7 +20,9 @@ from lkm_gpflow.experiments.calibration import (
     plant,
     reliability,
 )
+from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.engine import components
+from lkm_gpflow.learning.initialization import Proposer
 
 
 def test_planted_data_come_from_the_model() -> None:
@@ -36,6 +38,13 @@ def test_planted_data_come_from_the_model() -> None:
     flat = np.concatenate(whitened)
     assert flat.mean() == pytest.approx(0.0, abs=4.0 / len(flat) ** 0.5)
     assert flat.std() == pytest.approx(1.0, abs=4.0 / (2 * len(flat)) ** 0.5)
+
+
+def test_planted_walks_begin_where_those_of_a_search_do() -> None:
+    planted, walk = plant(0), parse("RW")
+    (drawn,) = (kernel for kernel in planted.kernels if str(kernel.structure) == "RW")
+    (proposed,) = Proposer.of(planted.observations).propose(walk, 1, np.random.default_rng(0))
+    assert drawn.factors[0].values == pytest.approx(proposed.factors[0].values)
 
 
 def test_the_prior_of_an_entry_is_a_half() -> None:
