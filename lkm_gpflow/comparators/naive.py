@@ -123,8 +123,9 @@ class SeasonalNaive:
     ----------
     season
         Steps in a season; None: by the frequency of the index (12 for months, 52 for weeks, 5 for
-        working days, 7 for days), and one step for series where it has none or where fewer
-        changes were seen than there are steps in a season (without gaps: less than two seasons).
+        working days, 7 for days; see `season_length`), and one step for series where it has none
+        or where fewer changes were seen than there are steps in a season (without gaps: less than
+        two seasons).
     """
 
     season: int | None = None

@@ -35,7 +35,14 @@ MIN_PER_COEFFICIENT = 3
 
 
 def season_length(table: Table) -> int:
-    """Return the steps in a season by the frequency of the index, one where it has none."""
+    """Return the steps in a season by the frequency of the index, one where it has none.
+
+    Of a timetable a season is a day, or a week if the table has one row a day: ten rows of office
+    hours, six of Monday to Saturday.
+    """
+    if timetable := table.axis.timetable:
+        times = len(timetable.times)
+        return times if times > 1 else len(timetable.weekdays)
     name, _, _ = (table.axis.frequency or "").partition("-")
     return _SEASONS.get(name, 1)
 

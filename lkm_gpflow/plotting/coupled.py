@@ -98,7 +98,7 @@ def plot_what_if(
     unit: str | None = None,
     last: int = 40,
 ) -> Axes:
-    """Draw the forecast of a series, and what it is if others did this.
+    """Draw the forecast of a series, and what it is given the future of others.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def plot_what_if(
     ax.plot(history.index, history, color=HISTORY_COLOUR, linewidth=1.0, label="observed")
     label_of = labels_by_name(coupled.table.frame)
     known = ahead.given(given)
-    scenario = f"if {', '.join(label_of[name] for name in given)} did so"
+    scenario = f"given {', '.join(label_of[name] for name in given)}"
     for name, joint, colour in [
         ("forecast", ahead, FAINT_COLOUR),
         (scenario, known, FORECAST_COLOUR),

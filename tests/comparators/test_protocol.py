@@ -151,6 +151,26 @@ def test_season_of_a_frequency(frequency: str, steps: int) -> None:
     assert season_length(Table.of(frame)) == steps
 
 
+def test_season_of_a_timetable() -> None:
+    def of(index: pd.DatetimeIndex) -> int:
+        return season_length(Table.of(pd.DataFrame({"a": np.arange(float(len(index)))}, index)))
+
+    hours = pd.date_range("2024-01-01", periods=24 * 60, freq="h")
+    days = pd.date_range("2024-01-01", periods=120)
+    assert of(hours[(hours.hour >= 8) & (hours.hour < 18) & (hours.dayofweek < 5)]) == 10
+    assert of(days[days.dayofweek != 6]) == 6
+    assert of(days[days.dayofweek.isin([1, 3])]) == 2
+
+
+def test_seasonal_naive_on_working_saturdays_repeats_the_week() -> None:
+    days = pd.date_range("2024-01-01", periods=120)
+    days = days[days.dayofweek != 6]
+    frame = pd.DataFrame({"a": days.dayofweek.to_numpy(np.float64)}, days)
+    ahead = Table.of(frame).after(12)
+    told = SeasonalNaive().fit(frame, seed=0).forecast(ahead)
+    np.testing.assert_allclose(told["mean"], ahead.dayofweek)
+
+
 GAPPY = {
     "inside": [*range(9, 14), 20, 21, 30],
     "late": list(range(17)),

@@ -59,4 +59,4 @@ def test_what_if_shows_both_forecasts(coupled: lkm.CoupledDiscovery) -> None:
     np.testing.assert_allclose(plain.get_ydata(), coupled.forecast(4).loc["a", "mean"])
     told = coupled.forecast(4, given=given).loc["a", "mean"]
     np.testing.assert_allclose(scenario.get_ydata(), told)
-    assert "if b did so" in [text.get_text() for text in ax.get_legend().texts]
+    assert "given b" in [text.get_text() for text in ax.get_legend().texts]
