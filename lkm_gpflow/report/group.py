@@ -123,12 +123,20 @@ class GroupReport(Report):
     @property
     def titles(self) -> dict[str, str]:
         """Names for readers of the components and other parts, by the names of parts."""
-        said = [each.title for each in self.components]
-        titles = {
-            each.name: f"{each.title} ({each.number})" if said.count(each.title) > 1 else each.title
-            for each in self.components
+        return self._told([each.title for each in self.components])
+
+    @property
+    def phrases(self) -> dict[str, str]:
+        """The same as they stand in a sentence: "a 1.4-year cycle"."""
+        return self._told([each.description.short for each in self.components])
+
+    def _told(self, words: list[str]) -> dict[str, str]:
+        """Words for each part, with a number where two components have the same."""
+        told = {
+            each.name: f"{own} ({each.number})" if words.count(own) > 1 else own
+            for each, own in zip(self.components, words, strict=True)
         }
-        return titles | OTHER_TITLES
+        return told | OTHER_TITLES
 
     @property
     def about(self) -> list[tuple[str, str]]:
@@ -233,13 +241,10 @@ class GroupReport(Report):
             lines.append("")
         lines += [] if self.together is None else self.together.lines
         lines += ["## Each series", ""]
-        lines += [
-            f"- {markdown(each.consists_of(self.titles))} {markdown(each.comes_from(self.titles))}"
-            for each in self.series
-        ]
+        lines += [f"- {markdown(each.account(self.phrases))}" for each in self.series]
         lines += ["", "## How sure to be", "", self.trust, "", self.caveat, ""]
         lines += [
-            f"- {markdown(each.heading)}: {markdown(each.verdict)}" for each in self.components
+            f"- **{markdown(each.heading)}**: {markdown(each.verdict)}" for each in self.components
         ]
         lines.append("")
         lines += [

@@ -74,25 +74,29 @@ class SeriesReport:
     autocorrelation: float
     normality: float
 
-    def consists_of(self, titles: Mapping[str, str]) -> str:
-        """Say what it consists of, and what of it is in doubt; components by their titles."""
+    def account(self, phrases: Mapping[str, str]) -> str:
+        """Say what it consists of and what moves its forecast; parts by the report's `phrases`."""
+        return f"{self.consists_of(phrases)} {self.comes_from(phrases)}"
+
+    def consists_of(self, phrases: Mapping[str, str]) -> str:
+        """Say what it consists of, and what of it is in doubt."""
         told = []
         for part, share in sorted(self.shares.items(), key=lambda item: -item[1]):
             verdict = self.verdicts.get(part, "has")
             doubt = _DOUBTS.get(verdict, f", {verdict}")
             if share >= _LITTLE:
-                told.append(f"{titles[part]} ({percent(share)}{doubt})")
-        return f"The variation of {self.name} is {listed(told)}."
+                told.append(f"{phrases[part]} ({percent(share)}{doubt})")
+        return f"The variation of {self.name} consists of {listed(told)}."
 
-    def comes_from(self, titles: Mapping[str, str]) -> str:
-        """Say what moves its forecast and makes it uncertain; parts by their titles."""
+    def comes_from(self, phrases: Mapping[str, str]) -> str:
+        """Say what moves its forecast and makes it uncertain."""
         if not self.mean_shares:
             return "Its forecast stays at its level."
         mean, variance = (
             max(parts.items(), key=lambda item: item[1])
             for parts in (self.mean_shares, self.variance_shares)
         )
-        comes, uncertain = percent(mean[1]), f"uncertainty comes from {titles[variance[0]]}."
+        comes, uncertain = percent(mean[1]), f"uncertainty comes from {phrases[variance[0]]}."
         if self.movement < _STILL:
             return (
                 "Compared with its uncertainty, hardly anything moves its forecast away from the "
@@ -100,7 +104,7 @@ class SeriesReport:
             )
         return (
             f"{comes[0].upper()}{comes[1:]} of what moves its forecast away from the average comes "
-            f"from {titles[mean[0]]}; {percent(variance[1])} of its {uncertain}"
+            f"from {phrases[mean[0]]}; {percent(variance[1])} of its {uncertain}"
         )
 
     @property

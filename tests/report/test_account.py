@@ -119,10 +119,10 @@ def test_noise_beside_a_cycle_is_not_said_to_be_moved_by_it(seed: int) -> None:
     cycle = np.sin(2.0 * np.pi * np.arange(60.0) / 12.0)[:, None] * [0.0, 1.0, 0.7]
     frame = pd.DataFrame(cycle + rng.normal(size=(60, 3)) * [1.0, 0.2, 1.0], columns=list("abc"))
     told = lkm.discover(frame, bases=("PER",), depth=0, restarts=2, progress=False).report()
-    noise, strong, weak = (each.comes_from(told.titles) for each in told.series)
+    noise, strong, weak = (each.comes_from(told.phrases) for each in told.series)
     assert "hardly anything moves its forecast away from the average" in noise
     for said in (strong, weak):
-        assert "of what moves its forecast away from the average comes from cycle of 12" in said
+        assert "of what moves its forecast away from the average comes from a cycle of 12" in said
     assert 0.0 <= told.series[0].movement < 0.2 < told.series[2].movement
 
 

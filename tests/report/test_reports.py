@@ -321,12 +321,17 @@ def test_a_forecast_that_nothing_moves(
     parts.loc["USD", [each for each in parts if each[0] == "mean" and each[1] != LEVEL]] = 0.0
     monkeypatch.setattr(group, "attribute", lambda *_: parts)
     told = report.found.report()
-    assert told.series[2].comes_from(told.titles) == (
+    assert told.series[2].comes_from(told.phrases) == (
         "Compared with its uncertainty, hardly anything moves its forecast away from the average; "
         "94% of that uncertainty comes from noise."
     )
     assert "nan%" not in told.text
     json.loads(told.to_json(), parse_constant=pytest.fail)
+
+
+def test_numbered_components_begin_no_list_within_a_list(report: GroupReport) -> None:
+    assert not re.search(r"^- \d+\. ", report.text, re.MULTILINE)
+    assert re.search(r"^- \*\*1\. .+\*\*: ", report.text, re.MULTILINE)
 
 
 def test_gaps_are_counted() -> None:
@@ -487,7 +492,7 @@ def test_what_cannot_be_told_is_nowhere_stated(tmp_path: Path) -> None:
     found = judged_as(found_in(waves()), [[0.99, 1e-4], [0.4, 1e-4], [1e-4, 0.99]])
     report = found.report()
     oil = next(each for each in report.series if each.name == "Oil")
-    assert re.search(r"2.8-month cycle \(\d+%, cannot be told\)", oil.consists_of(report.titles))
+    assert re.search(r"a 2.8-month cycle \(\d+%, cannot be told\)", oil.consists_of(report.phrases))
     assert oil.verdicts == {"PER": "cannot be told", "LIN": "has not"}
     pair = found.compare_all().pairs["Gold", "Oil"]
     assert pair.summary == "Gold and Oil have no component in common that is certain."
