@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -19,6 +20,7 @@ from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.search import stacking
+from lkm_gpflow.search.averaging import Member, to_model
 from lkm_gpflow.search.ledger import Entry
 from lkm_gpflow.search.settings import SearchSettings
 
@@ -95,3 +97,18 @@ def made_by_hand(
     structure = tuple(str(product.structure) for product in products)
     entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
     return Discovery(table, SearchSettings(restarts=1, depth=0), "none", (entry,))
+
+
+def agreed(
+    frame: pd.DataFrame, fits: Sequence[tuple[float, Sequence[str], Sequence[Sequence[int]]]]
+) -> Discovery:
+    """A discovery of several fits by hand, with the probabilities that their models give them."""
+    members = []
+    for weight, kernels, Z in fits:
+        found = made_by_hand(frame, kernels, Z)
+        fit = replace(found.entries[0].fit, tau=np.ones((len(kernels), 2)))
+        model = to_model(fit, found.table.observations, FitSettings())
+        model.update_tau()
+        nu = np.asarray(model.probabilities())
+        members.append(Member(replace(fit, probabilities=nu, tau=model.tau.numpy()), weight))
+    return replace(found, averaging="stacked", stacked=tuple(members))

@@ -41,7 +41,7 @@ from ..models.amplitudes import degrees_of
 from ..numerics.cholesky import log_density
 from ..numerics.types import Floats, Integers
 from ..runtime.executors import single_threaded
-from .consensus import Consensus, evidence_of
+from .consensus import Consensus
 from .matching import MUCH_LIKE, correlation, shapes_of, thinned
 
 _POWER = 1.0 / 3.0
@@ -141,17 +141,28 @@ def with_alternatives(
         return consensus
     known = components(consensus.kernels, observations.x)
     from_no_fit = list(_from_no_fit(consensus.kernels, observations.x))
-    by_fit = consensus.by_fit.copy()
-    evidence = np.zeros_like(consensus.evidence)
+    asked = [*((k,) for k in range(len(known))), *(cycle.members for cycle in consensus.cycles)]
+    by_fit = np.stack(
+        [*np.moveaxis(consensus.by_fit, 2, 0), *(cycle.by_fit for cycle in consensus.cycles)], 2
+    )
     for m, (fit, places) in enumerate(zip(consensus.fits, consensus.places, strict=True)):
         if len(fit.kernels) <= _MOST_COMPONENTS:
             additions = [*_from_other_fits(known, places), *from_no_fit]
-            by_fit[m] = _probabilities(fit, places, additions, observations, settings)
-        for k in np.unique(places[places >= 0]):
-            group = [int(i) for i in np.flatnonzero(places == k)]
-            said = evidence_of(fit, settings, group, by_fit[m, :, k])
-            evidence[:, k] += consensus.weights[m] * said
-    return replace(consensus, by_fit=by_fit, evidence=evidence / consensus.support)
+            by_fit[m] = _probabilities(fit, places, additions, asked, observations, settings)
+    evidence = [
+        consensus.evidence_of_any(members, by_fit[:, :, i], settings)
+        for i, members in enumerate(asked)
+    ]
+    K = len(known)
+    return replace(
+        consensus,
+        by_fit=by_fit[:, :, :K],
+        evidence=np.stack(evidence[:K], axis=1),
+        cycles=tuple(
+            replace(cycle, by_fit=by_fit[:, :, K + i], evidence=evidence[K + i])
+            for i, cycle in enumerate(consensus.cycles)
+        ),
+    )
 
 
 def _from_other_fits(known: Floats, places: Integers) -> Iterator[_Addition]:
@@ -183,16 +194,21 @@ def _probabilities(
     fit: Fit,
     places: Integers,
     additions: Sequence[_Addition],
+    asked: Sequence[Sequence[int]],
     observations: Observations,
     settings: FitSettings,
 ) -> Floats:
-    """P(n has k) by one fit and the alternatives to it, for the consensus components, [N, K]."""
+    """P(n has any of some consensus components) by one fit and the alternatives to it, [N, I].
+
+    What is `asked` are the numbers of I sets of components.
+    """
     C = components(fit.kernels, observations.x)
     on, off = RowPrior.expected_logs(fit.tau)
     num_known = len(additions[0].stands_for)
     is_place = places[:, None] == np.arange(num_known)  # [K_m, K]
     stands_for = np.array([addition.stands_for for addition in additions])
-    total = np.zeros((observations.num_series, num_known))
+    sets = np.array([np.isin(range(num_known), members) for members in asked])
+    total = np.zeros((observations.num_series, len(asked)))
     for n in range(observations.num_series):
         where = np.ix_(*[np.flatnonzero(observations.mask[n] > 0.0)] * 2)
         heights = np.ones(len(C)) if fit.heights is None else fit.heights[n]
@@ -207,7 +223,8 @@ def _probabilities(
         weights = np.exp(np.array(scores) - logsumexp(scores))
         for (factors, number), weight in zip(candidates, weights, strict=True):
             has = is_place[factors > 0.0].any(axis=0)
-            total[n] += weight * (has if number is None else has | stands_for[number])
+            has = has if number is None else has | stands_for[number]
+            total[n] += weight * (sets & has).any(axis=1)
     return np.minimum(total, 1.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from ..numerics.types import Floats, Integers
 from ..runtime.executors import single_threaded
 from ..search.averaging import Member, mixture_moments
 from ..search.predictors import Predictors
+from .cycles import Cycle, of_one_period
 from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
 
 OTHERS = "others"
@@ -59,6 +60,8 @@ class Consensus:
         Log Bayes factors, [N, K]: how many times likelier a series is with the component than
         without, whatever else it has, on average over the fits that have the component.  With
         alternatives they are those of the coarsened posterior.
+    cycles
+        Components that repeat with about one period, where there are several.
     """
 
     fits: tuple[Fit, ...]
@@ -67,6 +70,7 @@ class Consensus:
     kernels: tuple[Product, ...]
     by_fit: Floats
     evidence: Floats
+    cycles: tuple[Cycle, ...] = ()
 
     @property
     def probabilities(self) -> Floats:
@@ -93,6 +97,29 @@ class Consensus:
         total: Floats = self.weights @ np.array(has, np.float64).reshape(len(self.fits), -1)
         return total
 
+    def evidence_of_any(
+        self, members: Sequence[int], by_fit: Floats, settings: FitSettings
+    ) -> Floats:
+        """Log Bayes factors of having any of some components, [N].
+
+        An average over the fits that have any.
+
+        Parameters
+        ----------
+        members
+            Numbers of the components.
+        by_fit
+            Probability that a series has any of them, by each fit, [M, N].
+        settings
+            With which the fits were learnt.
+        """
+        total, support = np.zeros(by_fit.shape[1]), 0.0
+        for fit, weight, own, p in zip(self.fits, self.weights, self.places, by_fit, strict=True):
+            if group := np.flatnonzero(np.isin(own, members)).tolist():
+                total += weight * evidence_of(fit, settings, group, p)
+                support += weight
+        return total / support
+
     def places_of(self, fit: Fit) -> Integers:
         """Return the numbers of the consensus components of a fit's components, [K_m]."""
         (places,) = (p for f, p in zip(self.fits, self.places, strict=True) if f is fit)
@@ -113,6 +140,7 @@ class Consensus:
             self,
             by_fit=self.by_fit[:, places],
             evidence=self.evidence[places],
+            cycles=tuple(cycle.of_series(places) for cycle in self.cycles),
         )
 
 
@@ -167,7 +195,7 @@ def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
     kept = kept[np.argsort(-explained[kept], kind="stable")]
     number = np.full(K, -1)
     number[kept] = np.arange(len(kept))
-    return Consensus(
+    agreed = Consensus(
         fits,
         weights,
         tuple(number[own] for own in places),
@@ -175,6 +203,18 @@ def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
         by_fit[:, :, kept],
         (total / np.where(support > 0.0, support, 1.0))[:, kept],
     )
+    return replace(agreed, cycles=tuple(_cycles(agreed, predictors)))
+
+
+def _cycles(agreed: Consensus, predictors: Predictors) -> Iterator[Cycle]:
+    for members in of_one_period(agreed.kernels):
+        groups = [np.flatnonzero(np.isin(own, members)).tolist() for own in agreed.places]
+        by_fit = np.array([
+            _any_of(fit, group, predictors) if group else np.zeros(len(fit.Z))
+            for fit, group in zip(agreed.fits, groups, strict=True)
+        ])  # fmt: skip
+        evidence = agreed.evidence_of_any(members, by_fit, predictors.settings)
+        yield Cycle(members, by_fit, evidence)
 
 
 def predict_parts(

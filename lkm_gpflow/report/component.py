@@ -21,7 +21,8 @@ from ..plotting import component_colour
 from ..plotting.style import unit_of
 from ..runtime.text import listed, percent
 
-_MOST_NAMES = 8
+MOST_NAMES = 8
+"""Of series in a sentence."""
 
 _STABLE, _FRAGILE = 0.8, 0.4
 
@@ -185,9 +186,9 @@ class ComponentReport:
 
     def named(self, names: tuple[str, ...], first: bool = True) -> str:
         """Return names as they stand in a sentence, at its beginning or not."""
-        if _MOST_NAMES < len(names) == len(self.claims):
+        if MOST_NAMES < len(names) == len(self.claims):
             return f"{'All' if first else 'all'} {len(names)} series"
-        return listed(names, _MOST_NAMES)
+        return listed(names, MOST_NAMES)
 
     @property
     def membership(self) -> str:
@@ -232,9 +233,9 @@ class ComponentReport:
             return ""
         said = []
         if self.rising:
-            said.append(f"increases in {listed(self.rising, _MOST_NAMES)}")
+            said.append(f"increases in {listed(self.rising, MOST_NAMES)}")
         if self.falling:
-            said.append(f"decreases in {listed(self.falling, _MOST_NAMES)}")
+            said.append(f"decreases in {listed(self.falling, MOST_NAMES)}")
         return sentence(f"It {' and '.join(said)}")
 
     @property

@@ -21,18 +21,19 @@ from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stability import leave_one_out, stability
 from ..explain.together import Ties
-from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
+from ..explain.verdicts import verdicts
 from ..explain.wording import Timeline, scale_note
-from ..models.lkm import LKM
 from ..plotting.style import units_by_name
 from ..runtime.executors import single_threaded
 from ..runtime.text import counted, level_in_percent, percent
 from .component import CELLS, ComponentReport, component_report
+from .cycle import CycleReport, cycle_reports
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series import SeriesReport, series_reports
 from .summary import summary, ways_of_pairs
 from .together import TogetherReport
+from .trust import caveat, trust
 
 _FEW = 12
 """Up to so many series have panels of their own; more are drawn in rows."""
@@ -56,6 +57,8 @@ class GroupReport(Report):
         The gist, in a paragraph.
     components
         Those that are more certain and explain more come first.
+    cycles
+        Those that a series surely has, though not in which form.
     series
         In the order of the table.
     parts
@@ -76,6 +79,7 @@ class GroupReport(Report):
     units: Mapping[str, str]
     summary: str
     components: tuple[ComponentReport, ...]
+    cycles: tuple[CycleReport, ...]
     series: tuple[SeriesReport, ...]
     parts: Decomposition
     attribution: pd.DataFrame
@@ -179,46 +183,12 @@ class GroupReport(Report):
     @cached_property
     def trust(self) -> str:
         """How good the forecasts of the last rows were, over all series."""
-        held_out = sum(each.held_out for each in self.series)
-        if not held_out:
-            if len(self.found.table.frame) > LKM.LONGEST:
-                return "The table is too long to be learnt twice: forecasts were not checked."
-            if self.found.table.frame.loc[self.hold_out.times].notna().to_numpy().any():
-                return (
-                    "Nothing could be learnt without the last tenth of the rows: forecasts were "
-                    "not checked."
-                )
-            return "Nothing of the last tenth of the rows was observed: forecasts were not checked."
-        inside = self.hold_out.overall(self.level)
-        return (
-            f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
-            f"what came before, {percent(inside)} fell into the "
-            f"{level_in_percent(self.level)} intervals. "
-            f"Hyperparameters were learnt without these rows, but structures and weights were "
-            f"chosen with them, so expect the future to be slightly harder."
-        )
+        return trust(self.found, self.series, self.hold_out, self.level)
 
     @property
     def caveat(self) -> str:
         """What probabilities mean."""
-        if self.found.averaging == "none":
-            return (
-                "A probability says how likely it is that a series has this component, given "
-                "these components. It is the view of one fit, and other fits may differ. Read it "
-                "together with how often the search found the component."
-            )
-        is_open = self.found.settings.fit.amplitudes != "none"
-        alternatives = " and, in tables of usual size, over alternatives to them" if is_open else ""
-        return (
-            "P is the probability that a series has a component, averaged over the fits of the "
-            f"search{alternatives}. Evidence is the log Bayes factor of this series "
-            "alone: how much likelier it is with the component than without. A series has a "
-            f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
-            f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "
-            "evidence is positive, and it fails one of these. Height is the standard deviation "
-            "over time of what the component adds"
-            + (", or of the percentage by which it changes the series." if self.note else ".")
-        )
+        return caveat(self.found)
 
     @property
     def text(self) -> str:
@@ -228,6 +198,8 @@ class GroupReport(Report):
         lines += [markdown(self.note), ""] if self.note else []
         lines += [f"## {self.heading}", ""]
         lines += [] if self.components else [self.nothing, ""]
+        for cycle in self.cycles:
+            lines += [f"**{cycle.heading}.** {markdown(cycle.text)}", ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
@@ -272,6 +244,7 @@ class GroupReport(Report):
                 zip(self.found.table.names, self.found.table.transforms.names, strict=True)
             ),
             "components": [each.to_dict() for each in self.components],
+            "cycles": [each.to_dict() for each in self.cycles],
             "series": [each.to_dict() for each in self.series],
             "likeness": {
                 str(a): {str(b): float(value) for b, value in row.items()}
@@ -380,13 +353,15 @@ def group_report(
     components = tuple(
         component_report(found, parts, judged, each, units, k) for k, each in enumerate(stable)
     )
+    cycles = cycle_reports(found, parts, judged)
     return GroupReport(
         found=found,
         horizon=horizon,
         level=level,
         units=units,
-        summary=summary(found, components, ways_of_pairs(found, components, ties)),
+        summary=summary(found, components, cycles, ways_of_pairs(found, components, ties)),
         components=components,
+        cycles=cycles,
         series=series_reports(found, parts, judged, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,

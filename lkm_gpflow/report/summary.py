@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from ..discovery.result import Discovery
 from ..explain.comparison import correlations
 from ..explain.together import Ties
-from ..runtime.text import percent
-from .component import ComponentReport
+from ..runtime.text import listed, percent
+from .component import MOST_NAMES, ComponentReport
+from .cycle import CycleReport
 
 _MOST_SAID = 4
 """Components of a kind that the paragraph names."""
@@ -19,7 +20,10 @@ as the toss of a coin."""
 
 
 def summary(
-    found: Discovery, components: Sequence[ComponentReport], ways: Mapping[int, str]
+    found: Discovery,
+    components: Sequence[ComponentReport],
+    cycles: Sequence[CycleReport],
+    ways: Mapping[int, str],
 ) -> str:
     """Say who has what, who perhaps has what, what is absent, and what forecasts rest on.
 
@@ -29,6 +33,8 @@ def summary(
         A discovery.
     components
         Those of its report, in order.
+    cycles
+        Those of its report.
     ways
         By number of a component what `ways_of_pairs` says of it.
     """
@@ -38,6 +44,11 @@ def summary(
         f"{_subject(each, each.owners)} {_have(each.owners)} {each.description.short}"
         f"{ways.get(each.number, '')}{_likely_too(each)}."
         for each in sure[:_MOST_SAID]
+    ]
+    said += [
+        f"{listed(each.owners, MOST_NAMES)} {_have(each.owners)} {each.short}, in a form that "
+        "cannot be told."
+        for each in cycles
     ]
     said += [
         f"Perhaps {_subject(each, each.those('perhaps'), first=False)} "

@@ -15,6 +15,7 @@ from small import made_by_hand, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.alternatives import with_alternatives
 from lkm_gpflow.discovery.consensus import Consensus, agree
+from lkm_gpflow.discovery.cycles import Cycle
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import FitSettings
@@ -38,8 +39,13 @@ def two_fits(weight: float = 0.6) -> tuple[Consensus, lkm.Discovery]:
     return agree(members, Predictors(found.table.observations, SETTINGS)), found
 
 
-def by_enumeration(consensus: Consensus, found: lkm.Discovery, m: int) -> NDArray[np.float64]:
-    """The same for complete series, all rows near the best, in the words of the docstring."""
+def by_enumeration(
+    consensus: Consensus, found: lkm.Discovery, m: int, together: set[int]
+) -> NDArray[np.float64]:
+    """The same for complete series, all rows near the best, in the words of the docstring.
+
+    The last column has the probability of any of the components that are taken `together`.
+    """
     o, fit, places = found.table.observations, consensus.fits[m], consensus.places[m]
     X, D = o.x[:, None], len(o.x)
 
@@ -62,7 +68,7 @@ def by_enumeration(consensus: Consensus, found: lkm.Discovery, m: int) -> NDArra
         for i, (text, _) in enumerate(generic)
         for k, kernel in enumerate(consensus.kernels)
     }
-    total = np.zeros((2, len(known)))
+    total = np.zeros((2, len(known) + 1))
     for n in range(2):
 
         def likelihood(V: NDArray[np.float64], n: int = n) -> float:
@@ -91,6 +97,7 @@ def by_enumeration(consensus: Consensus, found: lkm.Discovery, m: int) -> NDArra
         weights /= weights.sum()
         for weight, (_, has) in zip(weights, scored, strict=True):
             total[n, list(has)] += weight
+            total[n, -1] += weight * bool(has & together)
     return total
 
 
@@ -112,11 +119,15 @@ def test_against_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     o = found.table.observations
     assert o.x[0] == 0.0
     assert o.x[-1] == 1.0
-    told = with_alternatives(consensus, o, SETTINGS)
+    no_cycle = Cycle((0, 2), np.full((2, 2), np.nan), np.full(2, np.nan))
+    told = with_alternatives(replace(consensus, cycles=(no_cycle,)), o, SETTINGS)
+    (either,) = told.cycles
     for m in range(2):
-        np.testing.assert_allclose(
-            told.by_fit[m], by_enumeration(consensus, found, m), rtol=1e-6, atol=1e-9
-        )
+        enumerated = by_enumeration(consensus, found, m, {0, 2})
+        np.testing.assert_allclose(told.by_fit[m], enumerated[:, :-1], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(either.by_fit[m], enumerated[:, -1], rtol=1e-6, atol=1e-9)
+    assert np.all(either.by_fit > told.by_fit[:, :, [0, 2]].max(axis=2))
+    assert np.isfinite(either.evidence).all()
     assert not np.allclose(told.probabilities, consensus.probabilities, atol=0.02)
     np.testing.assert_array_equal(told.weights, consensus.weights)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import sqrtm
 from scipy.special import digamma, logsumexp
 from scipy.stats import multivariate_normal
-from small import made_by_hand, small_table
+from small import agreed, made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.matching import (
@@ -28,7 +28,7 @@ from lkm_gpflow.discovery.matching import (
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
-from lkm_gpflow.search.averaging import Member, to_model
+from lkm_gpflow.search.averaging import to_model
 
 X = np.linspace(0.0, 1.0, 40)
 
@@ -39,21 +39,6 @@ def shapes(*kernels: str) -> NDArray[np.float64]:
 
 def alike(a: str, b: str) -> float:
     return float(correlation(shapes(a), shapes(b))[0, 0])
-
-
-def agreed(
-    frame: pd.DataFrame, fits: Sequence[tuple[float, Sequence[str], Sequence[Sequence[int]]]]
-) -> lkm.Discovery:
-    """A discovery of several fits by hand, with the probabilities that their models give them."""
-    members = []
-    for weight, kernels, Z in fits:
-        found = made_by_hand(frame, kernels, Z)
-        fit = replace(found.entries[0].fit, tau=np.ones((len(kernels), 2)))
-        model = to_model(fit, found.table.observations, FitSettings())
-        model.update_tau()
-        nu = np.asarray(model.probabilities())
-        members.append(Member(replace(fit, probabilities=nu, tau=model.tau.numpy()), weight))
-    return replace(found, averaging="stacked", stacked=tuple(members))
 
 
 def test_shapes_are_roots_of_centred_covariances() -> None:
