@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.experiments import ablations, agreement, benchmark
+from lkm_gpflow.experiments import ablations, agreement, benchmark, cycles
 from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error
 from lkm_gpflow.numerics.types import Floats
 
@@ -218,3 +218,16 @@ def test_agreement_of_seeds() -> None:
         "{demo} of the entries for `demo`, {gonu} for `gonu` and {houses} for".format(**agreed)
         in page
     )
+
+
+def test_planted_cycles() -> None:
+    page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
+    kept = [json.loads(line) for line in lines((RESULTS / "cycles.jsonl").read_text())[1:]]
+    counts = cycles.summary(kept).loc["all"]
+    for said in (
+        "On {tables} planted tables with cycles", "{planted} series have a cycle",
+        "says so of {by component}; with these statements of {told}",
+        "All {said}\nstatements of this kind are true",
+    ):  # fmt: skip
+        assert said.format(**counts) in page
+    assert counts["true"] == counts["said"]

@@ -58,7 +58,7 @@ class CycleReport:
         who = listed([f"{name} (P {p:.2f})" for name, p in self.probabilities.items()])
         verb = "have" if len(self.owners) > 1 else "has"
         forms = f"{', '.join(map(str, self.members[:-1]))} or {self.members[-1]}"
-        return f"{who} {verb} one. Its form cannot be told: that of component {forms}."
+        return f"{who} {verb} one. Its form cannot be told: it may be component {forms}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..discovery.result import Discovery
 from ..explain.comparison import correlations
 from ..explain.together import Ties
+from ..explain.verdicts import Verdict
 from ..runtime.text import listed, percent
 from .component import MOST_NAMES, ComponentReport
 from .cycle import CycleReport
@@ -40,10 +41,11 @@ def summary(
     """
     sure = [each for each in components if each.owners]
     maybe = [each for each in components if not each.owners and _likely(each)]
+    more = {each.number: ways.get(each.number, "") + _likely_too(each) for each in sure}
     said = [
-        f"{_subject(each, each.owners)} {_have(each.owners)} {each.description.short}"
-        f"{ways.get(each.number, '')}{_likely_too(each)}."
-        for each in sure[:_MOST_SAID]
+        f"{_subject(one, one.owners)} {_have(one.owners)} "
+        f"{listed([each.description.short for each in (one, *others)])}{more[one.number]}."
+        for one, *others in _alike(sure[:_MOST_SAID], "has", more)
     ]
     said += [
         f"{listed(each.owners, MOST_NAMES)} {_have(each.owners)} {each.short}, in a form that "
@@ -51,13 +53,25 @@ def summary(
         for each in cycles
     ]
     said += [
-        f"Perhaps {_subject(each, each.those('perhaps'), first=False)} "
-        f"{_have(each.those('perhaps'))} {each.description.short}."
-        for each in maybe[:_MOST_SAID]
+        f"Perhaps {_subject(one, one.those('perhaps'), first=False)} "
+        f"{_have(one.those('perhaps'))} "
+        f"{listed([each.description.short for each in (one, *others)])}."
+        for one, *others in _alike(maybe[:_MOST_SAID], "perhaps", {})
     ]
     if not said:
         said = ["No series certainly has a pattern."]
     return " ".join(filter(None, [*said, _nothing_seasonal(found, components), rests_on(found)]))
+
+
+def _alike(
+    components: Sequence[ComponentReport], verdict: Verdict, more: Mapping[int, str]
+) -> list[list[ComponentReport]]:
+    """Put together what the same series have; what has more words, by its number, stays alone."""
+    groups: dict[tuple[tuple[str, ...], int], list[ComponentReport]] = {}
+    for each in components:
+        alone = each.number if more.get(each.number) else 0
+        groups.setdefault((each.those(verdict), alone), []).append(each)
+    return list(groups.values())
 
 
 def _likely(each: ComponentReport) -> tuple[str, ...]:

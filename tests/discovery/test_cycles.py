@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy.special import digamma, expit, logit
 from small import agreed, small_table
 
-import lkm_gpflow as lkm
 from lkm_gpflow.discovery.cycles import of_one_period
-from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 
 STRICT = "1 x PER(period=88,lengthscale=1)"
@@ -80,7 +76,7 @@ def test_the_report_says_what_is_sure_of_a_cycle_in_two_forms() -> None:
     )
     assert "**Cycle of about 2.9 months.** a (P 1.00) and b (P 1.00) have one." in report.text
     numbers = [each.number for each in report.components if "PER" in each.name]
-    assert f"that of component {numbers[0]} or {numbers[1]}." in report.text
+    assert f"it may be component {numbers[0]} or {numbers[1]}." in report.text
     assert report.to_dict()["cycles"] == [cycle.to_dict()]
 
 
@@ -99,40 +95,3 @@ def test_parts_of_a_discovery_keep_their_cycles(series: str) -> None:
     found = agreed(small_table(), [(0.6, [STRICT, SMOOTH], rows), (0.4, [WANDERS, SMOOTH], rows)])
     report = found.select([series]).report()
     assert [each.owners for each in report.cycles] == ([("b",)] if series == "b" else [])
-
-
-def planted(seed: int) -> tuple[pd.DataFrame, NDArray[np.bool_], float]:
-    """Four series, some with a cycle of one of three forms, some with something slow besides."""
-    rng = np.random.default_rng((77, seed))
-    x, D = np.linspace(0.0, 1.0, 120), 120
-    length = np.exp(rng.uniform(np.log(7.0), np.log(24.0)))
-    p, shape = length / (D - 1), np.exp(rng.uniform(np.log(0.7), np.log(1.8)))
-    cycle = f"1 x PER(period={p},lengthscale={shape})"
-    if seed % 3 == 1:
-        cycle += f" x SE(lengthscale={p * rng.uniform(1.0, 3.0)})"
-    elif seed % 3 == 2:
-        cycle += " x RW(start=-0.3333)"
-    slow = ("1 x RW(start=-0.3333)", f"1 x SE(lengthscale={rng.uniform(0.03, 0.2)})")
-    kernels = (cycle, slow[rng.integers(2)])
-    Cs = [np.asarray(to_kernel(parse(kernel))(x[:, None])) for kernel in kernels]
-    Z = rng.uniform(size=(4, 2)) < 0.6
-    columns = []
-    for has in Z:
-        heights = has * np.exp(0.5 * rng.normal(size=2))
-        V = sum(h * C / np.trace(C) * D for h, C in zip(heights, Cs, strict=True))
-        V = V + rng.uniform(0.02, 0.3) * np.eye(D)
-        columns.append(np.linalg.cholesky(V) @ rng.normal(size=D))
-    return pd.DataFrame(dict(zip("abcd", columns, strict=True))), Z[:, 0], length
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_said_of_planted_cycles_is_true(seed: int) -> None:
-    frame, has, length = planted(seed)
-    report = lkm.discover(frame, progress=False).report()
-    said = [name for cycle in report.cycles for name in cycle.owners]
-    assert set(said) <= {name for name, own in zip("abcd", has, strict=True) if own}
-    for cycle in report.cycles:
-        assert float(cycle.duration) == pytest.approx(length, rel=0.1)
-    surely = {name for each in report.components if "PER" in each.name for name in each.owners}
-    assert surely | set(said)

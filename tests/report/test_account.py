@@ -159,6 +159,6 @@ def test_the_summary_leaves_out_what_a_coin_could_say(likely: float, named: bool
             ("a", "perhaps", likely), ("b", "perhaps", 0.55), ("c", "cannot be told", 0.4),
         )
     }  # fmt: skip
-    said = summary(found, [replace(line, claims=claims)], {})
+    said = summary(found, [replace(line, claims=claims)], [], {})
     assert ("Perhaps a and b have a straight line." in said) == named
     assert ("straight line" in said) == named

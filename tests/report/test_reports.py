@@ -74,6 +74,17 @@ def test_components_are_told_as_in_the_paper(report: GroupReport) -> None:
         assert said in report.text
 
 
+def test_what_the_same_series_have_stands_in_one_sentence() -> None:
+    frame = waves()
+    frame += frame[["USD"]].to_numpy()
+    kernels = ["1 x PER(period=84,lengthscale=2)", f"{0.002 / 49} x LIN(location=210)"]
+    told = made_by_hand(frame, kernels, [[1, 1]] * 3, noise=0.03).report()
+    assert told.summary.startswith("All 3 series have a straight line and a 2.8-month cycle.")
+    rest = made_by_hand(frame[["Gold", "USD"]], kernels, [[1, 1], [0, 1]], noise=0.03).report()
+    assert "Both series have a straight line" in rest.summary
+    assert "Gold has a 2.8-month cycle." in rest.summary
+
+
 def test_directions_that_differ_are_named() -> None:
     frame = waves(("up", "down"))
     frame["up"] = np.linspace(0.0, 1.0, 60) + 0.02 * frame["up"]
