@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import digamma, expit, logit
 from small import agreed, small_table
 
+import lkm_gpflow as lkm
 from lkm_gpflow.discovery.cycles import of_one_period
+from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.report.cycle import cycle_reports
 
 STRICT = "1 x PER(period=88,lengthscale=1)"
 WANDERS = "1 x PER(period=86,lengthscale=1) x RW(start=-90)"
@@ -17,6 +25,13 @@ SMOOTH = "1 x SE(lengthscale=60)"
 
 def together(*kernels: str) -> list[tuple[int, ...]]:
     return of_one_period([parse(kernel) for kernel in kernels])
+
+
+ROWS = [[1, 0], [1, 0], [0, 1]]
+
+
+def in_two_forms() -> lkm.Discovery:
+    return agreed(small_table(), [(0.6, [STRICT, SMOOTH], ROWS), (0.4, [WANDERS, SMOOTH], ROWS)])
 
 
 def test_cycles_of_about_one_period_belong_together() -> None:
@@ -39,14 +54,7 @@ def test_what_never_repeats_is_no_cycle() -> None:
 
 def test_who_has_any_form() -> None:
     """Two fits disagree on the form: each series has a cycle by its fit's probability of it."""
-    found = agreed(
-        small_table(),
-        [
-            (0.6, [STRICT, SMOOTH], [[1, 0], [1, 0], [0, 1]]),
-            (0.4, [WANDERS, SMOOTH], [[1, 0], [1, 0], [0, 1]]),
-        ],
-    )
-    consensus = found.consensus
+    consensus = in_two_forms().consensus
     (cycle,) = consensus.cycles
     names = [str(consensus.kernels[k].structure) for k in cycle.members]
     assert sorted(names) == ["PER", "PER x RW"]
@@ -65,9 +73,7 @@ def test_who_has_any_form() -> None:
 
 
 def test_the_report_says_what_is_sure_of_a_cycle_in_two_forms() -> None:
-    rows = [[1, 0], [1, 0], [0, 1]]
-    found = agreed(small_table(), [(0.6, [STRICT, SMOOTH], rows), (0.4, [WANDERS, SMOOTH], rows)])
-    report = found.report()
+    report = in_two_forms().report()
     (cycle,) = report.cycles
     assert cycle.owners == ("a", "b")
     assert not any(each.owners for each in report.components if "PER" in each.name)
@@ -81,17 +87,46 @@ def test_the_report_says_what_is_sure_of_a_cycle_in_two_forms() -> None:
 
 
 def test_a_form_that_is_sure_needs_no_such_sentence() -> None:
-    rows = [[1, 0], [1, 0], [0, 1]]
-    fits = [(0.95, [STRICT, SMOOTH], rows), (0.05, [WANDERS, SMOOTH], rows)]
-    report = agreed(small_table(), fits).report()
-    assert ("a", "b") in [each.owners for each in report.components]
-    assert report.cycles == ()
-    assert "cannot be told" not in report.summary
+    found = in_two_forms()
+    consensus = found.consensus
+    sure = consensus.by_fit.copy()
+    (strict,) = (k for k, each in enumerate(consensus.kernels) if str(each.structure) == "PER")
+    sure[:, 0, strict] = 1.0
+    evidence = np.full_like(consensus.evidence, 9.0)
+    found.__dict__["consensus"] = replace(consensus, by_fit=sure, evidence=evidence)
+    report = found.report()
+    assert ("a",) in [each.owners for each in report.components]
+    assert [each.owners for each in report.cycles] == [("b",)]
+
+
+def test_what_it_takes_to_have_a_cycle_of_some_form() -> None:
+    """Probability, evidence and share, each just short of enough for one of the series."""
+    found = in_two_forms()
+    (cycle,) = found.consensus.cycles
+    untold = pd.DataFrame(np.full((3, len(found.names)), "cannot be told"))
+
+    def owners(p: float = 0.95, evidence: float = 4.0, share: float = 0.03) -> list[str]:
+        by_fit, every = np.full((2, 3), 0.95), np.full(3, 4.0)
+        by_fit[:, 0], every[0] = p, evidence
+        shares = np.full((3, len(found.names)), 0.03)
+        shares[0, list(cycle.members)] = share
+        found.__dict__["consensus"] = replace(
+            found.consensus, cycles=(replace(cycle, by_fit=by_fit, evidence=every),)
+        )
+        parts = cast(Decomposition, SimpleNamespace(share=shares))
+        return [name for told in cycle_reports(found, parts, untold) for name in told.owners]
+
+    assert owners() == ["a", "b", "c"]
+    assert owners(p=0.89) == owners(evidence=2.9) == owners(share=0.02) == ["b", "c"]
+
+
+def test_its_period_is_that_of_the_fits_that_count_most() -> None:
+    fits = [(0.88, [STRICT, SMOOTH], ROWS), (0.12, [WANDERS.replace("86", "80"), SMOOTH], ROWS)]
+    (cycle,) = agreed(small_table(), fits).report().cycles
+    assert cycle.duration == "2.9 months"  # 87 days; the mean of both is 84, 2.8 months
 
 
 @pytest.mark.parametrize("series", ["b", "c"])
 def test_parts_of_a_discovery_keep_their_cycles(series: str) -> None:
-    rows = [[1, 0], [1, 0], [0, 1]]
-    found = agreed(small_table(), [(0.6, [STRICT, SMOOTH], rows), (0.4, [WANDERS, SMOOTH], rows)])
-    report = found.select([series]).report()
+    report = in_two_forms().select([series]).report()
     assert [each.owners for each in report.cycles] == ([("b",)] if series == "b" else [])

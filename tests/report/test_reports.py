@@ -85,6 +85,16 @@ def test_what_the_same_series_have_stands_in_one_sentence() -> None:
     assert "Gold has a 2.8-month cycle." in rest.summary
 
 
+def test_what_moves_in_opposite_directions_has_a_sentence_of_its_own() -> None:
+    frame = waves()
+    frame += frame[["USD"]].to_numpy()
+    kernels = ["1 x PER(period=84,lengthscale=2)", f"{0.002 / 49} x LIN(location=210)"]
+    Z = [[1, 1], [1, 1], [0, 1]]
+    said = made_by_hand(frame, kernels, Z, noise=0.03).select(["Gold", "Oil"]).report().summary
+    assert "Both series have a straight line, in step." in said
+    assert "Both series have a 2.8-month cycle, in opposite directions." in said
+
+
 def test_directions_that_differ_are_named() -> None:
     frame = waves(("up", "down"))
     frame["up"] = np.linspace(0.0, 1.0, 60) + 0.02 * frame["up"]
