@@ -182,13 +182,9 @@ def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
     places = _folded(_matched(shapes, weights), shapes, weights)
     K = 1 + max((int(own.max(initial=-1)) for own in places), default=-1)
     by_fit = np.zeros((len(fits), observations.num_series, K))
-    total, support = np.zeros((2, observations.num_series, K))
     for m, (fit, own) in enumerate(zip(fits, places, strict=True)):
         for k in np.unique(own):
-            group = [int(i) for i in np.flatnonzero(own == k)]
-            by_fit[m, :, k] = _any_of(fit, group, predictors)
-            total[:, k] += weights[m] * evidence_of(fit, settings, group, by_fit[m, :, k])
-            support[:, k] += weights[m]
+            by_fit[m, :, k] = _any_of(fit, np.flatnonzero(own == k).tolist(), predictors)
     probabilities = np.tensordot(weights, by_fit, axes=1)
     explained = _explained(fits, weights, places, K, predictors)
     kept = np.flatnonzero(probabilities.max(axis=0, initial=0.0) >= _SELDOM)
@@ -201,8 +197,10 @@ def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
         tuple(number[own] for own in places),
         tuple(_representative(int(k), fits, weights, places, grid) for k in kept),
         by_fit[:, :, kept],
-        (total / np.where(support > 0.0, support, 1.0))[:, kept],
+        np.zeros((observations.num_series, len(kept))),
     )
+    for k in range(len(kept)):
+        agreed.evidence[:, k] = agreed.evidence_of_any([k], agreed.by_fit[:, :, k], settings)
     return replace(agreed, cycles=tuple(_cycles(agreed, predictors)))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..discovery.cycles import longest_period
 from ..discovery.discover import discover
 from ..kernels.grammar import parse
 from ..learning.engine import components
@@ -70,9 +71,8 @@ def report_on(seed: int) -> dict[str, Any]:
     report = discover(frame, seed=seed, progress=False).report()
     by_component, by_cycle = {}, {}
     for each in report.components:
-        factors = parse(each.kernel).factors
-        if periods := [f.values[0] or 0.0 for f in factors if f.base.name == "PER"]:
-            by_component.update(dict.fromkeys(each.owners, max(periods)))
+        if own := longest_period(parse(each.kernel)):
+            by_component.update(dict.fromkeys(each.owners, own))
     for cycle in report.cycles:
         by_cycle.update(dict.fromkeys(cycle.owners, float(cycle.duration)))
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..discovery.cycles import never_repeats
 from ..kernels.grammar import Factor, Product
 from .wording import Timeline
 
@@ -102,11 +103,8 @@ class Facts:
 
     @property
     def never_repeats(self) -> bool:
-        """Whether it is periodic only by its kernel: it has changed long before a period ends.
-
-        With a lengthscale of half a period, values a period apart have a correlation of 0.14.
-        """
-        return self.lengthscale < 0.5 * self.period
+        """Whether it is periodic only by its kernel."""
+        return never_repeats(self.kernel)
 
     @property
     def memory(self) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..discovery.result import Discovery
+from ..numerics.types import Booleans, Floats
 from .decomposition import Decomposition
 
 Verdict = Literal["has", "perhaps", "cannot be told", "has not"]
@@ -28,6 +29,12 @@ STRONG = 3.0
 
 WEIGHTY = 0.05
 """Share of the variation of a series from which a component is more than a correction."""
+
+
+def is_certain(probability: Floats, evidence: Floats, share: Floats) -> Booleans:
+    """Whether all three say that a series has something: `SURE`, `STRONG` and `WEIGHTY`."""
+    certain: Booleans = (probability >= SURE) & (evidence >= STRONG) & (share >= WEIGHTY)
+    return certain
 
 
 def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
@@ -58,10 +65,9 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     if found.averaging == "none":
         said = np.where(found.fit.Z == 1.0, has, np.where(p > HARDLY, untold, has_not))
     else:
-        is_weighty = parts.share[:, :-1] >= WEIGHTY
         said = np.select(
             [
-                (p >= SURE) & (evidence >= STRONG) & is_weighty,
+                is_certain(p, evidence, parts.share[:, :-1]),
                 found.consensus.Z == 1.0,
                 (p > HARDLY) | (evidence > -STRONG),
             ],

@@ -12,7 +12,7 @@ import pandas as pd
 from ..discovery.cycles import Cycle, period
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
-from ..explain.verdicts import STRONG, SURE, WEIGHTY
+from ..explain.verdicts import is_certain
 from ..explain.wording import Timeline
 from ..numerics.types import Floats
 from ..runtime.text import listed
@@ -93,12 +93,8 @@ def _told(found: Discovery, parts: Decomposition, judged: pd.DataFrame) -> Itera
     for cycle in consensus.cycles:
         members = list(cycle.members)
         p = np.minimum(consensus.weights @ cycle.by_fit, 1.0)
-        has = (
-            (p >= SURE)
-            & (cycle.evidence >= STRONG)
-            & (parts.share[:, members].sum(axis=1) >= WEIGHTY)
-            & (judged.to_numpy()[:, members] != "has").all(axis=1)
-        )
+        certain = is_certain(p, cycle.evidence, parts.share[:, members].sum(axis=1))
+        has = certain & (judged.to_numpy()[:, members] != "has").all(axis=1)
         if has.any():
             yield CycleReport(
                 duration=timeline.duration(_period(found, cycle, consensus.support[members])),
