@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.experiments import ablations, agreement, benchmark, cycles
+from lkm_gpflow.experiments import ablations, agreement, benchmark, families
 from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error
 from lkm_gpflow.numerics.types import Floats
 
@@ -220,14 +220,12 @@ def test_agreement_of_seeds() -> None:
     )
 
 
-def test_planted_cycles() -> None:
+def test_planted_families() -> None:
     page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
-    kept = [json.loads(line) for line in lines((RESULTS / "cycles.jsonl").read_text())[1:]]
-    counts = cycles.summary(kept).loc["all"]
-    for said in (
-        "On {tables} planted tables with cycles", "{planted} series have a cycle",
-        "says so of {by component}; with these statements of {told}",
-        "All {said}\nstatements of this kind are true",
-    ):  # fmt: skip
-        assert said.format(**counts) in page
-    assert counts["true"] == counts["said"]
+    kept = [json.loads(line) for line in lines((RESULTS / "families.jsonl").read_text())[1:]]
+    table = families.summary(kept)
+    for kind in ("cycles", "slow movements"):
+        counts = table.loc[kind]
+        row = "| {planted} | {by component} | {told} | {said} | {true} |".format(**counts)
+        assert f"| {kind} {row}" in page
+    assert f"On {len(kept)} planted tables" in page

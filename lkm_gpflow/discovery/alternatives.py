@@ -17,10 +17,11 @@ Their posterior is a coarsened one,
 .. math:: P(c \mid x_n) \propto P(c)\, p(x_n \mid c)^{1/3},
 
 and P(z_nk = 1) the sum over the candidates that have the component or, in its place, a pattern
-much like it.  P(c) is that of the row, times the shares below.  Source of the power of the
-likelihood: Miller and Dunson 2019, *Robust Bayesian inference via coarsening*.  Power, factors and
-shares were chosen on planted tables (`experiments.calibration`, seeds 0 to 199), and judged on
-others.
+much like it.  That of a family (`families`) is the sum over those that have any of its components;
+an added pattern that is slow counts as a slow movement, whatever it is like.  P(c) is that of the
+row, times the shares below.  Source of the power of the likelihood: Miller and Dunson 2019,
+*Robust Bayesian inference via coarsening*.  Power, factors and shares were chosen on planted tables
+(`experiments.calibration`, seeds 0 to 199), and judged on others.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..data.observations import Observations
-from ..kernels.grammar import Product, parse
+from ..kernels.grammar import parse
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings
 from ..learning.initialization import walks_begin
 from ..learning.prior import RowPrior
 from ..models.amplitudes import degrees_of
 from ..numerics.cholesky import log_density
-from ..numerics.types import Floats, Integers
+from ..numerics.types import Booleans, Floats, Integers
 from ..runtime.executors import single_threaded
 from .consensus import Consensus
+from .families import are_slow
 from .matching import MUCH_LIKE, correlation, shapes_of, thinned
 
 _POWER = 1.0 / 3.0
@@ -90,13 +92,13 @@ class _Addition:
         [D, D].
     probability
         That a series has it, before anything is seen.
-    stands_for
-        Which consensus components it counts as, [K], zeros and ones.
+    counts_as
+        Which consensus components, and then families, it counts as, [I].
     """
 
     covariance: Floats
     probability: float
-    stands_for: Floats
+    counts_as: Booleans
 
 
 @dataclass(frozen=True)
@@ -140,15 +142,17 @@ def with_alternatives(
     if settings.amplitudes == "none" or too_many or not consensus.kernels:
         return consensus
     known = components(consensus.kernels, observations.x)
-    from_no_fit = list(_from_no_fit(consensus.kernels, observations.x))
-    asked = [*((k,) for k in range(len(known))), *(cycle.members for cycle in consensus.cycles)]
+    families = consensus.families
+    asked = [*((k,) for k in range(len(known))), *(family.members for family in families)]
+    is_asked = np.array([np.isin(range(len(known)), members) for members in asked])
+    from_no_fit = list(_from_no_fit(consensus, is_asked, observations.x))
     by_fit = np.stack(
-        [*np.moveaxis(consensus.by_fit, 2, 0), *(cycle.by_fit for cycle in consensus.cycles)], 2
+        [*np.moveaxis(consensus.by_fit, 2, 0), *(family.by_fit for family in families)], 2
     )
     for m, (fit, places) in enumerate(zip(consensus.fits, consensus.places, strict=True)):
         if len(fit.kernels) <= _MOST_COMPONENTS:
-            additions = [*_from_other_fits(known, places), *from_no_fit]
-            by_fit[m] = _probabilities(fit, places, additions, asked, observations, settings)
+            additions = [*_from_other_fits(known, is_asked, places), *from_no_fit]
+            by_fit[m] = _probabilities(fit, places, additions, is_asked, observations, settings)
     evidence = [
         consensus.evidence_of_any(members, by_fit[:, :, i], settings)
         for i, members in enumerate(asked)
@@ -158,24 +162,26 @@ def with_alternatives(
         consensus,
         by_fit=by_fit[:, :, :K],
         evidence=np.stack(evidence[:K], axis=1),
-        cycles=tuple(
-            replace(cycle, by_fit=by_fit[:, :, K + i], evidence=evidence[K + i])
-            for i, cycle in enumerate(consensus.cycles)
+        families=tuple(
+            replace(family, by_fit=by_fit[:, :, K + i], evidence=evidence[K + i])
+            for i, family in enumerate(families)
         ),
     )
 
 
-def _from_other_fits(known: Floats, places: Integers) -> Iterator[_Addition]:
+def _from_other_fits(known: Floats, asked: Booleans, places: Integers) -> Iterator[_Addition]:
     """Yield the consensus components, of covariances [K, D, D], that a fit has not."""
-    every = np.arange(len(known))
-    missing = np.setdiff1d(every, places)
+    missing = np.setdiff1d(np.arange(len(known)), places)
     for k in missing:
         for factor, p in _FACTORS.items():
-            yield _Addition(factor * known[k], _BY_OTHERS / len(missing) * p, every == k)
+            yield _Addition(factor * known[k], _BY_OTHERS / len(missing) * p, asked[:, k])
 
 
-def _from_no_fit(kernels: Sequence[Product], x: Floats) -> Iterator[_Addition]:
-    """Yield patterns of no special kind; they count as the components that are alike."""
+def _from_no_fit(consensus: Consensus, asked: Booleans, x: Floats) -> Iterator[_Addition]:
+    """Yield patterns of no special kind.
+
+    They count as the components that are alike, and as slow movements if they are slow.
+    """
     first, span = x[0], x[-1] - x[0]
     patterns = [
         *(parse(f"1.0 x SE(lengthscale={share * span})") for share in _LENGTHSCALES),
@@ -183,31 +189,34 @@ def _from_no_fit(kernels: Sequence[Product], x: Floats) -> Iterator[_Addition]:
         parse(f"1.0 x LIN(location={first + 0.5 * span})"),
     ]
     grid = thinned(x)
-    alike = correlation(shapes_of(patterns, grid), shapes_of(kernels, grid)) >= MUCH_LIKE
+    alike = correlation(shapes_of(patterns, grid), shapes_of(consensus.kernels, grid)) >= MUCH_LIKE
+    counts_as = (alike[:, None, :] & asked).any(axis=2)
+    is_slow = [False] * len(consensus.kernels) + [
+        family.kind == "slow movement" for family in consensus.families
+    ]
+    counts_as |= are_slow(patterns, x)[:, None] & np.array(is_slow)
     share = _BY_NONE / len(patterns) / len(_VARIANCES)
-    for C, stands_for in zip(components(patterns, x), alike, strict=True):
+    for C, own in zip(components(patterns, x), counts_as, strict=True):
         for variance in _VARIANCES:
-            yield _Addition(variance / np.diag(C).mean() * C, share, stands_for)
+            yield _Addition(variance / np.diag(C).mean() * C, share, own)
 
 
 def _probabilities(
     fit: Fit,
     places: Integers,
     additions: Sequence[_Addition],
-    asked: Sequence[Sequence[int]],
+    asked: Booleans,
     observations: Observations,
     settings: FitSettings,
 ) -> Floats:
     """P(n has any of some consensus components) by one fit and the alternatives to it, [N, I].
 
-    What is `asked` are the numbers of I sets of components.
+    What is `asked` are I sets of components, [I, K].
     """
     C = components(fit.kernels, observations.x)
     on, off = RowPrior.expected_logs(fit.tau)
-    num_known = len(additions[0].stands_for)
-    is_place = places[:, None] == np.arange(num_known)  # [K_m, K]
-    stands_for = np.array([addition.stands_for for addition in additions])
-    sets = np.array([np.isin(range(num_known), members) for members in asked])
+    is_place = places[:, None] == np.arange(asked.shape[1])  # [K_m, K]
+    is_one = (is_place[:, None, :] & asked).any(axis=2)  # [K_m, I]
     total = np.zeros((observations.num_series, len(asked)))
     for n in range(observations.num_series):
         where = np.ix_(*[np.flatnonzero(observations.mask[n] > 0.0)] * 2)
@@ -222,9 +231,8 @@ def _probabilities(
         candidates, scores = zip(*_candidates(series, on - off, additions), strict=True)
         weights = np.exp(np.array(scores) - logsumexp(scores))
         for (factors, number), weight in zip(candidates, weights, strict=True):
-            has = is_place[factors > 0.0].any(axis=0)
-            has = has if number is None else has | stands_for[number]
-            total[n] += weight * (sets & has).any(axis=1)
+            has = is_one[factors > 0.0].any(axis=0)
+            total[n] += weight * (has if number is None else has | additions[number].counts_as)
     return np.minimum(total, 1.0)
 
 

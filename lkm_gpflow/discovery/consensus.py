@@ -17,7 +17,7 @@ from ..numerics.types import Floats, Integers
 from ..runtime.executors import single_threaded
 from ..search.averaging import Member, mixture_moments
 from ..search.predictors import Predictors
-from .cycles import Cycle, of_one_period
+from .families import Family, families_of
 from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
 
 OTHERS = "others"
@@ -60,8 +60,8 @@ class Consensus:
         Log Bayes factors, [N, K]: how many times likelier a series is with the component than
         without, whatever else it has, on average over the fits that have the component.  With
         alternatives they are those of the coarsened posterior.
-    cycles
-        Components that repeat with about one period, where there are several.
+    families
+        Components that are one thing in several forms.
     """
 
     fits: tuple[Fit, ...]
@@ -70,7 +70,7 @@ class Consensus:
     kernels: tuple[Product, ...]
     by_fit: Floats
     evidence: Floats
-    cycles: tuple[Cycle, ...] = ()
+    families: tuple[Family, ...] = ()
 
     @property
     def probabilities(self) -> Floats:
@@ -140,7 +140,7 @@ class Consensus:
             self,
             by_fit=self.by_fit[:, places],
             evidence=self.evidence[places],
-            cycles=tuple(cycle.of_series(places) for cycle in self.cycles),
+            families=tuple(family.of_series(places) for family in self.families),
         )
 
 
@@ -201,18 +201,18 @@ def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
     )
     for k in range(len(kept)):
         agreed.evidence[:, k] = agreed.evidence_of_any([k], agreed.by_fit[:, :, k], settings)
-    return replace(agreed, cycles=tuple(_cycles(agreed, predictors)))
+    return replace(agreed, families=tuple(_families(agreed, predictors)))
 
 
-def _cycles(agreed: Consensus, predictors: Predictors) -> Iterator[Cycle]:
-    for members in of_one_period(agreed.kernels):
+def _families(agreed: Consensus, predictors: Predictors) -> Iterator[Family]:
+    for kind, members in families_of(agreed.kernels, predictors.observations.x):
         groups = [np.flatnonzero(np.isin(own, members)).tolist() for own in agreed.places]
         by_fit = np.array([
             _any_of(fit, group, predictors) if group else np.zeros(len(fit.Z))
             for fit, group in zip(agreed.fits, groups, strict=True)
         ])  # fmt: skip
         evidence = agreed.evidence_of_any(members, by_fit, predictors.settings)
-        yield Cycle(members, by_fit, evidence)
+        yield Family(kind, members, by_fit, evidence)
 
 
 def predict_parts(

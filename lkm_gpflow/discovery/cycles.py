@@ -1,17 +1,11 @@
-"""Cycles in whatever form: components that repeat with about one period, taken together.
-
-Fits of a search may agree that a series repeats every eleven years, and disagree on how: strictly,
-approximately, or with a height that wanders.  Then no component is certain, and yet the cycle is.
-"""
+"""Which kernels repeat, and which of them with about one period."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from ..kernels.grammar import Product
-from ..numerics.types import Floats, Integers
 
 _SAME = 0.1
 """Neighbouring periods that differ by less, in their logarithm, are about one."""
@@ -20,31 +14,8 @@ _REPEATS = 0.5
 """A cycle whose smooth factor has a lengthscale below so many periods never repeats."""
 
 
-@dataclass(frozen=True)
-class Cycle:
-    """Consensus components that repeat with about one period, and who has any of them.
-
-    Parameters
-    ----------
-    members
-        Numbers of the components, ascending.
-    by_fit
-        Probability that a series has any of them, by each fit, [M, N].
-    evidence
-        Log Bayes factors of having any of them, [N]; as `Consensus.evidence`.
-    """
-
-    members: tuple[int, ...]
-    by_fit: Floats
-    evidence: Floats
-
-    def of_series(self, places: Integers) -> Cycle:
-        """Return the part about some series."""
-        return replace(self, by_fit=self.by_fit[:, places], evidence=self.evidence[places])
-
-
 def of_one_period(kernels: Sequence[Product]) -> list[tuple[int, ...]]:
-    """Return the numbers of kernels with about one period, two or more of each."""
+    """Return the numbers of kernels with about one period."""
     periods = {k: math.log(p) for k, kernel in enumerate(kernels) if (p := period(kernel))}
     groups: list[list[int]] = []
     for k in sorted(periods, key=lambda k: periods[k]):
@@ -52,7 +23,7 @@ def of_one_period(kernels: Sequence[Product]) -> list[tuple[int, ...]]:
             groups[-1].append(k)
         else:
             groups.append([k])
-    return [tuple(sorted(group)) for group in groups if len(group) > 1]
+    return [tuple(sorted(group)) for group in groups]
 
 
 def period(kernel: Product) -> float:

@@ -34,7 +34,7 @@ and a smooth component whose lengthscale is between a tenth of the time and nine
 _MOST_TIMES = 200
 """Of the grid on which covariances are compared."""
 
-_FLAT = 1e-9
+FLAT = 1e-9
 """A component that has less of its variance over time is a constant."""
 
 
@@ -61,7 +61,7 @@ def shapes_of(kernels: Sequence[Product], x: Floats) -> Floats:
     roots = np.sqrt(np.maximum(values, 0.0))
     S = (vectors * roots[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     size = np.linalg.norm(S, axis=(1, 2))
-    is_flat = np.square(size) <= _FLAT * before
+    is_flat = np.square(size) <= FLAT * before
     shapes: Floats = (S / np.where(is_flat, np.inf, size)[:, None, None]).reshape(len(C), -1)
     return shapes
 

@@ -27,7 +27,7 @@ from ..plotting.style import units_by_name
 from ..runtime.executors import single_threaded
 from ..runtime.text import counted, level_in_percent, percent
 from .component import CELLS, ComponentReport, component_report
-from .cycle import CycleReport, cycle_reports
+from .family import FamilyReport, family_reports
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series import SeriesReport, series_reports
@@ -57,8 +57,8 @@ class GroupReport(Report):
         The gist, in a paragraph.
     components
         Those that are more certain and explain more come first.
-    cycles
-        Those that a series surely has, though not in which form.
+    families
+        What a series surely has, though not in which form.
     series
         In the order of the table.
     parts
@@ -79,7 +79,7 @@ class GroupReport(Report):
     units: Mapping[str, str]
     summary: str
     components: tuple[ComponentReport, ...]
-    cycles: tuple[CycleReport, ...]
+    families: tuple[FamilyReport, ...]
     series: tuple[SeriesReport, ...]
     parts: Decomposition
     attribution: pd.DataFrame
@@ -198,8 +198,8 @@ class GroupReport(Report):
         lines += [markdown(self.note), ""] if self.note else []
         lines += [f"## {self.heading}", ""]
         lines += [] if self.components else [self.nothing, ""]
-        for cycle in self.cycles:
-            lines += [f"**{cycle.heading}.** {markdown(cycle.text)}", ""]
+        for family in self.families:
+            lines += [f"**{family.heading}.** {markdown(family.text)}", ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
@@ -244,7 +244,7 @@ class GroupReport(Report):
                 zip(self.found.table.names, self.found.table.transforms.names, strict=True)
             ),
             "components": [each.to_dict() for each in self.components],
-            "cycles": [each.to_dict() for each in self.cycles],
+            "families": [each.to_dict() for each in self.families],
             "series": [each.to_dict() for each in self.series],
             "likeness": {
                 str(a): {str(b): float(value) for b, value in row.items()}
@@ -353,15 +353,15 @@ def group_report(
     components = tuple(
         component_report(found, parts, judged, each, units, k) for k, each in enumerate(stable)
     )
-    cycles = cycle_reports(found, parts, judged)
+    families = family_reports(found, parts, judged)
     return GroupReport(
         found=found,
         horizon=horizon,
         level=level,
         units=units,
-        summary=summary(found, components, cycles, ways_of_pairs(found, components, ties)),
+        summary=summary(found, components, families, ways_of_pairs(found, components, ties)),
         components=components,
-        cycles=cycles,
+        families=families,
         series=series_reports(found, parts, judged, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,

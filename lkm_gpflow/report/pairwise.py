@@ -23,7 +23,8 @@ from ..explain.wording import Timeline, scale_note
 from ..numerics.types import Floats
 from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.executors import single_threaded
-from ..runtime.text import counted, level_in_percent, percent
+from ..runtime.text import counted, level_in_percent, listed, percent
+from .family import FamilyReport, families_of_pair
 from .page import Picture, Report, markdown, markdown_table
 from .pair_component import PairComponent
 
@@ -42,6 +43,8 @@ class PairReport(Report):
         Their shared variance; see `lkm_gpflow.explain.comparison.likeness`.
     components
         Shared ones first, then those of a alone, then of b alone.
+    families
+        What both surely have, though not in a common form.
     may_share
         Whether there is a component that it cannot be ruled out that both have.
     parts
@@ -55,6 +58,7 @@ class PairReport(Report):
     b: object
     likeness: float
     components: tuple[PairComponent, ...]
+    families: tuple[FamilyReport, ...]
     may_share: bool
     parts: Decomposition
     horizon: int
@@ -70,7 +74,18 @@ class PairReport(Report):
 
     @property
     def summary(self) -> str:
-        """How alike they are, in a sentence."""
+        """How alike they are, in a sentence or two."""
+        return " ".join(filter(None, (self._in_common, self._in_some_form)))
+
+    @property
+    def _in_some_form(self) -> str:
+        if not self.families:
+            return ""
+        what = listed([each.short for each in self.families])
+        return f"Both have {what}, perhaps in different forms."
+
+    @property
+    def _in_common(self) -> str:
         both = [each for each in self.components if len(each.owners) == 2]
         if not both:
             certain = " that is certain" if self.may_share else ""
@@ -133,6 +148,7 @@ class PairReport(Report):
             "likeness": self.likeness,
             "summary": self.summary,
             "components": [each.to_dict() for each in self.components],
+            "families": [each.to_dict() for each in self.families],
         }
 
     def pictures(self) -> list[Picture]:
@@ -311,7 +327,8 @@ def _pair(
     timeline, places = Timeline.of(found.table), found.places(*series)
     names = [found.table.names[n] for n in places]
     Z, probabilities = found.consensus.Z, found.consensus.probabilities
-    judged, kernels = verdicts(found, parts).to_numpy(), found.kernels
+    judged, kernels = verdicts(found, parts), found.kernels
+    said = judged.to_numpy()
     components = []
     for k in plotting.pair_rows(found, *places):
         owners = [i for i, n in enumerate(places) if Z[n, k] == 1.0]
@@ -325,7 +342,7 @@ def _pair(
                     kernels[k], timeline, int(trends.pop()) if len(trends) == 1 else 0
                 ),
                 series=(names[0], names[1]),
-                verdicts=(judged[places[0], k], judged[places[1], k]),
+                verdicts=(said[places[0], k], said[places[1], k]),
                 probabilities=(a, b),
                 shares=tuple(float(parts.share[places[i], k]) for i in owners),
                 correlation=correlated.get(k),
@@ -338,7 +355,8 @@ def _pair(
         b=series[1],
         likeness=float(alike[places[0], places[1]]),
         components=tuple(components),
-        may_share=bool(np.any(np.all(judged[list(places)] != "has not", axis=0))),
+        families=families_of_pair(found, parts, judged, (places[0], places[1])),
+        may_share=bool(np.any(np.all(said[list(places)] != "has not", axis=0))),
         parts=parts,
         horizon=horizon,
         level=level,

@@ -10,7 +10,7 @@ from ..explain.together import Ties
 from ..explain.verdicts import Verdict
 from ..runtime.text import listed, percent
 from .component import MOST_NAMES, ComponentReport
-from .cycle import CycleReport
+from .family import FamilyReport
 
 _MOST_SAID = 4
 """Components of a kind that the paragraph names."""
@@ -23,7 +23,7 @@ as the toss of a coin."""
 def summary(
     found: Discovery,
     components: Sequence[ComponentReport],
-    cycles: Sequence[CycleReport],
+    families: Sequence[FamilyReport],
     ways: Mapping[int, str],
 ) -> str:
     """Say who has what, who perhaps has what, what is absent, and what forecasts rest on.
@@ -34,7 +34,7 @@ def summary(
         A discovery.
     components
         Those of its report, in order.
-    cycles
+    families
         Those of its report.
     ways
         By number of a component what `ways_of_pairs` says of it.
@@ -50,7 +50,7 @@ def summary(
     said += [
         f"{listed(each.owners, MOST_NAMES)} {_have(each.owners)} {each.short}, in a form that "
         "cannot be told."
-        for each in cycles
+        for each in families
     ]
     said += [
         f"Perhaps {_subject(one, one.those('perhaps'), first=False)} "

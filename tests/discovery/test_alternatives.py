@@ -15,7 +15,7 @@ from small import made_by_hand, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.alternatives import with_alternatives
 from lkm_gpflow.discovery.consensus import Consensus, agree
-from lkm_gpflow.discovery.cycles import Cycle
+from lkm_gpflow.discovery.families import Family
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import FitSettings
@@ -40,11 +40,12 @@ def two_fits(weight: float = 0.6) -> tuple[Consensus, lkm.Discovery]:
 
 
 def by_enumeration(
-    consensus: Consensus, found: lkm.Discovery, m: int, together: set[int]
+    consensus: Consensus, found: lkm.Discovery, m: int, together: set[int], slow: set[int]
 ) -> NDArray[np.float64]:
     """The same for complete series, all rows near the best, in the words of the docstring.
 
-    The last column has the probability of any of the components that are taken `together`.
+    The last columns have the probability of any of the components that are taken `together`, and
+    of any that is `slow`.
     """
     o, fit, places = found.table.observations, consensus.fits[m], consensus.places[m]
     X, D = o.x[:, None], len(o.x)
@@ -68,14 +69,15 @@ def by_enumeration(
         for i, (text, _) in enumerate(generic)
         for k, kernel in enumerate(consensus.kernels)
     }
-    total = np.zeros((2, len(known) + 1))
+    is_slow = [False, True, True, True, True]
+    total = np.zeros((2, len(known) + 2))
     for n in range(2):
 
         def likelihood(V: NDArray[np.float64], n: int = n) -> float:
             V = V + fit.noise_variance[n] * np.eye(D)
             return float(multivariate_t(np.zeros(D), V, df=4.0).logpdf(o.Y[n]))
 
-        scored: list[tuple[float, set[int]]] = []
+        scored: list[tuple[float, set[int], bool]] = []
         for levels in itertools.product(chance, repeat=2):
             if sum(level not in (0.0, 1.0) for level in levels) > 1:
                 continue
@@ -83,21 +85,23 @@ def by_enumeration(
             prior = np.log([chance[a] for a in levels]).sum() + odds @ (np.array(levels) > 0)
             has = {int(places[i]) for i in range(2) if levels[i] > 0}
             assert isinstance(V, np.ndarray)
-            scored.append((likelihood(V) / 3 + prior + np.log(0.4), has))
+            scored.append((likelihood(V) / 3 + prior + np.log(0.4), has, False))
             if any(level not in (0.0, 1.0) for level in levels):
                 continue
             for k, (a, p) in itertools.product(missing, list(chance.items())[1:]):
                 more = likelihood(V + a * known[k]) / 3 + np.log(0.2 * p / len(missing))
-                scored.append((more + prior, has | {k}))
+                scored.append((more + prior, has | {k}, False))
             for (i, (_, C)), a in itertools.product(enumerate(generic), (0.1, 0.5, 2.0)):
                 more = likelihood(V + a * C) / 3 + np.log(0.4 / 15)
-                scored.append((more + prior, has | {k for k in range(len(known)) if alike[i, k]}))
-        scores = np.array([score for score, _ in scored])
+                as_known = {k for k in range(len(known)) if alike[i, k]}
+                scored.append((more + prior, has | as_known, is_slow[i]))
+        scores = np.array([score for score, *_ in scored])
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()
-        for weight, (_, has) in zip(weights, scored, strict=True):
+        for weight, (_, has, one_more) in zip(weights, scored, strict=True):
             total[n, list(has)] += weight
-            total[n, -1] += weight * bool(has & together)
+            total[n, -2] += weight * bool(has & together)
+            total[n, -1] += weight * (one_more or bool(has & slow))
     return total
 
 
@@ -119,15 +123,22 @@ def test_against_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     o = found.table.observations
     assert o.x[0] == 0.0
     assert o.x[-1] == 1.0
-    no_cycle = Cycle((0, 2), np.full((2, 2), np.nan), np.full(2, np.nan))
-    told = with_alternatives(replace(consensus, cycles=(no_cycle,)), o, SETTINGS)
-    (either,) = told.cycles
+    slow = {k for k, each in enumerate(consensus.kernels) if str(each.structure) in ("SE", "RW")}
+    assert len(slow) == 2
+    families = tuple(
+        Family(kind, tuple(members), np.full((2, 2), np.nan), np.full(2, np.nan))
+        for kind, members in (("cycle", (0, 2)), ("slow movement", sorted(slow)))
+    )
+    told = with_alternatives(replace(consensus, families=families), o, SETTINGS)
     for m in range(2):
-        enumerated = by_enumeration(consensus, found, m, {0, 2})
-        np.testing.assert_allclose(told.by_fit[m], enumerated[:, :-1], rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(either.by_fit[m], enumerated[:, -1], rtol=1e-6, atol=1e-9)
-    assert np.all(either.by_fit > told.by_fit[:, :, [0, 2]].max(axis=2))
-    assert np.isfinite(either.evidence).all()
+        enumerated = by_enumeration(consensus, found, m, {0, 2}, slow)
+        np.testing.assert_allclose(told.by_fit[m], enumerated[:, :-2], rtol=1e-6, atol=1e-9)
+        for i, family in enumerate(told.families):
+            by_hand = enumerated[:, 3 + i]
+            np.testing.assert_allclose(family.by_fit[m], by_hand, rtol=1e-6, atol=1e-9)
+    for family in told.families:
+        assert np.all(family.by_fit > told.by_fit[:, :, list(family.members)].max(axis=2))
+        assert np.isfinite(family.evidence).all()
     assert not np.allclose(told.probabilities, consensus.probabilities, atol=0.02)
     np.testing.assert_array_equal(told.weights, consensus.weights)
 

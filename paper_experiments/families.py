@@ -1,8 +1,8 @@
-"""Plant cycles of three forms, and count what reports say of them that is true.
+"""Plant cycles and slow movements, and count what reports say of them that is true.
 
 What is done is kept in the output file: a run that was stopped goes on where it was.
 
-    python paper_experiments/cycles.py --tables 60
+    python paper_experiments/families.py --tables 60
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import click
 from tqdm.auto import tqdm
 
 from lkm_gpflow import process_pool
-from lkm_gpflow.experiments.cycles import report_on, summary
+from lkm_gpflow.experiments.families import report_on, summary
 from lkm_gpflow.runtime.executors import run_all
 from lkm_gpflow.runtime.journal import Journal
 
-RESULTS = Path(__file__).parent / "results" / "cycles.jsonl"
+RESULTS = Path(__file__).parent / "results" / "families.jsonl"
 
 
 @click.command(help=__doc__)
@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent / "results" / "cycles.jsonl"
 def main(tables: int, jobs: int | None, out: Path) -> None:
     """Make the searches that the output file has not, and print the summary of all it has."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    journal = Journal(out, "cycles", {})
+    journal = Journal(out, "families", {})
     records = list(journal.records)
     done = {record["seed"] for record in records}
     todo = {seed: partial(report_on, seed) for seed in range(tables) if seed not in done}

@@ -1,0 +1,158 @@
+"""Whether what reports say of planted cycles and slow movements is true, and what they miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from ..discovery.cycles import longest_period
+from ..discovery.discover import discover
+from ..discovery.families import Kind, are_slow
+from ..kernels.grammar import Product, parse
+from ..learning.engine import components
+from ..learning.initialization import walks_begin
+from ..numerics.types import Booleans
+
+FORMS = ("strict", "approximate", "of changing height")
+"""Of the cycles, in turn."""
+
+_TIMES, _SERIES = 120, 4
+
+_HAVE = 0.6
+"""Probability that a series has the cycle, or the slow component."""
+
+_RIGHT = 0.1
+"""Periods that are said may be wrong by this share."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A table with a cycle and something slow, with heights that differ by series.
+
+    Parameters
+    ----------
+    frame
+        The table, by steps.
+    period
+        Of the cycle, in steps.
+    kernels
+        Cycle, and what is slow or, seldom, not quite; on a time of span one.
+    Z
+        Who has them, [N, 2].
+    """
+
+    frame: pd.DataFrame
+    period: float
+    kernels: tuple[Product, Product]
+    Z: Booleans
+
+
+def plant(seed: int) -> Planted:
+    """Draw a table; of the forms of cycles, in turn, the one that the seed says."""
+    rng = np.random.default_rng((77, seed))
+    x = np.linspace(0.0, 1.0, _TIMES)
+    steps = float(np.exp(rng.uniform(np.log(7.0), np.log(24.0))))
+    period, shape = steps / (_TIMES - 1), np.exp(rng.uniform(np.log(0.7), np.log(1.8)))
+    walk = f"RW(start={walks_begin(x)})"
+    cycle = f"1.0 x PER(period={period}, lengthscale={shape})"
+    form = FORMS[seed % len(FORMS)]
+    if form == "approximate":
+        cycle += f" x SE(lengthscale={period * rng.uniform(1.0, 3.0)})"
+    elif form == "of changing height":
+        cycle += f" x {walk}"
+    slow = (f"1.0 x {walk}", f"1.0 x SE(lengthscale={rng.uniform(0.03, 0.2)})")[rng.integers(2)]
+    kernels = parse(cycle), parse(slow)
+    C = components(kernels, x)
+    C /= np.trace(C, axis1=1, axis2=2)[:, None, None] / _TIMES
+    Z = rng.uniform(size=(_SERIES, 2)) < _HAVE
+    columns = []
+    for row in Z:
+        heights = row * np.exp(0.5 * rng.normal(size=2))
+        V = np.tensordot(heights, C, 1) + rng.uniform(0.02, 0.3) * np.eye(_TIMES)
+        columns.append(np.linalg.cholesky(V) @ rng.normal(size=_TIMES))
+    names = [f"series {n + 1}" for n in range(_SERIES)]
+    return Planted(pd.DataFrame(np.column_stack(columns), columns=names), steps, kernels, Z)
+
+
+def report_on(seed: int) -> dict[str, Any]:
+    """Discover a planted table with the defaults, and note what its report says.
+
+    Returns
+    -------
+    In JSON's types: ``seed``; ``form`` and ``period`` of the planted cycle, and whether the other
+    component ``is_slow``; and for each kind of family, by its name, what is said of each series:
+    whether it ``has`` one, and what the report says that it has by a ``component`` that is
+    certain, or by the ``family``: the period in steps of a cycle, true of a slow movement; None
+    where it says nothing.
+    """
+    planted = plant(seed)
+    found = discover(planted.frame, seed=seed, progress=False)
+    report, names = found.report(), planted.frame.columns
+    by_component: dict[Kind, dict[str, Any]] = {kind: {} for kind in get_args(Kind)}
+    by_family: dict[Kind, dict[str, Any]] = {kind: {} for kind in get_args(Kind)}
+    slow = are_slow(found.consensus.kernels, found.table.observations.x)
+    for each, is_slow in zip(report.components, slow, strict=True):
+        if own := longest_period(parse(each.kernel)):
+            by_component["cycle"].update(dict.fromkeys(each.owners, own))
+        if is_slow:
+            by_component["slow movement"].update(dict.fromkeys(each.owners, True))
+    for family in report.families:
+        said = float(family.duration) if family.kind == "cycle" else True
+        by_family[family.kind].update(dict.fromkeys(family.owners, said))
+    return {
+        "seed": seed,
+        "form": FORMS[seed % len(FORMS)],
+        "period": planted.period,
+        "is_slow": bool(are_slow(planted.kernels, np.linspace(0.0, 1.0, _TIMES))[1]),
+        **{
+            kind: {
+                "has": planted.Z[:, k].astype(int).tolist(),
+                "component": [by_component[kind].get(name) for name in names],
+                "family": [by_family[kind].get(name) for name in names],
+            }
+            for k, kind in enumerate(get_args(Kind))
+        },
+    }
+
+
+def summary(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Count statements, and those that are true, by form of cycle, and of slow movements.
+
+    Returns
+    -------
+    DataFrame with columns ``tables``; ``planted``, series that have a cycle (a slow movement);
+    ``told``, those of them that a report says have one; ``by component``, those told by a
+    component alone; ``said``, statements about families; ``true``, those of series that have one,
+    with the period of the planted one.
+    """
+    rows = {form: _counts([r for r in records if r["form"] == form], "cycle") for form in FORMS}
+    rows |= {f"{kind}s": _counts(records, kind) for kind in get_args(Kind)}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _counts(records: Sequence[dict[str, Any]], kind: Kind) -> dict[str, int]:
+    cells = [cell for record in records for cell in _cells(record, kind)]
+    said = [(has, is_right) for has, _, family, is_right in cells if family is not None]
+    return {
+        "tables": len(records),
+        "planted": sum(has for has, *_ in cells),
+        "told": sum(has and not (a is None and b is None) for has, a, b, _ in cells),
+        "by component": sum(has and a is not None for has, a, *_ in cells),
+        "said": len(said),
+        "true": sum(has and is_right for has, is_right in said),
+    }
+
+
+def _cells(record: dict[str, Any], kind: Kind) -> Iterator[tuple[bool, Any, Any, bool]]:
+    """Yield for each series: has it, told by a component, by the family, with the right period."""
+    own = record[kind]
+    for has, component, family in zip(own["has"], own["component"], own["family"], strict=True):
+        if kind == "cycle":
+            is_right = family is not None and abs(family / record["period"] - 1.0) < _RIGHT
+            yield bool(has), component, family, is_right
+        else:
+            yield bool(has and record["is_slow"]), component, family, True

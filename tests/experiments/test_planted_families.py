@@ -1,0 +1,72 @@
+"""What reports say of planted cycles and slow movements: counts by hand, and that it is true."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lkm_gpflow.experiments import families
+
+
+def test_what_is_planted_repeats() -> None:
+    """Of a strict cycle, values a whole period apart are nearer than half a period apart."""
+    planted = families.plant(3)
+    assert planted.Z[:, 0].tolist() == [True, False, False, False]
+    lag = round(planted.period)
+    for name, own in zip(planted.frame.columns, planted.Z[:, 0], strict=True):
+        y = planted.frame[name].to_numpy()
+        apart = [np.var(y[k:] - y[:-k]) for k in (lag, lag // 2)]
+        assert not own or apart[0] < 0.5 * apart[1]
+    np.testing.assert_array_equal(families.plant(3).frame, planted.frame)
+
+
+def test_what_is_planted_moves_slowly() -> None:
+    """Averages of twelve steps vary more where the slow component is."""
+    spreads: dict[bool, list[float]] = {True: [], False: []}
+    for seed in range(20):
+        planted = families.plant(seed)
+        means = planted.frame.to_numpy().reshape(10, 12, -1).mean(axis=1)
+        for spread, own in zip(means.std(axis=0), planted.Z[:, 1], strict=True):
+            spreads[bool(own)].append(float(spread))
+    assert np.median(spreads[True]) > 2.0 * np.median(spreads[False])
+
+
+def test_statements_are_counted() -> None:
+    record = {
+        "form": "strict",
+        "period": 10.0,
+        "is_slow": True,
+        "cycle": {
+            "has": [1, 1, 1, 0, 1],
+            "component": [10.1, None, None, None, None],
+            "family": [None, 10.4, 5.0, 9.9, None],
+        },
+        "slow movement": {
+            "has": [1, 1, 0, 0, 1],
+            "component": [True, None, True, None, None],
+            "family": [None, True, None, True, None],
+        },
+    }
+    table = families.summary([record])
+    assert table.loc["strict"].to_dict() == table.loc["cycles"].to_dict() == {
+        "tables": 1, "planted": 4, "told": 3, "by component": 1, "said": 3, "true": 1,
+    }  # fmt: skip
+    assert table.loc["approximate"].sum() == 0
+    assert table.loc["slow movements"].to_dict() == {
+        "tables": 1, "planted": 3, "told": 2, "by component": 1, "said": 2, "true": 1,
+    }  # fmt: skip
+    nearly = families.summary([{**record, "is_slow": False}]).loc["slow movements"]
+    assert nearly["planted"] == nearly["told"] == nearly["true"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_report_says_of_planted_families_is_true(seed: int) -> None:
+    record = json.loads(json.dumps(families.report_on(seed)))
+    assert record["form"] == families.FORMS[seed]
+    counts = families.summary([record])
+    assert counts.loc["cycles", "told"] >= counts.loc["cycles", "planted"] - 1 > 0
+    for kind in ("cycles", "slow movements"):
+        assert counts.loc[kind, "true"] == counts.loc[kind, "said"]
