@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..discovery.cycles import period
 from ..discovery.families import TENTHS, Family, Kind
@@ -31,7 +32,7 @@ class FamilyReport:
         In words the period of a cycle, "11 months"; of a slow movement the time that it takes at
         least.
     members
-        Numbers of the components, from 1.
+        Numbers of the components, from 1, that it may be.
     probabilities
         Of having any of them, by name, of the series that are spoken of.
     """
@@ -66,10 +67,10 @@ class FamilyReport:
 
     @property
     def _forms(self) -> str:
-        *first, last = map(str, self.members)
-        if not first:
-            return f"component {last}, or one that no fit has"
-        return f"component {', '.join(first)} or {last}"
+        forms = [f"component {k}" if i == 0 else str(k) for i, k in enumerate(self.members)]
+        if self.kind == "slow movement":
+            forms.append("one that no fit has")
+        return listed(forms, last="or")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""
@@ -101,7 +102,7 @@ def family_reports(
     for family, probability, certain in _judged(found, parts):
         has = certain & (judged.to_numpy()[:, list(family.members)] != "has").all(axis=1)
         if has.any():
-            told.append(_told(found, family, probability, np.flatnonzero(has).tolist()))
+            told.append(_told(found, judged, family, probability, np.flatnonzero(has)))
     return tuple(told)
 
 
@@ -121,7 +122,7 @@ def families_of_pair(
     for family, probability, certain in _judged(found, parts):
         has = judged.to_numpy()[np.ix_(places, family.members)] == "has"
         if certain[list(places)].all() and not has.all(axis=0).any():
-            told.append(_told(found, family, probability, places))
+            told.append(_told(found, judged, family, probability, np.array(places)))
     return tuple(told)
 
 
@@ -134,12 +135,19 @@ def _judged(found: Discovery, parts: Decomposition) -> Iterator[tuple[Family, Fl
 
 
 def _told(
-    found: Discovery, family: Family, probability: Floats, series: Sequence[int]
+    found: Discovery,
+    judged: pd.DataFrame,
+    family: Family,
+    probability: Floats,
+    series: NDArray[np.intp],
 ) -> FamilyReport:
+    """Tell of a family that some series have; what none of them has is no form of it."""
+    members = np.array(family.members)
+    possible = (judged.to_numpy()[np.ix_(series, members)] != "has not").any(axis=0)
     return FamilyReport(
         kind=family.kind,
         duration=_duration(found, family),
-        members=tuple(k + 1 for k in family.members),
+        members=tuple((members[possible] + 1).tolist()),
         probabilities={found.table.names[n]: float(probability[n]) for n in series},
     )
 

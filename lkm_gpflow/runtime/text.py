@@ -10,12 +10,15 @@ _ROUNDING = 1e-9
 """Of a sum of weights or shares that are one together."""
 
 
-def listed(names: Sequence[object], most: int | None = None) -> str:
-    """Return "a, b and c"; of more than `most` names, the first and how many are left."""
+def listed(names: Sequence[object], most: int | None = None, last: str = "and") -> str:
+    """Return "a, b and c"; of more than `most` names, the first and how many are left.
+
+    The `last` two are joined by that word.
+    """
     words = [str(name) for name in names]
     if most is not None and len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} more"]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def percent(share: float) -> str:

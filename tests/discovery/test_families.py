@@ -192,22 +192,32 @@ def test_the_report_says_what_is_sure_of_a_slow_movement_in_two_forms() -> None:
     forms = [each.number for each in report.components if "PER" not in each.name]
     assert (
         "**Slow movement.** b (P 1.00) and c (P 1.00) have one, which takes 3.9 weeks or longer. "
-        f"Its form cannot be told: it may be component {forms[0]} or {forms[1]}."
+        f"Its form cannot be told: it may be component {forms[0]}, {forms[1]} or one that no fit "
+        "has."
     ) in report.text
     assert report.to_dict()["families"] == [slow.to_dict()]
     assert slow.to_dict()["kind"] == "slow movement"
 
 
-def test_a_slow_movement_may_have_a_form_that_no_fit_has() -> None:
-    """Of a walk in one fit, with alternatives: the walk alone is unsure, a slow movement is not."""
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        (["perhaps", "cannot be told"], "component {0}, {1} or one that no fit has."),
+        (["has not", "perhaps"], "component {1} or one that no fit has."),
+        (["has not", "has not"], "it may be one that no fit has."),
+    ],
+)
+def test_what_a_series_has_not_is_no_form_of_it(verdicts: list[str], words: str) -> None:
     found = that_moves()
     (slow,) = found.consensus.families
-    members = slow.members[:1]
-    found.__dict__["consensus"] = replace(
-        found.consensus, families=(replace(slow, members=members),)
+    judged = pd.DataFrame(np.full((3, len(found.names)), "cannot be told"))
+    judged.iloc[:, list(slow.members)] = verdicts
+    (told,) = family_reports(found, Decomposition.of(found), judged)
+    numbers = [k + 1 for k in slow.members]
+    assert told.text.endswith(words.format(*numbers))
+    assert told.members == tuple(
+        k for k, verdict in zip(numbers, verdicts, strict=True) if verdict != "has not"
     )
-    (told,) = found.report().families
-    assert told.text.endswith(f"it may be component {members[0] + 1}, or one that no fit has.")
 
 
 def test_a_pair_has_in_common_what_both_have_in_some_form() -> None:

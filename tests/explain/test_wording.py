@@ -116,6 +116,7 @@ def test_lists() -> None:
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed("abcde", most=3) == "a, b and 3 more"
     assert listed([]) == ""
+    assert listed("abc", last="or") == "a, b or c"
 
 
 def test_probabilities_shares_and_counts() -> None:
