@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import pandas as pd
 
 from ..numerics.types import Floats
-from ..runtime.text import did_you_mean
+from ..runtime.text import did_you_mean, listed
 
 
 class Fitted(Protocol):
@@ -89,7 +89,7 @@ def comparator(name: str, **settings: Any) -> Comparator:
     if library in _LIBRARIES and method:
         return _LIBRARIES[library](method, settings)
     if name not in _REGISTRY:
-        others = " or ".join(f"{each}:METHOD" for each in _LIBRARIES)
+        others = listed([f"{each}:METHOD" for each in _LIBRARIES], last="or")
         raise ValueError(
             f"expected a comparator among {', '.join(_REGISTRY)}, or {others}, got {name!r}"
             f"{did_you_mean(name, _REGISTRY)}"

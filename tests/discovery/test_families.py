@@ -171,6 +171,12 @@ def test_what_is_slow_against_draws(kernel: str, is_slow: bool) -> None:
     assert (within < 0.25 * draws.var(axis=0).mean()) == is_slow
 
 
+def test_slow_is_meant_of_the_time_that_was_seen() -> None:
+    smooth = [parse("1 x SE(lengthscale=1.5)")]
+    assert are_slow(smooth, np.array([100.0, 120.0])).tolist() == [True]
+    assert are_slow(smooth, np.array([100.0, 140.0])).tolist() == [False]
+
+
 def test_a_constant_is_not_slow_whatever_its_height() -> None:
     kernels = [parse("1e6 x C"), parse("1e-6 x RW(start=0)")]
     assert are_slow(kernels, np.array([3.0, 40.0])).tolist() == [False, True]
