@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..discovery.result import Discovery
 from ..numerics.types import Booleans, Floats
@@ -31,12 +32,6 @@ WEIGHTY = 0.05
 """Share of the variation of a series from which a component is more than a correction."""
 
 
-def is_certain(probability: Floats, evidence: Floats, share: Floats) -> Booleans:
-    """Whether all three say that a series has something: `SURE`, `STRONG` and `WEIGHTY`."""
-    certain: Booleans = (probability >= SURE) & (evidence >= STRONG) & (share >= WEIGHTY)
-    return certain
-
-
 def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     """Judge every series and component.
 
@@ -59,19 +54,27 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     -------
     DataFrame of `Verdict`, series x components.
     """
-    has, perhaps, untold, has_not = get_args(Verdict)
-    probability, evidence = found.probabilities, found.evidence.to_numpy()
-    p = probability.to_numpy()
+    probability, p = found.probabilities, found.probabilities.to_numpy()
     if found.averaging == "none":
+        has, _, untold, has_not = get_args(Verdict)
         said = np.where(found.fit.Z == 1.0, has, np.where(p > HARDLY, untold, has_not))
     else:
-        said = np.select(
-            [
-                is_certain(p, evidence, parts.share[:, :-1]),
-                found.consensus.Z == 1.0,
-                (p > HARDLY) | (evidence > -STRONG),
-            ],
-            [has, perhaps, untold],
-            has_not,
-        )
+        said = judge(p, found.evidence.to_numpy(), parts.share[:, :-1], found.consensus.Z == 1.0)
     return pd.DataFrame(said, probability.index, probability.columns)
+
+
+def judge(
+    probability: Floats, evidence: Floats, share: Floats, is_likely: Booleans
+) -> NDArray[np.str_]:
+    """Return the `Verdict` for each entry of arrays of one shape; see `verdicts`."""
+    has, perhaps, untold, has_not = get_args(Verdict)
+    said: NDArray[np.str_] = np.select(
+        [
+            (probability >= SURE) & (evidence >= STRONG) & (share >= WEIGHTY),
+            is_likely,
+            (probability > HARDLY) | (evidence > -STRONG),
+        ],
+        [has, perhaps, untold],
+        has_not,
+    )
+    return said

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,11 @@ from ..discovery.cycles import period
 from ..discovery.families import TENTHS, Family, Kind
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
-from ..explain.verdicts import is_certain
+from ..explain.verdicts import Verdict, judge
 from ..explain.wording import Timeline
-from ..numerics.types import Booleans, Floats
+from ..numerics.types import Floats, Integers
 from ..runtime.text import listed
+from .component import MOST_NAMES
 
 
 @dataclass(frozen=True)
@@ -33,24 +34,23 @@ class FamilyReport:
         least.
     members
         Numbers of the components, from 1, that it may be.
-    probabilities
-        Of having any of them, by name, of the series that are spoken of.
+    owners
+        Names of the series that are spoken of: they have it in one form or another.
+    probabilities, verdicts
+        Of having any of them, by name, of every series of the report.
     """
 
     kind: Kind
     duration: str
     members: tuple[int, ...]
+    owners: tuple[str, ...]
     probabilities: dict[str, float]
+    verdicts: dict[str, Verdict]
 
     @property
     def short(self) -> str:
         """A few words that stand after "has": "a cycle of about 11 months"."""
         return f"a cycle of about {self.duration}" if self.kind == "cycle" else "a slow movement"
-
-    @property
-    def owners(self) -> tuple[str, ...]:
-        """Series that have it in one form or another."""
-        return tuple(self.probabilities)
 
     @property
     def heading(self) -> str:
@@ -60,7 +60,8 @@ class FamilyReport:
     @property
     def text(self) -> str:
         """Who has it, how sure that is, and which forms it may have."""
-        who = listed([f"{name} (P {p:.2f})" for name, p in self.probabilities.items()])
+        named = [f"{name} (P {self.probabilities[name]:.2f})" for name in self.owners]
+        who = listed(named, MOST_NAMES)
         verb = "have" if len(self.owners) > 1 else "has"
         slow = "" if self.kind == "cycle" else f", which takes {self.duration} or longer"
         return f"{who} {verb} one{slow}. Its form cannot be told: it may be {self._forms}."
@@ -78,7 +79,9 @@ class FamilyReport:
             "kind": self.kind,
             "duration": self.duration,
             "components": list(self.members),
+            "owners": list(self.owners),
             "probabilities": self.probabilities,
+            "verdicts": self.verdicts,
         }
 
 
@@ -99,10 +102,12 @@ def family_reports(
         Verdicts on its components.
     """
     told = []
-    for family, probability, certain in _judged(found, parts):
-        has = certain & (judged.to_numpy()[:, list(family.members)] != "has").all(axis=1)
-        if has.any():
-            told.append(_told(found, judged, family, probability, np.flatnonzero(has)))
+    for family in found.consensus.families:
+        own = _Own.of(found, parts, family)
+        has_form = (judged.to_numpy()[:, list(family.members)] == "has").any(axis=1)
+        has = np.flatnonzero((own.verdicts == "has") & ~has_form)
+        if has.size:
+            told.append(own.told(found, judged, has, range(len(judged))))
     return tuple(told)
 
 
@@ -118,38 +123,44 @@ def families_of_pair(
     places
         Numbers of the series.
     """
-    told = []
-    for family, probability, certain in _judged(found, parts):
-        has = judged.to_numpy()[np.ix_(places, family.members)] == "has"
-        if certain[list(places)].all() and not has.all(axis=0).any():
-            told.append(_told(found, judged, family, probability, np.array(places)))
+    told, pair = [], np.array(places)
+    for family in found.consensus.families:
+        own = _Own.of(found, parts, family)
+        has_form = judged.to_numpy()[np.ix_(pair, np.array(family.members))] == "has"
+        if (own.verdicts[pair] == "has").all() and not has_form.all(axis=0).any():
+            told.append(own.told(found, judged, pair, places))
     return tuple(told)
 
 
-def _judged(found: Discovery, parts: Decomposition) -> Iterator[tuple[Family, Floats, Booleans]]:
-    """Yield families, the probability of each series to have it, and whether that is certain."""
-    for family in found.consensus.families:
+@dataclass(frozen=True)
+class _Own:
+    """A family, and of every series the probability to have it and the verdict, [N]."""
+
+    family: Family
+    probability: Floats
+    verdicts: NDArray[np.str_]
+
+    @classmethod
+    def of(cls, found: Discovery, parts: Decomposition, family: Family) -> _Own:
         p = np.minimum(found.consensus.weights @ family.by_fit, 1.0)
         share = parts.share[:, list(family.members)].sum(axis=1)
-        yield family, p, is_certain(p, family.evidence, share)
+        is_likely = (p > 0.5) & (family.evidence > 0.0)
+        return cls(family, p, judge(p, family.evidence, share, is_likely))
 
-
-def _told(
-    found: Discovery,
-    judged: pd.DataFrame,
-    family: Family,
-    probability: Floats,
-    series: NDArray[np.intp],
-) -> FamilyReport:
-    """Tell of a family that some series have; what none of them has is no form of it."""
-    members = np.array(family.members)
-    possible = (judged.to_numpy()[np.ix_(series, members)] != "has not").any(axis=0)
-    return FamilyReport(
-        kind=family.kind,
-        duration=_duration(found, family),
-        members=tuple((members[possible] + 1).tolist()),
-        probabilities={found.table.names[n]: float(probability[n]) for n in series},
-    )
+    def told(
+        self, found: Discovery, judged: pd.DataFrame, series: Integers, among: Iterable[int]
+    ) -> FamilyReport:
+        """Tell that some series have it, among others; what none of them has is no form of it."""
+        members, names = np.array(self.family.members), found.table.names
+        possible = (judged.to_numpy()[np.ix_(series, members)] != "has not").any(axis=0)
+        return FamilyReport(
+            kind=self.family.kind,
+            duration=_duration(found, self.family),
+            members=tuple((members[possible] + 1).tolist()),
+            owners=tuple(names[n] for n in series),
+            probabilities={names[n]: float(self.probability[n]) for n in among},
+            verdicts={names[n]: cast(Verdict, str(self.verdicts[n])) for n in among},
+        )
 
 
 def _duration(found: Discovery, family: Family) -> str:

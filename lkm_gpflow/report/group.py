@@ -228,11 +228,14 @@ class GroupReport(Report):
         return "\n".join(lines) + "\n"
 
     def _probability_table(self) -> str:
+        asked: list[ComponentReport | FamilyReport] = [*self.components, *self.families]
         rows = [
-            [each.name, *(f"{c.probabilities[each.name]:.2f}" for c in self.components)]
-            for each in self.series
+            [one.name, *(f"{each.probabilities[one.name]:.2f}" for each in asked)]
+            for one in self.series
         ]
-        return markdown_table(["series", *(markdown(c.heading) for c in self.components)], rows)
+        heads = [each.heading for each in self.components]
+        heads += [f"{each.heading}, in whatever form" for each in self.families]
+        return markdown_table(["series", *map(markdown, heads)], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""

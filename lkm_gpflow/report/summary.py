@@ -43,17 +43,17 @@ def summary(
     maybe = [each for each in components if not each.owners and _likely(each)]
     more = {each.number: ways.get(each.number, "") + _likely_too(each) for each in sure}
     said = [
-        f"{_subject(one, one.owners)} {_have(one.owners)} "
+        f"{_every(one.owners, found) or one.named(one.owners)} {_have(one.owners)} "
         f"{listed([each.description.short for each in (one, *others)])}{more[one.number]}."
         for one, *others in _alike(sure[:_MOST_SAID], "has", more)
     ]
     said += [
-        f"{listed(each.owners, MOST_NAMES)} {_have(each.owners)} {each.short}, in a form that "
-        "cannot be told."
+        f"{_every(each.owners, found) or listed(each.owners, MOST_NAMES)} {_have(each.owners)} "
+        f"{each.short}, in a form that cannot be told."
         for each in families
     ]
     said += [
-        f"Perhaps {_subject(one, one.those('perhaps'), first=False)} "
+        f"Perhaps {_every(one.those('perhaps'), found).lower() or one.named(one.those('perhaps'))} "
         f"{_have(one.those('perhaps'))} "
         f"{listed([each.description.short for each in (one, *others)])}."
         for one, *others in _alike(maybe[:_MOST_SAID], "perhaps", {})
@@ -85,11 +85,11 @@ def _likely_too(each: ComponentReport) -> str:
     return f"; perhaps {each.named(likely)}, too" if likely else ""
 
 
-def _subject(each: ComponentReport, names: tuple[str, ...], first: bool = True) -> str:
-    if len(names) != len(each.claims) or len(names) == 1:
-        return each.named(names)
-    every = "both series" if len(names) == 2 else f"all {len(names)} series"
-    return every.capitalize() if first else every
+def _every(names: Sequence[str], found: Discovery) -> str:
+    """Return "All 4 series" if these are all, of two or more; else nothing."""
+    if len(names) != len(found.table.names) or len(names) == 1:
+        return ""
+    return "Both series" if len(names) == 2 else f"All {len(names)} series"
 
 
 def _have(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -190,7 +191,7 @@ def that_moves() -> lkm.Discovery:
     return agreed(small_table(), [(0.6, [WALK, STRICT], MOVES), (0.4, [SMOOTH, STRICT], MOVES)])
 
 
-def test_the_report_says_what_is_sure_of_a_slow_movement_in_two_forms() -> None:
+def test_the_report_says_what_is_sure_of_a_slow_movement_in_two_forms(tmp_path: Path) -> None:
     report = that_moves().report()
     (slow,) = report.families
     assert slow.owners == ("b", "c")
@@ -203,6 +204,14 @@ def test_the_report_says_what_is_sure_of_a_slow_movement_in_two_forms() -> None:
     ) in report.text
     assert report.to_dict()["families"] == [slow.to_dict()]
     assert slow.to_dict()["kind"] == "slow movement"
+    assert slow.verdicts == {"a": "has not", "b": "has", "c": "has"}
+    assert slow.probabilities.keys() == set("abc")
+    table = report.text[report.text.index("## Probabilities") :]
+    assert "| Slow movement, in whatever form |" in table
+    assert table.count("1.00 |") >= 2
+    page = report.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Slow movement, in whatever form</th>" in page
+    assert page.count('<td class="has">has<br>1.00</td>') == 2
 
 
 @pytest.mark.parametrize(
@@ -231,9 +240,11 @@ def test_a_pair_has_in_common_what_both_have_in_some_form() -> None:
     pair = found.compare("b", "c")
     assert pair.summary.endswith("Both have a slow movement, perhaps in different forms.")
     assert pair.to_dict()["families"] == [each.to_dict() for each in pair.families]
+    assert pair.families[0].probabilities.keys() == set("bc")
     assert found.compare("a", "c").families == ()  # a repeats, and does not move
     pairs = found.compare_all().pairs
     assert [each.owners for each in pairs["b", "c"].families] == [("b", "c")]
+    assert pairs["b", "c"].families[0].verdicts == {"b": "has", "c": "has"}
     assert not pairs["a", "b"].families
 
 
