@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
+import click
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
@@ -21,6 +22,9 @@ from .folder import TABLES, OutputFolder
 MOST_SHOWN = 50
 """Of more series the report, the pictures and the table of components have the first ones."""
 
+_WIDTH = 100
+"""Letters in a line of the gist."""
+
 _DPI = 120
 _MOST_PIXELS = 30_000
 """Matplotlib refuses pictures of twice this height."""
@@ -34,7 +38,11 @@ def write(
     units: Mapping[str, str],
     say: Callable[[str], object],
 ) -> list[str]:
-    """Write everything, and say what is being written; returns the names of files and folders.
+    """Write everything, and say what is being written, and at last the gist of the report.
+
+    Returns
+    -------
+    Names of files and folders.
 
     Raises
     ------
@@ -69,6 +77,7 @@ def write(
         say("writing the report ...")
         folder.note_report(horizon, level)
         report.to_html(folder.report)
+        say(click.wrap_text(report.summary, _WIDTH))
         names = (folder.figures, folder.ledger, folder.model)
         return [folder.report.name, *TABLES, *(path.name for path in names)]
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ..discovery.cycles import longest_period
 from ..discovery.discover import discover
 from ..discovery.families import Kind, are_slow
+from ..discovery.result import Discovery
 from ..kernels.grammar import Product, parse
 from ..learning.engine import components
 from ..learning.initialization import walks_begin
@@ -87,7 +88,8 @@ def report_on(seed: int) -> dict[str, Any]:
     component ``is_slow``; and for each kind of family, by its name, what is said of each series:
     whether it ``has`` one, and what the report says that it has by a ``component`` that is
     certain, or by the ``family``: the period in steps of a cycle, true of a slow movement; None
-    where it says nothing.
+    where it says nothing.  Of all ``families``, told or not: kind, ``period`` of a cycle (the mean
+    of its components), and the ``probabilities`` of the series.
     """
     planted = plant(seed)
     found = discover(planted.frame, seed=seed, progress=False)
@@ -116,7 +118,19 @@ def report_on(seed: int) -> dict[str, Any]:
             }
             for k, kind in enumerate(get_args(Kind))
         },
+        "families": [
+            {
+                "kind": family.kind,
+                "period": _mean_period(found, family.members) if family.kind == "cycle" else None,
+                "probabilities": (found.consensus.weights @ family.by_fit).round(6).tolist(),
+            }
+            for family in found.consensus.families
+        ],
     }
+
+
+def _mean_period(found: Discovery, members: Sequence[int]) -> float:
+    return float(np.mean([longest_period(found.kernels[k]) for k in members]))
 
 
 def summary(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -152,7 +166,31 @@ def _cells(record: dict[str, Any], kind: Kind) -> Iterator[tuple[bool, Any, Any,
     own = record[kind]
     for has, component, family in zip(own["has"], own["component"], own["family"], strict=True):
         if kind == "cycle":
-            is_right = family is not None and abs(family / record["period"] - 1.0) < _RIGHT
-            yield bool(has), component, family, is_right
+            yield bool(has), component, family, family is not None and _is_right(family, record)
         else:
             yield bool(has and record["is_slow"]), component, family, True
+
+
+def stated(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return every probability that a series has a family, and whether it has what was planted.
+
+    What is nearly slow in a table is neither true nor false: its slow movements are left out.
+
+    Returns
+    -------
+    DataFrame with columns ``kind``, ``probability`` and ``is_true``; a cycle is true if it has the
+    period of the planted one.
+    """
+    rows = [
+        (family["kind"], float(p), bool(has) and _is_right(family["period"], record))
+        for record in records
+        for family in record["families"]
+        if family["kind"] == "cycle" or record["is_slow"]
+        for p, has in zip(family["probabilities"], record[family["kind"]]["has"], strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["kind", "probability", "is_true"])
+
+
+def _is_right(period: float | None, record: dict[str, Any]) -> bool:
+    """Whether a period is about that of the planted cycle; what has none is."""
+    return period is None or abs(period / record["period"] - 1.0) < _RIGHT

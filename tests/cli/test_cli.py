@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -237,6 +238,18 @@ def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(pd.read_csv(tmp_path / "prices-lkm" / "forecast.csv")) == 2 * 2
     assert "SE" in result.output
     assert "prices-lkm" in result.output
+
+
+def test_it_ends_with_the_gist_of_the_report(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, *QUICK)
+    gist = lkm.load(out / "model.lkm").report().summary
+    lines = iter(result.output.splitlines())
+    assert "writing the report ..." in lines
+    told = list(itertools.takewhile(lambda line: "steps forecast;" not in line, lines))
+    assert " ".join(told) == gist
+    assert len(told) > 1
+    assert max(map(len, told)) <= 100
 
 
 def test_quiet_prints_nothing(tmp_path: Path) -> None:
