@@ -229,3 +229,10 @@ def test_planted_families() -> None:
         row = "| {planted} | {by component} | {told} | {said} | {true} |".format(**counts)
         assert f"| {kind} {row}" in page
     assert f"On {len(kept)} planted tables" in page
+    told = families.stated(kept)
+    sure, hardly = told[told["probability"] >= 0.9], told[told["probability"] <= 0.2]
+    assert f"of all {len(told)} that a series" in page
+    assert f"the {len(sure)} of 0.9 or more are\nall true" in page
+    assert sure["is_true"].all()
+    assert f"of the {len(hardly)} of 0.2 or less none is" in page
+    assert not hardly["is_true"].any()

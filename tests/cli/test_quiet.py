@@ -78,10 +78,13 @@ def test_a_notebook_that_imports_the_package_is_quiet(
 
 
 def test_everything_is_shown_on_demand() -> None:
-    """Or the other tests could not tell whether there was anything to silence."""
+    """Or the other tests could not tell whether there was anything to silence.
+
+    What TensorFlow says depends on the processor: oneDNN has nothing to say on some.
+    """
     code = "import lkm_gpflow, tensorflow"
     assert python(code).stderr == ""
-    assert "oneDNN" in python(code, **{VERBOSE_VARIABLE: "1"}).stderr
+    assert "I0000" in python(code, **{VERBOSE_VARIABLE: "1"}).stderr
 
 
 def test_tensorflow_that_was_there_before_is_left_alone() -> None:
