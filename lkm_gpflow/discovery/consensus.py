@@ -13,7 +13,7 @@ from ..kernels.grammar import Product
 from ..learning.fits import Fit, FitSettings
 from ..learning.prior import RowPrior
 from ..models.ibp import InfiniteIBP
-from ..numerics.types import Floats, Integers
+from ..numerics.types import Booleans, Floats, Integers
 from ..runtime.executors import single_threaded
 from ..search.averaging import Member, mixture_moments
 from ..search.predictors import Predictors
@@ -82,13 +82,11 @@ class Consensus:
     def Z(self) -> Floats:
         """Who has what, zeros and ones, [N, K]; of one fit alone its most probable rows.
 
-        One where that is more likely than not, and the series' own data speak for it rather than
-        against it (positive `evidence`): what only the prior speaks for, because other series have
-        the component, does not count.
+        One where that is likely (`is_likely`).
         """
         if len(self.fits) == 1 and np.array_equal(self.by_fit[0], self.fits[0].probabilities):
             return self.fits[0].Z
-        return np.asarray((self.probabilities > 0.5) & (self.evidence > 0.0), np.float64)
+        return np.asarray(is_likely(self.probabilities, self.evidence), np.float64)
 
     @property
     def support(self) -> Floats:
@@ -142,6 +140,15 @@ class Consensus:
             evidence=self.evidence[places],
             families=tuple(family.of_series(places) for family in self.families),
         )
+
+
+def is_likely(probability: Floats, evidence: Floats) -> Booleans:
+    """Whether that is more likely than not, and the series' own data speak for it (`evidence`).
+
+    What only the prior speaks for, because other series have it, is not likely.
+    """
+    likely: Booleans = (probability > 0.5) & (evidence > 0.0)
+    return likely
 
 
 def alone(fit: Fit, settings: FitSettings) -> Consensus:

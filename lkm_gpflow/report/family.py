@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ..discovery.consensus import is_likely
 from ..discovery.cycles import period
 from ..discovery.families import TENTHS, Family, Kind
 from ..discovery.result import Discovery
@@ -144,8 +145,8 @@ class _Own:
     def of(cls, found: Discovery, parts: Decomposition, family: Family) -> _Own:
         p = np.minimum(found.consensus.weights @ family.by_fit, 1.0)
         share = parts.share[:, list(family.members)].sum(axis=1)
-        is_likely = (p > 0.5) & (family.evidence > 0.0)
-        return cls(family, p, judge(p, family.evidence, share, is_likely))
+        likely = is_likely(p, family.evidence)
+        return cls(family, p, judge(p, family.evidence, share, likely))
 
     def told(
         self, found: Discovery, judged: pd.DataFrame, series: Integers, among: Iterable[int]
