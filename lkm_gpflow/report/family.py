@@ -15,11 +15,33 @@ from ..discovery.cycles import period
 from ..discovery.families import TENTHS, Family, Kind
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
-from ..explain.verdicts import Verdict, judge
+from ..explain.verdicts import STRONG, SURE, Verdict, judge
 from ..explain.wording import Timeline
-from ..numerics.types import Floats, Integers
+from ..numerics.types import Booleans, Floats, Integers
 from ..runtime.text import listed
 from .component import MOST_NAMES
+
+_WHATEVER = ", in whatever form"
+"""Stands after the name of a family above its column of a table."""
+
+
+@dataclass(frozen=True)
+class FamilyColumn:
+    """A family in a table of probabilities.
+
+    Parameters
+    ----------
+    title
+        "Cycle of about 11 months, in whatever form".
+    probabilities
+        Of having any of its components, [N].
+    likely
+        Whether that is likely, [N]; see `is_likely`.
+    """
+
+    title: str
+    probabilities: Floats
+    likely: Booleans
 
 
 @dataclass(frozen=True)
@@ -51,12 +73,17 @@ class FamilyReport:
     @property
     def short(self) -> str:
         """A few words that stand after "has": "a cycle of about 11 months"."""
-        return f"a cycle of about {self.duration}" if self.kind == "cycle" else "a slow movement"
+        return _short(self.kind, self.duration)
 
     @property
     def heading(self) -> str:
         """What stands before its text: "Cycle of about 11 months"."""
-        return self.short.removeprefix("a ").capitalize()
+        return _heading(self.kind, self.duration)
+
+    @property
+    def column(self) -> str:
+        """What stands above its column of a table: "Cycle of about 11 months, in whatever form"."""
+        return f"{self.heading}{_WHATEVER}"
 
     @property
     def text(self) -> str:
@@ -133,6 +160,31 @@ def families_of_pair(
     return tuple(told)
 
 
+def family_columns(found: Discovery) -> tuple[FamilyColumn, ...]:
+    """Return families of which some series is sure, but of none of their components.
+
+    Sure by probability and evidence: shares of the variation, which a report asks for, too, take
+    time.
+    """
+    consensus, told = found.consensus, []
+    for family in consensus.families:
+        p = family.probabilities(consensus.weights)
+        sure = (p >= SURE) & (family.evidence >= STRONG)
+        has_form = consensus.probabilities[:, list(family.members)].max(axis=1) >= SURE
+        if (sure & ~has_form).any():
+            title = _heading(family.kind, _duration(found, family)) + _WHATEVER
+            told.append(FamilyColumn(title, p, is_likely(p, family.evidence)))
+    return tuple(told)
+
+
+def _short(kind: Kind, duration: str) -> str:
+    return f"a cycle of about {duration}" if kind == "cycle" else "a slow movement"
+
+
+def _heading(kind: Kind, duration: str) -> str:
+    return _short(kind, duration).removeprefix("a ").capitalize()
+
+
 @dataclass(frozen=True)
 class _Own:
     """A family, and of every series the probability to have it and the verdict, [N]."""
@@ -143,7 +195,7 @@ class _Own:
 
     @classmethod
     def of(cls, found: Discovery, parts: Decomposition, family: Family) -> _Own:
-        p = np.minimum(found.consensus.weights @ family.by_fit, 1.0)
+        p = family.probabilities(found.consensus.weights)
         share = parts.share[:, list(family.members)].sum(axis=1)
         likely = is_likely(p, family.evidence)
         return cls(family, p, judge(p, family.evidence, share, likely))

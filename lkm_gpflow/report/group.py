@@ -234,7 +234,7 @@ class GroupReport(Report):
             for one in self.series
         ]
         heads = [each.heading for each in self.components]
-        heads += [f"{each.heading}, in whatever form" for each in self.families]
+        heads += [each.column for each in self.families]
         return markdown_table(["series", *map(markdown, heads)], rows)
 
     def to_dict(self) -> dict[str, Any]:

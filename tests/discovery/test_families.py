@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -257,3 +258,23 @@ def test_a_pair_with_a_common_component_needs_no_family() -> None:
         judged.iloc[:, slow.members[0]] = ["cannot be told", "has", both]
         told = families_of_pair(found, parts, judged, (1, 2))
         assert [each.owners for each in told] == ([] if both == "has" else [("b", "c")])
+
+
+def test_the_card_of_a_discovery_shows_what_is_sure_in_some_form() -> None:
+    found = that_moves()
+    html = found._repr_html_()
+    assert html.count("Slow movement, in whatever form") == 1
+    assert "Cycle" not in html  # the cycle is a component, and sure
+    (slow,) = found.consensus.families
+    cells = re.findall(r'background: #777777; .*?"value">(.*?)</span>', html)
+    probable = slow.probabilities(found.consensus.weights)
+    assert cells == [f"{probable[0]:.2f}", "<b>1.00</b>", "<b>1.00</b>"]
+    for evidence in (2.9, 3.1):
+        found.__dict__["consensus"] = replace(
+            found.consensus, families=(replace(slow, evidence=np.full(3, evidence)),)
+        )
+        assert ("Slow movement" in found._repr_html_()) == (evidence > 3.0)
+    sure = found.consensus.by_fit.copy()
+    sure[:, :, slow.members[0]] = 1.0
+    found.__dict__["consensus"] = replace(found.consensus, by_fit=sure)
+    assert "Slow movement" not in found._repr_html_()
