@@ -82,11 +82,11 @@ def test_stated_probabilities_are_held_against_what_was_planted() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_what_a_report_says_of_planted_families_is_true(seed: int) -> None:
-    record = json.loads(json.dumps(families.report_on(seed)))
-    assert record["form"] == families.FORMS[seed]
+def test_what_a_report_says_of_planted_families_is_true() -> None:
+    """Of the table in which cycles and slow movements are told by families alone."""
+    record = json.loads(json.dumps(families.report_on(1)))
+    assert record["form"] == families.FORMS[1]
     counts = families.summary([record])
     assert counts.loc["cycles", "told"] >= counts.loc["cycles", "planted"] - 1 > 0
     for kind in ("cycles", "slow movements"):
-        assert counts.loc[kind, "true"] == counts.loc[kind, "said"]
+        assert counts.loc[kind, "true"] == counts.loc[kind, "said"] > 0
