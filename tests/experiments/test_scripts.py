@@ -57,7 +57,11 @@ def test_held_tables_are_not_run_by_chance(asked: list[tuple[str, int]], tmp_pat
 
 @pytest.mark.parametrize(
     ("script", "arguments"),
-    [("agreement", ("--seeds", 0)), ("coupling", ("--task", "gaps")), ("families", ("--tables", 0))],
+    [
+        ("agreement", ("--seeds", 0)),
+        ("coupling", ("--task", "gaps")),
+        ("families", ("--tables", 0)),
+    ],
 )
 def test_scripts_make_the_folder_of_their_results(
     script: str, arguments: tuple[object, ...], tmp_path: Path
