@@ -274,6 +274,12 @@ def test_the_card_of_a_discovery_shows_what_is_sure_in_some_form() -> None:
             found.consensus, families=(replace(slow, evidence=np.full(3, evidence)),)
         )
         assert ("Slow movement" in found._repr_html_()) == (evidence > 3.0)
+    for probability in (0.89, 0.91):
+        by_fit = np.full_like(slow.by_fit, probability)
+        found.__dict__["consensus"] = replace(
+            found.consensus, families=(replace(slow, by_fit=by_fit, evidence=np.full(3, 9.0)),)
+        )
+        assert ("Slow movement" in found._repr_html_()) == (probability > 0.9)
     sure = found.consensus.by_fit.copy()
     sure[:, :, slow.members[0]] = 1.0
     found.__dict__["consensus"] = replace(found.consensus, by_fit=sure)
