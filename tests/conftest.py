@@ -6,6 +6,7 @@ import lkm_gpflow as lkm  # before TensorFlow, which then starts without a word
 
 # isort: split
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--runslow"):
+        # Files with slow tests first: where several processes run, none is left with them at last.
+        slow = Counter(item.path for item in items if "slow" in item.keywords)
+        items.sort(key=lambda item: -slow[item.path])
         return
     skip = pytest.mark.skip(reason="slow: use --runslow")
     for item in items:
