@@ -1,17 +1,16 @@
-"""Jobs that idle workers begin before it is known whether their results are wanted."""
+"""Jobs that idle workers begin before anybody waits for their results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor, Future
-from typing import Generic, TypeVar
+from typing import Any, TypeAlias
 
-_Key = TypeVar("_Key", bound=Hashable)
-_Result = TypeVar("_Result")
+_Jobs: TypeAlias = Mapping[Any, Callable[[], Any]]
 
 
-class Ahead(Generic[_Key, _Result]):
-    """Jobs that may come next, of which some have begun.
+class Ahead:
+    """Jobs that come later, or that may come next, of which some have begun.
 
     Parameters
     ----------
@@ -24,10 +23,15 @@ class Ahead(Generic[_Key, _Result]):
     def __init__(self, executor: Executor | None, num_workers: int) -> None:
         self._executor = executor
         self._num_workers = num_workers
-        self._possible: Mapping[_Key, Callable[[], _Result]] = {}
-        self._begun: dict[_Key, Future[_Result]] = {}
+        self._certain: dict[Hashable, Callable[[], Any]] = {}
+        self._possible: _Jobs = {}
+        self._begun: dict[Hashable, Future[Any]] = {}
 
-    def expect(self, jobs: Mapping[_Key, Callable[[], _Result]]) -> None:
+    def want(self, jobs: _Jobs) -> None:
+        """Say which jobs are wanted later in any case; they begin before what may come next."""
+        self._certain.update(jobs)
+
+    def expect(self, jobs: _Jobs) -> None:
         """Say which jobs may come next."""
         self._possible = jobs
 
@@ -36,7 +40,7 @@ class Ahead(Generic[_Key, _Result]):
         if self._executor is None:
             return
         busy += sum(not future.done() for future in self._begun.values())
-        for key, job in self._possible.items():
+        for key, job in (*self._certain.items(), *self._possible.items()):
             if busy >= self._num_workers:
                 return
             if key not in self._begun:
@@ -46,12 +50,21 @@ class Ahead(Generic[_Key, _Result]):
                     return
                 busy += 1
 
-    def take(self, key: _Key) -> Future[_Result] | None:
-        """Hand over a job that is wanted now, if it has begun."""
+    def take(self, key: Hashable) -> Future[Any] | None:
+        """Hand over a job whose result is waited for now, if it has begun."""
+        self._certain.pop(key, None)
         return self._begun.pop(key, None)
 
     def drop(self) -> None:
-        """Forget all jobs: something else comes next.  Those under way are not waited for."""
-        for future in self._begun.values():
-            future.cancel()
-        self._possible, self._begun = {}, {}
+        """Forget what may have come next: something else does.
+
+        Jobs under way are not waited for.
+        """
+        for key in [key for key in self._begun if key not in self._certain]:
+            self._begun.pop(key).cancel()
+        self._possible = {}
+
+    def close(self) -> None:
+        """Forget all jobs."""
+        self._certain = {}
+        self.drop()

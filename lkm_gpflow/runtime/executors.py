@@ -81,7 +81,7 @@ def run_all(
     executor: Executor | None,
     spent: Spent | None = None,
     hear: Hear | None = None,
-    ahead: Ahead[_Key, _Result] | None = None,
+    ahead: Ahead | None = None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Run jobs and yield their keys and results as they finish.
 
@@ -100,8 +100,8 @@ def run_all(
     hear
         Takes the news that jobs tell; see `news`.
     ahead
-        Jobs of this executor that may come next: workers without a job begin them, and jobs that
-        were begun so are not begun again.
+        Jobs of this executor that come later or may come next: workers without a job begin them,
+        and jobs that were begun so are not begun again.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _attempt(
     executor: Executor,
     spent: Spent | None,
     hear: Hear | None,
-    ahead: Ahead[_Key, _Result] | None,
+    ahead: Ahead | None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Submit all jobs and yield what finishes, until all have or a worker is lost."""
     futures: dict[Future[_Result], _Key] = {}

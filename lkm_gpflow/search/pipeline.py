@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ..data.observations import Observations
+from ..runtime.ahead import Ahead
 from ..runtime.budget import Guard, OutOfBudget
+from ..runtime.executors import num_workers
 from .averaging import Member
 from .ledger import Entry, Ledger
 from .many_series import extend_best, extended
 from .search import search_steps
 from .settings import SearchSettings, draw
-from .stacking import stack, weigh
+from .stacking import stack, walks_to_learn, weigh
 
 _SEARCH_SHARE = 0.75
 """Of a time budget; the rest is kept for what follows the search, if anything does."""
@@ -74,39 +77,45 @@ def learn_in_steps(
     if subset is not None:
         some = observations.of_series(draw(observations.num_series, subset, settings.seed))
     share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
-    try:
-        spent = partial(guard.spent, share)
-        best = min((entry.fit.criterion for entry in ledger.rows), default=np.inf)
-        if subset is None and ledger.entries:
-            yield Learnt(tuple(ledger.rows), (), "")
-        for entry in search_steps(
-            some, settings, ledger, executor=executor, progress=progress, spent=spent
-        ):
-            if subset is None and entry.fit.criterion < best:
-                best = entry.fit.criterion
+    with closing(Ahead(executor, num_workers(executor))) as ahead:
+        if stacks:
+            ahead.want(walks_to_learn(observations, settings, ledger))
+        try:
+            spent = partial(guard.spent, share)
+            best = min((entry.fit.criterion for entry in ledger.rows), default=np.inf)
+            if subset is None and ledger.entries:
                 yield Learnt(tuple(ledger.rows), (), "")
-    except OutOfBudget as which:
-        stops.append(f"{which} ended the search after {_reached(ledger)}")
-    entries, stacked = ledger.rows, list[Member]()
-    if subset is not None:
-        try:
-            extend_best(
-                observations, settings.fit, ledger,
-                executor=executor, progress=progress, spent=guard.spent,
-            )  # fmt: skip
+            for entry in search_steps(
+                some, settings, ledger,
+                executor=executor, ahead=ahead, progress=progress, spent=spent,
+            ):  # fmt: skip
+                if subset is None and entry.fit.criterion < best:
+                    best = entry.fit.criterion
+                    yield Learnt(tuple(ledger.rows), (), "")
         except OutOfBudget as which:
-            stops.append(f"{which} ended the learning on all series before all fits were learnt")
-        entries = extended(ledger)
-    if stacks:
-        fits = [entry.fit for entry in entries]
-        try:
-            stacked = stack(
-                fits, observations, settings, ledger,
-                executor=executor, progress=progress, spent=guard.spent,
-            )  # fmt: skip
-        except OutOfBudget as which:
-            stacked = weigh(fits, len(observations.x), settings, ledger)
-            stops.append(f"{which} ended the averaging {_weighed(stacked)}")
+            stops.append(f"{which} ended the search after {_reached(ledger)}")
+        entries, stacked = ledger.rows, list[Member]()
+        if subset is not None:
+            try:
+                extend_best(
+                    observations, settings.fit, ledger,
+                    executor=executor, progress=progress, spent=guard.spent,
+                )  # fmt: skip
+            except OutOfBudget as which:
+                stops.append(
+                    f"{which} ended the learning on all series before all fits were learnt"
+                )
+            entries = extended(ledger)
+        if stacks:
+            fits = [entry.fit for entry in entries]
+            try:
+                stacked = stack(
+                    fits, observations, settings, ledger,
+                    executor=executor, ahead=ahead, progress=progress, spent=guard.spent,
+                )  # fmt: skip
+            except OutOfBudget as which:
+                stacked = weigh(fits, len(observations.x), settings, ledger)
+                stops.append(f"{which} ended the averaging {_weighed(stacked)}")
     yield Learnt(tuple(entries), tuple(stacked), _sentence(stops))
 
 

@@ -87,17 +87,22 @@ def search_steps(
     ledger: Ledger,
     *,
     executor: Executor | None = None,
+    ahead: Ahead | None = None,
     progress: bool = True,
     spent: Spent = never_spent,
 ) -> Iterator[Entry]:
-    """As `search`, yielding every new fit as soon as it is in the ledger."""
+    """As `search`, yielding every new fit as soon as it is in the ledger.
+
+    What is wanted after the search is in `ahead`: idle workers begin that first.
+    """
 
     def spent_after_first() -> str:
         return spent() if ledger.entries else ""
 
     with _progress_bar(observations, settings, executor, progress) as report:
+        ahead = ahead or Ahead(executor, num_workers(executor))
         yield from _Search(
-            observations, settings, ledger, executor, report, spent_after_first
+            observations, settings, ledger, executor, ahead, report, spent_after_first
         ).run()
 
 
@@ -108,6 +113,7 @@ class _Search:
         settings: SearchSettings,
         ledger: Ledger,
         executor: Executor | None,
+        ahead: Ahead,
         report: _Report,
         spent: Spent,
     ) -> None:
@@ -119,7 +125,7 @@ class _Search:
         self._spent = spent
         self._step = 0
         self._asked: set[tuple[int, Product]] = set()
-        self._ahead: Ahead[tuple[int, int], Fit] = Ahead(executor, num_workers(executor))
+        self._ahead = ahead
 
     def run(self) -> Iterator[Entry]:
         try:

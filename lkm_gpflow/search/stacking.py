@@ -24,6 +24,7 @@ from ..data.observations import Observations
 from ..kernels.grammar import parse
 from ..learning.fits import Fit, FitSettings
 from ..learning.training import fit
+from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
 from ..runtime.progress import Progress
@@ -83,6 +84,7 @@ def stack(
     ledger: Ledger,
     *,
     executor: Executor | None = None,
+    ahead: Ahead | None = None,
     progress: bool = True,
     spent: Spent = never_spent,
 ) -> list[Member]:
@@ -111,6 +113,8 @@ def stack(
         Keeps what is learnt here, too, so that a stopped call can continue.
     executor
         Runs the fits and the windows; None: this process.
+    ahead
+        May have begun to learn the walks (`walks_to_learn`).
     progress
         Whether to show a progress bar.
     spent
@@ -121,11 +125,8 @@ def stack(
     OutOfBudget
         If it was stopped so; `weigh` makes the best of what the ledger has noted.
     """
-    jobs = {
-        f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
-        for i, walk in enumerate(_walks(settings))
-    }
-    _remember(ledger, jobs, "walks", executor, progress, spent)
+    jobs = walks_to_learn(observations, settings, ledger)
+    _remember(ledger, jobs, "walks", executor, progress, spent, ahead)
     candidates = _candidates(fits, settings, ledger)
     # The best fit of the search first: it is in the forecast whenever the budget ends.
     best = next(candidate for candidate in candidates if not candidate.is_walk)
@@ -136,6 +137,22 @@ def stack(
     }
     _remember(ledger, asked, "held-out windows", executor, progress, spent)
     return weigh(fits, len(observations.x), settings, ledger)
+
+
+def walks_to_learn(
+    observations: Observations, settings: SearchSettings, ledger: Ledger
+) -> dict[str, Callable[[], Any]]:
+    """Return the jobs that learn the walks which the ledger has no note of.
+
+    No result of a search enters them, so they may begin at any time.  Those of most components,
+    which take longest, come first.
+    """
+    numbered = sorted(enumerate(_walks(settings)), key=lambda each: -len(each[1].structure))
+    return {
+        f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
+        for i, walk in numbered
+        if f"walk {i}" not in ledger.notes
+    }
 
 
 def weigh(
@@ -245,11 +262,12 @@ def _remember(
     executor: Executor | None,
     progress: bool,
     spent: Spent,
+    ahead: Ahead | None = None,
 ) -> None:
     """Run the jobs that the ledger has no note of, and note what comes out."""
     missing = {key: job for key, job in jobs.items() if key not in ledger.notes}
     with Progress(label, len(missing), shown=progress) as bar:
-        for key, result in run_all(missing, executor, spent, bar.hear):
+        for key, result in run_all(missing, executor, spent, bar.hear, ahead):
             ledger.note(key, result)
             bar.update()
 
