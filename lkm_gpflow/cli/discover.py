@@ -202,7 +202,7 @@ def discover_command(
         fits = folder.num_fits()
         processes = min(jobs or os.cpu_count() or 1, restarts)
         try:
-            with folder.going_on(), _workers(processes) as executor:
+            with _workers(processes) as executor:
                 if executor is not None and not fits and memory_budget is None:
                     # Where there is something to learn they will be needed.
                     start_workers(executor, "lkm_gpflow.learning.training")
@@ -214,25 +214,26 @@ def discover_command(
 
                 if fits:
                     say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
-                found = discover(
-                    frame,
-                    transform=transform,
-                    bases=bases,
-                    depth=depth,
-                    restarts=restarts,
-                    strategy=cast(Strategy, strategy),
-                    averaging=cast("Averaging | None", averaging),
-                    subset=subset,
-                    seed=seed,
-                    ledger=folder.ledger,
-                    executor=executor,
-                    time_budget=time_budget,
-                    memory_budget=memory_budget,
-                    progress=not quiet,
-                )
-            with single_threaded():
-                say(repr(found))
-                files = output.write(folder, found, steps, level, units, say)
+                with folder.going_on():
+                    found = discover(
+                        frame,
+                        transform=transform,
+                        bases=bases,
+                        depth=depth,
+                        restarts=restarts,
+                        strategy=cast(Strategy, strategy),
+                        averaging=cast("Averaging | None", averaging),
+                        subset=subset,
+                        seed=seed,
+                        ledger=folder.ledger,
+                        executor=executor,
+                        time_budget=time_budget,
+                        memory_budget=memory_budget,
+                        progress=not quiet,
+                    )
+                with single_threaded():
+                    say(repr(found))
+                    files = output.write(folder, found, steps, level, units, say, executor)
         except Stopped as stopped:
             again = "the same command without --force" if force else "the same command"
             click.echo(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager
+from functools import partial
 from typing import cast
 
 import click
@@ -16,6 +18,7 @@ from matplotlib.figure import Figure
 from .. import plotting
 from ..discovery.result import Discovery
 from ..plotting.style import save_figure, unit_of
+from ..runtime.executors import single_threaded
 from ..runtime.files import UNFINISHED, replacing
 from .folder import TABLES, OutputFolder
 
@@ -37,8 +40,11 @@ def write(
     level: float,
     units: Mapping[str, str],
     say: Callable[[str], object],
+    executor: Executor | None = None,
 ) -> list[str]:
     """Write everything, and say what is being written, and at last the gist of the report.
+
+    A worker of the executor, if there is one, draws the pictures meanwhile.
 
     Returns
     -------
@@ -55,9 +61,11 @@ def write(
         for old in (folder.report, folder.model):  # from here on old and new are mixed
             old.unlink(missing_ok=True)
         found.save(folder.model)  # first: what follows can be made of it
-        say("writing the tables ...")
         columns = list(found.table.frame.columns)
         shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
+        say("drawing the pictures ...")
+        drawn = _begun(executor, partial(_draw, folder, shown, horizon, level, units))
+        say("writing the tables ...")
         tables = (
             found.forecast(horizon, level),
             _component_table(shown, horizon),
@@ -70,13 +78,13 @@ def write(
         for name, table in zip(TABLES, tables, strict=True):
             with replacing(folder.path / name) as unfinished:
                 table.to_csv(unfinished)
-        say("drawing the pictures ...")
-        _draw(folder, shown, horizon, level, units)
         say("weighing the evidence for the report ...")
         report = shown.report(horizon, level=level, units=units)
         say("writing the report ...")
         folder.note_report(horizon, level)
-        report.to_html(folder.report)
+        with replacing(folder.report) as page:
+            report.to_html(page)
+            drawn()  # where a report is, there are the pictures, too
         say(click.wrap_text(report.summary, _WIDTH))
         names = (folder.figures, folder.ledger, folder.model)
         return [folder.report.name, *TABLES, *(path.name for path in names)]
@@ -97,6 +105,23 @@ def _fits_kept(folder: OutputFolder) -> Iterator[None]:
         ) from error
 
 
+def _begun(executor: Executor | None, job: Callable[[], None]) -> Callable[[], None]:
+    """Do a job, or let a worker begin it; what is returned waits for its end."""
+    if executor is None:
+        job()
+        return lambda: None
+    future = executor.submit(job)
+
+    def wait() -> None:
+        try:
+            future.result()
+        except BrokenExecutor:  # the worker died: it may have been short of memory
+            job()
+
+    return wait
+
+
+@single_threaded()
 def _draw(
     folder: OutputFolder, found: Discovery, horizon: int, level: float, units: Mapping[str, str]
 ) -> None:

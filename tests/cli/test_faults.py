@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -250,6 +253,35 @@ def test_a_result_is_complete_or_has_no_report(
     with pytest.raises(ValueError, match="holds a finished result already"):
         folder.claim(2, 0.9, force=False)
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
+
+
+class Workers(Executor):
+    """Does a job when asked for its result, or died of it; there is no report until then."""
+
+    def __init__(self, report: Path, *, die: bool) -> None:
+        self.report, self.die = report, die
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = Mock(Future)
+
+        def result() -> Any:
+            assert not self.report.exists()
+            if self.die:
+                raise BrokenExecutor
+            return fn(*args, **kwargs)
+
+        future.result = result
+        return future
+
+
+@pytest.mark.parametrize("die", [False, True])
+def test_a_report_waits_for_the_pictures_of_a_worker(die: bool, tmp_path: Path) -> None:
+    found = made_by_hand(small_table(), ["1.0 x SE(lengthscale=30.0)"], [[1], [1], [0]])
+    folder = OutputFolder(tmp_path)
+    workers = Workers(folder.report, die=die)
+    output.write(folder, found, 2, 0.9, {}, lambda line: None, workers)
+    assert list(folder.figures.glob("*.png"))
+    assert folder.report.exists()
 
 
 # --- budgets and the folder of results ---
