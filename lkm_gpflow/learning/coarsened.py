@@ -14,7 +14,7 @@ intervals are too narrow: the fit may be wrong about much else.  Here that is le
   slow movements that the fit has no component for.
 - H subtracts averages, because those of the data were subtracted (`numerics.centring`).  The
   location of a line is nothing but a level then, and keeps its prior.
-- The power of the likelihood is that of `discovery.alternatives` (Miller and Dunson 2019).
+- The power of the likelihood leaves open that the model is wrong (Miller and Dunson 2019).
 
 The mode is found by Fisher scoring from the fit; heights and noise are integrated out there.
 """
@@ -317,7 +317,7 @@ def coarsened(
 
 
 def _walk(x: Floats) -> Product:
-    """A walk from one step before the data, of the mean variance that is said above."""
+    """A walk of the mean variance that is said above; averages are subtracted, its start, too."""
     walk = parse(f"1.0 x RW(start={x[0] - typical_step(x)})")
     return replace(walk, variance=_WALK / float(variances([walk], x).mean()))
 
