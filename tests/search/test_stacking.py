@@ -17,7 +17,7 @@ from lkm_gpflow.learning.training import fit
 from lkm_gpflow.search.averaging import Member
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
-from lkm_gpflow.search.stacking import MOST, stack, weigh
+from lkm_gpflow.search.stacking import MOST, stack, walks_to_learn, weigh
 
 QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
 
@@ -133,7 +133,9 @@ def test_what_is_noted_is_not_computed_again(
     frame, ledger = one_walk(6), Ledger({})
     fits = best_of(frame, "SE", settings)
     observations = Table.of(frame).observations
+    assert len(walks_to_learn(observations, settings, ledger)) == 5
     first = stack(fits, observations, settings, ledger, progress=False)
+    assert not walks_to_learn(observations, settings, ledger)
 
     def never(*args: object, **options: object) -> None:
         raise AssertionError("computed again")
