@@ -243,6 +243,8 @@ def discover_command(
                 err=True,
             )
             sys.exit(128 + stopped.number)
+        finally:
+            folder.remove_unfinished()
         if found.stopped:
             say(
                 f"the same command continues from {folder.ledger}, also with larger budgets or none"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..discovery import archive
+from ..runtime.files import UNFINISHED
 from ..runtime.journal import Journal
 from ..runtime.text import counted
 from .common import check_writable
@@ -146,6 +147,11 @@ class OutputFolder:
             raise ValueError(
                 f"{cause}: name another folder with --out, or start over with --force"
             ) from error
+
+    def remove_unfinished(self) -> None:
+        """Delete the files that processes were writing when they were ended."""
+        for cut_off in self.path.glob(f"{UNFINISHED}*"):
+            cut_off.unlink()
 
     def note_report(self, horizon: int, level: float) -> None:
         """Keep in the ledger which forecast the report is about."""

@@ -19,7 +19,7 @@ from .. import plotting
 from ..discovery.result import Discovery
 from ..plotting.style import save_figure, unit_of
 from ..runtime.executors import single_threaded
-from ..runtime.files import UNFINISHED, replacing
+from ..runtime.files import replacing
 from .folder import TABLES, OutputFolder
 
 MOST_SHOWN = 50
@@ -56,8 +56,7 @@ def write(
         If that fails, for example because the disk is full: what to do.
     """
     with _fits_kept(folder):
-        for cut_off in folder.path.glob(f"{UNFINISHED}*"):
-            cut_off.unlink()
+        folder.remove_unfinished()
         for old in (folder.report, folder.model):  # from here on old and new are mixed
             old.unlink(missing_ok=True)
         found.save(folder.model)  # first: what follows can be made of it

@@ -284,6 +284,20 @@ def test_a_report_waits_for_the_pictures_of_a_worker(die: bool, tmp_path: Path) 
     assert folder.report.exists()
 
 
+def test_a_worker_that_was_ended_leaves_no_half_picture(
+    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(folder: OutputFolder, *_: object) -> None:
+        (folder.path / f"{UNFINISHED}picture.png").touch()
+        raise OSError("no more")
+
+    monkeypatch.setattr(output, "write", write)
+    code, said = discover(csv, "--out", tmp_path / "out", *QUICK)
+    assert code == 2
+    assert "no more" in said
+    assert not list((tmp_path / "out").rglob(f"{UNFINISHED}*"))
+
+
 # --- budgets and the folder of results ---
 
 
