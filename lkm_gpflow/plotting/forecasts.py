@@ -202,7 +202,7 @@ def plot_components(
         if has[k] == 0.0:
             write_inside(ax, ABSENT)
             # The numbers of the vertical axis are also those of the panels to the right.
-            ax.tick_params(bottom=False, labelbottom=False)
+            ax.tick_params(bottom=False, labelbottom=False, labelsize=8)
             continue
         mean = parts[name, "mean"]
         ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)

@@ -387,3 +387,14 @@ def test_ranks_stand_in_order_with_a_band_from_the_best() -> None:
     ) == 1
     band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
     assert (band.x0, band.x1) == pytest.approx((1.5, 2.2))
+
+
+def test_the_numbers_of_an_empty_panel_are_as_large_as_those_of_others() -> None:
+    frame = pd.DataFrame({"a": np.sin(np.arange(20.0)), "b": np.cos(np.arange(20.0))})
+    kernels = [f"1 x SE(lengthscale={length})" for length in (1, 3, 10, 30)]
+    found = made_by_hand(frame, kernels, [[1, 1, 1, 0], [0, 0, 0, 1]])
+    drawn_panel, *_, empty = plotting.plot_components(found, "a")
+    assert (
+        len({label.get_size() for ax in (drawn_panel, empty) for label in ax.get_yticklabels()})
+        == 1
+    )
