@@ -151,7 +151,7 @@ class OutputFolder:
     def remove_unfinished(self) -> None:
         """Delete the files that processes were writing when they were ended."""
         for cut_off in self.path.glob(f"{UNFINISHED}*"):
-            cut_off.unlink()
+            cut_off.unlink(missing_ok=True)
 
     def note_report(self, horizon: int, level: float) -> None:
         """Keep in the ledger which forecast the report is about."""

@@ -317,7 +317,7 @@ def coarsened(
 
 
 def _walk(x: Floats) -> Product:
-    """A walk of the mean variance that is said above; averages are subtracted, its start, too."""
+    """Return a walk of mean variance `_WALK`; averages are subtracted, so any start will do."""
     walk = parse(f"1.0 x RW(start={x[0] - typical_step(x)})")
     return replace(walk, variance=_WALK / float(variances([walk], x).mean()))
 
