@@ -75,14 +75,14 @@ def panel_axes(
     *,
     sharey: bool = False,
 ) -> AxesArray:
-    """Return `count` Axes: those given, or new ones in a grid."""
+    """Return `count` Axes: those given, or new ones in a grid of so many columns at most."""
     if axes is not None:
         given = np.asarray(axes, dtype=object).ravel()
         if len(given) != count:
             raise ValueError(f"expected {count} Axes, one per panel, got {len(given)}")
         return given
-    columns = min(columns, count)
     rows = -(-count // columns)
+    columns = -(-count // rows)  # four panels of three columns: two and two, not three and one
     figure, grid = plt.subplots(
         rows,
         columns,
@@ -157,6 +157,7 @@ def readable_dates(ax: Axes, index: pd.Index) -> None:
             ax.ticklabel_format(axis="x", style="plain", useOffset=False)
             ax.locator_params(axis="x", nbins=4)
     ax.tick_params(labelsize=8)
+    ax.xaxis.get_offset_text().set_fontsize(8)  # the year that belongs to all dates
 
 
 def plain(text: object, longest: int | None = _LONGEST_NAME) -> str:

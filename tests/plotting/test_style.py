@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from small import made_by_hand
 
 from lkm_gpflow import plotting
-from lkm_gpflow.plotting.style import readable_dates, save_figure
+from lkm_gpflow.plotting.style import panel_axes, readable_dates, save_figure
 from lkm_gpflow.report import pairwise
 
 
@@ -113,3 +113,13 @@ def test_times_far_from_zero_are_written_without_an_offset(start: float) -> None
     assert f"{start:.0f}" in labels
     assert len(labels) <= 6
     plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("count", "grid"), [(1, (1, 1)), (3, (1, 3)), (4, (2, 2)), (5, (2, 3)), (7, (3, 3))]
+)
+def test_rows_of_panels_are_about_equally_long(count: int, grid: tuple[int, int]) -> None:
+    panels = panel_axes(None, count, columns=3, size=(1.0, 1.0))
+    spec = panels[0].get_subplotspec()
+    assert len(panels) == count
+    assert spec.get_gridspec().get_geometry() == grid
