@@ -135,7 +135,7 @@ def stack(
         candidate.key: partial(_scores, candidate.fit, observations, candidate.settings)
         for candidate in candidates
     }
-    _remember(ledger, asked, "held-out windows", executor, progress, spent)
+    _remember(ledger, _missing(asked, ledger), "held-out windows", executor, progress, spent)
     return weigh(fits, len(observations.x), settings, ledger)
 
 
@@ -144,15 +144,13 @@ def walks_to_learn(
 ) -> dict[str, Callable[[], Any]]:
     """Return the jobs that learn the walks which the ledger has no note of.
 
-    No result of a search enters them, so they may begin at any time.  Those of most components,
-    which take longest, come first.
+    No result of a search enters them, so they may begin at any time.
     """
-    numbered = sorted(enumerate(_walks(settings)), key=lambda each: -len(each[1].structure))
-    return {
+    jobs = {
         f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
-        for i, walk in numbered
-        if f"walk {i}" not in ledger.notes
+        for i, walk in enumerate(_walks(settings))
     }
+    return _missing(jobs, ledger)
 
 
 def weigh(
@@ -255,6 +253,11 @@ def _candidates(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -
     return learnt + [_Candidate(fit, settings.fit, "found") for fit in best]
 
 
+def _missing(jobs: Mapping[str, Callable[[], Any]], ledger: Ledger) -> dict[str, Callable[[], Any]]:
+    """Return the jobs that the ledger has no note of."""
+    return {key: job for key, job in jobs.items() if key not in ledger.notes}
+
+
 def _remember(
     ledger: Ledger,
     jobs: Mapping[str, Callable[[], Any]],
@@ -264,10 +267,9 @@ def _remember(
     spent: Spent,
     ahead: Ahead | None = None,
 ) -> None:
-    """Run the jobs that the ledger has no note of, and note what comes out."""
-    missing = {key: job for key, job in jobs.items() if key not in ledger.notes}
-    with Progress(label, len(missing), shown=progress) as bar:
-        for key, result in run_all(missing, executor, spent, bar.hear, ahead):
+    """Run jobs, and note what comes out."""
+    with Progress(label, len(jobs), shown=progress) as bar:
+        for key, result in run_all(jobs, executor, spent, bar.hear, ahead):
             ledger.note(key, result)
             bar.update()
 

@@ -8,8 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -282,6 +283,18 @@ def test_a_report_waits_for_the_pictures_of_a_worker(die: bool, tmp_path: Path) 
     output.write(folder, found, 2, 0.9, {}, lambda line: None, workers)
     assert list(folder.figures.glob("*.png"))
     assert folder.report.exists()
+
+
+def test_a_worker_draws_the_pictures(
+    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn_by = list[int]()
+    monkeypatch.setattr(output, "_draw", lambda *_: drawn_by.append(threading.get_ident()))
+    monkeypatch.setattr("lkm_gpflow.cli.discover.process_pool", ThreadPoolExecutor)
+    code, _ = discover(csv, "--out", tmp_path / "out", *QUICK, "--jobs", "2")
+    assert code == 0
+    assert len(drawn_by) == 1
+    assert drawn_by != [threading.get_ident()]
 
 
 def test_a_worker_that_was_ended_leaves_no_half_picture(
