@@ -20,7 +20,8 @@ from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.search import stacking
-from lkm_gpflow.search.averaging import Member, to_model
+from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.search.by_model import to_model
 from lkm_gpflow.search.ledger import Entry
 from lkm_gpflow.search.settings import SearchSettings
 

@@ -198,7 +198,6 @@ def discover_command(
         folder.check_ledger(ledger_header(settings, table, subset))
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
-        say("loading TensorFlow ...")
         fits = folder.num_fits()
         processes = min(jobs or os.cpu_count() or 1, restarts)
         try:
@@ -206,8 +205,7 @@ def discover_command(
                 if executor is not None and not fits and memory_budget is None:
                     # Where there is something to learn they will be needed.
                     start_workers(executor, "lkm_gpflow.learning.training")
-                # TensorFlow, which takes some seconds, is loaded when nothing is left to complain
-                # of.
+                # Loaded when nothing is left to complain of.
                 with loading():
                     from ..discovery.discover import discover
                     from . import output

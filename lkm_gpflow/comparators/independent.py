@@ -22,7 +22,8 @@ from ..data.observations import Observations
 from ..data.tables import Table
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import parse
-from ..learning.initialization import Proposer, add_priors, typical_step
+from ..learning.initialization import Proposer, typical_step
+from ..learning.parameter_priors import add_priors
 from ..models.criterion import bic
 from ..numerics.types import Floats
 from .lbfgs import Learner

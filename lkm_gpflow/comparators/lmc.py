@@ -24,7 +24,8 @@ from ..data.observations import Observations
 from ..data.tables import Table
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
-from ..learning.initialization import VARIANCE, Proposer, add_priors, typical_step
+from ..learning.initialization import VARIANCE, Proposer, typical_step
+from ..learning.parameter_priors import add_priors
 from ..models.criterion import bic
 from ..numerics.linalg import gaussian_log_density
 from ..numerics.types import Floats, FloatTensor

@@ -12,7 +12,6 @@ from scipy.special import logit
 from ..kernels.grammar import Product
 from ..learning.fits import Fit, FitSettings
 from ..learning.prior import RowPrior
-from ..models.ibp import InfiniteIBP
 from ..numerics.types import Booleans, Floats, Integers
 from ..runtime.executors import single_threaded
 from ..search.averaging import Member, mixture_moments
@@ -305,6 +304,8 @@ def evidence_of(
     with the prior odds under the fit's posterior of pi.
     """
     if fit.relaxed is not None and fit.relaxed.prior == "infinite":
+        from ..models.ibp import InfiniteIBP  # with TensorFlow, which takes seconds to load
+
         prior = InfiniteIBP(settings.alpha, len(fit.kernels))
         on, off = (np.asarray(f(fit.tau)) for f in (prior.expected_log_on, prior.expected_log_off))
     else:

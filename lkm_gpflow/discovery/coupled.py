@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..kernels.component import to_kernel
 from ..kernels.grammar import parse
 from ..learning.coupling import STRONG, Coupling
 from ..learning.coupling import couple as learn_coupling
 from ..learning.uncertainty import CouplingPosterior, intervals, posterior
-from ..models.coupled import CoupledLKM
 from ..numerics.types import Floats
 from ..runtime.executors import threads_for
 from ..runtime.text import whole_number
@@ -24,6 +23,9 @@ from ..search.averaging import Member
 from .checks import check_level, check_weights
 from .columns import quantile_column
 from .joint import Course, Joint, check_series
+
+if TYPE_CHECKING:
+    from ..models.coupled import CoupledLKM
 
 NOISE = "noise"
 """What the correlations of the noise are called, among those of the patterns."""
@@ -312,6 +314,9 @@ class CoupledDiscovery:
 
 def to_model(coupling: Coupling, table: Table) -> CoupledLKM:
     """Return the model of a coupling, on scaled data."""
+    from ..kernels.component import to_kernel  # with TensorFlow, which takes seconds to load
+    from ..models.coupled import CoupledLKM
+
     patterns, loadings = coupling.patterns, coupling.loadings
     kernels, squared = patterns.kernels, np.square(patterns.amplitudes[:, :-1])
     if not kernels:  # nothing but noise: a pattern that no series has

@@ -8,17 +8,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES
-from ..learning.fits import Criterion, FitSettings, LearnerName, PriorName
+from ..learning.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
 from ..models.amplitudes import Amplitudes, degrees_of
 from ..models.annealing import Annealing
-from ..models.lkm import LKM
 from ..models.subclasses import name_of
 from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
@@ -27,6 +26,9 @@ from ..search.pipeline import Learnt, learn_in_steps
 from ..search.settings import SearchSettings, Strategy, base_names, check_size, ledger_header
 from .checks import check_switch
 from .result import Averaging, Discovery
+
+if TYPE_CHECKING:
+    from ..models.lkm import LKM
 
 
 def discover(
@@ -41,7 +43,7 @@ def discover(
     priors: bool = True,
     learner: LearnerName = "scan",
     prior: PriorName = "finite",
-    model: type[LKM] = LKM,
+    model: type[LKM] | None = None,
     annealing: Annealing | None = None,
     amplitudes: Amplitudes | None = None,
     criterion: Criterion | None = None,
@@ -88,8 +90,8 @@ def discover(
         Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
         need log p(Z) in closed form, which the infinite prior does not have.
     model
-        `LKM`; with the learner "relaxed" also a subclass, for example one that overrides
-        `component_covariances` or `elbo`.  It is built with the arguments of `LKM`.
+        With the learner "relaxed": a subclass of `LKM`, for example one that overrides
+        `component_covariances` or `elbo`.  It is built with the arguments of `LKM`.  None: `LKM`.
     annealing
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
@@ -194,7 +196,7 @@ def discover_steps(
     priors: bool = True,
     learner: LearnerName = "scan",
     prior: PriorName = "finite",
-    model: type[LKM] = LKM,
+    model: type[LKM] | None = None,
     annealing: Annealing | None = None,
     amplitudes: Amplitudes | None = None,
     criterion: Criterion | None = None,
@@ -255,7 +257,8 @@ def discover_steps(
         raise ValueError(f"expected prior among {get_args(PriorName)}, got {prior!r}")
     if annealing is not None and not isinstance(annealing, Annealing):
         raise ValueError(f"expected annealing as an Annealing or None, got {annealing!r}")
-    priors, named = check_switch(priors, "priors"), name_of(model)
+    priors = check_switch(priors, "priors")
+    named = PLAIN_MODEL if model is None else name_of(model)
     if learner == "relaxed":
         averaging = "none" if averaging is None else averaging
         if averaging == "stacked" or subset is not None:
@@ -263,10 +266,10 @@ def discover_steps(
                 "expected averaging 'none' or 'tempered' and no subset with the learner 'relaxed', "
                 f"got {averaging!r} and {subset!r}"
             )
-    elif prior != "finite" or model is not LKM or annealing is not None:
+    elif prior != "finite" or named != PLAIN_MODEL or annealing is not None:
         raise ValueError(
             "expected the finite prior, LKM itself and no annealing without the learner 'relaxed', "
-            f"got {prior!r}, {model.__name__} and {annealing!r}"
+            f"got {prior!r}, {named} and {annealing!r}"
         )
     ours = learner == "scan"
     if averaging is None:

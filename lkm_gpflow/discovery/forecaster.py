@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -15,16 +15,9 @@ from scipy.stats import t as student_t
 from ..data.tables import Table
 from ..learning.fits import Fit
 from ..models.amplitudes import degrees_of
-from ..models.lkm import LKM
 from ..numerics.types import Floats
 from ..runtime.text import did_you_mean, listed
-from ..search.averaging import (
-    Member,
-    average,
-    counting,
-    mixture_moments,
-    to_model,
-)
+from ..search.averaging import Member, average, counting, mixture_moments
 from ..search.ledger import Entry
 from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
@@ -35,6 +28,9 @@ from .columns import quantile_column
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
 from .sums import sum_quantiles
+
+if TYPE_CHECKING:
+    from ..models.lkm import LKM
 
 MOST_NAMED = 12
 """Series by name in an error."""
@@ -105,6 +101,8 @@ class Forecaster:
     @cached_property
     def model(self) -> LKM:
         """The fitted model, on scaled data: times span one, series have unit variance."""
+        from ..search.by_model import to_model  # with TensorFlow, which takes seconds to load
+
         return to_model(self.fit, self.table.observations, self.settings.fit)
 
     # --- forecasts ---

@@ -24,7 +24,8 @@ from ..data.tables import Table
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Kind, Product
 from ..learning.fits import Fit
-from ..learning.initialization import add_priors, typical_step, walks_begin
+from ..learning.initialization import typical_step, walks_begin
+from ..learning.parameter_priors import add_priors
 from ..models.posteriors import EnumeratedPosterior
 from ..models.sparse import NUM_INDUCING, SparseLKM
 from ..numerics.types import Floats

@@ -13,6 +13,7 @@ import pandas as pd
 from ..data.tables import Table
 from ..kernels.grammar import UnknownBaseError, parse
 from ..learning.coupling import Coupling
+from ..learning.fits import PLAIN_MODEL
 from ..learning.patterns import Patterns
 from ..models import subclasses
 from ..models.subclasses import UnknownModelError
@@ -230,7 +231,8 @@ def _table(document: Mapping[str, Any], index: Integers | Floats, values: Floats
 
 def _discovery(document: dict[str, Any], table: Table) -> Discovery:
     settings = SearchSettings.from_json(document["settings"])
-    subclasses.find(settings.fit.model, imports=False)  # a file does not say what is imported
+    if settings.fit.model != PLAIN_MODEL:
+        subclasses.find(settings.fit.model, imports=False)  # a file does not say what is imported
     whole = Discovery(
         table=table,
         settings=settings,

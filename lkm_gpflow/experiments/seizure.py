@@ -20,7 +20,7 @@ from ..learning.training import fit
 from ..numerics.types import Floats
 from ..runtime.executors import run_all
 from ..runtime.journal import Journal
-from ..search.averaging import to_model
+from ..search.by_model import to_model
 from ..search.ledger import Entry, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
 from ..learning.engine import components
-from ..models.lkm import LKM
+from ..numerics import limits
 from ..numerics.types import Floats
 from ..search.predictors import Predictors
 from .decomposition import Decomposition
@@ -109,7 +109,7 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
     By the number of the component; a component without variation over time is left out.
     """
     x = found.table.observations.x
-    if len(x) > LKM.LONGEST:
+    if len(x) > limits.LONGEST:
         x = x[np.linspace(0, len(x) - 1, _MOST_DRAWN).astype(int)]
     consensus, rng = found.consensus, np.random.default_rng(found.settings.seed)
     shared = np.flatnonzero(consensus.Z[a] * consensus.Z[b])

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..discovery.result import Discovery
-from ..models.lkm import LKM
+from ..numerics import limits
 from ..numerics.types import Floats
 from ..search.averaging import mixture_moments
 from ..search.held_out import Window, held_out_forecast
@@ -61,7 +61,7 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     D = len(observations.x)
     tail = max(1, round(0.1 * D))
     window = Window(D - tail, D)
-    members = found.counting_members[:_MOST_MEMBERS] if D <= LKM.LONGEST else []
+    members = found.counting_members[:_MOST_MEMBERS] if D <= limits.LONGEST else []
     predictions = []
     for member in members:
         settings = replace(found.settings.fit, exact=member.exact)

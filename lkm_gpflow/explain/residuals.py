@@ -10,7 +10,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.stats import chi2, shapiro
 
 from ..discovery.result import Discovery
-from ..models.lkm import LKM
+from ..numerics import limits
 from ..numerics.types import Floats
 
 LAGS = 10
@@ -52,7 +52,7 @@ def whitened(found: Discovery) -> list[pd.Series]:
     no others had come before.
     """
     fit, first = found.fit, 0
-    if len(found.table.frame) > LKM.LONGEST:
+    if len(found.table.frame) > limits.LONGEST:
         first = len(found.table.frame) - _LAST
     frame, x = found.table.frame.iloc[first:], found.table.observations.x[first:]
     mask, Y = found.table.observations.mask[:, first:], found.table.observations.Y[:, first:]

@@ -3,8 +3,8 @@
 TensorFlow takes longer to dispatch an operation on a hundred numbers than NumPy takes to do it,
 and learning needs tens of thousands of such evaluations.  So what `base` defines for TensorFlow is
 here once more: a value, and what pulls a gradient back to the parameters as they are learnt
-(logarithms of the positive ones).  A kernel that a user registered has no entry here; its own
-`UnitKernel.covariance` is called and differentiated by TensorFlow.
+(logarithms of the positive ones).  A kernel that a user registered has no entry here, see `taped`.
+TensorFlow, which takes seconds to load, is only loaded for these.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import tensorflow as tf
 from scipy.special import expit, i0e, i1e
 
 from ..numerics.lags import LagGrid
 from ..numerics.types import Booleans, Floats
-from . import base as kernels
-from .base import UnitKernel
+from .bases import BaseKernel
 
 Pull: TypeAlias = Callable[[Floats], Sequence[float]]
 """From the gradient by values to that by the parameters, as they are learnt.
@@ -164,28 +162,27 @@ def _after(G: Floats, after: Booleans) -> Floats:
     return G if after.all() else np.asfortranarray(G * np.multiply.outer(after, after))
 
 
-_BUILT_IN: dict[type[UnitKernel], Evaluate] = {
-    kernels.WhiteNoise: _white,
-    kernels.Constant: _constant,
-    kernels.Linear: _linear,
-    kernels.SquaredExponential: _squared_exponential,
-    kernels.ZeroMeanPeriodic: _periodic,
-    kernels.RandomWalk: _random_walk,
-    kernels.IntegratedOrnsteinUhlenbeck: _integrated_ornstein_uhlenbeck,
-    kernels.Until: _until,
-    kernels.From: _from,
+_BUILT_IN: dict[str, Evaluate] = {
+    "WN": _white,
+    "C": _constant,
+    "LIN": _linear,
+    "SE": _squared_exponential,
+    "PER": _periodic,
+    "RW": _random_walk,
+    "IOU": _integrated_ornstein_uhlenbeck,
+    "UNTIL": _until,
+    "FROM": _from,
 }
+"""By name; no other base kernel can be registered under these."""
 
 
-def evaluate(
-    kernel: type[UnitKernel], grid: LagGrid, values: Sequence[float]
-) -> tuple[Floats, Pull]:
+def evaluate(base: BaseKernel, grid: LagGrid, values: Sequence[float]) -> tuple[Floats, Pull]:
     """Evaluate a base kernel on a grid.
 
     Parameters
     ----------
-    kernel
-        A registered base kernel.
+    base
+        Built in, or registered.
     grid
         The times.
     values
@@ -195,31 +192,8 @@ def evaluate(
     -------
     Its values, by lag [R] if it is stationary and else [D, D], and their `Pull`.
     """
-    if kernel in _BUILT_IN:
-        return _BUILT_IN[kernel](grid, *values)
-    return _by_tensorflow(kernel, grid, values)
+    if base.name in _BUILT_IN:
+        return _BUILT_IN[base.name](grid, *values)
+    from .taped import evaluate_taped
 
-
-def _by_tensorflow(
-    kernel: type[UnitKernel], grid: LagGrid, values: Sequence[float]
-) -> tuple[Floats, Pull]:
-    """Call the kernel's own `covariance`, and differentiate that."""
-    stationary = kernel.base.stationary
-    x, x2 = (grid.lags, np.zeros(1)) if stationary else (grid.x, grid.x)
-    parameters = [tf.constant(value, tf.float64)[None, None, None] for value in values]
-    with tf.GradientTape() as tape:
-        tape.watch(parameters)
-        covariance = kernel.covariance(tf.constant(x[:, None]), tf.constant(x2[None]), *parameters)
-        spread = tf.broadcast_to(covariance, [1, len(x), len(x2)])[0]
-        k = spread[:, 0] if stationary else spread
-
-    def pull(g: Floats) -> Sequence[float]:
-        gradients = tape.gradient(k, parameters, tf.constant(g), unconnected_gradients="zero")
-        return [
-            float(tf.reduce_sum(gradient)) * (value if kind.positive else 1.0)
-            for gradient, value, (_, kind) in zip(
-                gradients, values, kernel.base.parameters, strict=True
-            )
-        ]
-
-    return k.numpy(), pull
+    return evaluate_taped(base, grid, values)

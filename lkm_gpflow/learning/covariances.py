@@ -12,8 +12,7 @@ from functools import reduce
 import numpy as np
 
 from ..kernels.arrays import Pull, evaluate
-from ..kernels.base import KERNELS, UnitKernel
-from ..kernels.grammar import Product
+from ..kernels.grammar import BaseKernel, Product
 from ..numerics.lags import LagGrid
 from ..numerics.types import Floats
 from .layout import Layout
@@ -43,14 +42,14 @@ class Component:
         self,
         grid: LagGrid,
         variance: float,
-        factors: Sequence[tuple[type[UnitKernel], Sequence[float]]],
+        factors: Sequence[tuple[BaseKernel, Sequence[float]]],
     ) -> None:
         self._grid = grid
         self._variance = variance
-        self._kinds = [kernel.base.stationary for kernel, _ in factors]
+        self._kinds = [base.stationary for base, _ in factors]
         self._counts = [len(values) for _, values in factors]
         self._parts: list[tuple[Floats, Pull]] = [
-            evaluate(kernel, grid, values) for kernel, values in factors
+            evaluate(base, grid, values) for base, values in factors
         ]
         of_kind: dict[bool, list[Floats]] = {True: [], False: []}
         for kind, (k, _) in zip(self._kinds, self._parts, strict=True):
@@ -132,12 +131,12 @@ class Structure:
         self._layout = layout
         self._grid = grid
         self._K = len(layout.products)
-        self._factors: list[list[tuple[type[UnitKernel], slice]]] = []
+        self._factors: list[list[tuple[BaseKernel, slice]]] = []
         place = self._K
         for product in layout.products:
             own = []
             for factor in product.factors:
-                own.append((KERNELS[factor.base.name], slice(place, place + len(factor.values))))
+                own.append((factor.base, slice(place, place + len(factor.values))))
                 place += len(factor.values)
             self._factors.append(own)
 
@@ -146,7 +145,7 @@ class Structure:
         is_log = self._layout.is_log
         values = np.where(is_log, np.exp(np.where(is_log, flat, 0.0)), flat).tolist()
         return [
-            Component(self._grid, values[k], [(kernel, values[own]) for kernel, own in factors])
+            Component(self._grid, values[k], [(base, values[own]) for base, own in factors])
             for k, factors in enumerate(self._factors)
         ]
 

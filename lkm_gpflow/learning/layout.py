@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..kernels.base import KERNELS
 from ..kernels.grammar import Kind, Product, with_values
 from ..numerics.types import Floats
 
@@ -22,31 +21,15 @@ class Layout:
         self.products = tuple(products)
         self.num_series = num_series
         num_components = len(self.products)
-        kinds = tuple(KERNELS)
-        places: dict[str, list[list[int]]] = {name: [] for name in kinds}
-        owners: dict[str, list[int]] = {name: [] for name in kinds}
         is_log = [True] * num_components
         is_fixed = [False] * num_components
-        for owner, product in enumerate(self.products):
+        for product in self.products:
             for factor in product.factors:
-                first = len(is_log)
                 is_log.extend(kind.positive for _, kind in factor.base.parameters)
                 is_fixed.extend(kind is Kind.ORIGIN for _, kind in factor.base.parameters)
-                places[factor.base.name].append(list(range(first, len(is_log))))
-                owners[factor.base.name].append(owner)
         is_log.extend([True] * num_series)
         self.is_log = np.array(is_log, bool)
         self.is_fixed = np.array(is_fixed + [False] * num_series, bool)
-        self.kinds = kinds
-        self.factors = tuple(
-            (
-                np.array(places[name], np.int32).reshape(
-                    len(owners[name]), len(KERNELS[name].base.parameters)
-                ),
-                np.array(owners[name], np.int32),
-            )
-            for name in kinds
-        )
 
     @property
     def size(self) -> int:

@@ -12,14 +12,13 @@ import numpy as np
 from ..kernels.change_points import change_point
 from ..kernels.grammar import Product, parse
 from ..models.annealing import Annealing
-from ..models.configurations import MAX_ENUMERATED_COMPONENTS
+from ..numerics.limits import MAX_ENUMERATED_COMPONENTS
 from ..numerics.types import Floats
 from ..runtime.news import tell
 from .assignments import Pairs, RowPosterior
 from .fits import MOST_ROUNDS, PLAIN_MODEL, Fit, State
 from .initialization import shuffled, typical_step
 from .moves import Moves
-from .relaxed import relaxed_start
 from .scores import ENUMERATE_AT_MOST
 from .target import MANY
 
@@ -88,6 +87,8 @@ class Learner(Moves):
 
     def relax(self, state: State, members: Sequence[Product]) -> State:
         """Learn the members beside what is there with the relaxed posterior; threshold it."""
+        from .relaxed import relaxed_start  # with TensorFlow, which takes seconds to load
+
         settings = replace(
             self.settings,
             num_samples=_RELAXED_SAMPLES,

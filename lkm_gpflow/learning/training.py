@@ -31,7 +31,6 @@ from ..kernels.grammar import Product
 from ..runtime.executors import single_threaded
 from .fits import MOST_ROUNDS, Fit, FitSettings, State
 from .learner import Learner
-from .relaxed import learn_relaxed
 
 
 def fit(
@@ -63,6 +62,8 @@ def fit(
     """
     settings = settings or FitSettings()
     if settings.learner == "relaxed":
+        from .relaxed import learn_relaxed  # with TensorFlow, which takes seconds to load
+
         return learn_relaxed(observations, structure, seed=seed, settings=settings, start=start)
     with single_threaded():
         return _fit(observations, structure, seed, settings, start, hopeless)

@@ -14,13 +14,14 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import positive, to_default_float
 
+from ..numerics import limits
 from ..numerics.linalg import (
     check_positive_definite,
     eigen_log_density,
     gaussian_log_density,
     total_covariance,
 )
-from ..numerics.types import LONGEST, FloatTensor
+from ..numerics.types import FloatTensor
 from . import model_data
 from .amplitudes import Amplitudes, degrees_of
 from .components import OfComponents
@@ -34,7 +35,7 @@ class LKMBound(
 ):
     """The Latent Kernel Model without its predictions, see `lkm.LKM`."""
 
-    LONGEST: ClassVar[float] = LONGEST
+    LONGEST: ClassVar[float] = limits.LONGEST
     """Most time points."""
 
     def __init__(

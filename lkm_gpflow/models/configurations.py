@@ -7,10 +7,8 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.config import default_float
 
+from ..numerics.limits import MAX_ENUMERATED_COMPONENTS
 from ..numerics.types import FloatTensor
-
-MAX_ENUMERATED_COMPONENTS = 12
-"""2^K rows are held for at most so many components."""
 
 
 @check_shapes("numbers: [T]", "return: [T, K]")

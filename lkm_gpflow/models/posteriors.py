@@ -19,12 +19,12 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.config import default_float
 from gpflow.utilities import positive
 
+from ..numerics.limits import MAX_ENUMERATED_COMPONENTS, MIN_WEIGHT
 from ..numerics.seeds import seed_pair
 from ..numerics.types import FloatTensor
 from ..numerics.variables import open_variable
 from ..runtime.text import whole_number
 from .configurations import (
-    MAX_ENUMERATED_COMPONENTS,
     all_configurations,
     check_enumerable,
     configurations_from_numbers,
@@ -35,7 +35,6 @@ from .ibp import IBP
 Seed: TypeAlias = int | tf.Tensor | None
 """None for the draws that the posterior keeps; an integer or an integer tensor [2] for others."""
 
-MIN_WEIGHT = 1e-4
 MIN_RESPONSIBILITY = 1e-8
 REFRESH_CHUNK = 256
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from typing import TYPE_CHECKING
 
-from .lkm import LKM
+if TYPE_CHECKING:
+    from .lkm import LKM
 
 
 class UnknownModelError(ValueError):
@@ -20,6 +22,8 @@ def name_of(model: type[LKM]) -> str:
     ValueError
         If it is no subclass of `LKM`.
     """
+    from .lkm import LKM  # with TensorFlow, which takes seconds to load
+
     if not (isinstance(model, type) and issubclass(model, LKM)):
         raise ValueError(f"expected LKM or a subclass of it, got {model!r}")
     return f"{model.__module__}:{model.__qualname__}"
@@ -56,6 +60,8 @@ def find(name: str, *, imports: bool = True) -> type[LKM]:
 
 
 def _named(name: str) -> list[type[LKM]]:
+    from .lkm import LKM
+
     return [model for model in _with_subclasses(LKM) if name_of(model) == name]
 
 

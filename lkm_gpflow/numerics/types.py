@@ -19,7 +19,3 @@ Integers = NDArray[np.int32]
 Booleans = NDArray[np.bool_]
 
 LOG_2PI = math.log(2.0 * math.pi)
-
-LONGEST = 4000
-"""Most time points of a dense covariance: there N = K = 4 take 15 s of processor and 7 GB for one
-relaxed bound."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.component import to_kernel
 from ..kernels.grammar import Product
+from ..learning.engine import components
 from ..numerics.types import Floats
 from .style import AxesArray, component_colour, panel_axes, plain
 
@@ -20,7 +20,7 @@ def draw_functions(product: Product, x: Floats, count: int = 3, seed: int = 0) -
     -------
     Array [count, D].
     """
-    covariance = np.asarray(to_kernel(product)(np.asarray(x, np.float64)[:, None]))
+    [covariance] = components([product], np.asarray(x, np.float64))
     jitter = _JITTER * float(covariance.diagonal().max())
     root = np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
     return np.asarray(np.random.default_rng(seed).standard_normal((count, len(root))) @ root.T)
@@ -56,7 +56,7 @@ def plot_kernel(
         If a number of the product is absent, or not two Axes are given.
     """
     panels = panel_axes(axes, 2, columns=2, size=(3.2, 2.8))
-    covariance = np.asarray(to_kernel(product)(np.asarray(x, np.float64)[:, None]))
+    [covariance] = components([product], np.asarray(x, np.float64))
     label = f"time ({unit})" if unit else "time"
     largest = float(np.abs(covariance).max())
     image = panels[0].imshow(

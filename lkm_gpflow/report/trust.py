@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..discovery.result import Discovery
 from ..explain.holdout import HoldOut
 from ..explain.verdicts import STRONG, SURE, WEIGHTY
-from ..models.lkm import LKM
+from ..numerics import limits
 from ..runtime.text import counted, level_in_percent, percent
 from .series import SeriesReport
 
@@ -16,7 +16,7 @@ def trust(found: Discovery, series: Sequence[SeriesReport], tail: HoldOut, level
     """Say how good the forecasts of the last rows were, over all series."""
     held_out = sum(each.held_out for each in series)
     if not held_out:
-        if len(found.table.frame) > LKM.LONGEST:
+        if len(found.table.frame) > limits.LONGEST:
             return "The table is too long to be learnt twice: forecasts were not checked."
         if found.table.frame.loc[tail.times].notna().to_numpy().any():
             return (

@@ -41,6 +41,14 @@ _MANY = 1000
 FEW_ROWS = 1500
 """Matrices of more gain by several threads on idle processors."""
 
+_ONE_THREAD_EACH = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+}
+"""What tells libraries that a worker loads later how many threads to start."""
+
 _POLL = 0.5
 """Seconds after which budgets and the connection are looked at again while workers are busy."""
 
@@ -369,12 +377,8 @@ _ONE_THREAD = _OneThread()
 def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    threadpool_limits(limits=1)
-    with loading():
-        import tensorflow as tf
-
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    tf.config.threading.set_intra_op_parallelism_threads(1)
+    os.environ.update(_ONE_THREAD_EACH)
+    threadpool_limits(limits=1)  # of what is loaded by now
 
 
 def _end_with_parent() -> None:

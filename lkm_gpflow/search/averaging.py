@@ -7,13 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data.observations import Observations
-from ..kernels.component import to_kernel
-from ..learning.fits import Fit, FitSettings
-from ..learning.relaxed import relaxed_model
-from ..models.lkm import LKM
-from ..models.posteriors import EnumeratedPosterior
-from ..models.sparse import SparseLKM
+from ..learning.fits import Fit
 from ..numerics.types import Floats, FloatTensor
 
 _SAME_BIC = 0.5
@@ -95,33 +89,6 @@ def different(fits: Sequence[Fit]) -> list[Fit]:
 def _is_same(fit: Fit, other: Fit) -> bool:
     names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
     return names[0] == names[1] and abs(fit.criterion - other.criterion) < _SAME_BIC
-
-
-def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM:
-    """Return the latent kernel model of a fit, on scaled data, with the posterior that was learnt.
-
-    Its sparse version if there are more times than `LKM.LONGEST`.
-
-    Raises
-    ------
-    ValueError
-        If it is a fit of a subclass of `LKM` that is not defined.
-    """
-    if fit.relaxed is not None:
-        return relaxed_model(fit, fit.relaxed, observations, settings)
-    build = SparseLKM if len(observations.x) > LKM.LONGEST else LKM
-    model = build(
-        observations.table,
-        kernels=[to_kernel(kernel) for kernel in fit.kernels],
-        alpha=settings.alpha,
-        posterior=EnumeratedPosterior(),
-        noise_variance=fit.noise_variance,
-        amplitudes=settings.amplitudes,
-    )
-    model.tau.assign(fit.tau)
-    if fit.heights is not None and model.heights is not None:
-        model.heights.assign(fit.heights)
-    return model
 
 
 def mixture_moments(

@@ -21,7 +21,8 @@ from ..kernels.grammar import (
     with_windows,
 )
 from ..learning.fits import FitSettings
-from ..numerics.types import LONGEST, Integers
+from ..numerics import limits
+from ..numerics.types import Integers
 from ..runtime.text import whole_number
 
 _DRAW = 2_000_000
@@ -119,15 +120,15 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
     Raises
     ------
     ValueError
-        If there are more than `LONGEST` times.
+        If there are more than `limits.LONGEST` times.
     """
     instead = (
         "run discover on lkm_gpflow.thin(frame), then learn its result on all times with "
         "lkm_gpflow.refit_sparse(found, frame)"
     )
-    if num_times > LONGEST:
+    if num_times > limits.LONGEST:
         raise ValueError(
-            f"expected at most {LONGEST:g} times, because time grows with their third power "
+            f"expected at most {limits.LONGEST:g} times, because time grows with their third power "
             f"and memory with their second, got {num_times}: {instead}"
         )
     if num_times > LONGEST_SEARCH:

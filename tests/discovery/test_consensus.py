@@ -28,7 +28,7 @@ from lkm_gpflow.discovery.matching import (
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
-from lkm_gpflow.search.averaging import to_model
+from lkm_gpflow.search.by_model import to_model
 
 X = np.linspace(0.0, 1.0, 40)
 

@@ -15,6 +15,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.long_series import _in_time_of
 from lkm_gpflow.explain.comparison import correlations
 from lkm_gpflow.explain.residuals import whitened
+from lkm_gpflow.numerics import limits
 from lkm_gpflow.search.settings import check_size
 
 
@@ -84,7 +85,7 @@ def test_components_are_learnt_on_all_times(monkeypatch: pytest.MonkeyPatch) -> 
     assert refitted.fit.elbo <= float(exact.elbo())
     assert refitted.fit.elbo == pytest.approx(float(exact.elbo()), abs=0.1)
     forecast = refitted.forecast(5)
-    monkeypatch.setattr(lkm.LKM, "LONGEST", 299)
+    monkeypatch.setattr(limits, "LONGEST", 299)
     by_inducing = lkm.refit_sparse(refitted, frame, inducing=120, max_rounds=1)
     assert type(by_inducing.model) is lkm.SparseLKM
     pd.testing.assert_frame_equal(by_inducing.forecast(5), forecast, atol=0.02)
@@ -165,7 +166,7 @@ def test_reports_of_long_series_look_at_some_times(monkeypatch: pytest.MonkeyPat
         [[1, 0], [1, 1], [0, 1]],
     )  # fmt: skip
     (all_times,) = correlations(found, 0, 1).values()
-    monkeypatch.setattr(lkm.LKM, "LONGEST", 599)
+    monkeypatch.setattr(limits, "LONGEST", 599)
     monkeypatch.setattr("lkm_gpflow.explain.comparison._MOST_DRAWN", 150)
     monkeypatch.setattr("lkm_gpflow.explain.residuals._LAST", 150)
     found = replace(found)  # without what it has computed

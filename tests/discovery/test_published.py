@@ -18,7 +18,7 @@ import lkm_gpflow as lkm
 from lkm_gpflow.discovery import archive
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.kernels.grammar import expand
-from lkm_gpflow.learning import assignments, engine, learner, moves, scanning, scores
+from lkm_gpflow.learning import assignments, engine, learner, moves, relaxed, scanning, scores
 from lkm_gpflow.learning.fits import FitSettings
 from lkm_gpflow.models.posteriors import EnumeratedPosterior
 from lkm_gpflow.search.settings import SearchSettings
@@ -68,7 +68,7 @@ def test_no_code_of_the_other_learner_runs(
         (engine, ("pair_log_densities", "Objective")),
         (scores, ("pair_log_densities", "Objective")),
         (moves, ("scan", "promising", "best_rows", "minimize")),
-        (learner, ("relaxed_start",)),
+        (relaxed, ("relaxed_start",)),
         (assignments, ("best_rows",)),
     ):
         for name in names:

@@ -17,6 +17,7 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.models.sparse import SparseLKM
+from lkm_gpflow.numerics import limits
 
 FILES = Path(__file__).with_name("version_0_1")
 
@@ -41,7 +42,7 @@ def test_components_learnt_on_numbered_times(name: str) -> None:
 
 
 def test_sparse_models_stay_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lkm.LKM, "LONGEST", 10)
+    monkeypatch.setattr(limits, "LONGEST", 10)
     assert isinstance(lkm.load(FILES / "sparse.lkm").model, SparseLKM)
 
 

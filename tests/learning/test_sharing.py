@@ -19,7 +19,7 @@ from lkm_gpflow.learning.layout import Layout
 from lkm_gpflow.learning.sharing import SharedPairs
 from lkm_gpflow.numerics import basis
 from lkm_gpflow.numerics.basis import halves
-from lkm_gpflow.search.averaging import to_model
+from lkm_gpflow.search.by_model import to_model
 from lkm_gpflow.search.many_series import evaluate
 
 Array = NDArray[np.float64]

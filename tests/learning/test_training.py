@@ -18,7 +18,7 @@ from lkm_gpflow.kernels.grammar import Product
 from lkm_gpflow.learning.fits import MOST_ROUNDS, Fit, FitSettings, LearnerName, State
 from lkm_gpflow.learning.learner import Learner
 from lkm_gpflow.learning.training import fit
-from lkm_gpflow.search.averaging import to_model
+from lkm_gpflow.search.by_model import to_model
 
 BASES = tuple(parse(name) for name in ("LIN", "SE", "PER"))
 

@@ -14,11 +14,13 @@ from small import made_by_hand, small_table
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings, Relaxed
-from lkm_gpflow.models.lkm import LKM
+from lkm_gpflow.numerics import limits
 from lkm_gpflow.runtime import executors
-from lkm_gpflow.search import predictors
-from lkm_gpflow.search.averaging import to_model
-from lkm_gpflow.search.predictors import ByArrays, ByModel, Predictor, Predictors
+from lkm_gpflow.search import by_arrays, predictor
+from lkm_gpflow.search.by_arrays import ByArrays
+from lkm_gpflow.search.by_model import ByModel, to_model
+from lkm_gpflow.search.predictor import Predictor
+from lkm_gpflow.search.predictors import Predictors
 
 KERNELS = (
     "0.8 x SE(lengthscale=0.1)",
@@ -127,7 +129,7 @@ def test_many_series_go_in_parts(kind: type[Predictor], monkeypatch: pytest.Monk
     o, fit = data(7), a_fit(7)
     x = times(o)
     whole = kind(fit, o, settings("series")).observed(x)
-    monkeypatch.setattr(predictors, "_AT_A_TIME", 3)
+    monkeypatch.setattr(predictor, "_AT_A_TIME", 3)
     parts = kind(fit, o, settings("series"))
     close(parts.observed(x)[0], whole[0])
     close(parts.observed(x)[1], whole[1])
@@ -139,7 +141,7 @@ def test_components_explain_as_in_the_model(monkeypatch: pytest.MonkeyPatch) -> 
     mean, _ = to_model(fit, o, settings("none")).predict_components(o.x[:, None])
     by_series = np.asarray(mean).var(axis=1)  # [K, N]
     close(ByArrays(fit, o, settings("none")).explained(), by_series.mean(axis=1))
-    monkeypatch.setattr(predictors, "_JUDGES", 3)
+    monkeypatch.setattr(predictor, "_JUDGES", 3)
     close(ByArrays(fit, o, settings("none")).explained(), by_series[:, ::2].mean(axis=1))
     ordered = Predictors(o, settings("none")).best_first(fit)
     explained = ByArrays(ordered, o, settings("none")).explained()
@@ -167,7 +169,7 @@ def test_relaxed_fits_are_asked_by_their_model() -> None:
 def test_long_series_are_asked_by_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit = data(), a_fit()
     assert isinstance(Predictors(o, settings("none")).of(fit), ByArrays)
-    monkeypatch.setattr(LKM, "LONGEST", 24)
+    monkeypatch.setattr(limits, "LONGEST", 24)
     assert isinstance(Predictors(o, settings("none")).of(fit), ByModel)
 
 
@@ -183,14 +185,14 @@ def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:
 def test_linear_algebra_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads take several times as long for matrices of some hundred rows."""
     found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3)
-    one_thread, factorise, inside = executors.single_threaded(), predictors.dpotrf, []
+    one_thread, factorise, inside = executors.single_threaded(), by_arrays.dpotrf, []
     before = one_thread._inside  # all tests run in such a context
 
     def looked(*arguments: Any, **options: Any) -> Any:
         inside.append(one_thread._inside - before)
         return factorise(*arguments, **options)
 
-    monkeypatch.setattr(predictors, "dpotrf", looked)
+    monkeypatch.setattr(by_arrays, "dpotrf", looked)
     found.forecast(2)
     assert inside
     assert min(inside) >= 1

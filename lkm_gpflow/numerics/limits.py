@@ -1,0 +1,13 @@
+"""What exact mathematics takes on at most, and what weights it leaves out."""
+
+from __future__ import annotations
+
+LONGEST = 4000
+"""Most time points of a dense covariance: there N = K = 4 take 15 s of processor and 7 GB for one
+relaxed bound."""
+
+MAX_ENUMERATED_COMPONENTS = 12
+"""2^K rows of Z are held for at most so many components."""
+
+MIN_WEIGHT = 1e-4
+"""Rows of Z of a smaller posterior probability have no part in predictions."""
