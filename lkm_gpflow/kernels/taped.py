@@ -14,13 +14,25 @@ import tensorflow as tf
 from ..numerics.lags import LagGrid
 from ..numerics.types import Floats
 from .base import KERNELS
-from .bases import BaseKernel
+from .bases import BaseKernel, UnknownBaseError
 
 
 def evaluate_taped(
     base: BaseKernel, grid: LagGrid, values: Sequence[float]
 ) -> tuple[Floats, Callable[[Floats], Sequence[float]]]:
-    """Call the kernel's own `covariance`; what is returned is as of `arrays.evaluate`."""
+    """Call the kernel's own `covariance`; what is returned is as of `arrays.evaluate`.
+
+    Raises
+    ------
+    UnknownBaseError
+        If the kernel is not registered in this process.
+    """
+    if base.name not in KERNELS:
+        raise UnknownBaseError(
+            f"expected the base kernel {base.name} to be registered in every process, but this "
+            "worker does not know it: define it in a module, and import that module at the top of "
+            "the script (a notebook: without executor)"
+        )
     x, x2 = (grid.lags, np.zeros(1)) if base.stationary else (grid.x, grid.x)
     parameters = [tf.constant(value, tf.float64)[None, None, None] for value in values]
     with tf.GradientTape() as tape:

@@ -20,7 +20,6 @@ from .fits import MOST_ROUNDS, PLAIN_MODEL, Fit, State
 from .initialization import shuffled, typical_step
 from .moves import Moves
 from .scores import ENUMERATE_AT_MOST
-from .target import MANY
 
 _FAINT = parse("0.001 x C")
 """Stands for "no component": a model needs one."""
@@ -28,8 +27,9 @@ _FAINT = parse("0.001 x C")
 _WORTH_LEARNING_ON = 10.0
 """A replaced component this much (in nats) below the old score after ten steps is given up."""
 
+_MANY = 64
 _CONVERGED = 1e-5
-"""Learning of many series ends when a round gains less, in nats for each observed value."""
+"""Learning of so many series ends when a round gains less, in nats for each observed value."""
 
 _CHANGES = np.linspace(0.05, 0.95, 19).tolist()
 """Where a component may change, in spans of the data."""
@@ -212,7 +212,7 @@ class Learner(Moves):
         """Learn the posterior over Z and the hyperparameters together."""
         if not state.kernels:
             state = replace(state, kernels=(_FAINT,), Z=np.zeros((len(state.Z), 1)))
-        many = self.observations.num_series >= MANY
+        many = self.observations.num_series >= _MANY
         enough = max(0.01, _CONVERGED * self.observations.num_observed if many else 0.0)
         # Relative to the loss, which grows with the series.
         tolerance = 1e-9 if many else 1e-7

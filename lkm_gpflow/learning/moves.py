@@ -30,6 +30,9 @@ _NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 _SCANNED = 8
 """Of a new component's candidates so many, the best by a part of the times, are tried on all."""
 
+_REMEMBERED_STEPS = 40
+"""From which L-BFGS knows curvature; by default ten."""
+
 
 class Moves(Scores):
     """Moves from one state to another.
@@ -121,7 +124,10 @@ class Moves(Scores):
         found = minimize(
             target.scaled_loss, target.begin * scale, jac=True, method="L-BFGS-B",
             bounds=np.column_stack([target.lower * scale, target.upper * scale]),
-            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations, "ftol": tolerance},
+            options={
+                "maxiter": max_iterations, "maxfun": 2 * max_iterations, "ftol": tolerance,
+                "maxcor": _REMEMBERED_STEPS,
+            },
         )  # fmt: skip
         flat, size = found.x / scale, target.layout.size
         kernels, noise_variance = target.layout.unpack(flat[:size])
