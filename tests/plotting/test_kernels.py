@@ -40,6 +40,6 @@ def test_the_picture_shows_covariance_and_draws() -> None:
     plt.close(figure)
     with pytest.raises(ValueError, match="expected 2 Axes"):
         plot_kernel(product, X, panels[:1])
-    with pytest.raises(ValueError, match="all its numbers"):
+    with pytest.raises(ValueError, match="all their numbers"):
         plot_kernel(lkm.parse("SE"), X)
     plt.close("all")
