@@ -11,7 +11,8 @@ Local optima are the main enemy, so no step relies on a gradient from a random s
    better of the two is kept.  This is what leaves local optima.  Where the relaxed posterior began
    ("relaxed+scan") it finds all components at once, and may give a factor to the wrong one of two:
    they exchange factors while that scores better.
-4. *Prune* (in a search): components that do not pay for their parameters in BIC are dropped.
+4. *Prune* (in a search): components that do not pay for their parameters in BIC are dropped.  If
+   members change at a point in time, so may other components, before and after that (`split`).
 5. *Finish*: the posterior over Z, enumerated per series, with the closed form of tau, and
    L-BFGS on the evidence lower bound over it.
 
@@ -97,6 +98,8 @@ def _fit(
             state = learner.exchange(state)
     state = learner.split(state, structure)
     if learner.settings.prune:
-        state = learner.prune(state)
+        pruned = learner.prune(state)
+        if pruned is not state:
+            state = learner.split(pruned, structure)
     state = learner.limit(state)
     return learner.finish(state, began, rounds=1 if is_hopeless else MOST_ROUNDS)
