@@ -1,4 +1,4 @@
-"""Loading TensorFlow and what is built on it, which takes seconds."""
+"""Loading large libraries, which takes seconds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 def loading() -> Iterator[None]:
     """Load modules without looking for garbage, now or later among what they are made of.
 
-    TensorFlow and GPflow are many objects that stay.  To look through them again and again takes a
-    quarter of the time in which they load, and more than a second when the process ends.  For
+    Libraries are many objects that stay.  To look through them again and again takes a quarter of
+    the time in which TensorFlow and GPflow load, and more than a second when the process ends.  For
     processes that are our own: what is garbage at this moment stays, too.
     """
     was_enabled = gc.isenabled()

@@ -286,3 +286,21 @@ def test_jobs_in_threads_keep_their_order() -> None:
 def test_what_fails_in_a_thread_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         in_threads([partial(divmod, 1, 0)])
+
+
+def _threads_of_tensorflow() -> int:
+    import tensorflow as tf
+
+    tf.linalg.matmul(tf.ones([300, 300]), tf.ones([300, 300]))
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="Linux says what threads there are"
+)
+def test_tensorflow_of_a_worker_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if more are asked for where the parent was started."""
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "40")
+    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "40")
+    with lkm.process_pool(1) as pool:
+        assert pool.submit(_threads_of_tensorflow).result() < 30
