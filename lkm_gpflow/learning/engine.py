@@ -257,8 +257,8 @@ def pair_log_densities(
         V = (configuration @ flat).reshape(D, D)
         for p in places:
             n = series[p]
-            for level, own in enumerate(seen[n].with_levels(V, levels[n])):
-                found[level, p] = cholesky.log_density(own, rows[n], degrees)
+            own = [seen[n].block(V)]
+            [found[:, p]] = cholesky.log_densities(own, [levels[n]], rows[n], degrees)
     return found
 
 

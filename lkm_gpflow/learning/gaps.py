@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -36,6 +35,12 @@ class Seen:
         """Return the observed entries of a series, [d]."""
         return y if self.is_all else y[self.places]
 
+    def block(self, V: Floats) -> Floats:
+        """Return the observed rows and columns of a matrix [D, D], [d, d]."""
+        if self.is_all:
+            return V
+        return V.ravel().take(self._pairs, mode="clip").reshape(self.covariance.shape)
+
     def target(self, out: Floats, whole: Floats) -> Floats:
         """Where to write a symmetric matrix [D, D] that goes to `out`: there, or to `whole`."""
         return out.T if self.is_all else whole
@@ -51,24 +56,6 @@ class Seen:
         elif not np.may_share_memory(V, out):
             np.copyto(out.T, V)
         flat[:: len(out) + 1] += noise_variance
-
-    def with_levels(self, V: Floats, noise_levels: Sequence[float]) -> Iterator[Floats]:
-        """Yield `covariance` with what `select` writes to it, for each noise variance.
-
-        Whoever is given it may overwrite it.
-        """
-        own = V.ravel()
-        if not self.is_all:
-            own = own.take(self._pairs, out=self._own, mode="clip")
-        flat = self.covariance.T.reshape(-1)
-        for noise_variance in noise_levels:
-            np.copyto(flat, own)
-            flat[:: len(self.covariance) + 1] += noise_variance
-            yield self.covariance
-
-    @cached_property
-    def _own(self) -> Floats:
-        return np.empty(len(self._pairs))
 
     def whole(self, G: Floats, out: Floats) -> Floats:
         """From a lower triangle [d, d] to one of all points, in `out` [D, D], zero elsewhere."""

@@ -61,43 +61,46 @@ class Moves(Scores):
         noise = _NOISE_FACTORS[:, None] * state.noise_variance
         covariances = components(state.kernels, self.observations.x)
         base = np.tensordot(state.loadings, covariances, axes=1)
-        candidates = promising(
-            base, candidates, noise, self.observations, self._degrees, count=_SCANNED
-        )
-        log_densities = scan(base, candidates, noise, self.observations, self._degrees)
-        log_densities = np.nan_to_num(log_densities, nan=-np.inf)
-        log_heights = None
-        if self._has_heights:
-            log_densities, log_heights = self._scan_heights(log_densities, base, candidates, noise)
-        best_noise = log_densities.max(axis=1)
-        gains = np.maximum(best_noise - self._log_likelihoods(state), 0.0)
-        best = int(np.argmax(gains.sum(axis=1)))
+        now = self._log_likelihoods(state)
+        if len(candidates) > 1:
+            candidates, likely = promising(
+                base, candidates, noise, self.observations, self._degrees, count=_SCANNED
+            )
+            found, _ = self._scan(base, candidates, likely[:, None])
+            gain = np.maximum(found[:, 0] - now, 0.0).sum(axis=1)
+            candidates = [candidates[int(np.argmax(gain))]]
+        [log_densities], log_heights = self._scan(base, candidates, noise)
+        gains = np.maximum(log_densities.max(axis=0) - now, 0.0)
         # Learning on will raise the gain: half the price of its parameters is enough to enter.
         price = 0.25 * member.num_parameters * np.log(self.observations.num_observed)
-        if gains[best].sum() <= (price if self.settings.prune else 0.0):
+        if gains.sum() <= (price if self.settings.prune else 0.0):
             return None
-        chosen = gains[best] > 0.0
-        level = np.argmax(log_densities[best], axis=0)
+        chosen = gains > 0.0
+        level = np.argmax(log_densities, axis=0)
         own = noise[level, np.arange(len(chosen))]
         return State(
-            kernels=(*state.kernels, candidates[best]),
+            kernels=(*state.kernels, *candidates),
             Z=np.column_stack([state.Z, chosen.astype(np.float64)]),
             noise_variance=np.where(chosen, np.maximum(own, 2e-5), state.noise_variance),
             log_heights=None
             if log_heights is None
-            else np.column_stack([log_heights_of(state), log_heights[best]]),
+            else np.column_stack([log_heights_of(state), *log_heights]),
         )
 
-    def _scan_heights(
-        self, at_one: Floats, base: Floats, candidates: Sequence[Product], noise: Floats
-    ) -> tuple[Floats, Floats]:
-        """Let each series take the best height of a few, see `scan`.
+    def _scan(
+        self, base: Floats, candidates: Sequence[Product], noise: Floats
+    ) -> tuple[Floats, Floats | None]:
+        """As `scan`; where series have heights, each takes the best of a few.
 
         Returns
         -------
-        Log densities with the prior of heights, [M, L, N], and log heights [M, N].
+        Log densities, with the prior of heights, [M, L, N], and log heights [M, N].
         """
-        found, log_heights = at_one, np.zeros((len(candidates), base.shape[0]))
+        found = scan(base, candidates, noise, self.observations, self._degrees)
+        found = np.nan_to_num(found, nan=-np.inf)
+        if not self._has_heights:
+            return found, None
+        log_heights = np.zeros((len(candidates), len(base)))
         for level in LEVELS:
             if level == 1.0:
                 continue
@@ -115,10 +118,15 @@ class Moves(Scores):
         max_iterations: int,
         posterior: RowPosterior | None = None,
         tolerance: float = 1e-6,
-    ) -> State:
-        """L-BFGS on all hyperparameters, given Z or (if given) over the posterior's rows."""
+    ) -> tuple[State, bool]:
+        """L-BFGS on all hyperparameters, given Z or (if given) over the posterior's rows.
+
+        Returns
+        -------
+        The better state, and whether L-BFGS converged before it was stopped.
+        """
         if not state.kernels:
-            return state
+            return state, True
         target = self.target(state, posterior)
         scale = target.scale
         found = minimize(
@@ -134,9 +142,10 @@ class Moves(Scores):
         log_heights = state.log_heights
         if self._has_heights:
             log_heights = flat[size:].reshape(state.Z.shape)
-        return replace(
+        polished = replace(
             state, kernels=kernels, noise_variance=noise_variance, log_heights=log_heights
         )
+        return polished, bool(found.success)
 
     def _improve(self, state: State) -> State:
         """Best rows of Z given the hyperparameters, without unused components; then the score."""

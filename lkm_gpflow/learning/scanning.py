@@ -1,25 +1,25 @@
-"""Scans: what one more component is worth to every series, for many candidates at once."""
+"""Scans: what one more component is worth to every series, for many candidates at once.
+
+Most candidates are worth little, and a part of the times tells (`promising`); the others are
+compared on all of them (`scan`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product
 from ..numerics import cholesky
-from ..numerics.lags import lag_grid
 from ..numerics.types import Floats, Integers
-from .covariances import at
+from .engine import components
 from .gaps import seen_by_series
 
 _NUM_BLOCKS = 8
 _BLOCK = 8
 """A rough scan sees so many blocks of so many neighbouring times: short lags and long ones."""
-
-_WORTH_IT = 1.5
-"""A table of so many times what a rough scan sees is scanned roughly before it is scanned."""
 
 
 def scan(
@@ -38,7 +38,7 @@ def scan(
     candidates
         M complete products.
     noise_variance
-        L noise variances to try for each series, [L, N].
+        L noise variances to try for each series, [L, N], or with each candidate, [M, L, N].
     observations
         The data.
     degrees
@@ -48,8 +48,8 @@ def scan(
     -------
     Array [M, L, N]; NaN where a covariance is not positive definite.
     """
-    added = (component.matrix() for component in at(candidates, lag_grid(observations.x)))
-    return np.array(list(_log_densities(base, added, noise_variance, observations, degrees)))
+    C = components(candidates, observations.x)
+    return _log_densities(base, C, noise_variance, observations, degrees)
 
 
 def promising(
@@ -60,29 +60,33 @@ def promising(
     degrees: float = np.inf,
     *,
     count: int,
-) -> list[Product]:
-    """Return the candidates that gain most on a part of the times.
+) -> tuple[list[Product], Floats]:
+    """Return the candidates that gain most on a part of the times, and with how much noise.
 
     The density of a part of the observations is exact, and costs a tenth or less of that of all.
 
     Parameters
     ----------
     base, candidates, noise_variance, observations, degrees
-        As in `scan`; the first row of noise variances is what the series have now.
+        As in `scan`; the first row of noise variances, [L, N], is what the series have now.
     count
         How many candidates at most.
+
+    Returns
+    -------
+    The candidates, the best first, and the noise variance that suits each series best with each of
+    them, [M, N].
     """
     places = _part(len(observations.x))
-    if len(candidates) <= count or len(observations.x) < _WORTH_IT * len(places):
-        return list(candidates)
     part = observations.at_times(places)
-    own = base[:, places[:, None], places]
-    found = np.nan_to_num(scan(own, candidates, noise_variance, part, degrees), nan=-np.inf)
     nothing = np.zeros((1, len(places), len(places)))
-    [now] = _log_densities(own, nothing, noise_variance[:1], part, degrees)
-    gains = np.maximum(found.max(axis=1) - now[0], 0.0).sum(axis=1)
+    C = np.concatenate([components(candidates, part.x), nothing])
+    own = base[:, places[:, None], places]
+    found = np.nan_to_num(_log_densities(own, C, noise_variance, part, degrees), nan=-np.inf)
+    gains = np.maximum(found[:-1].max(axis=1) - found[-1, 0], 0.0).sum(axis=1)
     best = np.argsort(-gains, kind="stable")[:count]
-    return [candidates[m] for m in np.sort(best)]
+    level = found[best].argmax(axis=1)
+    return [candidates[m] for m in best], np.take_along_axis(noise_variance, level, axis=0)
 
 
 def _part(num_times: int) -> Integers:
@@ -94,21 +98,15 @@ def _part(num_times: int) -> Integers:
 
 def _log_densities(
     base: Floats,
-    added: Iterable[Floats],
+    added: Floats,
     noise_variance: Floats,
     observations: Observations,
     degrees: float,
-) -> Iterable[Floats]:
-    """Of every series [N] at every noise variance [L], for each matrix that is added to its own."""
-    seen = seen_by_series(observations)
-    rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
-    whole, levels = np.empty_like(base[0]), noise_variance.T.tolist()
-    for C in added:
-        found = [
-            [
-                cholesky.log_density(V, rows[n], degrees)
-                for V in points.with_levels(np.add(base[n], C, out=whole), levels[n])
-            ]
-            for n, points in enumerate(seen)
-        ]
-        yield np.array(found).T
+) -> Floats:
+    """As `scan`, for covariances that are added to those of each series, [M, D, D]."""
+    found = np.empty((len(added), *noise_variance.shape[-2:]))
+    levels = np.broadcast_to(noise_variance, found.shape).transpose(2, 0, 1).tolist()
+    for n, (points, y) in enumerate(zip(seen_by_series(observations), observations.Y, strict=True)):
+        V = (points.block(base[n] + C) for C in added)
+        found[:, :, n] = cholesky.log_densities(V, levels[n], points.rows(y), degrees)
+    return found

@@ -8,13 +8,18 @@ leave the processor's cache.  `linalg` has the same for TensorFlow.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.linalg.blas import dsyr, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from .student import gain, weight
+from .lags import matrix
+from .student import gain, gains, weight
 from .types import LOG_2PI, Floats
+
+_CORNER = 1e100
+"""Larger than any quadratic form: it keeps a bordered matrix positive definite."""
 
 
 def log_density(V: Floats, y: Floats, degrees: float = math.inf) -> float:
@@ -38,6 +43,50 @@ def log_density(V: Floats, y: Floats, degrees: float = math.inf) -> float:
         return np.nan
     white = dtrsv(L, y, lower=1)
     return _value(L, float(white @ white), degrees)
+
+
+def log_densities(
+    V: Iterable[Floats],
+    noise_variance: Sequence[Sequence[float]],
+    y: Floats,
+    degrees: float = math.inf,
+) -> Floats:
+    """`log_density` of a series under many covariances, at several noise variances each.
+
+    The series borders a covariance as a last row: that of the factor is L^-1 y.
+
+    Parameters
+    ----------
+    V
+        M covariances without noise, [D, D].
+    noise_variance
+        L of each of them.
+    y
+        Observations, [D].
+    degrees
+        As of `log_density`.
+
+    Returns
+    -------
+    The log densities, [M, L]; NaN where a matrix is not positive definite.
+    """
+    D = len(y)
+    bordered = matrix(D + 1)
+    flat = bordered.T.reshape(-1)
+    own, diagonal, border = bordered.T[:D, :D], flat[: -D - 1 : D + 2], flat[D : -D - 1 : D + 1]
+    diagonals, borders = [], []
+    for covariance, levels in zip(V, noise_variance, strict=True):
+        for variance in levels:
+            np.copyto(own, covariance)
+            diagonal += variance
+            border[:], flat[-1] = y, _CORNER
+            _, failed = dpotrf(bordered, lower=1, clean=0, overwrite_a=1)
+            diagonals.append(diagonal * np.nan if failed else diagonal.copy())
+            borders.append(border.copy())
+    log_determinant = 2.0 * np.log(diagonals).sum(axis=1)
+    q = np.square(borders).sum(axis=1)
+    found = gains(q, D, degrees) - 0.5 * (q + log_determinant + D * LOG_2PI)
+    return found.reshape(len(noise_variance), -1)
 
 
 def factorise(V: Floats, y: Floats, degrees: float = math.inf) -> tuple[float, Floats]:

@@ -38,43 +38,61 @@ def observations(*, gaps: bool = False) -> Observations:
     return Observations(X, Y * mask, mask)
 
 
-def gains(data: Observations, places: np.ndarray) -> np.ndarray:
-    """What each candidate is worth on some of the times, by SciPy."""
-    found = []
-    for candidate in CANDIDATES:
-        C, total = covariance(candidate), 0.0
-        for y, mask in zip(data.Y, data.mask, strict=True):
-            seen = places[mask[places] > 0.0]
-            I = np.eye(len(seen))
-            own = C[np.ix_(seen, seen)]
-            with_it = [multivariate_normal(cov=own + s * I).logpdf(y[seen]) for s in NOISE[:, 0]]
-            without = multivariate_normal(cov=NOISE[0, 0] * I).logpdf(y[seen])
-            total += max(max(with_it) - without, 0.0)
-        found.append(total)
-    return np.array(found)
+def log_densities(data: Observations, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the series at some of the times, by SciPy: with each candidate [M, L, N], without [N]."""
+    found, without = np.empty((len(CANDIDATES), *NOISE.shape)), np.empty(len(data.Y))
+    for n, (y, mask) in enumerate(zip(data.Y, data.mask, strict=True)):
+        seen = places[mask[places] > 0.0]
+        I = np.eye(len(seen))
+        without[n] = multivariate_normal(cov=NOISE[0, n] * I).logpdf(y[seen])
+        for m, candidate in enumerate(CANDIDATES):
+            own = covariance(candidate)[np.ix_(seen, seen)]
+            found[m, :, n] = [
+                multivariate_normal(cov=own + s * I).logpdf(y[seen]) for s in NOISE[:, n]
+            ]
+    return found, without
 
 
 @pytest.mark.parametrize("gaps", [False, True])
 def test_the_best_of_a_part_of_the_times_are_kept(gaps: bool) -> None:
+    """The best first, each with the noise that suits every series best there."""
     data = observations(gaps=gaps)
-    base = np.zeros((3, 150, 150))
-    kept = promising(base, CANDIDATES, NOISE, data, count=3)
+    kept, noise = promising(np.zeros((3, 150, 150)), CANDIDATES, NOISE, data, count=3)
     # Eight blocks of eight neighbours, the first and the last at the ends.
     starts = np.round(np.arange(8) * 142 / 7).astype(int)
-    places = (starts[:, None] + np.arange(8)).ravel()
-    best = np.sort(np.argsort(-gains(data, places))[:3])
+    found, without = log_densities(data, (starts[:, None] + np.arange(8)).ravel())
+    gains = np.maximum(found.max(axis=1) - without, 0.0).sum(axis=1)
+    best = np.argsort(-gains)[:3]
     assert kept == [CANDIDATES[m] for m in best]
-    assert TRUE in kept
+    assert kept[0] == TRUE
+    level = found[best].argmax(axis=1)
+    np.testing.assert_array_equal(noise, np.where(level == 0, NOISE[0], NOISE[1]))
+    assert len(np.unique(noise)) == 2
 
 
 def test_what_the_whole_scan_likes_best_is_among_them() -> None:
     data = observations()
     base = np.zeros((3, 150, 150))
     whole = scan(base, CANDIDATES, NOISE, data).max(axis=1).sum(axis=1)
-    assert CANDIDATES[int(np.argmax(whole))] in promising(base, CANDIDATES, NOISE, data, count=2)
+    kept, _ = promising(base, CANDIDATES, NOISE, data, count=2)
+    assert CANDIDATES[int(np.argmax(whole))] in kept
 
 
-def test_short_tables_are_scanned_at_once() -> None:
-    data = observations().at_times(np.arange(90, dtype=np.int32))
-    kept = promising(np.zeros((3, 90, 90)), CANDIDATES, NOISE, data, count=3)
-    assert kept == CANDIDATES
+def test_each_candidate_may_have_noise_of_its_own() -> None:
+    data = observations(gaps=True)
+    base = np.zeros((3, 150, 150))
+    noise = np.random.default_rng(2).uniform(0.05, 1.0, (len(CANDIDATES), 1, 3))
+    found = scan(base, CANDIDATES, noise, data)
+    for candidate, own, expected in zip(CANDIDATES, noise, found, strict=True):
+        np.testing.assert_allclose(scan(base, [candidate], own, data)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_of_few_times_all_are_looked_at(count: int) -> None:
+    data = observations().at_times(np.arange(count, dtype=np.int32))
+    base = np.zeros((3, count, count))
+    kept, _ = promising(base, CANDIDATES, NOISE, data, count=len(CANDIDATES))
+    whole = scan(base, CANDIDATES, NOISE, data).max(axis=1)
+    [[without]] = scan(base, [parse("1e-12 x C")], NOISE[:1], data)
+    gains = np.maximum(whole - without, 0.0).sum(axis=1)
+    assert kept == [CANDIDATES[m] for m in np.argsort(-gains, kind="stable")]

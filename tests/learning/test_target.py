@@ -48,7 +48,7 @@ def test_learning_ends_at_the_optimum(seed: int, off: float) -> None:
     """From there an optimiser of another kind gains nothing, with as many steps as it likes."""
     learner = Learner(planted(seed), SETTINGS, np.random.default_rng(0))
     target = learner.target(begun(off), None)
-    polished = learner._polish(begun(off), 40)
+    polished, _ = learner._polish(begun(off), 40)
     at = learner.target(polished, None).begin
     reached, _ = target.loss(at)
     best = minimize(
@@ -65,7 +65,7 @@ def test_hyperparameters_bend_the_scaled_loss_alike() -> None:
     """By finite differences; as they are learnt, periods bend it a hundred times as much."""
     learner = Learner(planted(0), SETTINGS, np.random.default_rng(0))
     state = replace(begun(0.0), kernels=TRUE, noise_variance=np.full(len(Z), 0.1))
-    state = learner._polish(state, 100)
+    state, _ = learner._polish(state, 100)
     target = learner.target(state, None)
     free, hessian = curvature(target)
     plain = np.sqrt(hessian.diagonal())

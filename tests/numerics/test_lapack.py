@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, multivariate_t
 
 from lkm_gpflow.numerics import cholesky
 from lkm_gpflow.numerics.lags import LagGrid, lag_grid, matrix
@@ -32,6 +32,28 @@ def test_log_densities_are_scipys(D: int) -> None:
     value, b = cholesky.factorise(covariance(D), y)
     assert value == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(b, np.linalg.solve(covariance(D), y), rtol=1e-10)
+
+
+@pytest.mark.parametrize("D", [1, 7])
+def test_many_log_densities_are_scipys(D: int) -> None:
+    """Of a Gaussian, and of a Student-t with four degrees of freedom; levels differ by matrix."""
+    y = np.random.default_rng(2).normal(size=D)
+    V, levels = [covariance(D), 3.0 * covariance(D)], [[0.1, 2.0], [0.5, 1e-3]]
+    whole = [[C + s * np.eye(D) for s in own] for C, own in zip(V, levels, strict=True)]
+    found = cholesky.log_densities(V, levels, y)
+    expected = [[multivariate_normal(cov=C).logpdf(y) for C in own] for own in whole]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    found = cholesky.log_densities(iter(V), levels, y, 4.0)
+    expected = [[multivariate_t(shape=C, df=4.0).logpdf(y) for C in own] for own in whole]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_of_many_log_densities_that_of_an_indefinite_matrix_is_nan() -> None:
+    V, y = np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([1.0, 3.0])
+    [[indefinite, definite]] = cholesky.log_densities([V], [[0.0, 2.0]], y)
+    assert np.isnan(indefinite)
+    expected = multivariate_normal(cov=V + 2.0 * np.eye(2)).logpdf(y)
+    assert definite == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
