@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.signal import find_peaks, lombscargle
+from scipy.signal import find_peaks
 
 from ..data.observations import Observations
 from ..kernels.grammar import Kind, Product
+from ..numerics.periodogram import lomb_scargle
 from ..numerics.types import Floats
 from .engine import variances
 from .layout import Layout
@@ -196,13 +197,12 @@ def likely_periods(observations: Observations, count: int = 6) -> Floats:
     frequencies = np.arange(2.0, min(0.5 / typical_step(x), len(x)), 0.2)
     if not frequencies.size:
         return np.empty(0)
-    power = np.zeros_like(frequencies)
-    for y, mask in zip(observations.Y, observations.mask, strict=True):
+    rest = np.zeros_like(observations.Y)
+    for n, (y, mask) in enumerate(zip(observations.Y, observations.mask, strict=True)):
         seen = mask > 0.0
         line = np.polyfit(x[seen], y[seen], 1)
-        rest = y[seen] - np.polyval(line, x[seen])
-        if np.ptp(rest) > 0.0:
-            power += lombscargle(x[seen], rest, 2.0 * np.pi * frequencies, normalize=True)
+        rest[n, seen] = y[seen] - np.polyval(line, x[seen])
+    power = lomb_scargle(x, rest, observations.mask, frequencies).sum(axis=0)
     peaks, _ = find_peaks(np.concatenate([[-1.0], power, [-1.0]]))
     best = sorted(peaks - 1, key=lambda i: -power[i])[:count]
     return 1.0 / frequencies[best]
