@@ -55,7 +55,8 @@ def hyperparameter_range(kind: Kind, step: float) -> Range:
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
         Kind.ORIGIN: Range(-np.inf, np.inf, 0.0, np.inf),
         Kind.CHANGE: Range(0.05, 0.95, 0.5, 0.5),
-        Kind.WIDTH: _log_range(0.1 * step, 0.5, step, 1.5),
+        # A change that takes much longer than a fifth of the time (4.4 widths) has no date.
+        Kind.WIDTH: _log_range(0.1 * step, max(0.05, 2.0 * step), step, 1.5),
     }[kind]
 
 
@@ -162,7 +163,7 @@ class Proposer:
         if kind is Kind.CHANGE:
             return float(np.clip(rng.uniform(*part), 0.05, 0.95))
         if kind is Kind.WIDTH:
-            return log_uniform(step, 4.0 * step, rng)
+            return log_uniform(step, 2.0 * step, rng)
         if kind is Kind.DURATION:
             return log_uniform(2.0 * step, 1.0, rng)
         if kind is Kind.MEMORY:
