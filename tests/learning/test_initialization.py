@@ -225,3 +225,14 @@ def test_log_prior() -> None:
     assert gradient[layout.is_fixed].tolist() == [0.0]
     assert np.all(ranges.lower < ranges.upper)
     assert np.all((ranges.lower <= flat) & (flat <= ranges.upper))
+
+
+@pytest.mark.parametrize(("step", "widest"), [(0.005, 0.05), (0.1, 0.2)])
+def test_a_change_takes_a_fifth_of_the_time_at_most(step: float, widest: float) -> None:
+    """A sigmoid goes from 12% to 88% within four widths; of few times these are a few steps."""
+    x = np.arange(0.0, 1.0 + 0.5 * step, step)
+    assert np.exp(hyperparameter_range(Kind.WIDTH, step).upper) == pytest.approx(widest)
+    drawn = Proposer(x, np.empty(0)).propose(parse("SE x FROM"), 50, np.random.default_rng(0))
+    widths = [f.values[1] for one in drawn for f in one.factors if str(f.base.name) == "FROM"]
+    assert len(widths) == 50
+    assert max(widths) <= widest

@@ -78,6 +78,17 @@ def test_what_the_whole_scan_likes_best_is_among_them() -> None:
     assert CANDIDATES[int(np.argmax(whole))] in kept
 
 
+def test_a_gain_is_over_the_noise_that_series_have_now() -> None:
+    """With too little noise now, all candidates gain; with more of it, none of them does."""
+    data = observations().at_times(np.arange(60, dtype=np.int32))
+    worse, bad = parse("9 x SE(lengthscale=0.001)"), parse("3 x SE(lengthscale=0.001)")
+    base = np.zeros((3, 60, 60))
+    kept, _ = promising(base, [worse, bad], NOISE[::-1], data, count=2)
+    assert kept == [bad, worse]
+    kept, _ = promising(base, [worse, bad], NOISE, data, count=2)
+    assert kept == [worse, bad]
+
+
 def test_each_candidate_may_have_noise_of_its_own() -> None:
     data = observations(gaps=True)
     base = np.zeros((3, 150, 150))
