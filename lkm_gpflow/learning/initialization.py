@@ -55,7 +55,7 @@ def hyperparameter_range(kind: Kind, step: float) -> Range:
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
         Kind.ORIGIN: Range(-np.inf, np.inf, 0.0, np.inf),
         Kind.CHANGE: Range(0.05, 0.95, 0.5, 0.5),
-        # A change that takes much longer than a fifth of the time (4.4 widths) has no date.
+        # A change that takes longer than a fifth of the time, four widths, has no date.
         Kind.WIDTH: _log_range(0.1 * step, max(0.05, 2.0 * step), step, 1.5),
     }[kind]
 

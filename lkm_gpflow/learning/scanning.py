@@ -63,7 +63,7 @@ def promising(
 ) -> tuple[list[Product], Floats]:
     """Return the candidates that gain most on a part of the times, and with how much noise.
 
-    The density of a part of the observations is exact, and costs a tenth or less of that of all.
+    The density of a part of the observations is exact, and cheaper than that of all.
 
     Parameters
     ----------

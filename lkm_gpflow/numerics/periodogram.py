@@ -45,9 +45,8 @@ def lomb_scargle(x: Floats, Y: Floats, mask: Floats, frequencies: Floats) -> Flo
         block = slice(begin, begin + size)
         angles = 2.0 * np.pi * np.outer(x, frequencies[block])
         power[:, block] = _explained(np.cos(angles), np.sin(angles), y, mask)
-    return np.divide(
-        power, squares[:, None], out=np.zeros_like(power), where=squares[:, None] > 0.0
-    )
+    # A series of zeros has no power in any wave.
+    return power / np.where(squares > 0.0, squares, 1.0)[:, None]
 
 
 def _explained(cosines: Floats, sines: Floats, y: Floats, mask: Floats) -> Floats:
@@ -58,11 +57,8 @@ def _explained(cosines: Floats, sines: Floats, y: Floats, mask: Floats) -> Float
     turned = 0.5 * np.arctan2(2.0 * twice, difference)
     half = 0.5 * np.hypot(2.0 * twice, difference)
     a, b, c, s = y @ cosines, y @ sines, np.cos(turned), np.sin(turned)
-    explained = np.zeros_like(a)
-    for of_wave, squares in (
-        (c * a + s * b, 0.5 * seen + half),
-        (c * b - s * a, 0.5 * seen - half),
-    ):
-        counts = squares > _NEGLIGIBLE * seen
-        explained += np.divide(np.square(of_wave), squares, out=np.zeros_like(a), where=counts)
-    return explained
+    products = np.array([c * a + s * b, c * b - s * a])
+    squares = np.array([0.5 * seen + half, 0.5 * seen - half])
+    counts = squares > _NEGLIGIBLE * seen
+    explained = np.divide(np.square(products), squares, out=np.zeros_like(squares), where=counts)
+    return np.asarray(explained.sum(axis=0))
