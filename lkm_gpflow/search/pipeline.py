@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +19,7 @@ from .ledger import Entry, Ledger
 from .many_series import extend_best, extended
 from .search import search_steps
 from .settings import SearchSettings, draw
-from .stacking import stack, walks_to_learn, weigh
+from .stacking import hold_out, walks_to_learn, weigh
 
 _SEARCH_SHARE = 0.75
 """Of a time budget; the rest is kept for what follows the search, if anything does."""
@@ -70,53 +70,64 @@ def learn_in_steps(
         If not None, the search sees so many of the series, and the best fits are then learnt on
         all; see `many_series`.
     stacks
-        Whether the fits are weighed by held-out windows; see `stacking.stack`.
+        Whether the fits are weighed by held-out windows; see `stacking`.
     """
-    stops: list[str] = []
     some = observations
     if subset is not None:
         some = observations.of_series(draw(observations.num_series, subset, settings.seed))
     share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
+    stops: list[str] = []
+    stacked: list[Member] = []
     with closing(Ahead(executor, num_workers(executor))) as ahead:
         if stacks:
             ahead.want(walks_to_learn(observations, settings, ledger))
-        try:
-            spent = partial(guard.spent, share)
-            best = min((entry.fit.criterion for entry in ledger.rows), default=np.inf)
-            if subset is None and ledger.entries:
-                yield Learnt(tuple(ledger.rows), (), "")
-            for entry in search_steps(
+        with _noting(stops, lambda: f"the search after {_reached(ledger)}"):
+            found = search_steps(
                 some, settings, ledger,
-                executor=executor, ahead=ahead, progress=progress, spent=spent,
-            ):  # fmt: skip
-                if subset is None and entry.fit.criterion < best:
-                    best = entry.fit.criterion
-                    yield Learnt(tuple(ledger.rows), (), "")
-        except OutOfBudget as which:
-            stops.append(f"{which} ended the search after {_reached(ledger)}")
-        entries, stacked = ledger.rows, list[Member]()
+                executor=executor, ahead=ahead, progress=progress,
+                spent=partial(guard.spent, share),
+            )  # fmt: skip
+            for rows in _better(found, ledger):
+                if subset is None:
+                    yield Learnt(rows, (), "")
+        entries = ledger.rows
         if subset is not None:
-            try:
+            with _noting(stops, lambda: "the learning on all series before all fits were learnt"):
                 extend_best(
                     observations, settings.fit, ledger,
                     executor=executor, progress=progress, spent=guard.spent,
                 )  # fmt: skip
-            except OutOfBudget as which:
-                stops.append(
-                    f"{which} ended the learning on all series before all fits were learnt"
-                )
             entries = extended(ledger)
         if stacks:
             fits = [entry.fit for entry in entries]
-            try:
-                stacked = stack(
+            weighed = partial(weigh, fits, len(observations.x), settings, ledger)
+            with _noting(stops, lambda: f"the averaging {_weighed(weighed())}"):
+                hold_out(
                     fits, observations, settings, ledger,
                     executor=executor, ahead=ahead, progress=progress, spent=guard.spent,
                 )  # fmt: skip
-            except OutOfBudget as which:
-                stacked = weigh(fits, len(observations.x), settings, ledger)
-                stops.append(f"{which} ended the averaging {_weighed(stacked)}")
+            stacked = weighed()
     yield Learnt(tuple(entries), tuple(stacked), _sentence(stops))
+
+
+@contextmanager
+def _noting(stops: list[str], what: Callable[[], str]) -> Iterator[None]:
+    """Let a budget end what is done here, and note so in words."""
+    try:
+        yield
+    except OutOfBudget as which:
+        stops.append(f"{which} ended {what()}")
+
+
+def _better(found: Iterator[Entry], ledger: Ledger) -> Iterator[tuple[Entry, ...]]:
+    """Yield what the ledger has, if anything, and again after every fit that is the best so far."""
+    best = min((entry.fit.criterion for entry in ledger.rows), default=np.inf)
+    if ledger.entries:
+        yield tuple(ledger.rows)
+    for entry in found:
+        if entry.fit.criterion < best:
+            best = entry.fit.criterion
+            yield tuple(ledger.rows)
 
 
 def _reached(ledger: Ledger) -> str:

@@ -77,7 +77,7 @@ NUM_STARTS = 4
 """Walks are cheap: they are learnt from more starts, so that every seed finds the same."""
 
 
-def stack(
+def hold_out(
     fits: Sequence[Fit],
     observations: Observations,
     settings: SearchSettings,
@@ -87,19 +87,8 @@ def stack(
     ahead: Ahead | None = None,
     progress: bool = True,
     spent: Spent = never_spent,
-) -> list[Member]:
-    r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
-
-    .. math:: w_m \propto \pi_m \exp \Big( \kappa \sum_w \ell_{mw} \Big)
-
-    with l the mean log density of the observations in window w (`held_out_score`): errors within a
-    window are correlated, over time and over series, so a window counts as :math:`\kappa` =
-    `SHARPNESS` observations, however many it has.  The prior :math:`\pi` gives each kind of
-    forecaster its share of `PRIOR`, or of `PRIOR_OF_CYCLES`, in equal parts: `WALKS` and
-    `SEASONAL_WALKS` (those whose kernels are among the search's bases), and the fits of the search.
-    What the fits of the search come to together is then divided among them by how well they explain
-    all of the data (`averaging.average`): a few windows tell a search from a walk, but not which of
-    its fits is right, and statements about components rest on these weights, too.
+) -> None:
+    """Let the best fits of a search, and walks, forecast windows of the past; `weigh` comes next.
 
     Parameters
     ----------
@@ -110,7 +99,8 @@ def stack(
     settings
         Of the search.
     ledger
-        Keeps what is learnt here, too, so that a stopped call can continue.
+        Notes the walks, and what each of its windows gives a forecaster (`held_out_score`), so that
+        a stopped call can continue.
     executor
         Runs the fits and the windows; None: this process.
     ahead
@@ -136,7 +126,6 @@ def stack(
         for candidate in candidates
     }
     _remember(ledger, _missing(asked, ledger), "held-out windows", executor, progress, spent)
-    return weigh(fits, len(observations.x), settings, ledger)
 
 
 def walks_to_learn(
@@ -156,12 +145,23 @@ def walks_to_learn(
 def weigh(
     fits: Sequence[Fit], num_times: int, settings: SearchSettings, ledger: Ledger
 ) -> list[Member]:
-    """Weigh the fits and walks whose held-out windows the ledger has noted; see `stack`.
+    r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
+
+    .. math:: w_m \propto \pi_m \exp \Big( \kappa \sum_w \ell_{mw} \Big)
+
+    with l the mean log density of the observations in window w (`held_out_score`): errors within a
+    window are correlated, over time and over series, so a window counts as :math:`\kappa` =
+    `SHARPNESS` observations, however many it has.  The prior :math:`\pi` gives each kind of
+    forecaster its share of `PRIOR`, or of `PRIOR_OF_CYCLES`, in equal parts: `WALKS` and
+    `SEASONAL_WALKS` (those whose kernels are among the search's bases), and the fits of the search.
+    What the fits of the search come to together is then divided among them by how well they explain
+    all of the data (`averaging.average`): a few windows tell a search from a walk, but not which of
+    its fits is right, and statements about components rest on these weights, too.
 
     Parameters
     ----------
     fits, settings, ledger
-        As of `stack`.
+        As of `hold_out`; those whose windows the ledger has noted are weighed.
     num_times
         D, of the data.
 

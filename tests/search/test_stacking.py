@@ -17,7 +17,7 @@ from lkm_gpflow.learning.training import fit
 from lkm_gpflow.search.averaging import Member
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
-from lkm_gpflow.search.stacking import MOST, stack, walks_to_learn, weigh
+from lkm_gpflow.search.stacking import MOST, hold_out, walks_to_learn, weigh
 
 QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
 
@@ -38,11 +38,18 @@ def best_of(frame: pd.DataFrame, members: str, settings: SearchSettings) -> list
     return [fit(observations, parsed, seed=0, settings=settings.fit)]
 
 
+def stack(
+    fits: list[Fit], frame: pd.DataFrame, settings: SearchSettings, ledger: Ledger
+) -> list[Member]:
+    hold_out(fits, Table.of(frame).observations, settings, ledger, progress=False)
+    return weigh(fits, len(frame), settings, ledger)
+
+
 def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     frame = one_walk(3)
     ledger = Ledger({})
     fits = best_of(frame, "SE", settings)
-    members = stack(fits, Table.of(frame).observations, settings, ledger, progress=False)
+    members = stack(fits, frame, settings, ledger)
     assert sum(m.weight for m in members) == pytest.approx(1.0)
     assert sum(m.is_walk for m in members) == 5
     held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
@@ -63,7 +70,7 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
     assert [str(kernel.structure) for kernel in cyclic.kernels] == ["PER"]
     for fits, prior in (([cyclic], 0.6), ([smooth], 0.05), ([cyclic, wanders], 0.05)):
         ledger = Ledger({})
-        stack(fits, Table.of(wave).observations, settings, ledger, progress=False)
+        stack(fits, wave, settings, ledger)
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
@@ -93,7 +100,7 @@ def test_who_wanders_and_who_has_a_season(settings: SearchSettings) -> None:
     wave = small_table(num_times=60).interpolate()[["a", "b"]]
     for frame, members, wanders in [(one_walk(4), "SE", True), (wave, "PER,SE", False)]:
         fits = best_of(frame, members, settings)
-        stacked = stack(fits, Table.of(frame).observations, settings, Ledger({}), progress=False)
+        stacked = stack(fits, frame, settings, Ledger({}))
         share = sum(m.weight for m in stacked if m.is_walk)
         assert (share > 0.8) is wanders, share
         assert (weight_with_season(stacked) > 0.8) is not wanders
@@ -102,7 +109,7 @@ def test_who_wanders_and_who_has_a_season(settings: SearchSettings) -> None:
 def test_a_season_that_the_search_missed_is_in_the_forecast(settings: SearchSettings) -> None:
     wave = small_table(num_times=60).interpolate()[["a", "b"]]
     fits = best_of(wave, "SE", settings)
-    stacked = stack(fits, Table.of(wave).observations, settings, Ledger({}), progress=False)
+    stacked = stack(fits, wave, settings, Ledger({}))
     assert weight_with_season([m for m in stacked if m.is_walk]) > 0.5
 
 
@@ -110,7 +117,7 @@ def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     frame = one_walk(5)
     paper = replace(settings, bases=lkm.PAPER_BASES)
     fits = best_of(frame, "SE", settings)
-    (only,) = stack(fits, Table.of(frame).observations, paper, Ledger({}), progress=False)
+    (only,) = stack(fits, frame, paper, Ledger({}))
     assert only.weight == pytest.approx(1.0)
     assert not only.is_walk
 
@@ -118,8 +125,8 @@ def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
 @pytest.mark.parametrize("worse", [20.0, 1e6])
 def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchSettings) -> None:
     frame, ledger = one_walk(6), Ledger({})
-    fits, observations = best_of(frame, "SE", settings), Table.of(frame).observations
-    stack(fits, observations, settings, ledger, progress=False)
+    fits = best_of(frame, "SE", settings)
+    stack(fits, frame, settings, ledger)
     ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
     members = weigh(fits, len(frame), settings, ledger)
     (found,) = (member for member in members if not member.is_walk)
@@ -134,7 +141,7 @@ def test_what_is_noted_is_not_computed_again(
     fits = best_of(frame, "SE", settings)
     observations = Table.of(frame).observations
     assert len(walks_to_learn(observations, settings, ledger)) == 5
-    first = stack(fits, observations, settings, ledger, progress=False)
+    first = stack(fits, frame, settings, ledger)
     assert not walks_to_learn(observations, settings, ledger)
 
     def never(*args: object, **options: object) -> None:
@@ -142,6 +149,6 @@ def test_what_is_noted_is_not_computed_again(
 
     monkeypatch.setattr("lkm_gpflow.search.stacking.fit", never)
     monkeypatch.setattr("lkm_gpflow.search.stacking.held_out_score", never)
-    again = stack(fits, observations, settings, ledger, progress=False)
+    again = stack(fits, frame, settings, ledger)
     assert [m.weight for m in again] == [m.weight for m in first]
     assert len(again) <= MOST + 5
