@@ -200,49 +200,37 @@ def discover_command(
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         fits = folder.num_fits()
         processes = min(jobs or os.cpu_count() or 1, restarts)
-        try:
-            with _workers(processes) as executor:
-                if executor is not None and not fits and memory_budget is None:
-                    # Where there is something to learn they will be needed.
-                    start_workers(executor, "lkm_gpflow.learning.training")
-                # Loaded when nothing is left to complain of.
-                with loading():
-                    from ..discovery.discover import discover
-                    from . import output
+        with _telling_what_is_kept(folder, force=force), _workers(processes) as executor:
+            if executor is not None and not fits and memory_budget is None:
+                # Where there is something to learn they will be needed.
+                start_workers(executor, "lkm_gpflow.learning.training")
+            # Loaded when nothing is left to complain of.
+            with loading():
+                from ..discovery.discover import discover
+                from . import output
 
-                if fits:
-                    say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
-                with folder.going_on():
-                    found = discover(
-                        frame,
-                        transform=transform,
-                        bases=bases,
-                        depth=depth,
-                        restarts=restarts,
-                        strategy=cast(Strategy, strategy),
-                        averaging=cast("Averaging | None", averaging),
-                        subset=subset,
-                        seed=seed,
-                        ledger=folder.ledger,
-                        executor=executor,
-                        time_budget=time_budget,
-                        memory_budget=memory_budget,
-                        progress=not quiet,
-                    )
-                with single_threaded():
-                    say(repr(found))
-                    files = output.write(folder, found, steps, level, units, say, executor)
-        except Stopped as stopped:
-            again = "the same command without --force" if force else "the same command"
-            click.echo(
-                f"stopped: {folder.kept()}; {again} continues from there"
-                if folder.num_fits()
-                else "stopped before the first fit: nothing is kept",
-                err=True,
-            )
-            sys.exit(128 + stopped.number)
-        finally:
-            folder.remove_unfinished()
+            if fits:
+                say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
+            with folder.going_on():
+                found = discover(
+                    frame,
+                    transform=transform,
+                    bases=bases,
+                    depth=depth,
+                    restarts=restarts,
+                    strategy=cast(Strategy, strategy),
+                    averaging=cast("Averaging | None", averaging),
+                    subset=subset,
+                    seed=seed,
+                    ledger=folder.ledger,
+                    executor=executor,
+                    time_budget=time_budget,
+                    memory_budget=memory_budget,
+                    progress=not quiet,
+                )
+            with single_threaded():
+                say(repr(found))
+                files = output.write(folder, found, steps, level, units, say, executor)
         if found.stopped:
             say(
                 f"the same command continues from {folder.ledger}, also with larger budgets or none"
@@ -284,6 +272,24 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
             f"{did_you_mean(source, datasets.names())} (data sets: {known_names()})"
         )
     return path.stem, read_table(path, dialect), {}
+
+
+@contextmanager
+def _telling_what_is_kept(folder: OutputFolder, *, force: bool) -> Iterator[None]:
+    """Exit if a signal stops what is done here, and say what the folder holds by then."""
+    try:
+        yield
+    except Stopped as stopped:
+        again = "the same command without --force" if force else "the same command"
+        click.echo(
+            f"stopped: {folder.kept()}; {again} continues from there"
+            if folder.num_fits()
+            else "stopped before the first fit: nothing is kept",
+            err=True,
+        )
+        sys.exit(128 + stopped.number)
+    finally:
+        folder.remove_unfinished()
 
 
 @contextmanager

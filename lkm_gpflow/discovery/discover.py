@@ -6,25 +6,23 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES
-from ..learning.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
-from ..models.amplitudes import Amplitudes, degrees_of
+from ..learning.fits import Criterion, LearnerName, PriorName
+from ..models.amplitudes import Amplitudes
 from ..models.annealing import Annealing
-from ..models.subclasses import name_of
 from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
 from ..search.ledger import Ledger
 from ..search.pipeline import Learnt, learn_in_steps
 from ..search.settings import SearchSettings, Strategy, base_names, check_size, ledger_header
-from .checks import check_switch
+from .options import choose_averaging, fit_settings
 from .result import Averaging, Discovery
 
 if TYPE_CHECKING:
@@ -251,66 +249,15 @@ def discover_steps(
         As `discover`.
     """
     guard = Guard(time_budget, memory_budget)
-    if learner not in get_args(LearnerName):
-        raise ValueError(f"expected learner among {get_args(LearnerName)}, got {learner!r}")
-    if prior not in get_args(PriorName):
-        raise ValueError(f"expected prior among {get_args(PriorName)}, got {prior!r}")
-    if annealing is not None and not isinstance(annealing, Annealing):
-        raise ValueError(f"expected annealing as an Annealing or None, got {annealing!r}")
-    priors = check_switch(priors, "priors")
-    named = PLAIN_MODEL if model is None else name_of(model)
-    if learner == "relaxed":
-        averaging = "none" if averaging is None else averaging
-        if averaging == "stacked" or subset is not None:
-            raise ValueError(
-                "expected averaging 'none' or 'tempered' and no subset with the learner 'relaxed', "
-                f"got {averaging!r} and {subset!r}"
-            )
-    elif prior != "finite" or named != PLAIN_MODEL or annealing is not None:
-        raise ValueError(
-            "expected the finite prior, LKM itself and no annealing without the learner 'relaxed', "
-            f"got {prior!r}, {named} and {annealing!r}"
-        )
-    ours = learner == "scan"
-    if averaging is None:
-        averaging = "stacked" if subset is None else "tempered"
+    fit = fit_settings(
+        learner, prior, model, annealing, amplitudes, criterion,
+        alpha=alpha, priors=priors, subset=subset,
+    )  # fmt: skip
+    averaging = choose_averaging(averaging, learner, subset)
     if transform is None:
-        transform = "auto" if ours else "none"
-    if amplitudes is None:
-        amplitudes = "series" if ours else "none"
-    if criterion is None:
-        criterion = "bic+prior" if ours else "bic"
-    if averaging not in get_args(Averaging):
-        raise ValueError(f"expected averaging among {get_args(Averaging)}, got {averaging!r}")
-    if subset is not None and averaging == "stacked":
-        raise ValueError("expected averaging 'tempered' or 'none' with a subset, got 'stacked'")
-    fit_settings = FitSettings(
-        alpha=alpha,
-        priors=priors,
-        learner=learner,
-        prior=prior,
-        model=named,
-        amplitudes=amplitudes,
-        criterion=criterion,
-    )
-    if annealing is not None:
-        fit_settings = replace(fit_settings, annealing=annealing)
+        transform = "auto" if learner == "scan" else "none"
     check_executor(executor)
-    if criterion not in get_args(Criterion):
-        raise ValueError(f"expected criterion among {get_args(Criterion)}, got {criterion!r}")
-    if criterion != "bic" and learner == "relaxed":
-        raise ValueError(
-            "expected the criterion 'bic' with the learner 'relaxed', which compares starts by "
-            f"their bound, got {criterion!r}"
-        )
-    degrees_of(amplitudes)  # or say what there is
-    if amplitudes == "component" and (learner != "scan" or subset is not None):
-        raise ValueError(
-            "expected the learner 'scan' and no subset with the amplitudes 'component', got "
-            f"{learner!r} and {subset!r}: amplitudes 'series' serve all learners and any number of "
-            "series"
-        )
-    settings = SearchSettings(base_names(bases), depth, restarts, strategy, seed, fit_settings)
+    settings = SearchSettings(base_names(bases), depth, restarts, strategy, seed, fit)
     table = Table.of(frame, transform)
     check_size(*table.frame.shape, subset)
     for doubt in doubts(table.frame):
