@@ -119,7 +119,7 @@ class Forecaster:
             return [Member(self.fit, 1.0)]
         if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
-        return average([entry.fit for entry in self.entries], len(self.table.frame))
+        return average([entry.fit for entry in self.entries])
 
     @cached_property
     def searched(self) -> list[Member]:

@@ -100,7 +100,7 @@ def learn_in_steps(
             entries = extended(ledger)
         if stacks:
             fits = [entry.fit for entry in entries]
-            weighed = partial(weigh, fits, len(observations.x), settings, ledger)
+            weighed = partial(weigh, fits, settings, ledger)
             with _noting(stops, lambda: f"the averaging {_weighed(weighed())}"):
                 hold_out(
                     fits, observations, settings, ledger,

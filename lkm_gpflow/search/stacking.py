@@ -142,9 +142,7 @@ def walks_to_learn(
     return _missing(jobs, ledger)
 
 
-def weigh(
-    fits: Sequence[Fit], num_times: int, settings: SearchSettings, ledger: Ledger
-) -> list[Member]:
+def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list[Member]:
     r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
 
     .. math:: w_m \propto \pi_m \exp \Big( \kappa \sum_w \ell_{mw} \Big)
@@ -162,8 +160,6 @@ def weigh(
     ----------
     fits, settings, ledger
         As of `hold_out`; those whose windows the ledger has noted are weighed.
-    num_times
-        D, of the data.
 
     Returns
     -------
@@ -172,7 +168,7 @@ def weigh(
     noted = [each for each in _candidates(fits, settings, ledger) if each.key in ledger.notes]
     if all(each.is_walk for each in noted):
         return []
-    found = average([each.fit for each in noted if not each.is_walk], num_times, MOST)
+    found = average([each.fit for each in noted if not each.is_walk], MOST)
     score = np.array([sum(ledger.notes[each.key]) for each in noted])
     sizes = Counter(each.kind for each in noted)
     of_kind = PRIOR_OF_CYCLES if _agree_on_a_cycle(found) else PRIOR

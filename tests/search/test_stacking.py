@@ -42,7 +42,7 @@ def stack(
     fits: list[Fit], frame: pd.DataFrame, settings: SearchSettings, ledger: Ledger
 ) -> list[Member]:
     hold_out(fits, Table.of(frame).observations, settings, ledger, progress=False)
-    return weigh(fits, len(frame), settings, ledger)
+    return weigh(fits, settings, ledger)
 
 
 def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
@@ -74,19 +74,19 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-        members = weigh(fits, len(wave), settings, ledger)
+        members = weigh(fits, settings, ledger)
         assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
 
 
 def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
-    """Their weights stand as exp(-BIC / 2 D) do, whichever of them foresaw the windows."""
+    """Their weights stand as exp(-BIC / 16) do, whichever of them foresaw the windows."""
     frame, ledger = one_walk(3), Ledger({})
     (smooth,), (wave,) = (best_of(frame, name, settings) for name in ("SE", "PER"))
     ledger.note(f"weighed {fit_key(smooth)}", [-9.0] * 5)
     ledger.note(f"weighed {fit_key(wave)}", [1.0] * 5)
-    members = weigh([smooth, wave], len(frame), settings, ledger)
+    members = weigh([smooth, wave], settings, ledger)
     weight = {id(member.fit): member.weight for member in members}
-    expected = np.exp((wave.bic - smooth.bic) / (2.0 * len(frame)))
+    expected = np.exp((wave.bic - smooth.bic) / 16.0)
     assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
     assert sum(weight.values()) == pytest.approx(1.0)
 
@@ -128,7 +128,7 @@ def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchS
     fits = best_of(frame, "SE", settings)
     stack(fits, frame, settings, ledger)
     ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
-    members = weigh(fits, len(frame), settings, ledger)
+    members = weigh(fits, settings, ledger)
     (found,) = (member for member in members if not member.is_walk)
     assert 0.0 < found.weight < 1e-12
     assert sum(member.weight for member in members) == pytest.approx(1.0)
