@@ -14,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 from scipy.special import logsumexp
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product
 from ..numerics import cholesky
-from ..numerics.lags import LagGrid, lag_grid, matrix
+from ..numerics.lags import lag_grid, matrix
 from ..numerics.types import Floats, Integers
 from .covariances import Component, Structure, at
-from .gaps import by_configuration, seen_by_series
+from .gaps import Seen, by_configuration, seen_by_series
 from .layout import Layout
 from .sharing import SharedPairs
+from .sums import Sums
 
 _NO_WEIGHT = 1e-14
 """Configurations of a smaller responsibility have no part in the gradient."""
@@ -83,9 +83,6 @@ class Objective:
         self._log_weights = log_weights
         self._grid = lag_grid(observations.x)
         self._structure = Structure(layout, self._grid)
-        self._is_moving = np.array(
-            [any(not f.base.stationary for f in p.factors) for p in layout.products], bool
-        )
         self._shared = SharedPairs(observations, series, configurations, degrees)
         if heights or not self._shared.are_many:
             self._prepare()
@@ -127,59 +124,46 @@ class Objective:
         self, found: Sequence[Component], noise_variance: Floats, log_heights: Floats | None = None
     ) -> tuple[float, Floats]:
         """One factor for every pair; all of a series are held until their weights are known."""
-        D = len(self._observations.x)
         loadings = self._configurations
         if log_heights is not None:
             loadings = loadings * np.exp(log_heights[self._series])
-        own_by_pair = np.ascontiguousarray(loadings[:, self._is_moving])
-        own_by_lag = np.ascontiguousarray(loadings[:, ~self._is_moving])
-        has_by_lag = own_by_lag.any(axis=1).tolist()
-        stationary = _stacked([c.by_lag for c in found if c.moving is None], self._grid)
-        by_lag = own_by_lag @ stationary
-        moving = np.array([c.matrix().ravel() for c in found if c.moving is not None])
+        sums = Sums(found, self._grid, loadings)
         total, d_noise = 0.0, np.zeros(self._layout.num_series)
         d_heights = np.zeros((self._layout.num_series, len(found)))
-        d_by_lag = np.zeros((own_by_lag.shape[1], len(self._grid.lags)))
-        d_by_pair = [matrix(D) for _ in moving]
         for n, own, seen, y in self._plan:
             memory = self._memory[id(seen)]
-            log_joint, solved = np.empty(len(own)), []
-            for i, p in enumerate(own):
-                V = seen.target(memory[i], self._whole)
-                if len(moving):
-                    np.dot(own_by_pair[p], moving, out=V.reshape(-1))
-                if own_by_lag.shape[1] or not len(moving):
-                    self._grid.spread_into(by_lag[p], V, add=len(moving) > 0)
-                seen.select(V, noise_variance[n], memory[i])
-                log_density, b = cholesky.factorise(memory[i], y, self._degrees)
-                log_joint[i] = log_density + self._log_weights[p]
-                solved.append(b)
+            log_densities, solved = self._factorise(sums, own, seen, noise_variance[n], y)
+            log_joint = log_densities + self._log_weights[own]
             evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
             total += evidence
             if not np.isfinite(total):
                 return np.nan, np.full(self._size, np.nan)
-            for i, (p, r) in enumerate(zip(own, np.exp(log_joint - evidence), strict=True)):
+            for p, r, V, b in zip(own, np.exp(log_joint - evidence), memory, solved, strict=False):
                 if r < _NO_WEIGHT:
                     continue
-                G = cholesky.gradient(memory[i], solved[i])
+                G = cholesky.gradient(V, b)
                 d_noise[n] -= r * float(G.trace())
                 G = seen.whole(G, self._scattered)
-                for t, own_sum in zip(own_by_pair[p], d_by_pair, strict=True):
-                    if t:
-                        _add(own_sum, -r * t, G)
-                if has_by_lag[p]:
-                    sums = self._grid.collect(G)
-                    d_by_lag -= np.multiply.outer(r * own_by_lag[p], sums)
-                    if log_heights is not None:
-                        d_heights[n, ~self._is_moving] -= r * own_by_lag[p] * (stationary @ sums)
-                if log_heights is not None and own_by_pair[p].any():
-                    # Covariances are symmetric: the order of their memory does not matter.
-                    slopes = moving @ G.T.reshape(-1)
-                    d_heights[n, self._is_moving] -= r * own_by_pair[p] * slopes
-        gradient = self._gradient(found, d_by_lag, d_by_pair, noise_variance * d_noise)
+                sums.add(p, -r, G)
+                if log_heights is not None:
+                    d_heights[n] -= r * sums.slopes(p, G)
+        gradient = self._gradient(found, sums.gradients(), noise_variance * d_noise)
         if log_heights is None:
             return total, gradient
         return total, np.concatenate([gradient, d_heights.ravel()])
+
+    def _factorise(
+        self, sums: Sums, own: Integers, seen: Seen, noise_variance: float, y: Floats
+    ) -> tuple[Floats, list[Floats]]:
+        """Log densities of the pairs of one series; their factors are in its memory."""
+        log_densities, solved = np.empty(len(own)), []
+        for i, (p, V) in enumerate(zip(own, self._memory[id(seen)], strict=False)):
+            whole = seen.target(V, self._whole)
+            sums.write(p, whole)
+            seen.select(whole, noise_variance, V)
+            log_densities[i], b = cholesky.factorise(V, y, self._degrees)
+            solved.append(b)
+        return log_densities, solved
 
     @property
     def _size(self) -> int:
@@ -197,26 +181,19 @@ class Objective:
         evidence = _segment_logsumexp(log_joint, self._series, len(noise_variance))
         responsibilities = np.exp(log_joint - evidence[self._series])
         d_components, d_noise = self._shared.gradients(bases, noise_variance, responsibilities)
-        lower = [_doubled_lower(d) for d in d_components]
-        d_by_lag = [self._grid.collect(d) for d in self._of(lower, moving=False)]
-        d_by_pair = list(self._of(lower, moving=True))
+        by_component = [
+            self._grid.collect(lower) if component.moving is None else lower
+            for component, lower in zip(found, map(_doubled_lower, d_components), strict=True)
+        ]
         own = noise_variance * d_noise
-        return float(evidence.sum()), self._gradient(found, d_by_lag, d_by_pair, own)
-
-    def _of(self, values: Sequence[Floats], *, moving: bool) -> list[Floats]:
-        return [v for v, is_own in zip(values, self._is_moving == moving, strict=True) if is_own]
+        return float(evidence.sum()), self._gradient(found, by_component, own)
 
     def _gradient(
-        self,
-        found: Sequence[Component],
-        d_by_lag: Sequence[Floats] | Floats,
-        d_by_pair: Sequence[Floats],
-        d_noise: Floats,
+        self, found: Sequence[Component], by_component: Sequence[Floats], d_noise: Floats
     ) -> Floats:
-        """From gradients by covariances and log noise variances to that by the flat vector."""
-        by_lag, by_pair = iter(d_by_lag), iter(d_by_pair)
+        """From gradients by components and log noise variances to that by the flat vector."""
         gradient = self._structure.gather(
-            [one.pull_back(next(by_lag if one.moving is None else by_pair)) for one in found]
+            [one.pull_back(own) for one, own in zip(found, by_component, strict=True)]
         )
         gradient[len(gradient) - len(d_noise) :] = d_noise
         return gradient
@@ -260,15 +237,6 @@ def pair_log_densities(
             own = [seen[n].block(V)]
             [found[:, p]] = cholesky.log_densities(own, [levels[n]], rows[n], degrees)
     return found
-
-
-def _stacked(by_lag: Sequence[Floats], grid: LagGrid) -> Floats:
-    return np.array(by_lag).reshape(len(by_lag), len(grid.lags))
-
-
-def _add(total: Floats, weight: float, G: Floats) -> None:
-    """Add a weighted matrix to a sum; both in Fortran's order."""
-    daxpy(G.T.reshape(-1), total.T.reshape(-1), a=weight)
 
 
 def _doubled_lower(G: Floats) -> Floats:
