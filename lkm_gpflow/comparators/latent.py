@@ -27,11 +27,14 @@ class DiscoveryForecast:
     def forecast(self, times: pd.Index) -> pd.DataFrame:
         """See `Fitted.forecast`."""
         told, table = self.found.predict(times)[["mean", "sd"]], self.found.table
-        if table.transforms.any:
-            is_log = np.repeat(table.transforms.is_log, len(times))
-            modelled = self.found.predict_modelled(times)
+        is_log = np.repeat(table.transforms.is_log, len(times))
+        modelled = self.found.predict_modelled(times)
+        if is_log.any():
             for moment in ("mean", "sd"):
                 told[f"log_{moment}"] = modelled[moment].where(is_log)
+        is_student = ~is_log & np.isfinite(modelled["degrees"])
+        if is_student.any():
+            told["degrees"] = modelled["degrees"].where(is_student)
         return told
 
 

@@ -26,7 +26,8 @@ class Fitted(Protocol):
         -------
         DataFrame with index (series, time) and columns mean and sd, in the units of the series.  A
         method that says that a series is lognormal adds columns log_mean and log_sd, the moments
-        of its logarithm, NaN for other series.
+        of its logarithm, NaN for other series; one that says that it is a Student-t of this
+        mean and sd adds degrees, of freedom, NaN for other series.
         """
 
 

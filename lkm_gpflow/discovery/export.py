@@ -71,11 +71,14 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     Each path takes one of the fits that forecasts average over, by its weight w_m, and draws every
     series from
 
-    .. math:: N(m_m,\; c_m (S_m + E[s] \sigma_m^2 I))
+    .. math:: m_m + \sqrt{(v - 2) / \chi^2_v}\; e, \qquad
+        e \sim N(0,\; c_m (S_m + E[s] \sigma_m^2 I))
 
     with mean and covariance of that fit at all times at once, E[s] the mean of the series' scale
-    (one if it has none), and c_m the spread of the fit's forecasts.
-    Series are independent given the fit.  Where logarithms are modelled, these are drawn so.
+    (one if it has none), c_m the spread of the fit's forecasts, and v the degrees of freedom of
+    the forecast: a Student-t process (`tails`).
+    Series are independent given the fit.  Where logarithms are modelled, these are drawn, as
+    normals.
 
     Parameters
     ----------
@@ -98,6 +101,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     weights = np.array([member.weight for member in members])
     counts = rng.multinomial(count, weights / weights.sum())
     x = table.scaled_times(times)[:, None]
+    degrees = np.where(table.transforms.is_log, np.inf, found.degrees_of_freedom(x[:, 0])[0])
     drawn = []
     for member, own in zip(members, counts, strict=True):
         if own:
@@ -110,13 +114,21 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             whole = covariance + noise[:, None, None] * np.eye(len(x))
             factors = np.linalg.cholesky(whole) * np.sqrt(member.spread)
             normal = rng.standard_normal((own, *mean.T.shape))
-            drawn.append(mean.T + np.einsum("nij,snj->sni", factors, normal))
+            wide = _wide(degrees, own, rng)
+            drawn.append(mean.T + wide * np.einsum("nij,snj->sni", factors, normal))
     paths: Floats = rng.permutation(np.concatenate(drawn))
     paths = paths * table.scale[:, None] + table.location[:, None]
     paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
     index = pd.MultiIndex.from_product([table.frame.columns, times], names=["series", "time"])
     columns = pd.RangeIndex(count, name="sample")
     return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
+
+
+def _wide(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
+    """Draw what makes normals Student-t of the same variance, [count, N, 1]."""
+    finite = np.where(np.isinf(degrees), 3.0, degrees)
+    wide = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(finite))))
+    return np.where(np.isinf(degrees), 1.0, wide)[:, :, None]
 
 
 def to_xarray(

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
-from scipy.stats import t as student_t
 
 from ..data.tables import Table
 from ..learning.fits import Fit
 from ..models.amplitudes import degrees_of
+from ..numerics.student import unit_quantile
 from ..numerics.types import Floats
 from ..runtime.text import did_you_mean, listed
 from ..search.averaging import Member, average, counting, mixture_moments
@@ -28,6 +27,7 @@ from .columns import quantile_column
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
 from .sums import sum_quantiles
+from .tails import degrees_of_freedom
 
 if TYPE_CHECKING:
     from ..models.lkm import LKM
@@ -53,12 +53,15 @@ class Moments(NamedTuple):
         Mean and standard deviation on the modelled scale (of logarithms, where these are modelled).
     mean, sd
         Mean and standard deviation in the units of the series.
+    degrees
+        Of freedom of the Student-t on the modelled scale; infinite: normal.
     """
 
     centre: Floats
     spread: Floats
     mean: Floats
     sd: Floats
+    degrees: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +157,10 @@ class Forecaster:
         Returns
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
-        the series; sd is that of a new observation, with its noise.  If a series is modelled by
-        its logarithm, mean and sd are those of a mixture of lognormals, and the median (the
-        quantile 0.5) lies below the mean.
+        the series; sd is that of a new observation, with its noise.  Quantiles of an average over
+        fits are those of the Student-t of this mean and sd with six degrees of freedom
+        (`tails.FORECAST_DEGREES`).  If a series is modelled by its logarithm, mean and sd are those
+        of a mixture of lognormals, and the median (the quantile 0.5) lies below the mean.
         """
         check_quantiles(quantiles)
         times = self.times(horizon)
@@ -273,7 +277,7 @@ class Forecaster:
         """
         check_level(level)
         told, transforms = self._moments(times), self.table.transforms
-        half = self._half_width(level) * told.spread
+        half = unit_quantile(0.5 + 0.5 * level, told.degrees) * told.spread
         columns = {
             "mean": told.mean,
             "sd": told.sd,
@@ -283,14 +287,15 @@ class Forecaster:
         return self._by_cell(times, columns)
 
     def predict_modelled(self, times: pd.Index) -> pd.DataFrame:
-        """Mean and sd on the scale on which each series is modelled (see `data.transforms`).
+        """Moments on the scale on which each series is modelled (see `data.transforms`).
 
-        Quantiles of new observations are those of a normal (or a Student-t, if scales of series are
-        integrated out) of this mean and sd, exponentiated where logarithms are modelled.  Index
-        (series, time), columns mean and sd.
+        Quantiles of new observations are those of a Student-t of this mean and sd, exponentiated
+        where logarithms are modelled.  Index (series, time), columns mean, sd and degrees (of
+        freedom; infinite: normal).
         """
         told = self._moments(times)
-        return self._by_cell(times, {"mean": told.centre, "sd": told.spread})
+        moments = {"mean": told.centre, "sd": told.spread, "degrees": told.degrees}
+        return self._by_cell(times, moments)
 
     def median(self, times: pd.Index) -> pd.Series:
         """Medians of new observations at any times, index (series, time)."""
@@ -318,7 +323,7 @@ class Forecaster:
             if table.transforms.any:
                 mean, variance = mixture_moments([self._in_units(member) for member in members])
                 sd = np.sqrt(variance)
-            self._tell(key, Moments(centre, spread, mean, sd))
+            self._tell(key, Moments(centre, spread, mean, sd, self.degrees_of_freedom(x)))
         return Moments(*self._told[key])
 
     def _by_member(self, x: Floats) -> list[Prediction]:
@@ -346,17 +351,12 @@ class Forecaster:
             self._told.clear()
         self._told[key] = moments
 
-    def _half_width(self, level: float) -> Floats:
-        """Half an interval in standard deviations, [N]: of a normal, or of a Student-t.
-
-        Scales of series leave v + D_n degrees of freedom, with D_n the values of series n.
-        """
-        degrees = degrees_of(self.settings.fit.amplitudes)
-        if np.isinf(degrees):
-            return np.full(len(self.table.scale), norm.ppf(0.5 + 0.5 * level))
-        degrees_left = degrees + self.table.observations.mask.sum(axis=1)
-        unit = np.sqrt((degrees_left - 2.0) / degrees_left)
-        return np.asarray(student_t.ppf(0.5 + 0.5 * level, degrees_left) * unit)
+    def degrees_of_freedom(self, x: Floats) -> Floats:
+        """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""
+        return degrees_of_freedom(
+            self.table, x, degrees_of(self.settings.fit.amplitudes),
+            averages=self.averaging != "none",
+        )  # fmt: skip
 
     @cached_property
     def _told(self) -> dict[tuple[object, ...], tuple[Floats, ...]]:

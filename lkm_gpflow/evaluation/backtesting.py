@@ -82,7 +82,7 @@ class Backtest:
     forecasts
         Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
         scale, the standard deviation of the series before the origin.  Lognormal forecasts also
-        have log_mean and log_sd, the moments of the logarithm.
+        have log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom).
     steps
         Rows (origin, series): the mean absolute step of the series before the origin, which MASE
         divides by, in units of scale.
@@ -104,8 +104,8 @@ class Backtest:
         RMSE, CRPS and MNLP are of series divided by their standard deviation before the origin, so
         that every series counts alike.  RMSE and MASE are averaged over series; MASE is NaN where
         an observed series takes no step between successive observations before the origin.
-        Lognormal forecasts are scored as such: MNLP has the Jacobian of the logarithm, and
-        intervals are those of the lognormal.
+        Lognormal and Student-t forecasts are scored as such: MNLP of a lognormal has the Jacobian
+        of the logarithm, and intervals are those of the distribution.
         """
         return pd.DataFrame({origin: self._score(origin) for origin in self.origins}).T
 

@@ -1,4 +1,4 @@
-"""Forecast distributions cell by cell: normal, or lognormal where logarithms were modelled."""
+"""Forecast distributions cell by cell: Student-t or normal, or lognormal."""
 
 from __future__ import annotations
 
@@ -7,46 +7,57 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import erf, ndtr, ndtri
+from scipy.special import beta, erf, gammaln, ndtr, ndtri, stdtr
 
+from ..numerics.student import unit_quantile, unit_scale
 from ..numerics.types import LOG_2PI, Booleans, Floats
 
 LOG_MOMENTS = ("log_mean", "log_sd")
 """Columns of forecasts, beside mean and sd: moments of the logarithm, NaN where it is not modelled.
 """
 
+DEGREES = "degrees"
+"""Another such column: degrees of freedom of a Student-t, NaN where the forecast is another."""
+
 
 @dataclass(frozen=True)
 class Predictive:
     r"""Forecasts of cells, in the units of the data.
 
-    .. math:: y \sim N(\mu, s^2) \qquad\text{or}\qquad \log y \sim N(m, r^2)
+    .. math:: y \sim N(\mu, s^2) \qquad\text{or}\qquad
+        (y - \mu) / c s \sim t_v,\; c = \sqrt{1 - 2 / v} \qquad\text{or}\qquad
+        \log y \sim N(m, r^2)
 
     Parameters
     ----------
     mean, sd
-        :math:`\mu` and s; of a lognormal its mean and standard deviation.
+        :math:`\mu` and s: mean and standard deviation, of a lognormal and of a Student-t, too.
     log_mean, log_sd
-        m and r; NaN where the forecast is normal.
+        m and r; NaN where the forecast is not lognormal.
+    degrees
+        v, more than two; infinite where the forecast is no Student-t.
     """
 
     mean: Floats
     sd: Floats
     log_mean: Floats
     log_sd: Floats
+    degrees: Floats
 
     @classmethod
     def of(cls, columns: Mapping[str, Floats]) -> Predictive:
-        """Take the columns of a forecast, of which `LOG_MOMENTS` may be absent."""
+        """Take the columns of a forecast, of which `LOG_MOMENTS` and `DEGREES` may be absent."""
         nothing = np.full(np.shape(columns["mean"]), np.nan)
-        log_mean, log_sd = (columns.get(name, nothing) for name in LOG_MOMENTS)
-        return cls(columns["mean"], columns["sd"], log_mean, log_sd)
+        log_mean, log_sd, degrees = (columns.get(n, nothing) for n in (*LOG_MOMENTS, DEGREES))
+        degrees = np.where(np.isnan(degrees), np.inf, degrees)
+        return cls(columns["mean"], columns["sd"], log_mean, log_sd, degrees)
 
     def divided_by(self, scale: Floats) -> Predictive:
         """Return the forecasts of values that are divided by scales of the cells."""
         return Predictive(
-            self.mean / scale, self.sd / scale, self.log_mean - np.log(scale), self.log_sd
-        )
+            self.mean / scale, self.sd / scale, self.log_mean - np.log(scale), self.log_sd,
+            self.degrees,
+        )  # fmt: skip
 
     def crps(self, y: Floats) -> Floats:
         r"""Continuous ranked probability score of every cell, in units of the data.
@@ -57,13 +68,14 @@ class Predictive:
             \left(\Phi(z - r) + \Phi(r / \sqrt 2) - 1\right), \qquad z = (\log y - m) / r
 
         and for values that are not positive the limit :math:`z \to -\infty`; the absolute error
-        where r = 0.
+        where r = 0.  Of a Student-t see `student_crps`.
         """
         z = _standardised(self._log(y) - self.log_mean, self.log_sd)
         tail = ndtr(z - self.log_sd) - ndtr(-self.log_sd / np.sqrt(2.0))
         middle = np.exp(self.log_mean + 0.5 * np.square(self.log_sd))
         lognormal = y * (2.0 * ndtr(z) - 1.0) - 2.0 * middle * tail
-        return np.where(self._is_log, lognormal, normal_crps(y, self.mean, self.sd))
+        other = student_crps(y, self.mean, self.sd, self.degrees)
+        return np.where(self._is_log, lognormal, other)
 
     def nlpd(self, y: Floats) -> Floats:
         r"""Negative log density of every cell, in nats.
@@ -75,13 +87,15 @@ class Predictive:
         finite = np.where(np.isneginf(log_y), 0.0, log_y)
         lognormal = normal_nlpd(finite, self.log_mean, np.square(self.log_sd)) + finite
         lognormal = np.where(np.isneginf(log_y), np.inf, lognormal)
-        return np.where(self._is_log, lognormal, normal_nlpd(y, self.mean, np.square(self.sd)))
+        other = student_nlpd(y, self.mean, self.sd, self.degrees)
+        return np.where(self._is_log, lognormal, other)
 
     def inside(self, y: Floats, level: float) -> Booleans:
         """Whether each cell lies in its central interval."""
-        half = ndtri(0.5 + 0.5 * level)
-        lognormal = np.abs(self._log(y) - self.log_mean) <= half * self.log_sd
-        return np.where(self._is_log, lognormal, np.abs(y - self.mean) <= half * self.sd)
+        p = 0.5 + 0.5 * level
+        lognormal = np.abs(self._log(y) - self.log_mean) <= ndtri(p) * self.log_sd
+        other = np.abs(y - self.mean) <= unit_quantile(p, self.degrees) * self.sd
+        return np.where(self._is_log, lognormal, other)
 
     @property
     def _is_log(self) -> Booleans:
@@ -116,9 +130,43 @@ def normal_nlpd(y: Floats, mean: Floats, variance: Floats) -> Floats:
     return np.asarray(0.5 * (LOG_2PI + np.log(variance) + (y - mean) ** 2 / variance))
 
 
+def student_crps(y: Floats, mean: Floats, sd: Floats, degrees: Floats) -> Floats:
+    r"""Continuous ranked probability score of Student-t forecasts of given moments, cell by cell.
+
+    .. math:: c s \left( z (2 F_v(z) - 1) + 2 f_v(z) \frac{v + z^2}{v - 1}
+        - \frac{2 \sqrt v}{v - 1} \frac{B(1/2, v - 1/2)}{B(1/2, v/2)^2} \right),
+        \qquad z = \frac{y - \mu}{c s}, \quad c = \sqrt{1 - 2/v}
+
+    (Jordan, Krueger and Lerch 2019, appendix A), and that of the normal where v is infinite.
+    """
+    v = np.where(np.isinf(degrees), 3.0, degrees)  # any number: those are normal
+    scale = np.asarray(sd * unit_scale(v))
+    z = _standardised(y - mean, scale)
+    finite = np.where(np.isinf(z), 0.0, z)
+    density = np.exp(_log_density(finite, v))
+    constant = 2.0 * np.sqrt(v) / (v - 1.0) * beta(0.5, v - 0.5) / np.square(beta(0.5, 0.5 * v))
+    spread = 2.0 * density * (v + np.square(finite)) / (v - 1.0) - constant
+    student = (y - mean) * (2.0 * stdtr(v, z) - 1.0) + scale * spread
+    return np.where(np.isinf(degrees), normal_crps(y, mean, sd), student)
+
+
+def student_nlpd(y: Floats, mean: Floats, sd: Floats, degrees: Floats) -> Floats:
+    """Negative log density of Student-t forecasts of given moments, cell by cell, in nats."""
+    v = np.where(np.isinf(degrees), 3.0, degrees)
+    scale = sd * unit_scale(v)
+    student = np.log(scale) - _log_density((y - mean) / scale, v)
+    return np.where(np.isinf(degrees), normal_nlpd(y, mean, np.square(sd)), student)
+
+
+def _log_density(z: Floats, v: Floats) -> Floats:
+    """Of the standard Student-t."""
+    constant = gammaln(0.5 * (v + 1.0)) - gammaln(0.5 * v) - 0.5 * np.log(np.pi * v)
+    return np.asarray(constant - 0.5 * (v + 1.0) * np.log1p(np.square(z) / v))
+
+
 def columns_of(forecast: Container[str]) -> list[str]:
     """Return the columns of a forecast that are to be kept."""
-    return ["mean", "sd", *(name for name in LOG_MOMENTS if name in forecast)]
+    return ["mean", "sd", *(name for name in (*LOG_MOMENTS, DEGREES) if name in forecast)]
 
 
 def matrices(forecast: pd.DataFrame, times: pd.Index, series: pd.Index) -> dict[str, Floats]:

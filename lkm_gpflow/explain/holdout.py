@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import stdtr
 
 from ..discovery.result import Discovery
 from ..numerics import limits
+from ..numerics.student import unit_scale
 from ..numerics.types import Floats
 from ..search.averaging import mixture_moments
 from ..search.held_out import Window, held_out_forecast
@@ -73,10 +74,14 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     if predictions:
         total = sum(weight for weight, _, _ in predictions)
         mean, variance = mixture_moments([(w / total, m, v) for w, m, v in predictions])
-        probabilities = _transform(observations.Y[:, -tail:], mean, variance)
+        probabilities = _transform(found, observations.Y[:, -tail:], mean, variance)
     probabilities[observations.mask[:, -tail:] == 0.0] = np.nan
     return HoldOut(times, pd.DataFrame(probabilities, found.table.frame.columns, times))
 
 
-def _transform(values: Floats, mean: Floats, variance: Floats) -> Floats:
-    return np.asarray(norm.cdf((values - mean) / np.sqrt(variance)))
+def _transform(found: Discovery, values: Floats, mean: Floats, variance: Floats) -> Floats:
+    """Probabilities of smaller values, [N, M]: those of forecasts after the last row."""
+    after = found.table.observations.x[-1:] + 1.0
+    degrees = found.degrees_of_freedom(after).T
+    z = (values - mean) / np.sqrt(variance)
+    return np.asarray(stdtr(degrees, z / unit_scale(degrees)))

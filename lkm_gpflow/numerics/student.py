@@ -22,7 +22,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, stdtrit
 
 from .types import Floats
 
@@ -61,3 +61,21 @@ def gains(q: Floats, num_observed: int, degrees: float) -> Floats:
 def weights(q: Floats, num_observed: int, degrees: float) -> Floats:
     """`weight` of many series."""
     return np.ones_like(q) if math.isinf(degrees) else (degrees + num_observed) / (degrees + q)
+
+
+def unit_quantile(p: float | Floats, degrees: Floats) -> Floats:
+    """Quantiles of Student-t distributions of mean zero and variance one.
+
+    Parameters
+    ----------
+    p
+        Probabilities, that broadcast with the degrees.
+    degrees
+        Of freedom, more than two; infinite: of the standard normal.
+    """
+    return np.asarray(stdtrit(degrees, p) * unit_scale(degrees))
+
+
+def unit_scale(degrees: Floats) -> Floats:
+    """Scales with which Student-t distributions have variance one; one for the normal."""
+    return np.sqrt(1.0 - 2.0 / degrees)

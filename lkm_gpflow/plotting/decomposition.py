@@ -11,6 +11,7 @@ from scipy.stats import norm
 from ..discovery.checks import check_level
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
+from ..numerics.student import unit_quantile
 from ..numerics.types import Floats
 from .style import (
     FAINT_COLOUR,
@@ -74,11 +75,11 @@ def plot_decomposition(
     N, K = Z.shape
     columns = _columns(axes, N, K)
     half = norm.ppf(0.5 + 0.5 * level)
-    shown, mean, sd, observed = _scaled(discovery, horizon)
+    shown, mean, told_half, observed = _scaled(discovery, horizon, level)
     # Within a row all curves share one scale, which holds them all.
-    reach = np.maximum(np.nanmax(np.abs(observed), axis=0), (np.abs(mean) + half * sd).max(axis=0))
+    reach = np.maximum(np.nanmax(np.abs(observed), axis=0), (np.abs(mean) + told_half).max(axis=0))
     row_scale = _HEIGHT / reach
-    _draw_rows(columns[0], shown, mean, half * sd, row_scale, FORECAST_COLOUR)
+    _draw_rows(columns[0], shown, mean, told_half, row_scale, FORECAST_COLOUR)
     columns[0].plot(
         times, observed * row_scale - np.arange(N), ".", color=HISTORY_COLOUR, markersize=1.5
     )
@@ -95,18 +96,20 @@ def plot_decomposition(
 
 
 def _scaled(
-    discovery: Discovery, horizon: int | pd.Index
+    discovery: Discovery, horizon: int | pd.Index, level: float
 ) -> tuple[pd.Index, Floats, Floats, Floats]:
-    """Return times, mean and sd of the model, and the observations, in sds of the series."""
+    """Return times, mean and half interval of the model, and the observations, in sds."""
     table = discovery.table
     times = table.frame.index
     if isinstance(horizon, pd.Index) or horizon:
         times = times.append(discovery.times(horizon))
     prediction = discovery.predict_modelled(times)
     N = table.frame.shape[1]
-    mean, sd = (prediction[c].to_numpy().reshape(N, -1).T for c in ("mean", "sd"))
+    moments = ("mean", "sd", "degrees")
+    mean, sd, degrees = (prediction[c].to_numpy().reshape(N, -1).T for c in moments)
+    half = unit_quantile(0.5 + 0.5 * level, degrees) * sd / table.scale
     observed = (table.modelled - table.location) / table.scale
-    return times, (mean - table.location) / table.scale, sd / table.scale, observed
+    return times, (mean - table.location) / table.scale, half, observed
 
 
 def _draw_rows(

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 from sktime.forecasting.base import BaseForecaster
 
 from ..data.transforms import Transform
@@ -16,6 +15,7 @@ from ..discovery.discover import discover
 from ..discovery.given_kernels import learn
 from ..discovery.result import Averaging
 from ..kernels.grammar import EXTENDED_BASES
+from ..numerics.student import unit_quantile, unit_scale
 from ..numerics.types import Floats
 
 
@@ -23,12 +23,14 @@ class LKMForecaster(BaseForecaster):
     r"""Forecast several series by the kernels that they share (Tong and Choi 2019).
 
     Each series is a Gaussian process whose kernel is a sum of components, and an Indian Buffet
-    Process decides which series has which; see `lkm_gpflow.discover`.  A forecast is normal:
+    Process decides which series has which; see `lkm_gpflow.discover`.  A forecast is a
+    Student-t of v degrees of freedom with mean m and standard deviation s:
 
-    .. math:: y_{nt} \sim N(m_{nt}, s_{nt}^2)
+    .. math:: y_{nt} \sim m_{nt} + s_{nt} \sqrt{1 - 2 / v}\; t_v
 
-    or, of a series with the transform "log", its logarithm is: quantiles are those of the
-    logarithm, exponentiated, and mean and variance those of the lognormals that are averaged.
+    with v = 6 after a search; normal if the kernels are given.  Of a series with the transform
+    "log" the logarithm is normal, or nearly so: quantiles are those of the logarithm,
+    exponentiated, and mean and variance those of the lognormals that are averaged.
 
     Parameters
     ----------
@@ -115,13 +117,21 @@ class LKMForecaster(BaseForecaster):
             )
         return self
 
-    def _moments(self, fh: Any, *, modelled: bool = False) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of new observations, or as they are modelled, [M, N]."""
-        times = fh.to_absolute_index(self.cutoff)
-        told = self.found_.predict_modelled(times) if modelled else self.found_.predict(times)
-        N = self.found_.table.frame.shape[1]
-        mean, sd = (told[moment].to_numpy().reshape(N, -1).T for moment in ("mean", "sd"))
+    def _moments(self, fh: Any) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of new observations, [M, N]."""
+        told = self.found_.predict(fh.to_absolute_index(self.cutoff))
+        mean, sd = (self._by_time(told[moment]) for moment in ("mean", "sd"))
         return mean, sd
+
+    def _modelled(self, fh: Any) -> tuple[Floats, Floats, Floats]:
+        """Mean, standard deviation and degrees of freedom as they are modelled, [M, N]."""
+        told = self.found_.predict_modelled(fh.to_absolute_index(self.cutoff))
+        mean, sd, degrees = (self._by_time(told[moment]) for moment in ("mean", "sd", "degrees"))
+        return mean, sd, degrees
+
+    def _by_time(self, cells: pd.Series) -> Floats:
+        """From cells (series, time) to [M, N]."""
+        return cells.to_numpy().reshape(self.found_.table.frame.shape[1], -1).T
 
     def _table(self, fh: Any, values: Floats, columns: Any = None) -> pd.DataFrame:
         index = fh.get_expected_pred_idx(cutoff=self.cutoff)
@@ -138,23 +148,26 @@ class LKMForecaster(BaseForecaster):
         return self._table(fh, np.square(self._moments(fh)[1]), self._get_varnames())
 
     def _predict_quantiles(self, fh: Any, X: object, alpha: Sequence[float]) -> pd.DataFrame:
-        mean, sd = self._moments(fh, modelled=True)
-        modelled = mean + sd * norm.ppf(alpha)[:, None, None]
+        mean, sd, degrees = self._modelled(fh)
+        unit = unit_quantile(np.asarray(alpha)[:, None, None], degrees)
+        modelled = mean + sd * unit
         quantiles = self.found_.table.transforms.back(modelled).transpose(1, 2, 0)
         columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
         return self._table(fh, quantiles.reshape(len(mean), -1), columns)
 
     def _predict_proba(self, fh: Any, X: object, marginal: bool = True) -> Any:
-        from skpro.distributions import LogNormal, Normal
+        from skpro.distributions import LogNormal, Normal, TDistribution
 
-        mean, sd = self._moments(fh, modelled=True)
+        mean, sd, degrees = self._modelled(fh)
         told = {"index": fh.get_expected_pred_idx(cutoff=self.cutoff),
                 "columns": self._get_columns()}  # fmt: skip
         is_log = self.found_.table.transforms.is_log
         if is_log.all():
             return LogNormal(mu=mean, sigma=sd, **told)
-        if not is_log.any():
+        if not is_log.any() and np.isinf(degrees).all():
             return Normal(mu=mean, sigma=sd, **told)
+        if not is_log.any():
+            return TDistribution(mu=mean, sigma=sd * unit_scale(degrees), df=degrees, **told)
         raise NotImplementedError(
             "expected all series or none on a log scale, for one family of distributions, got "
             f"{is_log.sum()} of {len(is_log)}: use predict_quantiles or predict_interval, or "

@@ -18,7 +18,7 @@ from lkm_gpflow.comparators import (
 from lkm_gpflow.comparators.scaled import ScaledForecast
 from lkm_gpflow.comparators.seasons import season_length
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.evaluation.predictive import LOG_MOMENTS
+from lkm_gpflow.evaluation.predictive import DEGREES, LOG_MOMENTS
 from lkm_gpflow.experiments.methods import SMOKE_SETTINGS
 
 NEED_LIBRARY = {
@@ -56,7 +56,8 @@ class TestEveryComparator:
             comparator(name, **QUICK.get(name, {})).fit(table_for(name), seed=0).forecast(times)
         )
         is_log = name.endswith("-log")
-        assert list(forecast.columns) == ["mean", "sd", *(LOG_MOMENTS if is_log else ())]
+        shape = LOG_MOMENTS if is_log else (DEGREES,) if name == "lkm" else ()
+        assert list(forecast.columns) == ["mean", "sd", *shape]
         assert list(forecast.loc["b"].index) == list(times)
         assert np.isfinite(forecast.to_numpy()).all()
         assert (forecast["sd"] > 0.0).all()

@@ -1,4 +1,4 @@
-"""Scores of lognormal forecasts by quadrature and SciPy; backtests and the benchmark with them."""
+"""Scores of lognormal and Student-t forecasts by quadrature and SciPy, and where they are used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lkm_gpflow.experiments.benchmark.windows import Window
 
 def lognormal(m: float, r: float) -> Predictive:
     told = lognorm(r, scale=np.exp(m))
-    return Predictive(*(np.array([[x]]) for x in (told.mean(), told.std(), m, r)))
+    return Predictive(*(np.array([[x]]) for x in (told.mean(), told.std(), m, r, np.inf)))
 
 
 @pytest.mark.parametrize(("m", "r"), [(0.0, 1.0), (1.5, 0.1), (-2.0, 0.6), (0.3, 1.8)])
@@ -43,9 +43,15 @@ def test_crps_by_quadrature(m: float, r: float, y: float) -> None:
 
 def test_crps_of_what_is_certain_is_the_absolute_error() -> None:
     value, y = np.array([2.0]), np.array([[-1.0], [0.0], [1.5], [2.0], [5.0]])
-    certain = Predictive(value, np.zeros(1), np.log(value), np.zeros(1))
-    np.testing.assert_allclose(certain.crps(y), np.abs(y - value), atol=1e-12)
-    assert np.isnan(certain.crps(np.array([np.nan]))).all()
+    zero, nothing = np.zeros(1), np.full(1, np.nan)
+    for shape in (
+        (np.log(value), zero, np.inf),
+        (nothing, nothing, 6.0),
+        (nothing, nothing, np.inf),
+    ):
+        certain = Predictive(value, zero, *map(np.asarray, shape))
+        np.testing.assert_allclose(certain.crps(y), np.abs(y - value), atol=1e-12)
+        assert np.isnan(certain.crps(np.array([np.nan]))).all()
 
 
 def test_density_and_intervals() -> None:
@@ -60,6 +66,39 @@ def test_density_and_intervals() -> None:
     assert own.nlpd(nothing).item() == np.inf
     assert not own.inside(nothing, 0.99).item()
     assert np.isnan(own.crps(np.array([[np.nan]]))).item()
+
+
+@pytest.mark.parametrize("degrees", [2.5, 4.0, 6.0, 130.0])
+@pytest.mark.parametrize("y", [-3.0, 0.4, 9.0])
+def test_student_t_by_quadrature(degrees: float, y: float) -> None:
+    told = student_t(degrees, 0.7, 1.9)
+    columns = {"mean": told.mean(), "sd": told.std(), "degrees": degrees}
+    own = Predictive.of({name: np.array([value]) for name, value in columns.items()})
+    inner = sorted([y, 0.7])
+    edges = [-np.inf, *inner, np.inf]
+    parts = [
+        quad(lambda x: (told.cdf(x) - (x >= y)) ** 2, a, b, limit=500)[0]
+        for a, b in pairwise(edges)
+    ]
+    assert own.crps(np.array([y])).item() == pytest.approx(sum(parts), rel=1e-5)
+    assert own.nlpd(np.array([y])).item() == pytest.approx(-told.logpdf(y))
+    for level in (0.5, 0.9):
+        low, high = told.interval(level)
+        assert own.inside(np.array([y]), level).item() == (low <= y <= high)
+        edge = np.array([0.999, 1.001]) * (high - 0.7) + 0.7
+        assert own.inside(edge, level).tolist() == [True, False]
+    scaled = own.divided_by(np.array([4.0]))
+    assert scaled.crps(np.array([y / 4.0])).item() == pytest.approx(sum(parts) / 4.0, rel=1e-5)
+
+
+def test_many_degrees_are_normal() -> None:
+    columns = {"mean": np.array([1.0]), "sd": np.array([2.0])}
+    normal = Predictive.of({**columns, "degrees": np.array([np.nan])})
+    many = Predictive.of({**columns, "degrees": np.array([1e7])})
+    y = np.array([4.5])
+    assert normal.nlpd(y).item() == pytest.approx(-norm(1.0, 2.0).logpdf(4.5))
+    assert many.nlpd(y).item() == pytest.approx(normal.nlpd(y).item(), rel=1e-6)
+    assert many.crps(y).item() == pytest.approx(normal.crps(y).item(), rel=1e-6)
 
 
 def test_matrices_go_by_the_index() -> None:

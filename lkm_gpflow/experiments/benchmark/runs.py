@@ -100,10 +100,10 @@ def forecast(method: Comparator, cut: Window, seed: int = 0) -> dict[str, Any]:
     Returns
     -------
     ``mean`` and ``sd``, [N, M] each, as z-scores of the training rows; of lognormal forecasts also
-    ``log_mean`` and ``log_sd``, of values divided by the scale; ``seconds`` and
-    ``processor_seconds``, those of processes that the method starts included; the ``data`` it was
-    given (the table's SHA-256).  A method that fails, or whose forecast `matrices` refuses,
-    has ``error`` instead of a forecast.
+    ``log_mean`` and ``log_sd``, of values divided by the scale, of Student-t ones ``degrees`` of
+    freedom; ``seconds`` and ``processor_seconds``, those of processes that the method starts
+    included; the ``data`` it was given (the table's SHA-256).  A method that fails, or whose
+    forecast `matrices` refuses, has ``error`` instead of a forecast.
     """
     record: dict[str, Any] = {
         "table": cut.table,

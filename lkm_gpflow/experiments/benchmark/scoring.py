@@ -30,7 +30,8 @@ def score_window(cut: Window, told: Mapping[str, Floats]) -> dict[str, float]:
         The window.
     told
         ``mean`` and ``sd`` as z-scores of the training rows, [N, M] each; of lognormal forecasts
-        also ``log_mean`` and ``log_sd``, of values divided by the scale.
+        also ``log_mean`` and ``log_sd``, of values divided by the scale; of Student-t ones
+        also ``degrees`` of freedom.
     """
     z_scores = ((cut.test - cut.location) / cut.scale).to_numpy().T
     seen = np.isfinite(z_scores).any(axis=1)

@@ -1,0 +1,93 @@
+"""Forecasts that average over fits are Student-t, whoever asks: intervals, paths, comparators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest, norm
+from scipy.stats import t as student_t
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.comparators.latent import DiscoveryForecast
+from lkm_gpflow.data.transforms import Transform
+from lkm_gpflow.evaluation.predictive import Predictive
+from lkm_gpflow.explain.holdout import hold_out_tail
+from lkm_gpflow.search.averaging import Member
+
+KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x LIN(location=10)"]
+
+
+def averaged(transform: Transform = "none") -> lkm.Discovery:
+    frame = small_table().assign(a=lambda each: np.exp(each["a"]))
+    made = made_by_hand(frame, KERNELS, [[1, 0], [1, 1], [0, 1]], 0.05, transform)
+    return replace(made, averaging="stacked", stacked=(Member(made.fit, 1.0),))
+
+
+def unit(told: pd.DataFrame, found: lkm.Discovery, times: pd.Index) -> np.ndarray:
+    """Half an interval in standard deviations."""
+    modelled = found.predict_modelled(times)
+    return np.asarray((told["upper"] - told["mean"]) / modelled["sd"])
+
+
+def test_six_degrees_after_the_data_and_those_of_the_model_within() -> None:
+    found = averaged()
+    after, within = found.times(4), found.table.frame.index[8:12]
+    heavy = student_t.ppf(0.95, 6.0) / student_t.std(6.0)
+    np.testing.assert_allclose(unit(found.forecast(4), found, after), heavy)
+    np.testing.assert_allclose(unit(found.predict(within), found, within), 1.6448536, rtol=1e-6)
+    alone = replace(found, averaging="none")
+    np.testing.assert_allclose(unit(alone.forecast(4), alone, after), 1.6448536, rtol=1e-6)
+    np.testing.assert_allclose(alone.forecast(4)["sd"], found.forecast(4)["sd"])
+
+
+def test_paths_have_the_quantiles_told() -> None:
+    found = averaged()
+    paths = found.samples(3, 20_000, seed=3)
+    told = found.predict_modelled(found.times(3))
+    for draws, mean, sd in zip(paths.to_numpy(), told["mean"], told["sd"], strict=True):
+        scale = sd / student_t.std(6.0)
+        assert kstest(draws, student_t(6.0, mean, scale).cdf).pvalue > 1e-4
+        assert kstest(draws, "norm", (mean, sd)).pvalue < 1e-4
+
+
+def test_logarithms_have_no_such_tails() -> None:
+    found = averaged({"a": "log"})
+    degrees = found.predict_modelled(found.times(3))["degrees"]
+    assert np.isinf(degrees["a"]).all()
+    assert (degrees[["b", "c"]] == 6.0).all()
+    told = DiscoveryForecast(found).forecast(found.times(3))
+    assert told["degrees"].isna().groupby(level="series").all().to_dict() == {
+        "a": True, "b": False, "c": False,
+    }  # fmt: skip
+
+
+def test_a_comparator_tells_what_the_discovery_does() -> None:
+    found = averaged()
+    forecast = found.forecast(3, 0.8)
+    columns = DiscoveryForecast(found).forecast(found.times(3))
+    told = Predictive.of({str(name): values.to_numpy() for name, values in columns.items()})
+    for factor, inside in ((0.999, True), (1.001, False)):
+        edge = forecast["mean"] + factor * (forecast["upper"] - forecast["mean"])
+        assert (told.inside(edge.to_numpy(), 0.8) == inside).all()
+
+
+def test_held_out_probabilities_are_those_of_forecasts() -> None:
+    found = averaged()
+    heavy = hold_out_tail(found).probabilities
+    normal = hold_out_tail(replace(found, averaging="none")).probabilities
+    scale = student_t.std(6.0)
+    z = student_t.ppf(heavy, 6.0) / scale
+    np.testing.assert_allclose(norm.ppf(normal), z, rtol=1e-6)
+    assert not np.allclose(heavy, normal, equal_nan=True)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_other_levels(level: float) -> None:
+    found = averaged()
+    told = found.forecast(2, level)
+    expected = student_t.ppf(0.5 + 0.5 * level, 6.0) / student_t.std(6.0)
+    np.testing.assert_allclose(unit(told, found, found.times(2)), expected)
