@@ -16,6 +16,7 @@ from lkm_gpflow.comparators.latent import DiscoveryForecast
 from lkm_gpflow.data.transforms import Transform
 from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.explain.holdout import hold_out_tail
+from lkm_gpflow.numerics.types import Floats
 from lkm_gpflow.search.averaging import Member
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x LIN(location=10)"]
@@ -27,7 +28,7 @@ def averaged(transform: Transform = "none") -> lkm.Discovery:
     return replace(made, averaging="stacked", stacked=(Member(made.fit, 1.0),))
 
 
-def unit(told: pd.DataFrame, found: lkm.Discovery, times: pd.Index) -> np.ndarray:
+def unit(told: pd.DataFrame, found: lkm.Discovery, times: pd.Index) -> Floats:
     """Half an interval in standard deviations."""
     modelled = found.predict_modelled(times)
     return np.asarray((told["upper"] - told["mean"]) / modelled["sd"])
