@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
+from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.experiments import ablations, agreement, benchmark, families
-from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error
+from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error, held
 from lkm_gpflow.numerics.types import Floats
 
 ROOT = Path(__file__).parents[1]
@@ -115,8 +116,9 @@ def test_no_difference_is_significant(backtests: dict[str, dict[str, lkm.Backtes
 
 def test_intervals(backtests: dict[str, dict[str, lkm.Backtest]]) -> None:
     cells = pd.concat([results["lkm"].forecasts for results in backtests.values()])
-    held = ((cells["observed"] - cells["mean"]).abs() < 1.6448536 * cells["sd"]).mean()
-    assert f"90% intervals held {100 * held:.1f}% of outcomes" in PROSE
+    told = Predictive.of({str(name): values.to_numpy() for name, values in cells.items()})
+    inside = told.inside(cells["observed"].to_numpy(), 0.9).mean()
+    assert f"90% intervals held {100 * inside:.1f}% of outcomes" in PROSE
 
 
 def test_the_windows_of_the_paper() -> None:
@@ -155,18 +157,18 @@ def test_the_benchmark() -> None:
         assert not own.isna().any(axis=None)
         logs = np.log(own.rdiv(own["lkm"], axis=0)).mean()
         lower[part] = (100 * (1 - np.exp(logs))).round()
-    held, choosing = lower["held"], lower["choosing"]
+    judging, choosing = lower["held"], lower["choosing"]
     assert f"On the {len(benchmark.tables('held'))} of our benchmark's {len(names)} tables" in PROSE
     for text in (
-        f"{held['auto-arima']:.0f}% lower than AutoARIMA's",
-        f"{held[benchmark.MEDIAN]:.0f}% lower than that of the rivals' median",
+        f"{judging['auto-arima']:.0f}% lower than AutoARIMA's",
+        f"{judging[benchmark.MEDIAN]:.0f}% lower than that of the rivals' median",
         f"On the other {len(benchmark.tables('choosing'))}, which tuned today's default, "
         f"it is {choosing['auto-arima']:.0f}% and {choosing[benchmark.MEDIAN]:.0f}% lower",
     ):
         assert text in PROSE
     pairs = benchmark.paired(crps["held"], "lkm")
     assert (pairs.loc[["auto-arima", benchmark.MEDIAN, "vecm"], "p"] > 0.05).all()
-    assert abs(held["vecm"]) <= 2
+    assert abs(judging["vecm"]) <= 2
 
 
 def said_and_true(journal: str, said: str, truth: str) -> tuple[Floats, Floats]:
@@ -185,6 +187,7 @@ def error_and_right(journal: str, said: str, truth: str) -> tuple[float, float]:
 
 SEARCHED = ("searched", "searched_truth")
 JUDGING = ("calibration_judging", *SEARCHED)
+INTERVALS = RESULTS / "calibration_intervals.jsonl"
 
 
 def test_probabilities() -> None:
@@ -207,6 +210,14 @@ def test_the_page_on_calibration() -> None:
     told = f"{z[p >= 0.99].mean():.0%} of statements with a probability of 0.99 or more are true"
     assert f"{told}, and {z[p <= 0.01].mean():.0%} of those with 0.01 or less" in page
     assert f"on {NUM_CHOSEN} planted tables" in page
+    middle = (p > 0.7) & (p < 0.99)
+    told = f"{z[middle].mean():.0%} are true, where they say {p[middle].mean():.0%}"
+    assert told in " ".join(page.split())
+    kept = [json.loads(line) for line in lines(INTERVALS.read_text())[1:]]
+    shown = held([each for record in kept for each in record["intervals"]])
+    for name, (count, share) in shown.iterrows():
+        kernel, parameter = str(name).split()
+        assert f"| {parameter} of {kernel} | {count:.0f} | {share:.0%} |" in page
 
 
 @pytest.mark.usefixtures("tables")

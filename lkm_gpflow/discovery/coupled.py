@@ -229,7 +229,7 @@ class CoupledDiscovery:
         Returns
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
-        the series.
+        the series.  Quantiles are those of a normal of this mean and sd.
         """
         return self.ahead(horizon, given).frame(level, quantiles)
 

@@ -75,7 +75,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
         e \sim N(0,\; c_m (S_m + E[s] \sigma_m^2 I))
 
     with mean and covariance of that fit at all times at once, E[s] the mean of the series' scale
-    (one if it has none), c_m the spread of the fit's forecasts, and v the degrees of freedom of
+    (one if it has none), c_m the factor of the fit's variances, and v the degrees of freedom of
     the forecast: a Student-t process (`tails`).
     Series are independent given the fit.  Where logarithms are modelled, these are drawn, as
     normals.
@@ -112,7 +112,8 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             )
             noise = np.asarray(alone.model.predict_noise()) + _JITTER
             whole = covariance + noise[:, None, None] * np.eye(len(x))
-            factors = np.linalg.cholesky(whole) * np.sqrt(member.spread)
+            spread = member.spread * found.forecast_variance
+            factors = np.linalg.cholesky(whole) * np.sqrt(spread)
             normal = rng.standard_normal((own, *mean.T.shape))
             wide = _wide(degrees, own, rng)
             drawn.append(mean.T + wide * np.einsum("nij,snj->sni", factors, normal))

@@ -27,7 +27,7 @@ from .columns import quantile_column
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
 from .sums import sum_quantiles
-from .tails import degrees_of_freedom
+from .tails import FORECAST_VARIANCE, degrees_of_freedom
 
 if TYPE_CHECKING:
     from ..models.lkm import LKM
@@ -157,10 +157,10 @@ class Forecaster:
         Returns
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
-        the series; sd is that of a new observation, with its noise.  Quantiles of an average over
-        fits are those of the Student-t of this mean and sd with six degrees of freedom
-        (`tails.FORECAST_DEGREES`).  If a series is modelled by its logarithm, mean and sd are those
-        of a mixture of lognormals, and the median (the quantile 0.5) lies below the mean.
+        the series; sd is that of a new observation, with its noise.  An average over fits is a
+        Student-t of six degrees of freedom (see `tails`).  If a series is modelled by its
+        logarithm, mean and sd are those of a mixture of lognormals, and the median (the quantile
+        0.5) lies below the mean.
         """
         check_quantiles(quantiles)
         times = self.times(horizon)
@@ -332,7 +332,7 @@ class Forecaster:
         predictions = []
         for member in self.counting_members:
             mean, variance = self.predictors.of(member.fit).observed(x)
-            spread = np.where(is_forecast, member.spread, 1.0)
+            spread = np.where(is_forecast, member.spread * self.forecast_variance, 1.0)
             predictions.append((member.weight, mean, variance * spread))
         return predictions
 
@@ -350,6 +350,11 @@ class Forecaster:
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told[key] = moments
+
+    @property
+    def forecast_variance(self) -> float:
+        """Factor of the variances that fits forecast; see `tails`."""
+        return 1.0 if self.averaging == "none" else FORECAST_VARIANCE
 
     def degrees_of_freedom(self, x: Floats) -> Floats:
         """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""

@@ -1,4 +1,4 @@
-"""How far forecasts may be off: the degrees of freedom of Student-t distributions."""
+"""How far forecasts may be off: variances and tails of what comes after the data."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from ..numerics.types import Floats
 FORECAST_DEGREES = 6.0
 """Degrees of freedom of forecasts that average over fits.
 
-What comes next may vary more, or less, than what was seen.  On 48 windows of 24 open tables of the
-benchmark the Student-t of these degrees has a CRPS 1.2% (standard error 0.5%) and an MNLP 0.15
-(0.07) lower than the normal of the same mean and standard deviation; its intervals of 50, 80, 90,
-95 and 99% hold 51, 78, 86, 92 and 97% of outcomes, those of the normal 56, 81, 88, 91 and 96%.  At
-eight origins in each of the paper's four tables CRPS is 0.6% (0.4%) and MNLP 0.04 (0.04) lower.
-Five to eight degrees are as good.  Logarithms have no such tails: their Student-t has no mean.
+What comes next may vary more, or less, than what was seen.  With these degrees, and
+`FORECAST_VARIANCE`, 90% intervals are as wide as those of the normal of the unchanged variance;
+those of 50% are narrower, those of 99% wider, and outcomes are like that
+(`paper_experiments/benchmark.ipynb` compares both).  Five to eight degrees are as good.  Logarithms
+have no such tails: their Student-t has no mean.
 """
+
+FORECAST_VARIANCE = 1.075
+"""Times as large as the fits say are the variances of forecasts that average over them."""
 
 
 def degrees_of_freedom(table: Table, x: Floats, of_scale: float, *, averages: bool) -> Floats:

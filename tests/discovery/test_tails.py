@@ -14,6 +14,7 @@ from small import made_by_hand, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators.latent import DiscoveryForecast
 from lkm_gpflow.data.transforms import Transform
+from lkm_gpflow.discovery.tails import FORECAST_DEGREES, FORECAST_VARIANCE
 from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.explain.holdout import hold_out_tail
 from lkm_gpflow.numerics.types import Floats
@@ -42,7 +43,18 @@ def test_six_degrees_after_the_data_and_those_of_the_model_within() -> None:
     np.testing.assert_allclose(unit(found.predict(within), found, within), 1.6448536, rtol=1e-6)
     alone = replace(found, averaging="none")
     np.testing.assert_allclose(unit(alone.forecast(4), alone, after), 1.6448536, rtol=1e-6)
-    np.testing.assert_allclose(alone.forecast(4)["sd"], found.forecast(4)["sd"])
+    ratio = found.forecast(4)["sd"] / alone.forecast(4)["sd"]
+    np.testing.assert_allclose(ratio.loc[["b", "c"]] ** 2, FORECAST_VARIANCE)
+    pd.testing.assert_series_equal(found.predict(within)["sd"], alone.predict(within)["sd"])
+    total: dict[object, float] = {"b": 1.0, "c": 1.0}
+    ratio = found.aggregate(4, total)["sd"] / alone.aggregate(4, total)["sd"]
+    np.testing.assert_allclose(ratio**2, FORECAST_VARIANCE)
+
+
+def test_intervals_of_90_percent_are_as_wide_as_without_tails() -> None:
+    """The two constants belong together."""
+    heavy = student_t.ppf(0.95, FORECAST_DEGREES) / student_t.std(FORECAST_DEGREES)
+    assert heavy * np.sqrt(FORECAST_VARIANCE) == pytest.approx(norm.ppf(0.95), rel=1e-3)
 
 
 def test_paths_have_the_quantiles_told() -> None:
@@ -81,7 +93,7 @@ def test_held_out_probabilities_are_those_of_forecasts() -> None:
     heavy = hold_out_tail(found).probabilities
     normal = hold_out_tail(replace(found, averaging="none")).probabilities
     scale = student_t.std(6.0)
-    z = student_t.ppf(heavy, 6.0) / scale
+    z = student_t.ppf(heavy, 6.0) / scale * np.sqrt(FORECAST_VARIANCE)
     np.testing.assert_allclose(norm.ppf(normal), z, rtol=1e-6)
     assert not np.allclose(heavy, normal, equal_nan=True)
 
