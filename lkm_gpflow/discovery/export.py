@@ -113,7 +113,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             noise = np.asarray(alone.model.predict_noise()) + _JITTER
             whole = covariance + noise[:, None, None] * np.eye(len(x))
             spread = member.spread * found.forecast_variance
-            factors = np.linalg.cholesky(whole) * np.sqrt(spread)
+            factors = np.linalg.cholesky(whole) * np.sqrt(spread)[:, None, None]
             normal = rng.standard_normal((own, *mean.T.shape))
             wide = _wide(degrees, own, rng)
             drawn.append(mean.T + wide * np.einsum("nij,snj->sni", factors, normal))

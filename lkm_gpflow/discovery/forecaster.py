@@ -329,10 +329,10 @@ class Forecaster:
     def _by_member(self, x: Floats) -> list[Prediction]:
         """Weight, mean [M, N] and variance [M, N] of every fit, in scaled times and units."""
         is_forecast = x[:, None] > self.table.observations.x[-1]
-        predictions = []
+        wider, predictions = self.forecast_variance, []
         for member in self.counting_members:
             mean, variance = self.predictors.of(member.fit).observed(x)
-            spread = np.where(is_forecast, member.spread * self.forecast_variance, 1.0)
+            spread = np.where(is_forecast, member.spread * wider, 1.0)
             predictions.append((member.weight, mean, variance * spread))
         return predictions
 
@@ -352,9 +352,10 @@ class Forecaster:
         self._told[key] = moments
 
     @property
-    def forecast_variance(self) -> float:
-        """Factor of the variances that fits forecast; see `tails`."""
-        return 1.0 if self.averaging == "none" else FORECAST_VARIANCE
+    def forecast_variance(self) -> Floats:
+        """Factors of the variances that fits forecast, [N]; see `tails`."""
+        is_as_told = self.table.transforms.is_log | (self.averaging == "none")
+        return np.where(is_as_told, 1.0, FORECAST_VARIANCE)
 
     def degrees_of_freedom(self, x: Floats) -> Floats:
         """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""

@@ -14,11 +14,12 @@ What comes next may vary more, or less, than what was seen.  With these degrees,
 `FORECAST_VARIANCE`, 90% intervals are as wide as those of the normal of the unchanged variance;
 those of 50% are narrower, those of 99% wider, and outcomes are like that
 (`paper_experiments/benchmark.ipynb` compares both).  Five to eight degrees are as good.  Logarithms
-have no such tails: their Student-t has no mean.
+stay normal: their Student-t has no mean.
 """
 
 FORECAST_VARIANCE = 1.075
-"""Times as large as the fits say are the variances of forecasts that average over them."""
+"""Times as large as fits say are variances of forecasts that average over them, but of logarithms.
+"""
 
 
 def degrees_of_freedom(table: Table, x: Floats, of_scale: float, *, averages: bool) -> Floats:

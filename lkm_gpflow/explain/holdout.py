@@ -68,8 +68,8 @@ def hold_out_tail(found: Discovery) -> HoldOut:
         settings = replace(found.settings.fit, exact=member.exact)
         with suppress(ValueError):  # not positive definite
             told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
-            variance = told.variance * member.spread * found.forecast_variance
-            predictions.append((member.weight, told.mean, variance))
+            spread = member.spread * found.forecast_variance[:, None]
+            predictions.append((member.weight, told.mean, told.variance * spread))
     times = found.table.frame.index[-tail:]
     probabilities = np.full((observations.num_series, tail), np.nan)
     if predictions:

@@ -71,6 +71,8 @@ def test_logarithms_have_no_such_tails() -> None:
     found = averaged({"a": "log"})
     degrees = found.predict_modelled(found.times(3))["degrees"]
     assert np.isinf(degrees["a"]).all()
+    alone = replace(found, averaging="none").forecast(3)
+    pd.testing.assert_frame_equal(found.forecast(3).loc[["a"]], alone.loc[["a"]])
     assert (degrees[["b", "c"]] == 6.0).all()
     told = DiscoveryForecast(found).forecast(found.times(3))
     assert told["degrees"].isna().groupby(level="series").all().to_dict() == {
