@@ -16,6 +16,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
+from lkm_gpflow.discovery.tails import FORECAST_VARIANCE
 from lkm_gpflow.explain.wording import scale_note
 from lkm_gpflow.search.averaging import Member
 
@@ -46,8 +47,10 @@ def found() -> lkm.Discovery:
 
 @pytest.fixture(scope="module")
 def plain() -> lkm.Discovery:
-    """The same of the logarithms themselves."""
-    return discovery("none", logs())
+    """The same of the logarithms themselves, with variances as they are told."""
+    found = discovery("none", logs())
+    members = tuple(replace(m, spread=1.0 / FORECAST_VARIANCE) for m in found.stacked)
+    return replace(found, stacked=members)
 
 
 def test_quantiles_are_those_of_the_logarithm(found: lkm.Discovery, plain: lkm.Discovery) -> None:
