@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
+from lkm_gpflow.discovery.tails import FORECAST_DEGREES
 from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.experiments import ablations, agreement, benchmark, families
 from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error, held
@@ -169,6 +170,30 @@ def test_the_benchmark() -> None:
     pairs = benchmark.paired(crps["held"], "lkm")
     assert (pairs.loc[["auto-arima", benchmark.MEDIAN, "vecm"], "p"] > 0.05).all()
     assert abs(judging["vecm"]) <= 2
+
+
+@pytest.mark.usefixtures("tables")
+def test_the_shape_of_forecasts() -> None:
+    """The page on forecasts: today's of open tables, those of the look at others."""
+    page = (ROOT / "notebooks" / "explanation" / "forecasts.md").read_text(encoding="utf-8")
+    told = {}
+    for part, folder in (("choosing", "benchmark"), ("held", "benchmark/before")):
+        own, normal = [], []
+        for record in benchmark.records(RESULTS / folder, ["lkm"])["lkm"]:
+            if record["table"] in benchmark.tables(part):
+                log_sd = np.array(record.get("log_sd", np.full_like(record["sd"], np.nan)))
+                degrees = np.where(np.isfinite(log_sd), np.nan, FORECAST_DEGREES)
+                own.append({**record, "degrees": degrees})
+                normal.append({**record, "degrees": np.full_like(degrees, np.nan)})
+        both = [benchmark.scores({"lkm": each})[["crps", "mnlp"]] for each in (own, normal)]
+        student, plain = (each.groupby("table").mean() for each in both)
+        change = (student["mnlp"] - plain["mnlp"]).mean(), student["crps"] / plain["crps"] - 1.0
+        told[part] = f"{-change[0]:.2f}", f"{-100 * change[1].mean():.1f}%"
+    (mnlp, crps), (held_mnlp, held_crps) = told["choosing"], told["held"]
+    prose = " ".join(page.split())
+    assert f"MNLP by {mnlp} on the {len(benchmark.tables('choosing'))} open tables" in prose
+    assert f"and by {held_mnlp} on the twelve that were held back" in prose
+    assert f"CRPS by {crps} and {held_crps}" in prose
 
 
 def said_and_true(journal: str, said: str, truth: str) -> tuple[Floats, Floats]:
