@@ -245,6 +245,22 @@ def test_the_page_on_calibration() -> None:
         assert f"| {parameter} of {kernel} | {count:.0f} | {share:.0%} |" in page
 
 
+def test_entries_wrong_on_forty_planted_tables() -> None:
+    page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
+    kept = [json.loads(line) for line in lines((RESULTS / "sharing.jsonl").read_text())[1:]]
+    ours = {"amplitudes": "series", "criterion": "bic+prior"}
+    told = [{**ours, "averaging": "tempered"}, ours, {"told": "all but Z"}]
+    parts = [[r for r in kept if r["options"] == options] for options in told]
+    assert [len(part) for part in parts] == [40, 40, 40]
+    averaged, alone, best = (sum(r["wrong"] for r in part) for part in parts)
+    entries = sum(record["entries"] for record in parts[0])
+    prose = " ".join(page.split())
+    assert averaged == alone
+    assert f"{averaged} of {entries} entries are wrong after a whole search, averaged" in prose
+    assert "and as many in the best fit alone" in prose
+    assert f"would still get {best} wrong" in prose
+
+
 @pytest.mark.usefixtures("tables")
 def test_agreement_of_seeds() -> None:
     page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
