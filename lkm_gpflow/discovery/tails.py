@@ -10,16 +10,15 @@ from ..numerics.types import Floats
 FORECAST_DEGREES = 6.0
 """Degrees of freedom of forecasts that average over fits.
 
-What comes next may vary more, or less, than what was seen.  With these degrees, and
-`FORECAST_VARIANCE`, 90% intervals are as wide as those of the normal of the unchanged variance;
-those of 50% are narrower, those of 99% wider, and outcomes are like that
-(`paper_experiments/benchmark.ipynb` compares both).  Five to eight degrees are as good.  Logarithms
-stay normal: their Student-t has no mean.
+What comes next may vary more, or less, than what was seen.  With these degrees and
+`FORECAST_VARIANCE`, 90% intervals are as wide as those of a normal without the factor, 50%
+intervals narrower and 99% intervals wider, as outcomes want it
+(`paper_experiments/benchmark.ipynb`).  Five to eight degrees are as good.  Logarithms stay normal:
+the exponential of a Student-t has no mean.
 """
 
 FORECAST_VARIANCE = 1.075
-"""Times as large as fits say are variances of forecasts that average over them, but of logarithms.
-"""
+"""Factor of the variance of forecasts that average over fits; logarithms have none."""
 
 
 def degrees_of_freedom(table: Table, x: Floats, of_scale: float, *, averages: bool) -> Floats:
