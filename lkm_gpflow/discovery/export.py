@@ -112,8 +112,8 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             )
             noise = np.asarray(alone.model.predict_noise()) + _JITTER
             whole = covariance + noise[:, None, None] * np.eye(len(x))
-            spread = member.spread * found.forecast_variance
-            factors = np.linalg.cholesky(whole) * np.sqrt(spread)[:, None, None]
+            wider = np.sqrt(found.variance_factors(member, x[:1, 0])).T
+            factors = np.linalg.cholesky(whole) * wider[:, :, None]
             normal = rng.standard_normal((own, *mean.T.shape))
             wide = _wide(degrees, own, rng)
             drawn.append(mean.T + wide * np.einsum("nij,snj->sni", factors, normal))

@@ -328,12 +328,10 @@ class Forecaster:
 
     def _by_member(self, x: Floats) -> list[Prediction]:
         """Weight, mean [M, N] and variance [M, N] of every fit, in scaled times and units."""
-        is_forecast = x[:, None] > self.table.observations.x[-1]
-        wider, predictions = self.forecast_variance, []
+        predictions = []
         for member in self.counting_members:
             mean, variance = self.predictors.of(member.fit).observed(x)
-            spread = np.where(is_forecast, member.spread * wider, 1.0)
-            predictions.append((member.weight, mean, variance * spread))
+            predictions.append((member.weight, mean, variance * self.variance_factors(member, x)))
         return predictions
 
     def _modelled(self, prediction: Prediction) -> Prediction:
@@ -351,11 +349,11 @@ class Forecaster:
             self._told.clear()
         self._told[key] = moments
 
-    @property
-    def forecast_variance(self) -> Floats:
-        """Factors of the variances that fits forecast, [N]; see `tails`."""
+    def variance_factors(self, member: Member, x: Floats) -> Floats:
+        """Factors of the variances that a fit has at scaled times, [M, N]; see `tails`."""
         is_as_told = self.table.transforms.is_log | (self.averaging == "none")
-        return np.where(is_as_told, 1.0, FORECAST_VARIANCE)
+        factors = member.spread * np.where(is_as_told, 1.0, FORECAST_VARIANCE)
+        return np.where(x[:, None] > self.table.observations.x[-1], factors, 1.0)
 
     def degrees_of_freedom(self, x: Floats) -> Floats:
         """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""

@@ -140,8 +140,7 @@ def _moments(
     sums = np.vstack([np.ones((1, parts.shape[1])), parts, 1.0 - parts])
     mean, variance = predictor.sums(x, sums)
     covariance = 0.5 * (variance[:, :1] + variance[:, 1 : G + 1] - variance[:, G + 1 :])
-    spread = np.where(x > found.table.observations.x[-1], member.spread, 1.0)[:, None]
-    scale = found.table.scale
+    spread, scale = found.variance_factors(member, x), found.table.scale
     return (
         mean[:, 1 : G + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,

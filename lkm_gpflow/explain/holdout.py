@@ -63,26 +63,25 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     tail = max(1, round(0.1 * D))
     window = Window(D - tail, D)
     members = found.counting_members[:_MOST_MEMBERS] if D <= limits.LONGEST else []
-    predictions = []
+    predictions, after = [], observations.x[-1:] + 1.0  # as if the tail came after all rows
     for member in members:
         settings = replace(found.settings.fit, exact=member.exact)
         with suppress(ValueError):  # not positive definite
             told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
-            spread = member.spread * found.forecast_variance[:, None]
-            predictions.append((member.weight, told.mean, told.variance * spread))
+            variance = told.variance * found.variance_factors(member, after).T
+            predictions.append((member.weight, told.mean, variance))
     times = found.table.frame.index[-tail:]
     probabilities = np.full((observations.num_series, tail), np.nan)
     if predictions:
         total = sum(weight for weight, _, _ in predictions)
         mean, variance = mixture_moments([(w / total, m, v) for w, m, v in predictions])
-        probabilities = _transform(found, observations.Y[:, -tail:], mean, variance)
+        degrees = found.degrees_of_freedom(after).T
+        probabilities = _transform(observations.Y[:, -tail:], mean, variance, degrees)
     probabilities[observations.mask[:, -tail:] == 0.0] = np.nan
     return HoldOut(times, pd.DataFrame(probabilities, found.table.frame.columns, times))
 
 
-def _transform(found: Discovery, values: Floats, mean: Floats, variance: Floats) -> Floats:
-    """Probabilities of smaller values, [N, M]: those of forecasts after the last row."""
-    after = found.table.observations.x[-1:] + 1.0
-    degrees = found.degrees_of_freedom(after).T
+def _transform(values: Floats, mean: Floats, variance: Floats, degrees: Floats) -> Floats:
+    """Probabilities of smaller values."""
     z = (values - mean) / np.sqrt(variance)
     return np.asarray(stdtr(degrees, z / unit_scale(degrees)))
