@@ -17,6 +17,7 @@ from small import made_by_hand, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery import coupled as discovery_coupled
 from lkm_gpflow.discovery.coupled import CoupledDiscovery, step_correlation
+from lkm_gpflow.discovery.tails import FORECAST_VARIANCE
 from lkm_gpflow.learning.coupling import Coupling
 from lkm_gpflow.learning.patterns import Patterns
 from lkm_gpflow.runtime import executors
@@ -102,10 +103,15 @@ def test_spread_and_average_of_fits() -> None:
     couplings = coupled_by_hand(found).couplings[0]
     louder = replace(couplings, patterns=Patterns.of(other, found.table.observations.x))
     coupled = CoupledDiscovery(found.table, members, (couplings, louder))
-    np.testing.assert_allclose(coupled.forecast(4), found.forecast(4), rtol=1e-7)
+    # Coupled forecasts are normal, with the variances that fits say.
+    as_told = tuple(replace(m, spread=m.spread / FORECAST_VARIANCE) for m in members)
+    plain, moments = replace(found, stacked=as_told), ["mean", "sd"]
+    told = coupled.forecast(4)
+    np.testing.assert_allclose(told[moments], plain.forecast(4)[moments], rtol=1e-7)
+    np.testing.assert_allclose(told["upper"], told["mean"] + norm.ppf(0.95) * told["sd"])
     weights = {"a": 0.5, "b": 2.0}
     np.testing.assert_allclose(
-        coupled.aggregate(4, weights), found.aggregate(4, weights), rtol=1e-7
+        coupled.aggregate(4, weights), plain.aggregate(4, weights), rtol=1e-7
     )
 
 
