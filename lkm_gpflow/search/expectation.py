@@ -11,12 +11,13 @@ from .settings import SearchSettings
 
 _SECONDS = 5e-4
 """Processor seconds per series and per squared number of times, for a default search with its
-averaging (depth 2, 3 restarts).  Of 48 searches of 24 tables (81 to 225 times, 4 to 9 series; the
-benchmark's journal) half take less than 3.6e-4; older machines take twice as long."""
+averaging (depth 2, 3 restarts), about the middle of 48 searches of 24 tables (81 to 225 times, 4 to
+9 series; the benchmark's journal) by an old processor; newer ones take half as long."""
 
-_LOWER, _UPPER = 0.1, 2.5
-"""Factors on it that held nine tenths of them: how many components there are counts most, and
-nobody knows that beforehand.  Where series are walks and nothing else, a search ends soonest."""
+_LOWER, _UPPER = 0.1, 4.2
+"""Factors on it that held nine tenths of them, and of those by a newer processor: how many
+components there are counts most, and nobody knows that beforehand.  Where series are walks and
+nothing else, a search ends soonest."""
 
 _LONG = 200
 """From so many times on, time grows with their power 2.7 (tests/benchmarks/test_long_speed.py)."""

@@ -57,7 +57,7 @@ def test_what_makes_a_search_longer() -> None:
 
 
 def test_in_words() -> None:
-    assert beforehand(141, 4, SearchSettings(), 1) == "expected 4 s to 100 s"
+    assert beforehand(141, 4, SearchSettings(), 1) == "expected 4 s to 3 min"
     assert beforehand(141, 4, SearchSettings(fit=FitSettings(learner="relaxed")), 1) == ""
     assert left([10.0, 20.0], 12, 3) == "about 60 s left"
     assert left([], 12, 3) == left([10.0], 0, 3) == ""
