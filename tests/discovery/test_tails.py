@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from scipy.stats import t as student_t
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow import plotting
 from lkm_gpflow.comparators.latent import DiscoveryForecast
 from lkm_gpflow.data.transforms import Transform
 from lkm_gpflow.discovery.tails import FORECAST_DEGREES, FORECAST_VARIANCE
@@ -106,3 +108,18 @@ def test_other_levels(level: float) -> None:
     told = found.forecast(2, level)
     expected = student_t.ppf(0.5 + 0.5 * level, 6.0) / student_t.std(6.0)
     np.testing.assert_allclose(unit(told, found, found.times(2)), expected)
+
+
+def test_the_picture_of_all_series_has_the_same_intervals() -> None:
+    """Ends of bands, in rows, against the intervals told; all of a row have one scale."""
+    found = averaged()
+    column = plotting.plot_decomposition(found, 4)[0]
+    times = found.table.frame.index.append(found.times(4))
+    told = found.predict(times)
+    for n, name in enumerate(found.table.frame.columns):
+        (path,) = column.collections[n].get_paths()
+        ends = pd.Series(path.vertices[:, 1]).groupby(path.vertices[:, 0])
+        drawn = (ends.max() - ends.min()).to_numpy()
+        expected = (told["upper"] - told["lower"])[name].to_numpy()
+        np.testing.assert_allclose(drawn / drawn[0], expected / expected[0], rtol=1e-6)
+    plt.close("all")

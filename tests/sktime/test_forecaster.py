@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import lognorm, norm
+from scipy.stats import t as student_t
 from small import small_table
 
 pytest.importorskip("sktime")
@@ -54,6 +55,18 @@ def test_it_says_what_the_discovery_says(fitted: LKMForecaster) -> None:
     )
     proba = fitted.predict_proba(fh=HORIZON)
     np.testing.assert_allclose(proba.quantile(0.25), quantiles.xs(0.25, axis=1, level=1))
+
+
+def test_after_a_search_it_is_a_student_t() -> None:
+    searched = LKMForecaster(bases=("LIN", "SE"), depth=0, restarts=1, averaging="tempered")
+    searched.fit(small_table())
+    quantiles = searched.predict_quantiles(fh=HORIZON, alpha=[0.1])
+    proba = searched.predict_proba(fh=HORIZON)
+    np.testing.assert_allclose(proba.quantile(0.1), quantiles.xs(0.1, axis=1, level=1))
+    np.testing.assert_allclose(proba.var(), searched.predict_var(fh=HORIZON))
+    mean, sd = searched.predict(fh=HORIZON), np.sqrt(searched.predict_var(fh=HORIZON))
+    expected = mean + sd.to_numpy() * student_t.ppf(0.1, 6.0) / student_t.std(6.0)
+    np.testing.assert_allclose(proba.quantile(0.1), expected)
 
 
 def test_one_kernel_is_not_split_into_letters() -> None:
