@@ -115,8 +115,8 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             wider = np.sqrt(found.variance_factors(member, x[:1, 0])).T
             factors = np.linalg.cholesky(whole) * wider[:, :, None]
             normal = rng.standard_normal((own, *mean.T.shape))
-            wide = _wide(degrees, own, rng)
-            drawn.append(mean.T + wide * np.einsum("nij,snj->sni", factors, normal))
+            tails = _tails(degrees, own, rng)
+            drawn.append(mean.T + tails * np.einsum("nij,snj->sni", factors, normal))
     paths: Floats = rng.permutation(np.concatenate(drawn))
     paths = paths * table.scale[:, None] + table.location[:, None]
     paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
@@ -125,11 +125,11 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
 
 
-def _wide(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
+def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
     """Draw what makes normals Student-t of the same variance, [count, N, 1]."""
     finite = np.where(np.isinf(degrees), 3.0, degrees)
-    wide = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(finite))))
-    return np.where(np.isinf(degrees), 1.0, wide)[:, :, None]
+    tails = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(finite))))
+    return np.where(np.isinf(degrees), 1.0, tails)[:, :, None]
 
 
 def to_xarray(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import beta, erf, gammaln, ndtr, ndtri, stdtr
+from scipy.special import beta, erf, ndtr, ndtri, stdtr
+from scipy.stats import t
 
 from ..numerics.student import unit_quantile, unit_scale
 from ..numerics.types import LOG_2PI, Booleans, Floats
@@ -143,7 +144,7 @@ def student_crps(y: Floats, mean: Floats, sd: Floats, degrees: Floats) -> Floats
     scale = np.asarray(sd * unit_scale(v))
     z = _standardised(y - mean, scale)
     finite = np.where(np.isinf(z), 0.0, z)
-    density = np.exp(_log_density(finite, v))
+    density = t.pdf(finite, v)
     constant = 2.0 * np.sqrt(v) / (v - 1.0) * beta(0.5, v - 0.5) / np.square(beta(0.5, 0.5 * v))
     spread = 2.0 * density * (v + np.square(finite)) / (v - 1.0) - constant
     student = (y - mean) * (2.0 * stdtr(v, z) - 1.0) + scale * spread
@@ -153,15 +154,8 @@ def student_crps(y: Floats, mean: Floats, sd: Floats, degrees: Floats) -> Floats
 def student_nlpd(y: Floats, mean: Floats, sd: Floats, degrees: Floats) -> Floats:
     """Negative log density of Student-t forecasts of given moments, cell by cell, in nats."""
     v = np.where(np.isinf(degrees), 3.0, degrees)
-    scale = sd * unit_scale(v)
-    student = np.log(scale) - _log_density((y - mean) / scale, v)
+    student = -t.logpdf(y, v, mean, sd * unit_scale(v))
     return np.where(np.isinf(degrees), normal_nlpd(y, mean, np.square(sd)), student)
-
-
-def _log_density(z: Floats, v: Floats) -> Floats:
-    """Of the standard Student-t."""
-    constant = gammaln(0.5 * (v + 1.0)) - gammaln(0.5 * v) - 0.5 * np.log(np.pi * v)
-    return np.asarray(constant - 0.5 * (v + 1.0) * np.log1p(np.square(z) / v))
 
 
 def columns_of(forecast: Container[str]) -> list[str]:
