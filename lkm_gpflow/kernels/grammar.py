@@ -231,6 +231,32 @@ def expand(member: Product, bases: Sequence[str]) -> tuple[Product, ...]:
     return (member, *derived.values())
 
 
+def multiplied(a: Product, b: Product) -> Product | None:
+    """The product of two members, without numbers; None if it is one of them or not allowed."""
+    factors = (*a.structure.factors, *b.structure.factors)
+    windows = [factor for factor in factors if factor.base.is_window]
+    if not _allowed(factors) or len(set(windows)) < len(windows):
+        return None
+    product = Product(factors)
+    return None if product in (a.structure, b.structure) else product
+
+
+def split(member: Product) -> tuple[tuple[Product, ...], ...]:
+    """All ways of making the product of a member a sum of two, without numbers.
+
+    WN alone is left out of the sum, because every series has its own noise already.
+    """
+    factors = member.structure.factors
+    found: dict[tuple[Product, ...], None] = {}
+    for count in range(1, len(factors)):
+        for own in itertools.combinations(range(len(factors)), count):
+            parts = [Product(tuple(factors[i] for i in own))]
+            parts.append(Product(tuple(f for i, f in enumerate(factors) if i not in own)))
+            kept = (part for part in parts if part.factors != (_fresh("WN"),))
+            found[tuple(sorted(kept, key=lambda part: part.sort_key))] = None
+    return tuple(found)
+
+
 def _kept(factors: tuple[Factor, ...]) -> Iterator[tuple[Factor, ...]]:
     """All choices of factors to keep: first all of them, at last none."""
     for count in range(len(factors) + 1):

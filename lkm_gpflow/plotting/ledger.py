@@ -8,7 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..discovery.result import Discovery
+from ..search.ledger import REGROUPED, START
 from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, new_axes, plain
+
+_ACTIONS = {START: "start", REGROUPED: "regroup"}
+"""What a step does that expands no member."""
 
 
 def best_restarts(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -16,7 +20,7 @@ def best_restarts(ledger: pd.DataFrame) -> pd.DataFrame:
 
     Where the search did not get to a decision, it is the one with the lowest criterion.
     """
-    is_other = ledger["decision"].str.startswith("another restart")
+    is_other = ledger["decision"].str.startswith("another ")
     ordered = ledger.assign(is_other=is_other).sort_values(["step", "is_other", "criterion"])
     return ordered.drop_duplicates("step").set_index("step")
 
@@ -53,7 +57,7 @@ def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axe
             change = f" ({difference + 0.0:+.1f})"
         colour = FORECAST_COLOUR if accepted else FAINT_COLOUR
         ax.scatter(x, y, color=colour, marker="o" if accepted else "x", s=45, zorder=2)
-        action = "start" if tried["parent"] == -1 else f"expand {tried['expanded']}"
+        action = _ACTIONS.get(tried["expanded"], f"expand {tried['expanded']}")
         text = f"{action}: BIC {tried['bic']:.1f}{change}"
         if accepted:
             text += f"\n{tried['found']}"

@@ -21,6 +21,10 @@ from ..kernels.grammar import parse
 from ..learning.fits import Fit, Relaxed
 from ..runtime.journal import Journal
 
+START, REGROUPED = "start", "pairs and products"
+"""What was expanded at the start, nothing, and in the last step: each two members are multiplied,
+and products made sums."""
+
 _UNDECIDED = "none: the search was stopped before"
 
 
@@ -33,11 +37,11 @@ class Entry:
     step
         The structures are numbered in the order in which they are tried.
     restart
-        Number of the fit within its step.
+        Number of the fit within its step: of a restart, or of a pair or product.
     depth
         Search depth; 0 is the start.
     expanded
-        The member that was expanded, or "start".
+        The member that was expanded; "every member", `START` or `REGROUPED`.
     parent
         Step whose kernels were expanded; -1 at the start.
     structure
@@ -56,6 +60,17 @@ class Entry:
     structure: tuple[str, ...]
     fit: Fit
     decision: str = ""
+
+    @property
+    def is_from_nothing(self) -> bool:
+        """Whether the fit began with none of what was learnt before."""
+        return self.parent == -1 or (self.restart > 0 and self.expanded != REGROUPED)
+
+    @property
+    def action(self) -> str:
+        """What the step does, in words."""
+        known = {START: "start", REGROUPED: "regrouping"}
+        return known.get(self.expanded, f"expanding {self.expanded}")
 
 
 @dataclass

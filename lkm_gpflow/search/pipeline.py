@@ -135,7 +135,7 @@ def _reached(ledger: Ledger) -> str:
     rows = ledger.rows
     last = rows[-1]
     count = "the first fit" if len(rows) == 1 else f"{len(rows)} fits"
-    where = f"depth {last.depth}, expanding {last.expanded}" if last.depth else "start"
+    where = f"depth {last.depth}, {last.action}" if last.depth else last.action
     return f"{count} ({where})"
 
 

@@ -3,20 +3,25 @@
 A set of product kernels is kept.  *Partial* expansion replaces one member S by expand(S), learns,
 and keeps the new set if its BIC is lower; else it rolls back.  *Full* expansion replaces all
 members at once.
+
+Expansion alone seldom finds that two members are better multiplied: each explains what the other
+leaves, so that nothing is left for their product.  So partial expansion by the learner "scan" ends
+with *regrouping*: each two members of the best set become their product, and each product a sum.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from ..data.observations import Observations
-from ..kernels.grammar import CHANGE_POINTS, Product, expand
+from ..kernels.grammar import CHANGE_POINTS, Product, expand, multiplied, split
 from ..learning.fits import CRITERIA, Fit, State
 from ..learning.training import fit
 from ..runtime.ahead import Ahead
@@ -24,7 +29,7 @@ from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
 from ..runtime.progress import Progress
 from .expectation import beforehand, left
-from .ledger import Entry, Ledger
+from .ledger import REGROUPED, START, Entry, Ledger
 from .settings import SearchSettings
 
 ACCEPTED = "accepted"
@@ -134,58 +139,80 @@ class _Search:
             self._ahead.drop()
 
     def _run(self) -> Iterator[Entry]:
-        self._best, self._best_step = yield from self._learn(
-            self._settings.start, None, 0, "start", -1
-        )
+        start = self._restarts(self._settings.start, None)
+        self._best, self._best_step = yield from self._learn(start, 0, START, -1)
         expand_all = self._expand_one if self._settings.strategy == "partial" else self._expand_full
+        depth = 0
         for depth in range(1, self._settings.depth + 1):
             before = self._best_step
             yield from expand_all(depth)
             if self._best_step == before:
                 # The same questions would be asked again.
                 break
+        if depth and self._settings.strategy == "partial" and self._settings.fit.learner == "scan":
+            yield from self._regroup(depth)
 
     def _expand_one(self, depth: int) -> Iterator[Entry]:
         """Partial set expansion: one member after the other, in order of structure."""
         waiting = sorted((k.structure for k in self._best.kernels), key=lambda k: k.sort_key)
-        self._report.expect(len(waiting))
+        self._report.expect(len(waiting) * self._settings.restarts)
         for number, member in enumerate(waiting, start=1):
             if (self._best_step, member) in self._asked:
                 # Nothing has changed since this member was expanded the last time.
-                self._report.expect(-1)
+                self._report.expect(-self._settings.restarts)
                 continue
             self._asked.add((self._best_step, member))
-            if question := self._expansion(member):
+            if attempts := self._expansion(member):
                 self._look_ahead(waiting[number:])
-                yield from self._try(*question, depth)
+                yield from self._try(attempts, depth, str(member))
 
-    def _expansion(self, member: Product) -> tuple[Sequence[Product], State] | None:
-        """Return what takes the place of a member, and the rest; None if it is gone."""
+    def _expansion(self, member: Product) -> Sequence[_Attempt]:
+        """Starts of what takes the place of a member; none if it is gone."""
         places = [k for k, own in enumerate(self._best.kernels) if own.structure == member]
         if not places:
-            return None
+            return ()
         rest = _state(self._best).without(places[0])
-        return expand(self._best.kernels[places[0]], self._settings.bases), rest
+        return self._restarts(expand(self._best.kernels[places[0]], self._settings.bases), rest)
 
     def _look_ahead(self, waiting: Sequence[Product]) -> None:
         """Let idle workers begin the next expansion, which is asked if this one is rolled back."""
         new = (member for member in waiting if (self._best_step, member) not in self._asked)
-        question = next(filter(None, map(self._expansion, new)), None)
-        self._ahead.expect({} if question is None else self._jobs(self._step + 1, *question))
+        attempts = next(filter(None, map(self._expansion, new)), ())
+        self._ahead.expect(self._jobs(self._step + 1, attempts))
 
     def _expand_full(self, depth: int) -> Iterator[Entry]:
         """Full set expansion: every member at once."""
-        self._report.expect(1)
+        self._report.expect(self._settings.restarts)
         derived: dict[Product, Product] = {}
         for kernel in self._best.kernels:
             for product in expand(kernel, self._settings.bases)[1:]:
                 derived.setdefault(product.structure, product)
-        yield from self._try((*self._best.kernels, *derived.values()), None, depth)
+        attempts = self._restarts((*self._best.kernels, *derived.values()), None)
+        yield from self._try(attempts, depth, "every member")
 
-    def _try(self, members: Sequence[Product], rest: State | None, depth: int) -> Iterator[Entry]:
-        """Learn a set; keep it if BIC is lower."""
-        expanded = str(members[0].structure) if rest is not None else "every member"
-        found, step = yield from self._learn(members, rest, depth, expanded, self._best_step)
+    def _regroup(self, depth: int) -> Iterator[Entry]:
+        """Multiply two members, or split a product, as long as that makes the set better."""
+        before = -1
+        while self._best_step != before and (attempts := self._regroupings()):
+            before = self._best_step
+            self._report.expect(len(attempts))
+            yield from self._try(attempts, depth, REGROUPED)
+
+    def _regroupings(self) -> Sequence[_Attempt]:
+        kernels, state = self._best.kernels, _state(self._best)
+        attempts = []
+        for i, j in itertools.combinations(range(len(kernels)), 2):
+            product = multiplied(kernels[i], kernels[j])
+            # As many factors as expansions come to.
+            if product is not None and len(product.factors) <= self._settings.depth + 1:
+                attempts.append(_Attempt((product,), state.without(j).without(i)))
+        for k, kernel in enumerate(kernels):
+            attempts += [_Attempt(terms, state.without(k)) for terms in split(kernel)]
+        return attempts
+
+    def _try(self, attempts: Sequence[_Attempt], depth: int, expanded: str) -> Iterator[Entry]:
+        """Learn sets; keep the best if its BIC is lower."""
+        found, step = yield from self._learn(attempts, depth, expanded, self._best_step)
         if self._is_better(found):
             self._best, self._best_step = found, step
             self._ahead.drop()
@@ -194,32 +221,27 @@ class _Search:
         return found.criterion < self._best.criterion - MIN_IMPROVEMENT
 
     def _learn(
-        self,
-        members: Sequence[Product],
-        rest: State | None,
-        depth: int,
-        expanded: str,
-        parent: int,
+        self, attempts: Sequence[_Attempt], depth: int, expanded: str, parent: int
     ) -> Generator[Entry, None, tuple[Fit, int]]:
-        """Fit one set with all restarts; say in the ledger what became of each."""
+        """Make all attempts of a step; say in the ledger what became of each."""
         step, self._step = self._step, self._step + 1
-        kept = () if rest is None else rest.kernels
-        structure = tuple(str(product.structure) for product in (*kept, *members))
 
-        def entry(restart: int, found: Fit) -> Entry:
-            return Entry(step, restart, depth, expanded, parent, structure, found)
+        def entry(number: int, found: Fit) -> Entry:
+            structure = attempts[number].structure
+            return Entry(step, number, depth, expanded, parent, structure, found)
 
-        fits = yield from self._run_restarts(step, members, rest, entry)
+        fits = yield from self._run_attempts(step, attempts, entry)
         # The paper's learner compares starts by what they climbed.
         by_bound = self._settings.fit.learner == "relaxed"
         costs = [-found.elbo if by_bound else found.criterion for found in fits]
         best = int(np.argmin(costs))
         name = CRITERIA[self._settings.fit.criterion]
         limit = self._best.criterion - MIN_IMPROVEMENT if step else np.inf
-        for restart, found in enumerate(fits):
-            if restart != best:
-                by = f"{costs[restart] - costs[best]:.1f} in {'its bound' if by_bound else name}"
-                decision = f"another restart is better by {by}"
+        other = "another set" if expanded == REGROUPED else "another restart"
+        for number, found in enumerate(fits):
+            if number != best:
+                by = f"{costs[number] - costs[best]:.1f} in {'its bound' if by_bound else name}"
+                decision = f"{other} is better by {by}"
             elif found.criterion < limit:
                 decision = ACCEPTED
             else:
@@ -227,53 +249,82 @@ class _Search:
                     round(found.criterion - self._best.criterion, 1) + 0.0
                 )  # no minus before a zero
                 decision = f"rolled back: {name} changes by {change:+.1f}"
-            self._ledger.decide(step, restart, decision)
+            self._ledger.decide(step, number, decision)
         return fits[best], step
 
-    def _run_restarts(
-        self,
-        step: int,
-        members: Sequence[Product],
-        rest: State | None,
-        entry: Callable[[int, Fit], Entry],
+    def _run_attempts(
+        self, step: int, attempts: Sequence[_Attempt], entry: Callable[[int, Fit], Entry]
     ) -> Generator[Entry, None, list[Fit]]:
         known = self._ledger.entries
-        jobs = self._jobs(step, members, rest)
+        jobs = self._jobs(step, attempts)
         hear = self._report.hear
-        for (_, restart), found in run_all(jobs, self._executor, self._spent, hear, self._ahead):
-            self._ledger.add(entry(restart, found))
+        for (_, number), found in run_all(jobs, self._executor, self._spent, hear, self._ahead):
+            self._ledger.add(entry(number, found))
             if step and self._is_better(found):
                 self._ahead.drop()  # this step will not be rolled back
-            self._report.show(known[step, restart])
-            yield known[step, restart]
-        return [known[step, restart].fit for restart in range(self._settings.restarts)]
+            self._report.show(known[step, number])
+            yield known[step, number]
+        return [known[step, number].fit for number in range(len(attempts))]
+
+    def _restarts(self, members: Sequence[Product], rest: State | None) -> Sequence[_Attempt]:
+        """All starts of a set: of the members, and what there is beside them."""
+        first = _Attempt(tuple(members), rest)
+        again = first
+        if rest is not None and self._settings.fit.learner == "scan":
+            # A scan hardly depends on its random numbers: others start from nothing, so that not
+            # all end where the parent is.  A relaxed posterior starts at random anyway.
+            bare = tuple(member.structure for member in (*rest.kernels, *members))
+            again = _Attempt(bare, None, from_nothing=True)
+        return [first] + [again] * (self._settings.restarts - 1)
 
     def _jobs(
-        self, step: int, members: Sequence[Product], rest: State | None
+        self, step: int, attempts: Sequence[_Attempt]
     ) -> dict[tuple[int, int], Callable[[], Fit]]:
-        """Return the fits of a step that the ledger has not, by step and restart."""
+        """Return the fits of a step that the ledger has not, by step and number of the attempt."""
         hopeless = np.inf
         # A change point, which is looked for later, may gain far more.
         if step and CHANGE_POINTS not in self._settings.bases:
             count = max(_HOPELESS, self._observations.num_series)
             hopeless = self._best.criterion + count * np.log(self._observations.num_observed)
 
-        def job(restart: int) -> Callable[[], Fit]:
-            seed = (self._settings.seed, step, restart)
-            start, new, settings = rest, tuple(members), self._settings.fit
-            if restart > 0 and rest is not None and self._settings.fit.learner == "scan":
-                # A scan hardly depends on its random numbers: others start from nothing, so that
-                # not all end where the parent is.  A relaxed posterior starts at random anyway.
-                start, new = None, tuple(member.structure for member in (*rest.kernels, *members))
+        def job(number: int) -> Callable[[], Fit]:
+            attempt, settings = attempts[number], self._settings.fit
+            if attempt.from_nothing:
                 # The next restart is another start from nothing already.
                 settings = replace(settings, num_starts=1)
             return partial(
-                fit, self._observations, new,
-                seed=seed, settings=settings, start=start, hopeless=hopeless,
+                fit, self._observations, attempt.members,
+                seed=(self._settings.seed, step, number), settings=settings,
+                start=attempt.rest, hopeless=hopeless,
             )  # fmt: skip
 
-        restarts, known = range(self._settings.restarts), self._ledger.entries
-        return {(step, r): job(r) for r in restarts if (step, r) not in known}
+        known = self._ledger.entries
+        return {(step, n): job(n) for n in range(len(attempts)) if (step, n) not in known}
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What one fit of a step begins with.
+
+    Parameters
+    ----------
+    members
+        What enters; numbers that they have are starting values.
+    rest
+        What is there already, if anything is.
+    from_nothing
+        Whether it was given up, so that members enter anew.
+    """
+
+    members: tuple[Product, ...]
+    rest: State | None
+    from_nothing: bool = False
+
+    @property
+    def structure(self) -> tuple[str, ...]:
+        """All members of the set, as they are written in the ledger."""
+        kept = () if self.rest is None else self.rest.kernels
+        return tuple(str(product.structure) for product in (*kept, *self.members))
 
 
 def _state(fit: Fit) -> State:
@@ -293,17 +344,17 @@ class _Report:
         self._seconds: list[float] = []
         self._num_left = 0
         self.hear = bar.hear
-        self.expect(1)
+        self.expect(settings.restarts)
 
-    def expect(self, num_structures: int) -> None:
-        self._num_left += num_structures * self._settings.restarts
-        self._bar.expect(num_structures * self._settings.restarts)
+    def expect(self, num_fits: int) -> None:
+        self._num_left += num_fits
+        self._bar.expect(num_fits)
 
     def show(self, entry: Entry) -> None:
         self._best = min(self._best, entry.fit.criterion)
         self._seconds.append(entry.fit.seconds)
         self._num_left -= 1
-        self._bar.label(f"expanding {entry.expanded}" if entry.depth else "start")
+        self._bar.label(entry.action)
         # Every component may be expanded once at each depth that is left.
         later = (self._settings.depth - entry.depth) * len(entry.fit.kernels)
         count = self._num_left + later * self._settings.restarts

@@ -22,8 +22,10 @@ from lkm_gpflow.kernels.grammar import (
     Product,
     base_kernel,
     expand,
+    multiplied,
     parse,
     register_base,
+    split,
     with_values,
 )
 
@@ -330,6 +332,42 @@ def test_three_factors_may_leave_one() -> None:
     found = {str(one) for one in expand(parse("LIN x PER x SE"), ("PER",))}
     one_at_a_time = {"LIN x PER x PER x SE", "PER x PER x SE", "LIN x PER x PER", "PER"}
     assert found == {"LIN x PER x SE", *one_at_a_time, "LIN x PER", "PER x PER", "PER x SE"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "product"),
+    [
+        ("2.0 x SE(lengthscale=0.1)", "IOU", "IOU x SE"),
+        ("PER", "PER", "PER x PER"),
+        ("LIN", "PER x SE", "LIN x PER x SE"),
+        ("SE", "PER x SE", None),
+        ("C", "SE", None),
+        ("RW", "LIN", None),
+        ("UNTIL", "RW", "RW x UNTIL"),
+        ("SE x UNTIL", "RW x UNTIL", None),
+        ("RW x WN", "SE", None),
+    ],
+)
+def test_two_members_multiplied(a: str, b: str, product: str | None) -> None:
+    for one, other in ((a, b), (b, a)):
+        found = multiplied(parse(one), parse(other))
+        assert found == (None if product is None else parse(product))
+
+
+@pytest.mark.parametrize(
+    ("member", "sums"),
+    [
+        ("SE", []),
+        ("2.0 x IOU x SE(lengthscale=0.1)", ["SE + IOU"]),
+        ("PER x PER", ["PER + PER"]),
+        ("LIN x PER x SE", ["LIN + PER x SE", "PER + LIN x SE", "SE + LIN x PER"]),
+        ("RW x WN", ["RW"]),
+    ],
+)
+def test_products_split(member: str, sums: list[str]) -> None:
+    found = [{*terms} for terms in split(parse(member))]
+    assert len(found) == len(sums)
+    assert all({parse(term) for term in one.split(" + ")} in found for one in sums)
 
 
 def test_expansion_keeps_the_numbers_of_kept_factors() -> None:

@@ -21,6 +21,7 @@ from lkm_gpflow import process_pool
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels import grammar as expressions
+from lkm_gpflow.kernels.grammar import Product, parse, with_values
 from lkm_gpflow.learning.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.search.ledger import Entry, Ledger
 from lkm_gpflow.search.search import search
@@ -32,6 +33,13 @@ QUICK = SearchSettings(
     restarts=2,
     fit=FitSettings(num_candidates=8, num_starts=1, num_reseeds=1),
 )
+
+
+def numbered(structure: str) -> Product:
+    """A product of this structure with some numbers."""
+    product = parse(structure)
+    count = sum(len(factor.values) for factor in product.factors)
+    return with_values(product, 1.0, [0.5] * count)
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +100,55 @@ def test_full_expansion_tries_all_members_at_once(observations: Observations) ->
     assert [(e.step, e.expanded) for e in ledger.rows] == [(0, "start"), (1, "every member")]
 
 
+def test_partial_expansion_ends_with_regrouping(
+    observations: Observations, done: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Again and again, while that is better: only the sum is multiplied, only the product split."""
+    criteria = {("LIN", "SE"): 10.0, ("LIN x SE",): 7.0}
+    asked = []
+
+    def learn(_: object, members: tuple[Any, ...], *, start: State | None, **options: Any) -> Fit:
+        kept = () if start is None else start.kernels
+        names = tuple(sorted(str(product.structure) for product in (*kept, *members)))
+        asked.append(names)
+        template = done.entries[0, 0].fit
+        known = names if names in criteria else ("LIN", "SE")
+        kernels = tuple(numbered(name) for name in known)
+        Z = np.ones((3, len(kernels)))
+        return replace(
+            template, kernels=kernels, Z=Z, probabilities=Z, tau=np.ones((len(kernels), 2)),
+            heights=None, bic=criteria.get(names, 11.0),
+        )  # fmt: skip
+
+    monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
+    ledger = Ledger({})
+    found = search(observations, QUICK, ledger, progress=False)
+    assert [str(kernel.structure) for kernel in found.kernels] == ["LIN x SE"]
+    first, second = [e for e in ledger.rows if e.expanded == "pairs and products"]
+    assert (first.structure, first.decision) == (("LIN x SE",), "accepted")
+    assert (second.structure, second.parent) == (("LIN", "SE"), first.step)
+    assert second.decision == "rolled back: BIC changes by +3.0"
+    assert asked[-2:] == [("LIN x SE",), ("LIN", "SE")]
+    others = [{"strategy": "full"}, {"depth": 0}]
+    others += [{"fit": replace(QUICK.fit, learner=name)} for name in ("relaxed", "relaxed+scan")]
+    for changes in others:
+        ledger = Ledger({})
+        search(observations, replace(QUICK, **changes), ledger, progress=False)
+        assert "pairs and products" not in {e.expanded for e in ledger.rows}
+
+
+def test_products_have_no_more_factors_than_expansions_come_to(
+    observations: Observations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as one more than the depth."""
+    ledger = Ledger({})
+    settings = replace(QUICK, bases=("LIN", "SE", "PER"), restarts=1)
+    search(observations, settings, ledger, progress=False)
+    last = [e for e in ledger.rows if e.expanded == "pairs and products"]
+    assert last
+    assert max(member.count(" x ") for e in last for member in e.structure) <= settings.depth
+
+
 @pytest.mark.parametrize("learner", ["scan", "relaxed+scan", "relaxed"])
 def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     observations: Observations, done: Ledger, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
@@ -134,7 +191,7 @@ def test_hopeless_is_what_is_many_parameters_behind_the_best(
     for step, limits in asked.items():
         accepted = [e for e in ledger.rows if e.step < step and e.decision == "accepted"]
         behind = price * np.log(table.mask.sum())
-        assert limits == pytest.approx([accepted[-1].fit.bic + behind] * 2)
+        assert limits == pytest.approx([accepted[-1].fit.bic + behind] * len(limits))
 
 
 def test_nothing_is_hopeless_before_change_points_were_tried(
@@ -178,13 +235,13 @@ def test_idle_workers_look_ahead(
         step = seed[1]
         begun[step].set()
         count[step] += 1
-        same_depth = step + 1 in followed and depths[step] == depths[step + 1]
+        same_depth = step + 1 in followed and depths.get(step) == depths.get(step + 1)
         # Were nobody to look ahead, this would wait in vain.
         assert not same_depth or begun[step + 1].wait(60.0)
         return learn(*arguments, seed=seed, **options)
 
-    depths = {e.step: e.depth for e in alone.rows}
-    assert any(depths[step] == depths[step - 1] for step in followed)
+    depths = {e.step: e.depth for e in alone.rows if e.expanded != "pairs and products"}
+    assert any(depths.get(step) == depths[step - 1] for step in followed)
     monkeypatch.setattr(lkm_gpflow.search.search, "fit", watched)
     ahead = Ledger({})
     with ThreadPoolExecutor(2) as pool:
