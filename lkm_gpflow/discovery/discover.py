@@ -74,7 +74,8 @@ def discover(
     restarts
         Fits of each structure from different random numbers.
     strategy
-        "partial" set expansion (the paper's algorithm 1) or "full".
+        "partial" set expansion (the paper's algorithm 1; with the learner "scan", pairs of
+        components are multiplied in the end, and products split) or "full".
     alpha
         Concentration of the Indian Buffet Process; larger means more components per series.
     priors

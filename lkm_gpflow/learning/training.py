@@ -17,7 +17,9 @@ Local optima are the main enemy, so no step relies on a gradient from a random s
    L-BFGS on the evidence lower bound over it.
 
 A fit that is far behind the best one of its search after step 2 is *hopeless*: it is not reseeded,
-and step 5 is one round.  It still counts in averages, with the score that it has.
+and step 5 is one round.  It still counts in averages, with the score that it has.  One that began at
+a state of the search is near the best already if it is to win: if it is far behind after step 1, it
+is not learnt on at all.
 """
 
 from __future__ import annotations
@@ -89,8 +91,11 @@ def _fit(
     else:
         state = begin(start, structure)
         num_known = len(start.kernels) + sum(member.is_complete for member in structure)
+    is_bounded = hopeless < np.inf
+    if is_bounded and start is not None and learner.cost(state) > hopeless:
+        return learner.finish(learner.limit(state), began, rounds=0)
     state = learner.refine(state)
-    is_hopeless = hopeless < np.inf and learner.cost(state) > hopeless
+    is_hopeless = is_bounded and learner.cost(state) > hopeless
     if len(state.kernels) > num_known and not is_hopeless:
         # Otherwise nothing new has entered: what is there was reseeded when it was learnt.
         state = learner.reseed(state, structure)
