@@ -17,9 +17,9 @@ Local optima are the main enemy, so no step relies on a gradient from a random s
    L-BFGS on the evidence lower bound over it.
 
 A fit that is far behind the best one of its search after step 2 is *hopeless*: it is not reseeded,
-and step 5 is one round.  It still counts in averages, with the score that it has.  One that began at
-a state of the search is near the best already if it is to win: if it is far behind after step 1, it
-is not learnt on at all.
+and step 5 is one round.  It still counts in averages, with the score that it has.  One that began
+at a state of the search is near the best already if it is to win: if it is far behind after step 1,
+it is not learnt on at all.
 """
 
 from __future__ import annotations

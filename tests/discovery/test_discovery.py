@@ -114,12 +114,12 @@ def test_components_add_up(found: lkm.Discovery) -> None:
 
 
 def test_averaging_counts_more_than_one_fit(found: lkm.Discovery) -> None:
-    """A fit that is worse by 8 counts exp(-8 / 16) times as much."""
+    """A fit that is worse by 8 counts exp(-8 / 6) times as much."""
     worse = replace(found.fit, cost=found.fit.criterion + 8.0)
     best, other = average([worse, found.fit])
     assert best.fit is found.fit
     assert best.weight + other.weight == pytest.approx(1.0)
-    assert other.weight / best.weight == pytest.approx(np.exp(-0.5))
+    assert other.weight / best.weight == pytest.approx(np.exp(-8.0 / 6.0))
 
 
 def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> None:

@@ -79,14 +79,14 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
 
 
 def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
-    """Their weights stand as exp(-BIC / 16) do, whichever of them foresaw the windows."""
+    """Their weights stand as exp(-BIC / 6) do, whichever of them foresaw the windows."""
     frame, ledger = one_walk(3), Ledger({})
     (smooth,), (wave,) = (best_of(frame, name, settings) for name in ("SE", "PER"))
     ledger.note(f"weighed {fit_key(smooth)}", [-9.0] * 5)
     ledger.note(f"weighed {fit_key(wave)}", [1.0] * 5)
     members = weigh([smooth, wave], settings, ledger)
     weight = {id(member.fit): member.weight for member in members}
-    expected = np.exp((wave.bic - smooth.bic) / 16.0)
+    expected = np.exp((wave.bic - smooth.bic) / 6.0)
     assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
     assert sum(weight.values()) == pytest.approx(1.0)
 
