@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from ..kernels.grammar import Product
 from ..learning.fits import Fit, FitSettings
@@ -61,6 +61,8 @@ class Consensus:
         alternatives they are those of the coarsened posterior.
     families
         Components that are one thing in several forms.
+    softness
+        Power of the odds that `probabilities` are told with, see `softened`; 1: as they are.
     """
 
     fits: tuple[Fit, ...]
@@ -70,12 +72,16 @@ class Consensus:
     by_fit: Floats
     evidence: Floats
     families: tuple[Family, ...] = ()
+    softness: float = 1.0
 
     @property
     def probabilities(self) -> Floats:
         """P(z_nk = 1), [N, K]."""
-        total: Floats = np.tensordot(self.weights, self.by_fit, axes=1)
-        return np.clip(total, 0.0, 1.0)
+        return softened(np.tensordot(self.weights, self.by_fit, axes=1), self.softness)
+
+    def probabilities_of(self, family: Family) -> Floats:
+        """Return the probability of each series to have any component of a family, [N]."""
+        return softened(self.weights @ family.by_fit, self.softness)
 
     @cached_property
     def Z(self) -> Floats:
@@ -139,6 +145,20 @@ class Consensus:
             evidence=self.evidence[places],
             families=tuple(family.of_series(places) for family in self.families),
         )
+
+
+def softened(p: Floats, softness: float) -> Floats:
+    r"""Return probabilities nearer to one half: their odds to a power.
+
+    .. math:: \mathrm{logit}\, p' = a\, \mathrm{logit}\, p
+
+    Source: Guo et al. 2017, *On Calibration of Modern Neural Networks* (temperature scaling).
+    """
+    p = np.clip(p, 0.0, 1.0)
+    if softness == 1.0:
+        return p
+    with np.errstate(divide="ignore"):
+        return np.asarray(expit(softness * logit(p)))
 
 
 def is_likely(probability: Floats, evidence: Floats) -> Booleans:

@@ -59,10 +59,6 @@ class Family:
     by_fit: Floats
     evidence: Floats
 
-    def probabilities(self, weights: Floats) -> Floats:
-        """Return the probability of each series to have any of them, [N], with weights of fits."""
-        return np.minimum(weights @ self.by_fit, 1.0)
-
     def of_series(self, places: Integers) -> Family:
         """Return the part about some series."""
         return replace(self, by_fit=self.by_fit[:, places], evidence=self.evidence[places])

@@ -122,7 +122,7 @@ def report_on(seed: int) -> dict[str, Any]:
             {
                 "kind": family.kind,
                 "period": _mean_period(found, family.members) if family.kind == "cycle" else None,
-                "probabilities": family.probabilities(found.consensus.weights).round(6).tolist(),
+                "probabilities": found.consensus.probabilities_of(family).round(6).tolist(),
             }
             for family in found.consensus.families
         ],

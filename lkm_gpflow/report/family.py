@@ -168,7 +168,7 @@ def family_columns(found: Discovery) -> tuple[FamilyColumn, ...]:
     """
     consensus, told = found.consensus, []
     for family in consensus.families:
-        p = family.probabilities(consensus.weights)
+        p = consensus.probabilities_of(family)
         sure = (p >= SURE) & (family.evidence >= STRONG)
         has_form = consensus.probabilities[:, list(family.members)].max(axis=1) >= SURE
         if (sure & ~has_form).any():
@@ -195,7 +195,7 @@ class _Own:
 
     @classmethod
     def of(cls, found: Discovery, parts: Decomposition, family: Family) -> _Own:
-        p = family.probabilities(found.consensus.weights)
+        p = found.consensus.probabilities_of(family)
         share = parts.share[:, list(family.members)].sum(axis=1)
         likely = is_likely(p, family.evidence)
         return cls(family, p, judge(p, family.evidence, share, likely))

@@ -14,7 +14,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.alternatives import with_alternatives
-from lkm_gpflow.discovery.consensus import Consensus, agree
+from lkm_gpflow.discovery.consensus import Consensus, agree, softened
 from lkm_gpflow.discovery.families import Family
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
@@ -141,6 +141,20 @@ def test_against_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.isfinite(family.evidence).all()
     assert not np.allclose(told.probabilities, consensus.probabilities, atol=0.02)
     np.testing.assert_array_equal(told.weights, consensus.weights)
+
+
+def test_what_is_told_is_nearer_to_one_half() -> None:
+    """Odds to the power 0.7; who more likely than not has what stays as it is."""
+    consensus, found = two_fits()
+    told = with_alternatives(consensus, found.table.observations, SETTINGS)
+    average = np.tensordot(told.weights, told.by_fit, axes=1)
+    odds = (average / (1.0 - average)) ** 0.7
+    np.testing.assert_allclose(told.probabilities, odds / (1.0 + odds))
+    np.testing.assert_array_equal(told.Z, replace(told, softness=1.0).Z)
+    for family in told.families:
+        odds = (told.weights @ family.by_fit / (1.0 - told.weights @ family.by_fit)) ** 0.7
+        np.testing.assert_allclose(told.probabilities_of(family), odds / (1.0 + odds))
+    np.testing.assert_array_equal(softened(np.array([0.0, 0.5, 1.0]), 0.7), [0.0, 0.5, 1.0])
 
 
 def test_rows_that_are_far_behind_do_not_matter_much(monkeypatch: pytest.MonkeyPatch) -> None:

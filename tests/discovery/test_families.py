@@ -267,7 +267,7 @@ def test_the_card_of_a_discovery_shows_what_is_sure_in_some_form() -> None:
     assert "Cycle" not in html  # the cycle is a component, and sure
     (slow,) = found.consensus.families
     cells = re.findall(r'background: #777777; .*?"value">(.*?)</span>', html)
-    probable = slow.probabilities(found.consensus.weights)
+    probable = found.consensus.probabilities_of(slow)
     assert cells == [f"{probable[0]:.2f}", "<b>1.00</b>", "<b>1.00</b>"]
     for evidence in (2.9, 3.1):
         found.__dict__["consensus"] = replace(
