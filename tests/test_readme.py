@@ -255,9 +255,8 @@ def test_entries_wrong_on_forty_planted_tables() -> None:
     averaged, alone, best = (sum(r["wrong"] for r in part) for part in parts)
     entries = sum(record["entries"] for record in parts[0])
     prose = " ".join(page.split())
-    assert averaged == alone
     assert f"{averaged} of {entries} entries are wrong after a whole search, averaged" in prose
-    assert "and as many in the best fit alone" in prose
+    assert f"and {alone} in the best fit alone" in prose
     assert f"would still get {best} wrong" in prose
 
 
