@@ -55,14 +55,14 @@ class Member:
     exact: bool = False
 
 
-def average(fits: Sequence[Fit], most: int = 10) -> list[Member]:
+def average(fits: Sequence[Fit], most: int = 10, temperature: float = TEMPERATURE) -> list[Member]:
     r"""Weigh the best fits of a search.
 
     .. math:: w_m \propto \exp(-\mathrm{BIC}_m / 2 T)
 
     With T = 1 a single fit would have nearly all of the weight, as if BIC were the evidence: it is
-    an approximation, and two searches of one table end several nats apart.  With T = `TEMPERATURE`
-    fits that are so many nats behind still count.
+    an approximation, and two searches of one table end several nats apart.  With a larger T fits
+    that are so many nats behind still count.
 
     Parameters
     ----------
@@ -70,9 +70,11 @@ def average(fits: Sequence[Fit], most: int = 10) -> list[Member]:
         All fits; of those that found the same optimum one counts.
     most
         How many fits count at most.
+    temperature
+        T.
     """
     best = different(fits)[:most]
-    weights = softmax([-fit.criterion / (2.0 * TEMPERATURE) for fit in best])
+    weights = softmax([-fit.criterion / (2.0 * temperature) for fit in best])
     return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
 
 

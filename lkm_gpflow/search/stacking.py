@@ -64,6 +64,13 @@ third each is nearly as good.  Rolling origins of the paper's tables have no suc
 AGREED = 0.9
 """From this weight on, of the fits of the search that have a cycle, they agree on one."""
 
+_DOUBT = 8.0
+"""Temperature of the weights by which they agree, flatter than that of their average.
+
+Fits that are well behind the best have little weight, but that they need no cycle is a reason not
+to presume one.
+"""
+
 SHARPNESS = 2.0
 """How many observations a window counts as: its errors go together, but not all of them."""
 
@@ -168,10 +175,12 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list
     noted = [each for each in _candidates(fits, settings, ledger) if each.key in ledger.notes]
     if all(each.is_walk for each in noted):
         return []
-    found = average([each.fit for each in noted if not each.is_walk], MOST)
+    of_search = [each.fit for each in noted if not each.is_walk]
+    found = average(of_search, MOST)
     score = np.array([sum(ledger.notes[each.key]) for each in noted])
     sizes = Counter(each.kind for each in noted)
-    of_kind = PRIOR_OF_CYCLES if _agree_on_a_cycle(found) else PRIOR
+    is_agreed = _agree_on_a_cycle(average(of_search, MOST, _DOUBT))
+    of_kind = PRIOR_OF_CYCLES if is_agreed else PRIOR
     prior = np.array([of_kind[each.kind] / sizes[each.kind] for each in noted])
     weights = softmax(SHARPNESS * score + np.log(prior))
     walks = [
