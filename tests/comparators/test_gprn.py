@@ -324,10 +324,11 @@ def test_planted_data_beat_the_last_value() -> None:
 
 @pytest.mark.slow
 def test_fits_are_repeatable() -> None:
+    """Up to rounding: on busy processors threads may add up in another order."""
     frame, times = planted().iloc[:40, :3], pd.Index([40, 41])
     method = GPRegressionNetwork(num_nodes=(1,), restarts=2, max_iterations=20)
     one, other, third = (method.fit(frame, seed=s).forecast(times) for s in (0, 0, 1))
-    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    pd.testing.assert_frame_equal(one, other, rtol=1e-6)
     assert not np.allclose(one, third)
 
 
