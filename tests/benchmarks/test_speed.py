@@ -203,7 +203,7 @@ def test_a_time_budget_is_kept_to_within_a_fit(jobs: int, figure: Figure, tmp_pa
     """Time past the budget, as a share of the longest fit of the search; at four moments."""
     frame = lkm.datasets.load("demo").frame.iloc[:60, :3]
     ledger = tmp_path / "ledger.jsonl"
-    options = {"depth": 1, "restarts": 8, "progress": False, "ledger": ledger}
+    options = {"depth": 1, "restarts": 24, "progress": False, "ledger": ledger}
     past, longest = [], 0.0
     with lkm.process_pool(jobs) as pool:
         executor = pool if jobs > 1 else None
