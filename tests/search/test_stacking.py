@@ -78,6 +78,21 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
         assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
 
 
+def test_a_fit_well_behind_that_needs_no_cycle_is_a_doubt(settings: SearchSettings) -> None:
+    """It has 6% of the weight in forecasts, and more where fits are asked whether they agree."""
+    wave, ledger = small_table(num_times=60).interpolate()[["a", "b"]], Ledger({})
+    (cyclic,), (smooth,) = (best_of(wave, name, settings) for name in ("PER", "SE"))
+    fits = [cyclic, replace(smooth, cost=cyclic.criterion + 16.0)]
+    stack(fits, wave, settings, ledger)
+    for key in ledger.notes:
+        if key.startswith("weighed"):
+            ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
+    found = [member for member in weigh(fits, settings, ledger) if not member.is_walk]
+    share = sum(member.weight for member in found)
+    assert share == pytest.approx(0.05)
+    assert min(member.weight for member in found) / share == pytest.approx(0.065, abs=0.002)
+
+
 def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
     """Their weights stand as exp(-BIC / 6) do, whichever of them foresaw the windows."""
     frame, ledger = one_walk(3), Ledger({})
