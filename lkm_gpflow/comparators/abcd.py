@@ -25,7 +25,7 @@ from ..numerics.types import LOG_2PI, Floats
 from ..runtime.executors import single_threaded
 from .compositional import Fit, Learner
 from .grammar import Sum, expand
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .tree_covariance import KNOWN_BASES, covariance, to_kernel
 

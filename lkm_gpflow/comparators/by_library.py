@@ -23,12 +23,12 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from ..runtime.text import did_you_mean
 from .gaps import Ahead, fit_alone, interpolated
-from .protocol import register_library
+from .registry import register
 from .scaled import MIN_SD, ScaledForecast
 from .statistical import LEVEL, normal_moments
 
 
-@register_library("sktime")
+@register("sktime")
 @dataclass(frozen=True)
 class SktimeForecaster:
     """A forecaster of sktime that has forecast variances.
@@ -110,7 +110,7 @@ class SktimeForecaster:
         return ahead
 
 
-@register_library("statsforecast")
+@register("statsforecast")
 @dataclass(frozen=True)
 class StatsforecastModel:
     """A model of statsforecast that has forecast intervals, each series alone.

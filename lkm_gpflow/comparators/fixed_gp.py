@@ -14,7 +14,7 @@ import tensorflow_probability as tfp
 from ..data.tables import Table
 from ..numerics.types import Floats
 from .independent import fit_each_gp
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .seasons import seasons_of
 

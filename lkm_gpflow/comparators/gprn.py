@@ -16,7 +16,7 @@ from ..learning.initialization import log_uniform, typical_step
 from ..numerics.types import Floats
 from .gprn_model import GPRN
 from .lbfgs import Learner
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 
 KERNELS = {

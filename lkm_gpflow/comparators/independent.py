@@ -27,7 +27,7 @@ from ..learning.parameter_priors import add_priors
 from ..models.criterion import bic
 from ..numerics.types import Floats
 from .lbfgs import Learner
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .spectral import SpectralMixture, Spectrum
 from .stacked import NOISE_FLOOR

@@ -15,7 +15,7 @@ from ..discovery.discover import discover
 from ..discovery.result import Averaging, Discovery
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from ..learning.fits import LearnerName
-from .protocol import register
+from .registry import register
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from ..models.criterion import bic
 from ..numerics.linalg import gaussian_log_density
 from ..numerics.types import Floats, FloatTensor
 from .lbfgs import Learner
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .stacked import StackedGPR, stack
 

@@ -26,7 +26,7 @@ from ..data.tables import Table
 from ..models.criterion import bic
 from ..numerics.types import Floats, FloatTensor, Integers
 from .lbfgs import Learner
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .spectral import Mixture, Spectrum
 from .stacked import StackedGPR, stack

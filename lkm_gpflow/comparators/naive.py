@@ -19,7 +19,8 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..numerics.types import Floats, Integers
-from .protocol import forecast_frame, register
+from .protocol import forecast_frame
+from .registry import register
 from .scaled import MIN_SD
 from .seasons import checked_season, season_length
 

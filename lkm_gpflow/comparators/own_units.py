@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..numerics.types import Floats
 from .gaps import Ahead
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .statistical import LEVEL, fit_each, normal_moments
 

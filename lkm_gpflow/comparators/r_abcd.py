@@ -23,7 +23,7 @@ from ..runtime.executors import single_threaded
 from .abcd import SingleSeries, search
 from .compositional import Fit, Learner
 from .grammar import Sum
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .spectral import Mixture, SpectralMixture, Spectrum
 from .tree_covariance import KNOWN_BASES, Grid, TreeCovariance, to_kernel

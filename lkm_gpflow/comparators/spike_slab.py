@@ -13,7 +13,7 @@ from ..data.tables import Table
 from ..learning.initialization import typical_step
 from ..numerics.types import Floats
 from .lbfgs import Learner
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .spike_slab_model import SpikeSlabGP
 

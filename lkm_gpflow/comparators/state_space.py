@@ -18,7 +18,7 @@ import pandas as pd
 from ..data.tables import Table
 from ..numerics.types import Floats
 from .libraries import library
-from .protocol import register
+from .registry import register
 from .scaled import MIN_SD, ScaledForecast
 from .seasons import MOST_WAVES, Waves, seasons_of
 

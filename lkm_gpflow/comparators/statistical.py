@@ -32,7 +32,7 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from .gaps import Ahead, fit_alone
 from .libraries import library
-from .protocol import register
+from .registry import register
 from .scaled import ScaledForecast
 from .seasons import seasons_of
 

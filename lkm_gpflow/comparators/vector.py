@@ -24,7 +24,7 @@ from ..data.tables import Table
 from ..numerics.types import Floats
 from .gaps import Ahead, interpolated
 from .libraries import library
-from .protocol import register
+from .registry import register
 from .scaled import MIN_SD, ScaledForecast
 from .seasons import Waves, seasons_of
 from .statistical import LEVEL, sd_of_interval

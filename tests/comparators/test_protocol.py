@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +18,7 @@ from lkm_gpflow.comparators import (
     comparator,
     comparator_names,
     register,
+    registry,
 )
 from lkm_gpflow.comparators.scaled import ScaledForecast
 from lkm_gpflow.comparators.seasons import season_length
@@ -260,3 +265,37 @@ def test_registry() -> None:
         comparator(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="another comparator named 'drift'"):
         register("drift")(Drift)
+
+
+def test_every_name_is_registered_by_the_module_that_is_loaded_for_it() -> None:
+    for name, module in {**registry._OURS, **registry._LIBRARIES}.items():
+        loaded = import_module(f"lkm_gpflow.comparators.{module}")
+        assert registry._registered[name].__module__ == loaded.__name__
+    assert set(registry._OURS) <= set(comparator_names())
+
+
+def test_names_of_ours_are_taken_before_they_are_loaded() -> None:
+    program = """
+import sys
+from lkm_gpflow.comparators import comparator, comparator_names, register
+
+class Mine:
+    pass
+
+for name in ("gprn", "sktime"):
+    try:
+        register(name)(Mine)
+    except ValueError as error:
+        print(error)
+register("mine")(Mine)
+print(comparator_names()[-1], type(comparator("mine")).__name__)
+comparator("drift"), comparator("lkm")
+print("tensorflow" in sys.modules, "statsmodels" in sys.modules)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stdout.splitlines() == [
+        "there is another comparator named 'gprn'",
+        "there is another comparator named 'sktime'",
+        "mine Mine",
+        "False False",
+    ], said.stderr

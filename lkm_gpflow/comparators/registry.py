@@ -1,0 +1,114 @@
+"""Comparators by name.
+
+A module of ours is loaded when one of its names is asked for: some need TensorFlow, others
+statsforecast or statsmodels, and each takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
+
+from ..runtime.text import did_you_mean, listed
+from .protocol import Comparator
+
+_OURS = {
+    "abcd": "abcd",
+    "auto-arima": "statistical",
+    "auto-ets": "statistical",
+    "auto-theta": "statistical",
+    "gp": "independent",
+    "gp-sm": "independent",
+    "gp-fixed": "fixed_gp",
+    "gprn": "gprn",
+    "lkm": "latent",
+    "lkm-log": "latent",
+    "lkm-paper": "latent",
+    "lkm-single": "latent",
+    "lmc": "lmc",
+    "mosm": "mosm",
+    "mstl": "mstl",
+    "last-value": "naive",
+    "drift": "naive",
+    "seasonal-naive": "naive",
+    "auto-arima-own-units": "own_units",
+    "auto-ets-own-units": "own_units",
+    "auto-theta-own-units": "own_units",
+    "auto-ces-own-units": "own_units",
+    "prophet": "prophet",
+    "r-abcd": "r_abcd",
+    "spike-slab": "spike_slab",
+    "arima-110": "state_space",
+    "unobserved-components": "state_space",
+    "dynamic-factor": "state_space",
+    "var": "vector",
+    "ridge-var": "vector",
+    "vecm": "vector",
+}
+"""Our comparators, and the module of this package in which each registers itself."""
+
+_LIBRARIES = {"sktime": "by_library", "statsforecast": "by_library"}
+"""Libraries of which any method is a comparator, and the module that knows them."""
+
+_registered: dict[str, Callable[..., Comparator]] = {}
+_Method = TypeVar("_Method", bound=Callable[..., Comparator])
+
+
+def register(name: str) -> Callable[[_Method], _Method]:
+    """Register a comparator under a name (a class decorator).
+
+    Raises
+    ------
+    ValueError
+        If there is another of this name.
+    """
+
+    def add(method: _Method) -> _Method:
+        module = _OURS.get(name) or _LIBRARIES.get(name)
+        is_its_own = module is None or method.__module__ == _full(module)
+        if name in _registered or not is_its_own:
+            raise ValueError(f"there is another comparator named {name!r}")
+        _registered[name] = method
+        return method
+
+    return add
+
+
+def comparator_names() -> list[str]:
+    """Names of all registered comparators."""
+    return [*_OURS, *(name for name in _registered if name not in {**_OURS, **_LIBRARIES})]
+
+
+def comparator(name: str, **settings: Any) -> Comparator:
+    """Return the comparator of this name; a ValueError lists all.
+
+    Parameters
+    ----------
+    name
+        A name among `comparator_names()`, or "LIBRARY:METHOD", such as "sktime:VAR" and
+        "statsforecast:AutoCES".
+    settings
+        Arguments of its constructor; the others keep their defaults.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"expected the name of a comparator, such as 'drift', got {name!r}")
+    library, _, method = name.partition(":")
+    if library in _LIBRARIES and method:
+        import_module(_full(_LIBRARIES[library]))
+        return _registered[library](method, settings)
+    names = comparator_names()
+    if name not in names:
+        others = listed([f"{each}:METHOD" for each in _LIBRARIES], last="or")
+        raise ValueError(
+            f"expected a comparator among {', '.join(names)}, or {others}, got {name!r}"
+            f"{did_you_mean(name, names)}"
+        )
+    if name in _OURS:
+        import_module(_full(_OURS[name]))
+    return _registered[name](**settings)
+
+
+def _full(module: str) -> str:
+    """Name of a module of this package."""
+    return f"{__package__}.{module}"
