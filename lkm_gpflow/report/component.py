@@ -264,6 +264,8 @@ class ComponentReport:
         if tried < _ENOUGH:
             return said
         if self.stability.share >= _STABLE:
+            if self.support < 0.5:
+                return f"{found} of {tried} independent fits found it; better ones do without it."
             what = "It is stable"
         elif self.stability.share >= _FRAGILE:
             what = "Treat it with caution"

@@ -578,6 +578,17 @@ def test_few_fits_say_nothing_of_stability(
     assert one.verdict.partition(" With 90%")[0] == said
 
 
+def test_what_better_fits_do_without_is_not_called_stable(report: GroupReport) -> None:
+    """Weights speak of the data, stability of the search: a reader takes them for one thing."""
+    often = Stability(tried=8, found=7)
+    for support, said in (
+        (0.13, "7 of 8 independent fits found it; better ones do without it."),
+        (0.6, "7 of 8 independent fits found it. It is stable."),
+    ):
+        one = replace(report.components[0], num_fits=4, support=support, stability=often)
+        assert f"{support:.0%} of the weight have it. {said}" in one.verdict
+
+
 def test_numbers_have_few_digits() -> None:
     found = found_in(waves() * 1e12)
     claims = found.report().components[0].claims
