@@ -92,19 +92,22 @@ class SeriesReport:
         """Say what moves its forecast and makes it uncertain."""
         if not self.mean_shares:
             return "Its forecast stays at its level."
-        mean, variance = (
+        (mover, moved), (source, spread) = (
             max(parts.items(), key=lambda item: item[1])
             for parts in (self.mean_shares, self.variance_shares)
         )
-        comes, uncertain = percent(mean[1]), f"uncertainty comes from {phrases[variance[0]]}."
+        uncertain = f"comes from {phrases[source]}."
         if self.movement < _STILL:
             return (
                 "Compared with its uncertainty, hardly anything moves its forecast away from the "
-                f"average; {percent(variance[1])} of that {uncertain}"
+                f"average; {percent(spread)} of that uncertainty {uncertain}"
             )
+        share = percent(moved)
+        moves = f"{share[0].upper()}{share[1:]} of what moves its forecast away from the average"
+        if mover == source:
+            return f"{moves} and {percent(spread)} of its uncertainty come from {phrases[source]}."
         return (
-            f"{comes[0].upper()}{comes[1:]} of what moves its forecast away from the average comes "
-            f"from {phrases[mean[0]]}; {percent(variance[1])} of its {uncertain}"
+            f"{moves} comes from {phrases[mover]}; {percent(spread)} of its uncertainty {uncertain}"
         )
 
     @property

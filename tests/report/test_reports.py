@@ -350,6 +350,21 @@ def test_a_forecast_that_nothing_moves(
     json.loads(told.to_json(), parse_constant=pytest.fail)
 
 
+def test_what_moves_a_forecast_and_makes_it_uncertain_is_named_once(report: GroupReport) -> None:
+    one, phrases = report.series[0], {"PER": "a yearly cycle", "noise": "noise"}
+    one = replace(one, movement=5.0, mean_shares={"PER": 0.995, "noise": 0.005})
+    alike = replace(one, variance_shares={"PER": 0.8, "noise": 0.2})
+    other = replace(one, variance_shares={"PER": 0.2, "noise": 0.8})
+    assert alike.comes_from(phrases) == (
+        "Over 99% of what moves its forecast away from the average and 80% of its uncertainty come "
+        "from a yearly cycle."
+    )
+    assert other.comes_from(phrases) == (
+        "Over 99% of what moves its forecast away from the average comes from a yearly cycle; "
+        "80% of its uncertainty comes from noise."
+    )
+
+
 def test_numbered_components_begin_no_list_within_a_list(report: GroupReport) -> None:
     assert not re.search(r"^- \d+\. ", report.text, re.MULTILINE)
     assert re.search(r"^- \*\*1\. .+\*\*: ", report.text, re.MULTILINE)
