@@ -275,7 +275,7 @@ def test_planted_families() -> None:
     page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
     kept = [json.loads(line) for line in lines((RESULTS / "families.jsonl").read_text())[1:]]
     table = families.summary(kept)
-    for kind in ("cycles", "slow movements"):
+    for kind in ("cycles", "slow movements", "patterns"):
         counts = table.loc[kind]
         row = "| {planted} | {by component} | {told} | {said} | {true} |".format(**counts)
         assert f"| {kind} {row}" in page

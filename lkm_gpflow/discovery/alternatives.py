@@ -16,13 +16,13 @@ Their posterior is a coarsened one,
 
 .. math:: P(c \mid x_n) \propto P(c)\, p(x_n \mid c)^{1/3},
 
-and P(z_nk = 1) the sum over the candidates that have the component or, in its place, a pattern
-much like it.  That of a family (`families`) is the sum over those that have any of its components;
-an added pattern that is slow counts as a slow movement, whatever it is like.  P(c) is that of the
-row, times the shares below.  Source of the power of the likelihood: Miller and Dunson 2019,
-*Robust Bayesian inference via coarsening*.  The average over fits is told with its odds to the
-power 0.7 (`consensus.softened`).  Powers, factors and shares were chosen on planted tables
-(`experiments.calibration`, seeds 0 to 199), and judged on others.
+and P(z_nk = 1) the sum over the candidates that have the component or, in its place, a pattern much
+like it.  That of a family (`families`) is the sum over those that have any of its components; an
+added pattern counts as a pattern, and as a slow movement if it is slow, whatever it is like.  P(c)
+is that of the row, times the shares below.  Source of the power of the likelihood: Miller and
+Dunson 2019, *Robust Bayesian inference via coarsening*.  The average over fits is told with its
+odds to the power 0.7 (`consensus.softened`).  Powers, factors and shares were chosen on planted
+tables (`experiments.calibration`, seeds 0 to 199), and judged on others.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _from_other_fits(known: Floats, asked: Booleans, places: Integers) -> Iterat
 def _from_no_fit(consensus: Consensus, asked: Booleans, x: Floats) -> Iterator[_Addition]:
     """Yield patterns of no special kind.
 
-    They count as the components that are alike, and as slow movements if they are slow.
+    They count as the components that are alike, as patterns, and as slow movements if they are.
     """
     first, span = x[0], x[-1] - x[0]
     patterns = [
@@ -200,10 +200,9 @@ def _from_no_fit(consensus: Consensus, asked: Booleans, x: Floats) -> Iterator[_
     grid = thinned(x)
     alike = correlation(shapes_of(patterns, grid), shapes_of(consensus.kernels, grid)) >= MUCH_LIKE
     counts_as = (alike[:, None, :] & asked).any(axis=2)
-    is_slow = [False] * len(consensus.kernels) + [
-        family.kind == "slow movement" for family in consensus.families
-    ]
-    counts_as |= are_slow(patterns, x)[:, None] & np.array(is_slow)
+    kinds = np.array([""] * len(consensus.kernels) + [each.kind for each in consensus.families])
+    counts_as |= are_slow(patterns, x)[:, None] & (kinds == "slow movement")
+    counts_as |= kinds == "pattern"
     share = _BY_NONE / len(patterns) / len(_VARIANCES)
     for C, own in zip(components(patterns, x), counts_as, strict=True):
         for variance in _VARIANCES:

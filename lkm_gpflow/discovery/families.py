@@ -3,7 +3,8 @@
 Fits of a search may agree that a series repeats every eleven years, and disagree on how: strictly,
 approximately, or with a height that wanders.  Or they agree that it moves slowly, and disagree on
 whether it is a random walk, a smooth curve or a straight line.  Then no component is certain, and
-yet the cycle, or the slow movement, is.
+yet the cycle, or the slow movement, is.  In a short table they may agree on no more than that a
+series is not noise alone: it has a pattern, whatever it is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..numerics.types import Booleans, Floats, Integers
 from .cycles import of_one_period
 from .matching import FLAT
 
-Kind = Literal["cycle", "slow movement"]
+Kind = Literal["cycle", "slow movement", "pattern"]
 """What the components of a family have in common."""
 
 TENTHS = 10
@@ -45,7 +46,7 @@ class Family:
     Parameters
     ----------
     kind
-        Cycles with about one period, or slow movements.
+        Cycles with about one period, slow movements, or all components there are.
     members
         Numbers of the components, ascending.
     by_fit
@@ -67,7 +68,8 @@ class Family:
 def families_of(kernels: Sequence[Product], x: Floats) -> list[tuple[Kind, tuple[int, ...]]]:
     """Return families: kind, and numbers of the kernels.
 
-    One slow movement alone is a family, too: there are forms of it that no fit has.
+    One slow movement alone is a family, too, and one component: there are forms of it that no fit
+    has.
 
     Parameters
     ----------
@@ -80,6 +82,7 @@ def families_of(kernels: Sequence[Product], x: Floats) -> list[tuple[Kind, tuple
     return [
         *(("cycle", members) for members in of_one_period(kernels) if len(members) > 1),
         *((("slow movement", slow),) if slow else ()),
+        *((("pattern", tuple(range(len(kernels)))),) if kernels else ()),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Whether what reports say of planted cycles and slow movements is true, and what they miss."""
+"""Whether what reports say of planted families is true, and what they miss."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def report_on(seed: int) -> dict[str, Any]:
     In JSON's types: ``seed``; ``form`` and ``period`` of the planted cycle, and whether the other
     component ``is_slow``; and for each kind of family, by its name, what is said of each series:
     whether it ``has`` one, and what the report says that it has by a ``component`` that is
-    certain, or by the ``family``: the period in steps of a cycle, true of a slow movement; None
-    where it says nothing.  Of all ``families``, told or not: kind, ``period`` of a cycle (the mean
+    certain, or by the ``family``: the period in steps of a cycle, true of others; None where it
+    says nothing.  Of all ``families``, told or not: kind, ``period`` of a cycle (the mean
     of its components), and the ``probabilities`` of the series.
     """
     planted = plant(seed)
@@ -98,6 +98,7 @@ def report_on(seed: int) -> dict[str, Any]:
     by_family: dict[Kind, dict[str, Any]] = {kind: {} for kind in get_args(Kind)}
     slow = are_slow(found.consensus.kernels, found.table.observations.x)
     for each, is_slow in zip(report.components, slow, strict=True):
+        by_component["pattern"].update(dict.fromkeys(each.owners, True))
         if own := longest_period(parse(each.kernel)):
             by_component["cycle"].update(dict.fromkeys(each.owners, own))
         if is_slow:
@@ -105,6 +106,7 @@ def report_on(seed: int) -> dict[str, Any]:
     for family in report.families:
         said = float(family.duration) if family.kind == "cycle" else True
         by_family[family.kind].update(dict.fromkeys(family.owners, said))
+    has = {"cycle": planted.Z[:, 0], "slow movement": planted.Z[:, 1], "pattern": planted.Z.any(1)}
     return {
         "seed": seed,
         "form": FORMS[seed % len(FORMS)],
@@ -112,11 +114,11 @@ def report_on(seed: int) -> dict[str, Any]:
         "is_slow": bool(are_slow(planted.kernels, np.linspace(0.0, 1.0, _TIMES))[1]),
         **{
             kind: {
-                "has": planted.Z[:, k].astype(int).tolist(),
+                "has": has[kind].astype(int).tolist(),
                 "component": [by_component[kind].get(name) for name in names],
                 "family": [by_family[kind].get(name) for name in names],
             }
-            for k, kind in enumerate(get_args(Kind))
+            for kind in get_args(Kind)
         },
         "families": [
             {
@@ -134,11 +136,11 @@ def _mean_period(found: Discovery, members: Sequence[int]) -> float:
 
 
 def summary(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Count statements, and those that are true, by form of cycle, and of slow movements.
+    """Count statements, and those that are true, by form of cycle, and of other families.
 
     Returns
     -------
-    DataFrame with columns ``tables``; ``planted``, series that have a cycle (a slow movement);
+    DataFrame with columns ``tables``; ``planted``, series that have a cycle (or what it is);
     ``told``, those of them that a report says have one; ``by component``, those told by a
     component alone; ``said``, statements about families; ``true``, those of series that have one,
     with the period of the planted one.
@@ -168,7 +170,7 @@ def _cells(record: dict[str, Any], kind: Kind) -> Iterator[tuple[bool, Any, Any,
         if kind == "cycle":
             yield bool(has), component, family, family is not None and _is_right(family, record)
         else:
-            yield bool(has and record["is_slow"]), component, family, True
+            yield bool(has and (record["is_slow"] or kind == "pattern")), component, family, True
 
 
 def stated(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -185,7 +187,7 @@ def stated(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
         (family["kind"], float(p), bool(has) and _is_right(family["period"], record))
         for record in records
         for family in record["families"]
-        if family["kind"] == "cycle" or record["is_slow"]
+        if family["kind"] != "slow movement" or record["is_slow"]
         for p, has in zip(family["probabilities"], record[family["kind"]]["has"], strict=True)
     ]
     return pd.DataFrame(rows, columns=["kind", "probability", "is_true"])

@@ -1,4 +1,4 @@
-"""What a series surely has, though not in which form: a cycle, a slow movement."""
+"""What a series surely has, though not in which form: a cycle, a slow movement, any pattern."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class FamilyReport:
     Parameters
     ----------
     kind
-        A cycle or a slow movement.
+        A cycle, a slow movement, or any pattern.
     duration
         In words the period of a cycle, "11 months"; of a slow movement the time that it takes at
-        least.
+        least; else empty.
     members
         Numbers of the components, from 1, that it may be.
     owners
@@ -91,13 +91,14 @@ class FamilyReport:
         named = [f"{name} (P {self.probabilities[name]:.2f})" for name in self.owners]
         who = listed(named, MOST_NAMES)
         verb = "have" if len(self.owners) > 1 else "has"
-        slow = "" if self.kind == "cycle" else f", which takes {self.duration} or longer"
-        return f"{who} {verb} one{slow}. Its form cannot be told: it may be {self._forms}."
+        slow = self.kind == "slow movement"
+        long = f", which takes {self.duration} or longer" if slow else ""
+        return f"{who} {verb} one{long}. Its form cannot be told: it may be {self._forms}."
 
     @property
     def _forms(self) -> str:
         forms = [f"component {k}" if i == 0 else str(k) for i, k in enumerate(self.members)]
-        if self.kind == "slow movement":
+        if self.kind != "cycle":
             forms.append("one that no fit has")
         return listed(forms, last="or")
 
@@ -116,9 +117,10 @@ class FamilyReport:
 def family_reports(
     found: Discovery, parts: Decomposition, judged: pd.DataFrame
 ) -> tuple[FamilyReport, ...]:
-    """Return the cycles and slow movements that some series surely has, though none of their forms.
+    """Return the families of which some series surely has one form, though it is unsure which.
 
-    What "has" needs is that of `lkm_gpflow.explain.verdicts`: of the family as a whole.
+    What "has" needs is that of `lkm_gpflow.explain.verdicts`: of the family as a whole.  That a
+    series has any pattern is said if nothing else is sure.
 
     Parameters
     ----------
@@ -129,13 +131,16 @@ def family_reports(
     judged
         Verdicts on its components.
     """
-    told = []
+    told, is_told = [], np.zeros(len(judged), bool)
     for family in found.consensus.families:
         own = _Own.of(found, parts, family)
-        has_form = (judged.to_numpy()[:, list(family.members)] == "has").any(axis=1)
-        has = np.flatnonzero((own.verdicts == "has") & ~has_form)
-        if has.size:
-            told.append(own.told(found, judged, has, range(len(judged))))
+        is_known = (judged.to_numpy()[:, list(family.members)] == "has").any(axis=1)
+        if family.kind == "pattern":
+            is_known |= is_told
+        has = (own.verdicts == "has") & ~is_known
+        is_told |= has
+        if has.any():
+            told.append(own.told(found, judged, np.flatnonzero(has), range(len(judged))))
     return tuple(told)
 
 
@@ -143,6 +148,8 @@ def families_of_pair(
     found: Discovery, parts: Decomposition, judged: pd.DataFrame, places: tuple[int, int]
 ) -> tuple[FamilyReport, ...]:
     """Return the cycles and slow movements that two series surely have, but in no common form.
+
+    That both have any pattern says nothing of the two together.
 
     Parameters
     ----------
@@ -153,6 +160,8 @@ def families_of_pair(
     """
     told, pair = [], np.array(places)
     for family in found.consensus.families:
+        if family.kind == "pattern":
+            continue
         own = _Own.of(found, parts, family)
         has_form = judged.to_numpy()[np.ix_(pair, np.array(family.members))] == "has"
         if (own.verdicts[pair] == "has").all() and not has_form.all(axis=0).any():
@@ -167,17 +176,23 @@ def family_columns(found: Discovery) -> tuple[FamilyColumn, ...]:
     time.
     """
     consensus, told = found.consensus, []
+    is_told = np.zeros(len(found.table.names), bool)
     for family in consensus.families:
         p = consensus.probabilities_of(family)
-        sure = (p >= SURE) & (family.evidence >= STRONG)
-        has_form = consensus.probabilities[:, list(family.members)].max(axis=1) >= SURE
-        if (sure & ~has_form).any():
+        is_known = consensus.probabilities[:, list(family.members)].max(axis=1) >= SURE
+        if family.kind == "pattern":
+            is_known |= is_told
+        has = (p >= SURE) & (family.evidence >= STRONG) & ~is_known
+        is_told |= has
+        if has.any():
             title = _heading(family.kind, _duration(found, family)) + _WHATEVER
             told.append(FamilyColumn(title, p, is_likely(p, family.evidence)))
     return tuple(told)
 
 
 def _short(kind: Kind, duration: str) -> str:
+    if kind == "pattern":
+        return "some pattern"
     return f"a cycle of about {duration}" if kind == "cycle" else "a slow movement"
 
 
@@ -218,6 +233,8 @@ class _Own:
 
 def _duration(found: Discovery, family: Family) -> str:
     """Say a tenth of the time, or the average period, by the weight of the fits that have it."""
+    if family.kind == "pattern":
+        return ""
     timeline = Timeline.of(found.table)
     if family.kind == "slow movement":
         return timeline.duration(timeline.span / TENTHS)

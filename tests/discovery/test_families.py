@@ -1,4 +1,4 @@
-"""Cycles and slow movements of unknown form: what belongs together, and who has any of it."""
+"""Cycles, slow movements and patterns of unknown form: what belongs together, who has any of it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def together(*kernels: str) -> list[tuple[int, ...]]:
     return [members for kind, members in found if kind == "cycle"]
 
 
-def cycle_of(found: lkm.Discovery) -> Family:
-    (cycle,) = (each for each in found.consensus.families if each.kind == "cycle")
-    return cycle
+def family_of(found: lkm.Discovery, kind: str) -> Family:
+    (family,) = (each for each in found.consensus.families if each.kind == kind)
+    return family
 
 
 ROWS = [[1, 0], [1, 0], [0, 1]]
@@ -67,7 +67,7 @@ def test_what_never_repeats_is_no_cycle() -> None:
 def test_who_has_any_form() -> None:
     """Two fits disagree on the form: each series has a cycle by its fit's probability of it."""
     found = in_two_forms()
-    consensus, cycle = found.consensus, cycle_of(found)
+    consensus, cycle = found.consensus, family_of(found, "cycle")
     names = [str(consensus.kernels[k].structure) for k in cycle.members]
     assert sorted(names) == ["PER", "PER x RW"]
     first, second = consensus.fits
@@ -114,7 +114,7 @@ def test_a_form_that_is_sure_needs_no_such_sentence() -> None:
 def test_what_it_takes_to_have_a_cycle_of_some_form() -> None:
     """Probability, evidence and share, each just short of enough for one of the series."""
     found = in_two_forms()
-    cycle = cycle_of(found)
+    cycle = family_of(found, "cycle")
     untold = pd.DataFrame(np.full((3, len(found.names)), "cannot be told"))
 
     def owners(p: float = 0.95, evidence: float = 4.0, share: float = 0.03) -> list[str]:
@@ -225,10 +225,10 @@ def test_the_report_says_what_is_sure_of_a_slow_movement_in_two_forms(tmp_path: 
 )
 def test_what_a_series_has_not_is_no_form_of_it(verdicts: list[str], words: str) -> None:
     found = that_moves()
-    (slow,) = found.consensus.families
+    slow = family_of(found, "slow movement")
     judged = pd.DataFrame(np.full((3, len(found.names)), "cannot be told"))
     judged.iloc[:, list(slow.members)] = verdicts
-    (told,) = family_reports(found, Decomposition.of(found), judged)
+    told = family_reports(found, Decomposition.of(found), judged)[0]
     numbers = [k + 1 for k in slow.members]
     assert told.text.endswith(words.format(*numbers))
     assert told.members == tuple(
@@ -251,7 +251,7 @@ def test_a_pair_has_in_common_what_both_have_in_some_form() -> None:
 
 def test_a_pair_with_a_common_component_needs_no_family() -> None:
     found = that_moves()
-    (slow,) = found.consensus.families
+    slow = family_of(found, "slow movement")
     parts, names = Decomposition.of(found), found.names
     for both in ("cannot be told", "has"):
         judged = pd.DataFrame(np.full((3, len(names)), "cannot be told"))
@@ -265,7 +265,7 @@ def test_the_card_of_a_discovery_shows_what_is_sure_in_some_form() -> None:
     html = found._repr_html_()
     assert html.count("Slow movement, in whatever form") == 1
     assert "Cycle" not in html  # the cycle is a component, and sure
-    (slow,) = found.consensus.families
+    slow = family_of(found, "slow movement")
     cells = re.findall(r'background: #777777; .*?"value">(.*?)</span>', html)
     probable = found.consensus.probabilities_of(slow)
     assert cells == [f"{probable[0]:.2f}", "<b>1.00</b>", "<b>1.00</b>"]
@@ -284,3 +284,47 @@ def test_the_card_of_a_discovery_shows_what_is_sure_in_some_form() -> None:
     sure[:, :, slow.members[0]] = 1.0
     found.__dict__["consensus"] = replace(found.consensus, by_fit=sure)
     assert "Slow movement" not in found._repr_html_()
+
+
+SHORT, SHORTER = "1 x SE(lengthscale=7)", "1 x SE(lengthscale=14)"
+LIVELY = [[1], [1], [0]]
+
+
+def that_is_lively() -> lkm.Discovery:
+    return agreed(small_table(), [(0.6, [SHORT], LIVELY), (0.4, [SHORTER], LIVELY)])
+
+
+def test_all_components_are_the_family_of_patterns() -> None:
+    found = that_is_lively()
+    assert [each.kind for each in found.consensus.families] == ["pattern"]
+    (pattern,) = found.consensus.families
+    assert pattern.members == (0, 1)
+    one, other = found.consensus.fits
+    expected = 0.6 * one.probabilities[:, 0] + 0.4 * other.probabilities[:, 0]
+    np.testing.assert_allclose(found.consensus.weights @ pattern.by_fit, expected)
+    assert families_of([], SPAN) == []
+
+
+def test_the_report_says_that_a_series_has_some_pattern() -> None:
+    """Neither form is sure, and neither is slow."""
+    found = that_is_lively()
+    report = found.report()
+    assert "a and b have some pattern, in a form that cannot be told." in report.summary
+    assert (
+        "**Some pattern.** a (P 1.00) and b (P 1.00) have one. Its form cannot be told: it may be "
+        "component 1, 2 or one that no fit has."
+    ) in report.text
+    assert "| Some pattern, in whatever form |" in report.text
+    assert "Some pattern, in whatever form" in found._repr_html_()
+    assert found.compare("a", "b").families == ()  # perhaps another one each
+
+
+def test_that_there_is_some_pattern_is_said_where_no_more_is_sure() -> None:
+    """Of b and c of this table a slow movement is."""
+    told = that_moves().report().families
+    assert [each.kind for each in told] == ["slow movement"]
+    found = that_is_lively()
+    judged = pd.DataFrame(np.full((3, 2), "cannot be told"))
+    judged.iloc[0, 1] = "has"
+    (left,) = family_reports(found, Decomposition.of(found), judged)
+    assert left.owners == ("b",)

@@ -1,4 +1,4 @@
-"""What reports say of planted cycles and slow movements: counts by hand, and that it is true."""
+"""What reports say of planted families: counts by hand, and that it is true."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def test_statements_are_counted() -> None:
             "component": [True, None, True, None, None],
             "family": [None, True, None, True, None],
         },
+        "pattern": {
+            "has": [1, 1, 1, 0, 1],
+            "component": [True, None, True, None, None],
+            "family": [None, None, None, True, True],
+        },
     }
     table = families.summary([record])
     assert table.loc["strict"].to_dict() == table.loc["cycles"].to_dict() == {
@@ -57,8 +62,13 @@ def test_statements_are_counted() -> None:
     assert table.loc["slow movements"].to_dict() == {
         "tables": 1, "planted": 3, "told": 2, "by component": 1, "said": 2, "true": 1,
     }  # fmt: skip
-    nearly = families.summary([{**record, "is_slow": False}]).loc["slow movements"]
+    assert table.loc["patterns"].to_dict() == {
+        "tables": 1, "planted": 4, "told": 3, "by component": 2, "said": 2, "true": 1,
+    }  # fmt: skip
+    without = families.summary([{**record, "is_slow": False}])
+    nearly = without.loc["slow movements"]
     assert nearly["planted"] == nearly["told"] == nearly["true"] == 0
+    assert without.loc["patterns"].equals(table.loc["patterns"])
 
 
 def test_stated_probabilities_are_held_against_what_was_planted() -> None:
@@ -67,17 +77,20 @@ def test_stated_probabilities_are_held_against_what_was_planted() -> None:
         "is_slow": True,
         "cycle": {"has": [1, 0]},
         "slow movement": {"has": [0, 1]},
+        "pattern": {"has": [1, 1]},
         "families": [
             {"kind": "cycle", "period": 10.4, "probabilities": [0.9, 0.2]},
             {"kind": "cycle", "period": 5.0, "probabilities": [0.3, 0.1]},
             {"kind": "slow movement", "period": None, "probabilities": [0.4, 0.8]},
+            {"kind": "pattern", "period": None, "probabilities": [0.95, 0.9]},
         ],
     }
     told = families.stated([record, {**record, "is_slow": False}])
     cycles = [(0.9, True), (0.2, False), (0.3, False), (0.1, False)]
     slow = [(0.4, False), (0.8, True)]
     pairs = list(zip(told["probability"], told["is_true"], strict=True))
-    assert pairs == [*cycles, *slow, *cycles]
+    patterns = [(0.95, True), (0.9, True)]
+    assert pairs == [*cycles, *slow, *patterns, *cycles, *patterns]
     assert (told["kind"] == "slow movement").sum() == 2
 
 
