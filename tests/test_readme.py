@@ -17,8 +17,9 @@ import pytest
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.tails import FORECAST_DEGREES
 from lkm_gpflow.evaluation.predictive import Predictive
-from lkm_gpflow.experiments import ablations, agreement, benchmark, families
+from lkm_gpflow.experiments import Store, ablations, agreement, benchmark, families
 from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error, held
+from lkm_gpflow.experiments.tables import extrapolation_runs
 from lkm_gpflow.numerics.types import Floats
 
 ROOT = Path(__file__).parents[1]
@@ -123,7 +124,7 @@ def test_intervals(backtests: dict[str, dict[str, lkm.Backtest]]) -> None:
 
 
 def test_the_windows_of_the_paper() -> None:
-    runs = pd.read_csv(RESULTS / "final_windows.csv")
+    runs = extrapolation_runs(Store(RESULTS), "paper")
     mean = runs.groupby(["method", "dataset"])[["rmse", "mnlp"]].mean().unstack("dataset")
     published = lkm.experiments.table_1()[["rmse", "mnlp"]].unstack("dataset").loc["lkm-paper"]
     ours = mean.loc["lkm"]
