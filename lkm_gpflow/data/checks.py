@@ -57,10 +57,11 @@ def checked(table: Tabular) -> pd.DataFrame:
 
 
 def _check_names(columns: pd.Index) -> None:
-    """Reject names by which pandas cannot look up a column."""
+    """Reject names by which pandas cannot look up a column, and those that no sentence can name."""
     for number, name in enumerate(columns, start=1):
         is_missing = pd.api.types.is_scalar(name) and pd.isna(name)
-        if is_missing or isinstance(name, bool | np.bool_):
+        is_blank = isinstance(name, str) and not name.strip()
+        if is_missing or is_blank or isinstance(name, bool | np.bool_):
             raise ValueError(
                 f"column {number}: expected a text or a number as the name of a series, "
                 f"got {name!r}: set frame.columns"

@@ -193,6 +193,10 @@ BAD: dict[str, tuple[str, Callable[[], object]]] = {
         r"got text such as '01/28/2020': .*to_datetime\(frame\.index\)$",
         lambda: frame(pd.date_range("2020-01-28", periods=8).strftime("%m/%d/%Y")),
     ),
+    "nothing but blanks as name": (
+        "column 1: expected a text or a number as the name of a series, got ' '",
+        lambda: frame().set_axis([" ", "b"], axis=1),
+    ),
     "a truth as name": (
         "column 2: expected a text or a number as the name of a series, got True",
         lambda: frame().set_axis([1.5, True], axis=1),
