@@ -162,3 +162,15 @@ def test_the_summary_leaves_out_what_a_coin_could_say(likely: float, named: bool
     said = summary(found, [replace(line, claims=claims)], [], {})
     assert ("Perhaps a and b have a straight line." in said) == named
     assert ("straight line" in said) == named
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["normal", "poisson", "exponential", "standard_t"])
+def test_noise_has_no_pattern_whatever_its_shape(shape: str) -> None:
+    """A few large values may stand at equal distances, and yet nothing repeats."""
+    arguments = {"normal": (), "poisson": (0.3,), "exponential": (), "standard_t": (2.0,)}[shape]
+    draw = getattr(np.random.default_rng(0), shape)
+    days = pd.date_range("2020-01-01", periods=60, freq="W")
+    noise = pd.DataFrame(draw(*arguments, size=(60, 3)), index=days, columns=list("abc"))
+    report = lkm.discover(noise, depth=1, restarts=2, progress=False).report()
+    assert not any(each.owners for each in (*report.components, *report.families))
