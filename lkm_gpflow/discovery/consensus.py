@@ -25,6 +25,9 @@ OTHERS = "others"
 _SELDOM = 0.1
 """Components that no series has with this probability are not spoken of."""
 
+_ONE_IN_FOUR = 0.25
+"""What probabilities are drawn to: about how many entries are ones where a search is in doubt."""
+
 _CERTAIN = 1e-12
 """Probabilities are taken to be no nearer to zero or one when evidence is measured."""
 
@@ -62,7 +65,7 @@ class Consensus:
     families
         Components that are one thing in several forms.
     softness
-        Power of the odds that `probabilities` are told with, see `softened`; 1: as they are.
+        With which `probabilities` are told, see `softened`; 1: as they are.
     """
 
     fits: tuple[Fit, ...]
@@ -148,17 +151,18 @@ class Consensus:
 
 
 def softened(p: Floats, softness: float) -> Floats:
-    r"""Return probabilities nearer to one half: their odds to a power.
+    r"""Return probabilities nearer to that of one in four.
 
-    .. math:: \mathrm{logit}\, p' = a\, \mathrm{logit}\, p
+    .. math:: \mathrm{logit}\, p' = a\, \mathrm{logit}\, p + (1 - a)\, \mathrm{logit}\, p_0,
+       \qquad p_0 = 1/4
 
-    Source: Guo et al. 2017, *On Calibration of Modern Neural Networks* (temperature scaling).
+    Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines* (scaling of log odds).
     """
     p = np.clip(p, 0.0, 1.0)
     if softness == 1.0:
         return p
     with np.errstate(divide="ignore"):
-        return np.asarray(expit(softness * logit(p)))
+        return np.asarray(expit(softness * logit(p) + (1.0 - softness) * logit(_ONE_IN_FOUR)))
 
 
 def is_likely(probability: Floats, evidence: Floats) -> Booleans:
