@@ -286,5 +286,5 @@ def test_planted_families() -> None:
     assert f"of all {len(told)} that a series" in page
     assert f"the {len(sure)} of 0.9 or more are\nall true" in page
     assert sure["is_true"].all()
-    assert f"of the {len(hardly)} of 0.2 or less none is" in page
-    assert not hardly["is_true"].any()
+    assert f"of the {len(hardly)} of 0.2 or less one is" in page
+    assert hardly["is_true"].sum() == 1
