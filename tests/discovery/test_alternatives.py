@@ -71,14 +71,14 @@ def by_enumeration(
         for k, kernel in enumerate(consensus.kernels)
     }
     is_slow = [False, True, True, True, True]
-    total = np.zeros((2, len(known) + 2))
+    total = np.zeros((2, len(known) + 3))
     for n in range(2):
 
         def likelihood(V: NDArray[np.float64], n: int = n) -> float:
             V = V + fit.noise_variance[n] * np.eye(D)
             return float(multivariate_t(np.zeros(D), V, df=4.0).logpdf(o.Y[n]))
 
-        scored: list[tuple[float, set[int], bool]] = []
+        scored: list[tuple[float, set[int], int | None]] = []
         for levels in itertools.product(chance, repeat=2):
             if sum(level not in (0.0, 1.0) for level in levels) > 1:
                 continue
@@ -86,23 +86,25 @@ def by_enumeration(
             prior = np.log([chance[a] for a in levels]).sum() + odds @ (np.array(levels) > 0)
             has = {int(places[i]) for i in range(2) if levels[i] > 0}
             assert isinstance(V, np.ndarray)
-            scored.append((likelihood(V) / 3 + prior + np.log(0.4), has, False))
+            scored.append((likelihood(V) / 3 + prior + np.log(0.4), has, None))
             if any(level not in (0.0, 1.0) for level in levels):
                 continue
             for k, (a, p) in itertools.product(missing, list(chance.items())[1:]):
                 more = likelihood(V + a * known[k]) / 3 + np.log(0.2 * p / len(missing))
-                scored.append((more + prior, has | {k}, False))
+                scored.append((more + prior, has | {k}, None))
             for (i, (_, C)), a in itertools.product(enumerate(generic), (0.1, 0.5, 2.0)):
                 more = likelihood(V + a * C) / 3 + np.log(0.4 / 15)
                 as_known = {k for k in range(len(known)) if alike[i, k]}
-                scored.append((more + prior, has | as_known, is_slow[i]))
+                scored.append((more + prior, has | as_known, i))
         scores = np.array([score for score, *_ in scored])
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()
-        for weight, (_, has, one_more) in zip(weights, scored, strict=True):
+        for weight, (_, has, added) in zip(weights, scored, strict=True):
             total[n, list(has)] += weight
-            total[n, -2] += weight * bool(has & together)
-            total[n, -1] += weight * (one_more or bool(has & slow))
+            total[n, -3] += weight * bool(has & together)
+            moves = added is not None and is_slow[added]
+            total[n, -2] += weight * (moves or bool(has & slow))
+            total[n, -1] += weight * (added is not None or bool(has))
     return total
 
 
@@ -128,12 +130,14 @@ def test_against_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(slow) == 2
     families = tuple(
         Family(kind, tuple(members), np.full((2, 2), np.nan), np.full(2, np.nan))
-        for kind, members in (("cycle", (0, 2)), ("slow movement", sorted(slow)))
-    )
+        for kind, members in (
+            ("cycle", (0, 2)), ("slow movement", sorted(slow)), ("pattern", range(3)),
+        )
+    )  # fmt: skip
     told = with_alternatives(replace(consensus, families=families), o, SETTINGS)
     for m in range(2):
         enumerated = by_enumeration(consensus, found, m, {0, 2}, slow)
-        np.testing.assert_allclose(told.by_fit[m], enumerated[:, :-2], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(told.by_fit[m], enumerated[:, :-3], rtol=1e-6, atol=1e-9)
         for i, family in enumerate(told.families):
             by_hand = enumerated[:, 3 + i]
             np.testing.assert_allclose(family.by_fit[m], by_hand, rtol=1e-6, atol=1e-9)
