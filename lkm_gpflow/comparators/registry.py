@@ -49,7 +49,10 @@ _OURS = {
 """Our comparators, and the module of this package in which each registers itself."""
 
 _LIBRARIES = {"sktime": "by_library", "statsforecast": "by_library"}
-"""Libraries of which any method is a comparator, and the module that knows them."""
+"""Libraries of which any method is a comparator, and the module that registers a class for each.
+
+The class takes the name of a method and its settings.
+"""
 
 _registered: dict[str, Callable[..., Comparator]] = {}
 _Method = TypeVar("_Method", bound=Callable[..., Comparator])

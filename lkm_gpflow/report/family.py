@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -131,17 +131,17 @@ def family_reports(
     judged
         Verdicts on its components.
     """
-    told, is_told = [], np.zeros(len(judged), bool)
-    for family in found.consensus.families:
-        own = _Own.of(found, parts, family)
-        is_known = (judged.to_numpy()[:, list(family.members)] == "has").any(axis=1)
-        if family.kind == "pattern":
-            is_known |= is_told
-        has = (own.verdicts == "has") & ~is_known
-        is_told |= has
-        if has.any():
-            told.append(own.told(found, judged, np.flatnonzero(has), range(len(judged))))
-    return tuple(told)
+    families = found.consensus.families
+    every = [_Own.of(found, parts, family) for family in families]
+    has = [own.verdicts == "has" for own in every]
+    has_form = [
+        (judged.to_numpy()[:, list(family.members)] == "has").any(axis=1) for family in families
+    ]
+    return tuple(
+        own.told(found, judged, np.flatnonzero(series), range(len(judged)))
+        for own, series in zip(every, _worth_saying(families, has, has_form), strict=True)
+        if series.any()
+    )
 
 
 def families_of_pair(
@@ -175,19 +175,38 @@ def family_columns(found: Discovery) -> tuple[FamilyColumn, ...]:
     Sure by probability and evidence: shares of the variation, which a report asks for, too, take
     time.
     """
-    consensus, told = found.consensus, []
-    is_told = np.zeros(len(found.table.names), bool)
-    for family in consensus.families:
-        p = consensus.probabilities_of(family)
-        is_known = consensus.probabilities[:, list(family.members)].max(axis=1) >= SURE
-        if family.kind == "pattern":
-            is_known |= is_told
-        has = (p >= SURE) & (family.evidence >= STRONG) & ~is_known
-        is_told |= has
-        if has.any():
+    consensus, families = found.consensus, found.consensus.families
+    every = [consensus.probabilities_of(family) for family in families]
+    has = [
+        (p >= SURE) & (family.evidence >= STRONG) for p, family in zip(every, families, strict=True)
+    ]
+    has_form = [
+        consensus.probabilities[:, list(family.members)].max(axis=1) >= SURE for family in families
+    ]
+    told = []
+    for family, p, series in zip(
+        families, every, _worth_saying(families, has, has_form), strict=True
+    ):
+        if series.any():
             title = _heading(family.kind, _duration(found, family)) + _WHATEVER
             told.append(FamilyColumn(title, p, is_likely(p, family.evidence)))
     return tuple(told)
+
+
+def _worth_saying(
+    families: Sequence[Family], has: Sequence[Booleans], has_form: Sequence[Booleans]
+) -> list[Booleans]:
+    """Of which series each family is spoken of, [N]: they have it, and none of its forms surely.
+
+    That a series has any pattern is said only if no other family is.
+    """
+    said = [own & ~form for own, form in zip(has, has_form, strict=True)]
+    others = [own for own, family in zip(said, families, strict=True) if family.kind != "pattern"]
+    is_open = ~np.any(others, axis=0) if others else True
+    return [
+        own & is_open if family.kind == "pattern" else own
+        for own, family in zip(said, families, strict=True)
+    ]
 
 
 def _short(kind: Kind, duration: str) -> str:
