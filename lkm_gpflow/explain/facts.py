@@ -9,13 +9,15 @@ from ..discovery.cycles import never_repeats
 from ..kernels.grammar import Factor, Product
 from .wording import Timeline
 
-_KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "UNTIL", "FROM"})
+_KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "OU", "UNTIL", "FROM"})
 
 _BRISK = 0.1
 """Up to this lengthscale, in spans of the data, a smooth component changes; beyond, it drifts."""
 
 _FADE = 2.0 * math.log(9.0)
 """Widths in which a change point goes from a tenth to nine tenths."""
+
+_LOG_2 = math.log(2.0)
 
 _ABRUPT = 4.0
 """Steps of the data up to which a change is abrupt."""
@@ -112,6 +114,15 @@ class Facts:
         return self._value("IOU", 0)
 
     @property
+    def half_life(self) -> float:
+        """After which time OU, and SE beside it, have halved the correlation; NaN without OU."""
+        if not self.has("OU"):
+            return math.nan
+        rate, curvature = self._sum_of_powers("OU", -1), self._sum_of_powers("SE", -2)
+        # The solution h of rate h + curvature h^2 / 2 = log 2, also where there is no curvature.
+        return 2.0 * _LOG_2 / (rate + math.sqrt(rate**2 + 2.0 * _LOG_2 * curvature))
+
+    @property
     def periods(self) -> list[float]:
         """Periods, the longest first."""
         return sorted((float(f.values[0] or 0.0) for f in self.of("PER")), reverse=True)
@@ -135,3 +146,7 @@ class Facts:
     def _value(self, name: str, i: int) -> float:
         factors = self.of(name)
         return float(factors[0].values[i] or 0.0) if factors else math.nan
+
+    def _sum_of_powers(self, name: str, power: int) -> float:
+        """Add up powers of the first numbers of all factors of a base kernel."""
+        return sum(float(f.values[0] or 0.0) ** power for f in self.of(name))

@@ -3,6 +3,7 @@ from .base import Constant as Constant
 from .base import From as From
 from .base import IntegratedOrnsteinUhlenbeck as IntegratedOrnsteinUhlenbeck
 from .base import Linear as Linear
+from .base import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from .base import RandomWalk as RandomWalk
 from .base import SquaredExponential as SquaredExponential
 from .base import UnitKernel as UnitKernel

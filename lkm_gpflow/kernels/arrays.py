@@ -127,6 +127,12 @@ def _integrated_ornstein_uhlenbeck(
     return k, pull
 
 
+def _ornstein_uhlenbeck(grid: LagGrid, lengthscale: float) -> tuple[Floats, Pull]:
+    scaled = grid.lags / lengthscale
+    k = np.exp(-scaled)
+    return k, lambda g: (float(g @ (k * scaled)),)
+
+
 def _until(grid: LagGrid, at: float, width: float) -> tuple[Floats, Pull]:
     return _window(grid, at, width, -1.0)
 
@@ -170,6 +176,7 @@ _BUILT_IN: dict[str, Evaluate] = {
     "PER": _periodic,
     "RW": _random_walk,
     "IOU": _integrated_ornstein_uhlenbeck,
+    "OU": _ornstein_uhlenbeck,
     "UNTIL": _until,
     "FROM": _from,
 }

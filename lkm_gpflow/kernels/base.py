@@ -317,6 +317,23 @@ class IntegratedOrnsteinUhlenbeck(UnitKernel):
 
 
 @register
+class OrnsteinUhlenbeck(UnitKernel):
+    r"""A walk that returns to its mean, :math:`k = \exp(-|x - x'| / l)`.
+
+    The Ornstein-Uhlenbeck process, or Matern kernel of smoothness one half: at regular times an
+    autoregression of the first order.  Over times much shorter than l it is a random walk.
+    """
+
+    base = grammar.OU
+
+    @staticmethod
+    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+        """See `UnitKernel.covariance`."""
+        (lengthscale,) = parameters
+        return tf.exp(-tf.abs(x - x2) / lengthscale)
+
+
+@register
 class Until(UnitKernel):
     r"""What ends at a change point; other factors say what it is.
 

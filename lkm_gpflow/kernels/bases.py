@@ -80,6 +80,8 @@ IOU = BaseKernel(
     "IOU", (("lengthscale", Kind.MEMORY), ("start", Kind.ORIGIN)), stationary=False, degree=1
 )
 
+OU = BaseKernel("OU", (("lengthscale", Kind.MEMORY),))
+
 UNTIL = BaseKernel("UNTIL", (("at", Kind.CHANGE), ("width", Kind.WIDTH)), stationary=False)
 FROM = BaseKernel("FROM", (("at", Kind.CHANGE), ("width", Kind.WIDTH)), stationary=False)
 
@@ -92,7 +94,7 @@ EXTENDED_BASES = (*PAPER_BASES, "RW", "IOU")
 CHANGE_POINTS = "CP"
 """Stands among bases for change points: the search may tell what ends from what begins."""
 
-_REGISTRY = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU, UNTIL, FROM)}
+_REGISTRY = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU, OU, UNTIL, FROM)}
 
 
 def register_base(base: BaseKernel, *, replace: bool = False) -> None:

@@ -22,6 +22,7 @@ from .bases import EXTENDED_BASES as EXTENDED_BASES
 from .bases import FROM as FROM
 from .bases import IOU as IOU
 from .bases import LIN as LIN
+from .bases import OU as OU
 from .bases import PAPER_BASES as PAPER_BASES
 from .bases import PER as PER
 from .bases import RW as RW

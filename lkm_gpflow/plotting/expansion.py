@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 from ..discovery.result import Discovery
-from ..search.ledger import REGROUPED, START
+from ..search.ledger import EVERY, REGROUPED, START
 from .ledger import best_restarts
 from .style import FAINT_COLOUR, FORECAST_COLOUR, component_colour, new_axes, plain
 
@@ -37,8 +37,7 @@ def plot_expansion(ledger: Discovery | pd.DataFrame, step: int, ax: Axes | None 
     """
     frame = ledger.ledger if isinstance(ledger, Discovery) else ledger
     rows = best_restarts(frame).to_dict("index")
-    others = (START, REGROUPED, "every member")
-    partial = [s for s, row in rows.items() if row["expanded"] not in others]
+    partial = [s for s, row in rows.items() if row["expanded"] not in (START, EVERY, REGROUPED)]
     if step not in partial:
         raise ValueError(f"expected a step that expands one member, among {partial}, got {step}")
     tried = rows[step]

@@ -21,9 +21,9 @@ from ..kernels.grammar import parse
 from ..learning.fits import Fit, Relaxed
 from ..runtime.journal import Journal
 
-START, REGROUPED = "start", "pairs and products"
-"""What was expanded at the start, nothing, and in the last step: each two members are multiplied,
-and products made sums."""
+START, EVERY, REGROUPED = "start", "every member", "pairs and products"
+"""What was expanded where it is not one member: nothing, all of them, and in the last step each two
+members are multiplied, and products made sums."""
 
 _UNDECIDED = "none: the search was stopped before"
 
@@ -41,7 +41,7 @@ class Entry:
     depth
         Search depth; 0 is the start.
     expanded
-        The member that was expanded; "every member", `START` or `REGROUPED`.
+        The member that was expanded; `START`, `EVERY` or `REGROUPED`.
     parent
         Step whose kernels were expanded; -1 at the start.
     structure

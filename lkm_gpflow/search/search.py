@@ -29,7 +29,7 @@ from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
 from ..runtime.progress import Progress
 from .expectation import beforehand, left
-from .ledger import REGROUPED, START, Entry, Ledger
+from .ledger import EVERY, REGROUPED, START, Entry, Ledger
 from .settings import SearchSettings
 
 ACCEPTED = "accepted"
@@ -195,7 +195,7 @@ class _Search:
             for product in expand(kernel, self._settings.bases)[1:]:
                 derived.setdefault(product.structure, product)
         attempts = self._restarts((*self._best.kernels, *derived.values()), None)
-        yield from self._try(attempts, depth, "every member")
+        yield from self._try(attempts, depth, EVERY)
 
     def _regroup(self, depth: int) -> Iterator[Entry]:
         """Multiply two members, or split a product, as long as that makes the set better."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from lkm_gpflow.explain.describe import RULES, describe, say
 from lkm_gpflow.explain.facts import Facts
 from lkm_gpflow.explain.wording import Timeline
+from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 
 WEEKS = Timeline(pd.Timestamp("2015-01-04"), 0.0, 7.0 * 140, 7.0)
@@ -38,20 +40,21 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("polynomial", 2): (" x ".join(["1", *["LIN(location=0)"] * 4]), WEEKS, 0, "polynomial func"),
     ("is", 0): (MAT, WEEKS, 0, "a function with the kernel 1 x RQ1(lengthscale=70)"),
     ("is", 1): ("1 x WN", WEEKS, 0, "uncorrelated noise"),
-    ("is", 2): (f"{PER} x SE(lengthscale=20)", DAYS, 0, "would repeat itself after 3.3 months if it did not change sooner."),
-    ("is", 3): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "is approximately periodic with a period"),
-    ("is", 4): (PER, NUMBERS, 0, "is periodic with a period of 100."),
-    ("is", 5): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "is a rough function, like a random walk that forgets its past within about 3.3 months."),
-    ("is", 6): ("1 x SE(lengthscale=18.9)", WEEKS, 0, "with a typical lengthscale of 2.7 weeks"),
-    ("is", 7): ("0.0007 x RW(start=-7)", WEEKS, 0, "This component is a random walk. Beyond"),
-    ("is", 8): ("0.0007 x IOU(lengthscale=2,start=-7)", WEEKS, 0, "is a random walk with next to no"),
-    ("is", 9): ("0.0007 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "its direction for about 2 weeks"),
-    ("is", 10): (LIN, WEEKS, 0, "is a linear function"),
-    ("is", 11): (f"{LIN} x LIN(location=0)", WEEKS, 1, "a quadratic, monotonically increasing"),
-    ("is", 15): ("1 x C", WEEKS, 0, "is constant"),
-    ("is", 12): ("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "is a level of its own. It"),
-    ("is", 13): ("1 x FROM(at=210,width=20)", WEEKS, 0, "is a shift of level around Aug 2015, within 2.9 months."),
-    ("is", 14): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "is a shift of level around Aug 2015. Beyond"),
+    ("is", 2): ("1 x OU(lengthscale=20)", DAYS, 0, "is a random walk that returns to its mean: half of the way is done after 2 weeks."),
+    ("is", 3): (f"{PER} x SE(lengthscale=20)", DAYS, 0, "would repeat itself after 3.3 months if it did not change sooner."),
+    ("is", 4): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "is approximately periodic with a period"),
+    ("is", 5): (PER, NUMBERS, 0, "is periodic with a period of 100."),
+    ("is", 6): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "is a rough function, like a random walk that forgets its past within about 3.3 months."),
+    ("is", 7): ("1 x SE(lengthscale=18.9)", WEEKS, 0, "with a typical lengthscale of 2.7 weeks"),
+    ("is", 8): ("0.0007 x RW(start=-7)", WEEKS, 0, "This component is a random walk. Beyond"),
+    ("is", 9): ("0.0007 x IOU(lengthscale=2,start=-7)", WEEKS, 0, "is a random walk with next to no"),
+    ("is", 10): ("0.0007 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "its direction for about 2 weeks"),
+    ("is", 11): (LIN, WEEKS, 0, "is a linear function"),
+    ("is", 12): (f"{LIN} x LIN(location=0)", WEEKS, 1, "a quadratic, monotonically increasing"),
+    ("is", 16): ("1 x C", WEEKS, 0, "is constant"),
+    ("is", 13): ("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "is a level of its own. It"),
+    ("is", 14): ("1 x FROM(at=210,width=20)", WEEKS, 0, "is a shift of level around Aug 2015, within 2.9 months."),
+    ("is", 15): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "is a shift of level around Aug 2015. Beyond"),
     ("during", 0): (f"{SE} x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "smooth changes over 2.3 months from Aug 2015 until Dec 2016"),
     ("during", 1): ("1 x FROM(at=210,width=1)", WEEKS, 0, "a shift of level around Aug 2015"),
     ("during", 2): (f"{SE} x UNTIL(at=210,width=1)", WEEKS, 0, "smooth changes over 2.3 months until Aug 2015"),
@@ -81,6 +84,7 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("amplitude", 6): (
         "1 x IOU(lengthscale=20,start=-7) x SE(lengthscale=50)", WEEKS, 0, "drifts like a random walk with momentum."
     ),
+    ("amplitude", 7): (f"{PER} x OU(lengthscale=300)", DAYS, 0, "The amplitude of the function wanders, and returns to its mean"),
     ("what", 0): ("1 x LIN(location=0) x WN", WEEKS, 0, "The standard deviation of the noise incr"),
     ("what", 1): (f"{LIN} x SE(lengthscale=50)", WEEKS, 0, "The amplitude of the function"),
     ("shape", 0): (SE, WEEKS, 0, "a typical lengthscale of 2.3 months. Beyond"),
@@ -100,15 +104,17 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("beyond", 3): ("1 x WN", WEEKS, 0, "it cannot be predicted."),
     ("beyond", 4): (f"{PER} x SE(lengthscale=20)", DAYS, 0, "so that it does not look periodic for long. Beyond the data it fades to the average after about 5.7 weeks."),
     ("beyond", 5): ("1 x PER(period=1100,lengthscale=1)", DAYS, 0, "no repetition has been seen. If the period is right, it repeats beyond the data."),
-    ("beyond", 6): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "the average after about 1.6 years."),
-    ("beyond", 7): (f"{LIN} x PER(period=100,lengthscale=1)", DAYS, 0, "amplitude changes as before"),
-    ("beyond", 8): (PER, DAYS, 0, "Beyond the data it keeps repeating."),
-    ("beyond", 9): (SE, WEEKS, 0, "it fades to the average after about 4.6 months."),
-    ("beyond", 10): ("1 x RW(start=-7)", WEEKS, 0, "stays at its last value, with growing uncertainty"),
-    ("beyond", 11): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "last direction for about 2 weeks"),
-    ("beyond", 12): (LIN, WEEKS, 0, "continues in a straight line."),
-    ("beyond", 13): (f"{LIN} x LIN(location=0)", WEEKS, 0, "continues along its curve."),
-    ("beyond", 14): ("1 x C", WEEKS, 0, "it keeps its value."),
+    ("beyond", 6): (f"{PER} x OU(lengthscale=300)", DAYS, 0, "keeps repeating, and fades: half of it is gone after 6.8 months."),
+    ("beyond", 7): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "the average after about 1.6 years."),
+    ("beyond", 8): (f"{LIN} x PER(period=100,lengthscale=1)", DAYS, 0, "amplitude changes as before"),
+    ("beyond", 9): (PER, DAYS, 0, "Beyond the data it keeps repeating."),
+    ("beyond", 10): ("1 x OU(lengthscale=20) x SE(lengthscale=30)", DAYS, 0, "half of the way is done after 12 days. Beyond the data it returns to the average."),
+    ("beyond", 11): (SE, WEEKS, 0, "it fades to the average after about 4.6 months."),
+    ("beyond", 12): ("1 x RW(start=-7)", WEEKS, 0, "stays at its last value, with growing uncertainty"),
+    ("beyond", 13): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "last direction for about 2 weeks"),
+    ("beyond", 14): (LIN, WEEKS, 0, "continues in a straight line."),
+    ("beyond", 15): (f"{LIN} x LIN(location=0)", WEEKS, 0, "continues along its curve."),
+    ("beyond", 16): ("1 x C", WEEKS, 0, "it keeps its value."),
     ("cycle", 0): ("1 x PER(period=12,lengthscale=1)", NUMBERS, 0, "a cycle of 12"),
     ("cycle", 1): ("1 x PER(period=511,lengthscale=1)", WEEKS, 0, "a 1.4-year cycle"),
     ("title", 0): (MAT, WEEKS, 0, "pattern of the kernel RQ1"),
@@ -118,17 +124,18 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("title", 4): (f"{LIN} x PER(period=7,lengthscale=1)", DAYS, 0, "1-week cycle of changing height"),
     ("title", 5): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "approximate 3.3-month cycle"),
     ("title", 6): ("1 x PER(period=7,lengthscale=1)", DAYS, 0, "1-week cycle"),
-    ("title", 7): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "rough changes over 7.1 weeks"),
-    ("title", 8): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
-    ("title", 9): ("1 x SE(lengthscale=257)", WEEKS, 0, "slow drift over 8.4 months"),
-    ("title", 10): ("1 x RW(start=-7)", WEEKS, 0, "random walk"),
-    ("title", 11): ("1 x IOU(lengthscale=1,start=-7)", WEEKS, 0, "random walk with next to no momentum"),
-    ("title", 12): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "random walk with momentum"),
-    ("title", 13): (LIN, WEEKS, 0, "straight line"),
-    ("title", 14): (f"{LIN} x LIN(location=0)", WEEKS, 0, "quadratic curve"),
-    ("title", 15): ("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "level from Aug 2015 until Dec 2016"),
-    ("title", 16): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "shift of level around Aug 2015"),
-    ("title", 17): ("1 x C", WEEKS, 0, "constant level"),
+    ("title", 7): ("1 x OU(lengthscale=20)", DAYS, 0, "walk that returns to its mean"),
+    ("title", 8): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "rough changes over 7.1 weeks"),
+    ("title", 9): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
+    ("title", 10): ("1 x SE(lengthscale=257)", WEEKS, 0, "slow drift over 8.4 months"),
+    ("title", 11): ("1 x RW(start=-7)", WEEKS, 0, "random walk"),
+    ("title", 12): ("1 x IOU(lengthscale=1,start=-7)", WEEKS, 0, "random walk with next to no momentum"),
+    ("title", 13): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "random walk with momentum"),
+    ("title", 14): (LIN, WEEKS, 0, "straight line"),
+    ("title", 15): (f"{LIN} x LIN(location=0)", WEEKS, 0, "quadratic curve"),
+    ("title", 16): ("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "level from Aug 2015 until Dec 2016"),
+    ("title", 17): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "shift of level around Aug 2015"),
+    ("title", 18): ("1 x C", WEEKS, 0, "constant level"),
     ("short", 0): (MAT, WEEKS, 0, "a pattern of the kernel RQ1"),
     ("short", 1): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
     ("short", 2): ("1 x PER(period=7,lengthscale=1)", DAYS, 0, "a 1-week cycle"),
@@ -160,6 +167,15 @@ def test_every_rule_applies_to_its_kernel_and_says_its_words(slot: str, i: int) 
 
 def test_no_case_is_of_a_rule_that_is_gone() -> None:
     assert set(CASES) == set(EVERY_RULE)
+
+
+@pytest.mark.parametrize(
+    "more", ["", " x SE(lengthscale=30)", " x OU(lengthscale=7) x SE(lengthscale=3)"]
+)
+def test_the_half_life_halves_the_correlation(more: str) -> None:
+    kernel = parse(f"1 x OU(lengthscale=20){more}")
+    halfway = Facts(kernel, NUMBERS).half_life
+    assert to_kernel(kernel)(np.array([[0.0], [halfway]])).numpy()[0, 1] == pytest.approx(0.5)
 
 
 def test_a_level_that_has_ended_does_not_stay() -> None:

@@ -17,6 +17,7 @@ PRODUCTS = (
     "0.3 x RW(start=-0.1)",
     "1.5 x C",
     "0.2 x IOU(lengthscale=0.1, start=-0.1) x SE(lengthscale=2.0)",
+    "0.7 x OU(lengthscale=0.3)",
 )
 X = np.linspace(0.0, 1.0, 9)[:, None]
 X2 = np.linspace(-0.5, 2.0, 4)[:, None]
@@ -96,7 +97,7 @@ def test_other_products_need_no_other_trace() -> None:
         traces.append(1)
         return bank.covariances(X)
 
-    for texts in (PRODUCTS[:2], PRODUCTS[1:3], PRODUCTS[3:]):
+    for texts in (PRODUCTS[:2], PRODUCTS[1:3], PRODUCTS[4:]):
         bank.load([parse(text) for text in texts])
         expected = np.stack([to_kernel(parse(text))(X) for text in texts])
         np.testing.assert_allclose(covariances(), expected, rtol=1e-12, atol=1e-12)

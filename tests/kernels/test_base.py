@@ -198,6 +198,18 @@ def test_integrated_ornstein_uhlenbeck_without_memory_is_the_random_walk() -> No
     np.testing.assert_allclose(forgetful(X0), walk(X0), atol=1e-8)
 
 
+def test_ornstein_uhlenbeck_is_an_autoregression_at_regular_times() -> None:
+    """Of first order: the inverse covariance has three diagonals, and GPflow has the kernel."""
+    X = np.arange(6.0)[:, None]
+    K = to_kernel(parse("0.3 x OU(lengthscale=2)"))(X).numpy()
+    phi = np.exp(-0.5)
+    steps = np.eye(6) - phi * np.eye(6, k=-1)
+    variances = 0.3 * np.array([1.0] + [1.0 - phi**2] * 5)
+    np.testing.assert_allclose(steps @ K @ steps.T, np.diag(variances), atol=1e-14)
+    gpflows = gpflow.kernels.Matern12(variance=0.3, lengthscales=2.0)
+    np.testing.assert_allclose(K, gpflows(X), rtol=1e-12)
+
+
 # --- the periodic kernel -------------------------------------------------------------------------
 
 LENGTHSCALES = np.logspace(-3.0, 6.0, 60)
