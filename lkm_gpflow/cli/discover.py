@@ -93,7 +93,8 @@ _HORIZON_SHARE = 0.1
     type=Bases(),
     default="extended",
     help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER; "
-    "CP in a list, such as paper,CP, adds change points.",
+    "in a list, such as extended,OU,CP, OU adds walks that return to their mean, and CP change "
+    "points.",
 )
 @click.option(
     "--strategy",
