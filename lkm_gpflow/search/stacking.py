@@ -47,8 +47,8 @@ series do.
 
 Walks of different variance let series differ in theirs.  A "walk" is learnt twice: seen with noise,
 and seen almost exactly (`FitSettings.exact`).  OU, which returns, is not among the default bases;
-it comes with RW.  {C, OU, OU} as a "walk" would lower CRPS of the benchmark by another 0.3%, but its
-forecasts of prices return too soon: at rolling origins of the paper's tables CRPS is 0.4 to 3%
+it comes with RW.  {C, OU, OU} as a "walk" would lower CRPS of the benchmark by another 0.3%, but
+its forecasts of prices return too soon: at rolling origins of the paper's tables CRPS is 0.4 to 3%
 higher.
 """
 
