@@ -46,10 +46,9 @@ WALKS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 series do.
 
 Walks of different variance let series differ in theirs.  A "walk" is learnt twice: seen with noise,
-and seen almost exactly (`FitSettings.exact`).  OU, which returns, is not among the default bases;
-it comes with RW.  {C, OU, OU} as a "walk" would lower CRPS of the benchmark by another 0.3%, but
-its forecasts of prices return too soon: at rolling origins of the paper's tables CRPS is 0.4 to 3%
-higher.
+and seen almost exactly (`FitSettings.exact`).  OU, which returns, need not be among the bases.
+{C, OU, OU} as a "walk" would lower CRPS of the benchmark by another 0.3%, but its forecasts of
+prices return too soon: at rolling origins of the paper's tables CRPS is 0.4 to 3% higher.
 """
 
 PRIOR: Mapping[Kind, float] = MappingProxyType({"walk": 0.9, "seasonal walk": 0.05, "found": 0.05})
@@ -242,8 +241,8 @@ class _Walk:
 
 
 def _walks(settings: SearchSettings) -> list[_Walk]:
-    """Walks that the bases allow."""
-    known = {*settings.bases, *(["OU"] if "RW" in settings.bases else [])}
+    """Walks that the bases allow; OU is allowed always."""
+    known = {*settings.bases, "OU"}
     return [
         _Walk(structure, fit, kind)
         for kind, structure in WALKS
