@@ -12,7 +12,7 @@ import numpy as np
 
 from ..kernels.grammar import Product
 from ..models.amplitudes import Amplitudes
-from ..models.annealing import Annealing
+from ..models.annealing import Annealing, Climb
 from ..numerics.types import Floats, Integers
 
 LearnerName = Literal["scan", "relaxed", "relaxed+scan"]
@@ -189,7 +189,7 @@ class Fit:
         How long the fit took.
     history
         The bound after every round of the last step, in which kernels, noise and posterior are
-        learnt together; of the learner "relaxed", the mean of every block of steps.
+        learnt together; of the learner "relaxed", the objective before every step.
     relaxed
         The posterior that the learner "relaxed" has learnt; None if rows were enumerated.
     heights
@@ -253,6 +253,22 @@ class Fit:
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[:, order]),
             heights=None if self.heights is None else self.heights[:, order],
         )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The first steps of a start of the learner "relaxed".
+
+    Parameters
+    ----------
+    fit
+        What is learnt by then.
+    climb
+        From where learning goes on.
+    """
+
+    fit: Fit
+    climb: Climb
 
 
 class OtherModelError(ValueError):

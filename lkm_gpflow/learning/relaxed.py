@@ -3,7 +3,8 @@
 The relaxed evidence lower bound is maximised over nu, tau, the hyperparameters and the noise
 variances by Adam, with fresh draws of Z at every step, while the temperature falls (`Annealing`
 says how, and when learning stops).  nu above one half is a one in Z, and BIC is that of this Z.  A
-search learns every structure from several starts; the one of the largest bound counts.
+search learns every structure from several starts; the one of the largest bound counts, and starts
+that are behind after their first steps end there (`try_relaxed`).
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from ..kernels.bank import KernelBank
 from ..kernels.base import KERNELS
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
+from ..models.annealing import Climb
 from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior
 from ..models.relaxation import Annealer
 from ..models.sparse import SparseLKM
 from ..models.subclasses import find
 from ..numerics.types import Floats
-from .fits import Fit, FitSettings, Relaxed, State
+from .fits import Fit, FitSettings, Relaxed, State, Trial
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
 
 _MODELS_KEPT = 24
@@ -64,6 +66,7 @@ def learn_relaxed(
     settings: FitSettings,
     start: State | None = None,
     kept_logit: float = _KEPT_LOGIT,
+    trial: Trial | None = None,
 ) -> Fit:
     r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
 
@@ -86,6 +89,8 @@ def learn_relaxed(
         What the parent had beside the member that is expanded: learning begins there.
     kept_logit
         Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
+    trial
+        What `try_relaxed` returned of the same start: learning goes on from there.
 
     Returns
     -------
@@ -101,8 +106,33 @@ def learn_relaxed(
     began = time.perf_counter()
     rng = np.random.default_rng(seed)
     state = start or State.empty(observations.num_series, _FRESH_NOISE)
-    with _climbed(observations, structure, rng, settings, state, kept_logit) as (bench, history):
-        return bench.describe(observations, settings, history, began)
+    begun = None if trial is None else trial.climb
+    with _climbed(observations, structure, rng, settings, state, kept_logit, begun=begun) as (
+        bench,
+        climb,
+    ):
+        found = bench.describe(observations, settings, climb.objective, began)
+    before = 0.0 if trial is None else trial.fit.seconds
+    return replace(found, seconds=before + found.seconds)
+
+
+def try_relaxed(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    num_steps: int,
+    seed: int | Sequence[int],
+    settings: FitSettings,
+    start: State | None = None,
+) -> Trial:
+    """Take the first steps of `learn_relaxed`, which goes on from what they lead to."""
+    began = time.perf_counter()
+    rng = np.random.default_rng(seed)
+    state = start or State.empty(observations.num_series, _FRESH_NOISE)
+    with _climbed(
+        observations, structure, rng, settings, state, _KEPT_LOGIT, most_steps=num_steps
+    ) as (bench, climb):
+        return Trial(bench.describe(observations, settings, climb.objective, began), climb)
 
 
 def relaxed_start(
@@ -275,15 +305,22 @@ def _climbed(
     settings: FitSettings,
     start: State,
     kept_logit: float,
-) -> Iterator[tuple[_Bench, Floats]]:
-    """Lend a bench whose variables are where learning ended, and the objective of every step."""
+    *,
+    begun: Climb | None = None,
+    most_steps: int | None = None,
+) -> Iterator[tuple[_Bench, Climb]]:
+    """Lend a bench whose variables are where learning ended, and how it came there."""
     proposer = Proposer.of(observations)
     drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
     logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))
     logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
     with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
         bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
-        yield bench, bench.annealer.run(settings.annealing, seed=int(rng.integers(2**31 - 1)))
+        own_seed = int(rng.integers(2**31 - 1))
+        yield (
+            bench,
+            bench.annealer.run(settings.annealing, own_seed, begun=begun, most_steps=most_steps),
+        )
 
 
 _BENCHES: list[tuple[tuple[object, ...], _Bench]] = []

@@ -32,7 +32,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..kernels.grammar import Product
 from ..runtime.executors import single_threaded
-from .fits import MOST_ROUNDS, Fit, FitSettings, State
+from .fits import MOST_ROUNDS, Fit, FitSettings, State, Trial
 from .learner import Learner
 
 
@@ -44,6 +44,7 @@ def fit(
     settings: FitSettings | None = None,
     start: State | None = None,
     hopeless: float = np.inf,
+    trial: Trial | None = None,
 ) -> Fit:
     """Learn one structure; with the learner "relaxed", see `relaxed.learn_relaxed`.
 
@@ -62,14 +63,35 @@ def fit(
     hopeless
         From which criterion on (see `Learner.cost`) no time is spent on other optima; not looked at
         by the learner "relaxed".
+    trial
+        What `try_start` returned, to go on from; of the learner "relaxed" alone.
     """
     settings = settings or FitSettings()
     if settings.learner == "relaxed":
         from .relaxed import learn_relaxed  # with TensorFlow, which takes seconds to load
 
-        return learn_relaxed(observations, structure, seed=seed, settings=settings, start=start)
+        return learn_relaxed(
+            observations, structure, seed=seed, settings=settings, start=start, trial=trial
+        )
     with single_threaded():
         return _fit(observations, structure, seed, settings, start, hopeless)
+
+
+def try_start(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    num_steps: int,
+    seed: int | Sequence[int],
+    settings: FitSettings,
+    start: State | None = None,
+) -> Trial:
+    """Take the first steps of the learner "relaxed"; see `relaxed.try_relaxed`."""
+    from .relaxed import try_relaxed  # with TensorFlow, which takes seconds to load
+
+    return try_relaxed(
+        observations, structure, num_steps=num_steps, seed=seed, settings=settings, start=start
+    )
 
 
 def _fit(

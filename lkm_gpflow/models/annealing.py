@@ -1,10 +1,12 @@
-"""The schedule of learning with the relaxed posterior."""
+"""The schedule of learning with the relaxed posterior, and a point on its way."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+from ..numerics.types import Floats
 from ..runtime.text import whole_number
 
 
@@ -56,3 +58,19 @@ class Annealing:
             0.0 < r < math.inf for r in self.settling_rates
         ):
             raise ValueError(f"expected two positive settling_rates, got {self.settling_rates!r}")
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where learning has come to after some steps, and can go on from.
+
+    Parameters
+    ----------
+    variables
+        Of the model and of Adam, in `relaxation.Annealer`'s order.
+    objective
+        Before every step.
+    """
+
+    variables: tuple[Any, ...]
+    objective: Floats

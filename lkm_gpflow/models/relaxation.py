@@ -11,7 +11,7 @@ from gpflow.keras import tf_keras
 
 from ..numerics.seeds import seed_pair
 from ..numerics.types import Floats, FloatTensor
-from .annealing import Annealing
+from .annealing import Annealing, Climb
 from .lkm import LKM
 from .posteriors import RelaxedPosterior
 
@@ -63,16 +63,28 @@ class Annealer:
         annealing: Annealing,
         seed: int = 0,
         callback: Callable[[int, LKM], None] | None = None,
-    ) -> Floats:
-        """Climb once, as `anneal` does; return the objective before every step."""
-        for optimizer in self._optimizers:
-            for variable in optimizer.variables:
-                variable.assign(tf.zeros_like(variable))
+        *,
+        begun: Climb | None = None,
+        most_steps: int | None = None,
+    ) -> Climb:
+        """Climb once, as `anneal` does, or go on with what has begun; return where that led.
+
+        With ``most_steps`` learning stops after so many steps, if these are fewer than the
+        temperature takes to fall.  Going on from there with the same schedule and seed leads to
+        where learning without a break does.
+        """
+        if begun is None:
+            for optimizer in self._optimizers:
+                for variable in optimizer.variables:
+                    variable.assign(tf.zeros_like(variable))
+        else:
+            for variable, value in zip(self._all_variables(), begun.variables, strict=True):
+                variable.assign(value)
         own_rate = annealing.logits_rate
         rates = (annealing.learning_rate if own_rate is None else own_rate, annealing.learning_rate)
         for optimizer, rate in zip(self._optimizers, rates, strict=True):
             optimizer.learning_rate = rate
-        objective: list[float] = []
+        objective = [] if begun is None else begun.objective.tolist()
         first_key, second_key = seed_pair(seed)
 
         at_once = _STEPS_AT_ONCE if callback is None else 1
@@ -90,7 +102,9 @@ class Annealer:
         temperatures = np.geomspace(
             annealing.first_temperature, annealing.last_temperature, annealing.num_steps
         )
-        take_steps(temperatures)
+        take_steps(temperatures[len(objective) : most_steps])
+        if most_steps is not None and most_steps < annealing.num_steps:
+            return self._climb_so_far(objective)
         for optimizer, rate in zip(self._optimizers, annealing.settling_rates, strict=True):
             optimizer.learning_rate = rate
         block = np.full(annealing.block_steps, annealing.last_temperature)
@@ -99,11 +113,20 @@ class Annealer:
             before, reached = reached, take_steps(block)
             if not reached > before + annealing.tolerance:
                 break
-        return np.array(objective)
+        return self._climb_so_far(objective)
 
     def objective(self, count: int) -> float:
         """The objective at the current parameters, averaged over this many sets of draws."""
         return float(np.mean([self._evaluate(tf.constant([i, 1])) for i in range(count)]))
+
+    def _climb_so_far(self, objective: list[float]) -> Climb:
+        values = tuple(variable.numpy() for variable in self._all_variables())
+        return Climb(values, np.array(objective))
+
+    def _all_variables(self) -> list[Any]:
+        """All that changes while learning: of the model, and of both optimizers."""
+        own = [v for optimizer in self._optimizers for v in optimizer.variables]
+        return [*self.model.trainable_variables, *own]
 
     def _groups(self, values: list[Any]) -> tuple[list[Any], list[Any]]:
         """Entries that belong to the logits, and all others."""

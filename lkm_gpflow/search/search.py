@@ -12,28 +12,33 @@ with *regrouping*: each two members of the best set become their product, and ea
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.grammar import CHANGE_POINTS, Product, expand, multiplied, split
-from ..learning.fits import CRITERIA, Fit, State
-from ..learning.training import fit
+from ..learning.fits import CRITERIA, Fit, State, Trial
+from ..learning.training import fit, try_start
 from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
 from ..runtime.progress import Progress
 from .expectation import beforehand, left
+from .halving import TRIAL_STEPS, better_half, has_ended_early, is_halved, reached
 from .ledger import EVERY, REGROUPED, START, Entry, Ledger
 from .settings import SearchSettings
 
 ACCEPTED = "accepted"
 """The decision on the best fit of a step that is better than all before it."""
+
+_Key: TypeAlias = tuple[int, int]
+"""Step, and number of the attempt."""
 
 MIN_IMPROVEMENT = 0.1
 """A BIC that is lower by less is a matter of where the optimiser stopped."""
@@ -243,12 +248,16 @@ class _Search:
         # The paper's learner compares starts by what they climbed.
         by_bound = self._settings.fit.learner == "relaxed"
         costs = [-found.elbo if by_bound else found.criterion for found in fits]
-        best = int(np.argmin(costs))
+        ended = [has_ended_early(found, self._settings.fit) for found in fits]
+        best = int(np.argmin(np.where(ended, np.inf, costs)))
         name = CRITERIA[self._settings.fit.criterion]
         limit = self._best.criterion - MIN_IMPROVEMENT if step else np.inf
         other = "another set" if expanded == REGROUPED else "another restart"
         for number, found in enumerate(fits):
-            if number != best:
+            if ended[number]:
+                behind = reached(fits[best]) - reached(found)
+                decision = f"ended after {TRIAL_STEPS} steps: by then {behind:.1f} behind another"
+            elif number != best:
                 by = f"{costs[number] - costs[best]:.1f} in {'its bound' if by_bound else name}"
                 decision = f"{other} is better by {by}"
             elif found.criterion < limit:
@@ -265,15 +274,34 @@ class _Search:
         self, step: int, attempts: Sequence[_Attempt], entry: Callable[[int, Fit], Entry]
     ) -> Generator[Entry, None, list[Fit]]:
         known = self._ledger.entries
-        jobs = self._jobs(step, attempts)
-        hear = self._report.hear
-        for (_, number), found in run_all(jobs, self._executor, self._spent, hear, self._ahead):
+        for number, found in self._learnt(step, attempts):
             self._ledger.add(entry(number, found))
             if step and self._is_better(found):
                 self._ahead.drop()  # this step will not be rolled back
             self._report.show(known[step, number])
             yield known[step, number]
         return [known[step, number].fit for number in range(len(attempts))]
+
+    def _learnt(self, step: int, attempts: Sequence[_Attempt]) -> Iterator[tuple[int, Fit]]:
+        """Learn what the ledger has not; yield each fit as soon as it is there."""
+        jobs = self._jobs(step, attempts)
+        if not is_halved(self._settings.fit, len(attempts)):
+            yield from self._run_jobs(jobs)
+            return
+        trials: dict[int, Trial] = dict(sorted(self._run_jobs(jobs)))
+        fits = {n: own.fit for (s, n), own in self._ledger.entries.items() if s == step}
+        fits |= {n: trial.fit for n, trial in trials.items()}
+        better = better_half(fits)
+        yield from self._run_jobs(
+            {(step, n): self._job(step, n, attempts[n], trials[n]) for n in better if n in trials}
+        )
+        # Last: what is found so far shall be what was learnt to the end.
+        yield from ((n, trial.fit) for n, trial in trials.items() if n not in better)
+
+    def _run_jobs(self, jobs: Mapping[_Key, Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
+        hear = self._report.hear
+        for (_, number), result in run_all(jobs, self._executor, self._spent, hear, self._ahead):
+            yield number, result
 
     def _restarts(self, members: Sequence[Product], rest: State | None) -> Sequence[_Attempt]:
         """All starts of a set: of the members, and what there is beside them."""
@@ -286,28 +314,40 @@ class _Search:
             again = _Attempt(bare, None, behind, from_nothing=True)
         return [first] + [again] * (self._settings.restarts - 1)
 
-    def _jobs(
-        self, step: int, attempts: Sequence[_Attempt]
-    ) -> dict[tuple[int, int], Callable[[], Fit]]:
-        """Return the fits of a step that the ledger has not, by step and number of the attempt."""
+    def _jobs(self, step: int, attempts: Sequence[_Attempt]) -> dict[_Key, Callable[[], Any]]:
+        """Return what learns the fits of a step that the ledger has not, or begins, if halved."""
+        is_trial = is_halved(self._settings.fit, len(attempts))
+        return {
+            (step, number): self._trial(step, number, attempt)
+            if is_trial
+            else self._job(step, number, attempt)
+            for number, attempt in enumerate(attempts)
+            if (step, number) not in self._ledger.entries
+        }
+
+    def _trial(self, step: int, number: int, attempt: _Attempt) -> Callable[[], Trial]:
+        return partial(
+            try_start, self._observations, attempt.members, num_steps=TRIAL_STEPS,
+            seed=(self._settings.seed, step, number), settings=self._settings.fit,
+            start=attempt.rest,
+        )  # fmt: skip
+
+    def _job(
+        self, step: int, number: int, attempt: _Attempt, trial: Trial | None = None
+    ) -> Callable[[], Fit]:
+        settings, hopeless = self._settings.fit, np.inf
         # A change point, which is looked for later, may gain far more.
-        is_bounded = step > 0 and CHANGE_POINTS not in self._settings.bases
-        price = np.log(self._observations.num_observed)
-
-        def job(number: int) -> Callable[[], Fit]:
-            attempt, settings = attempts[number], self._settings.fit
-            hopeless = self._best.criterion + attempt.behind * price if is_bounded else np.inf
-            if attempt.from_nothing:
-                # The next restart is another start from nothing already.
-                settings = replace(settings, num_starts=1)
-            return partial(
-                fit, self._observations, attempt.members,
-                seed=(self._settings.seed, step, number), settings=settings,
-                start=attempt.rest, hopeless=hopeless,
-            )  # fmt: skip
-
-        known = self._ledger.entries
-        return {(step, n): job(n) for n in range(len(attempts)) if (step, n) not in known}
+        if step > 0 and CHANGE_POINTS not in self._settings.bases:
+            price = np.log(self._observations.num_observed)
+            hopeless = self._best.criterion + attempt.behind * price
+        if attempt.from_nothing:
+            # The next restart is another start from nothing already.
+            settings = replace(settings, num_starts=1)
+        return partial(
+            fit, self._observations, attempt.members,
+            seed=(self._settings.seed, step, number), settings=settings,
+            start=attempt.rest, hopeless=hopeless, trial=trial,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.grammar import Product, parse, with_values
 from lkm_gpflow.learning.fits import Fit, FitSettings, LearnerName, State
+from lkm_gpflow.models.annealing import Annealing
+from lkm_gpflow.search.halving import TRIAL_STEPS
 from lkm_gpflow.search.ledger import Entry, Ledger
 from lkm_gpflow.search.search import search
 from lkm_gpflow.search.settings import SearchSettings
@@ -160,8 +162,9 @@ def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
         return done.entries[0, 0].fit
 
     monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
-    settings = replace(QUICK, restarts=3, fit=replace(QUICK.fit, learner=learner))
-    search(observations, settings, Ledger({}), progress=False)
+    at_once = Annealing(num_steps=TRIAL_STEPS)
+    own = replace(QUICK.fit, learner=learner, annealing=at_once)
+    search(observations, replace(QUICK, restarts=3, fit=own), Ledger({}), progress=False)
     assert starts[:3] == [None, None, None]
     assert len(starts) > 3
     for restart in (1, 2):
