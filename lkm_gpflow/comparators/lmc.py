@@ -27,7 +27,6 @@ from ..kernels.grammar import Product, parse
 from ..learning.initialization import VARIANCE, Proposer, typical_step
 from ..learning.parameter_priors import add_priors
 from ..models.criterion import bic
-from ..numerics.linalg import gaussian_log_density
 from ..numerics.types import Floats, FloatTensor
 from .lbfgs import Learner
 from .registry import register
@@ -71,9 +70,9 @@ class CoregionalisedGPR(StackedGPR):
     .. math:: k((x, i), (x', j)) = \sum_q B_q[i, j] k_q(x, x'),
        \qquad B_q = W_q W_q^\top + \mathrm{diag}(\kappa_q)
 
-    `StackedGPR` with this kernel.  For learning the series stand on one grid, with gaps masked
-    out: then the covariance is a sum of Kronecker products, and base kernels are evaluated at D
-    times, not at all N D observations.
+    `StackedGPR` with this kernel.  For learning the series stand on one grid: then the covariance
+    is a sum of Kronecker products, from which gaps are left out, and base kernels are evaluated at
+    D times, not at all N D observations.
 
     Parameters
     ----------
@@ -89,23 +88,22 @@ class CoregionalisedGPR(StackedGPR):
         )
         self.terms = list(terms)
         self._X = to_default_float(observations.x[:, None])
-        self._Y = to_default_float(observations.Y)
-        self._mask = to_default_float(observations.mask)
+        self._seen = np.flatnonzero(observations.mask)
+        self._num_cells = observations.mask.size
 
     @inherit_check_shapes
-    def log_marginal_likelihood(self) -> FloatTensor:
+    def covariance(self) -> FloatTensor:
         B = tf.stack([term.coregion.output_covariance() for term in self.terms])
         K = tf.stack([term.base(self._X) for term in self.terms])
-        N, D = self._Y.shape
-        V = tf.reshape(tf.einsum("qij,qde->idje", B, K), [N * D, N * D])
-        noise = tf.linalg.diag(tf.repeat(self.likelihood.variance.variance, D))
-        return gaussian_log_density(
-            V + noise, tf.reshape(self._Y, [-1]), tf.reshape(self._mask, [-1])
-        )
+        V = tf.reshape(tf.einsum("qij,qde->idje", B, K), [self._num_cells, self._num_cells])
+        if len(self._seen) == self._num_cells:
+            return V
+        return tf.gather(tf.gather(V, self._seen), self._seen, axis=1)
 
     def bic(self) -> float:
         """BIC, with every free number of terms and noise."""
-        num_free = sum(term.num_free for term in self.terms) + len(self._Y)
+        num_series = self.likelihood.variance.variance.shape[0]
+        num_free = sum(term.num_free for term in self.terms) + num_series
         return bic(float(self.log_marginal_likelihood()), num_free, len(self.data[0]))
 
 

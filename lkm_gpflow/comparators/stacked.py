@@ -7,6 +7,8 @@ may thus have different times and gaps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gpflow
 import numpy as np
 import tensorflow as tf
@@ -15,7 +17,7 @@ from gpflow.base import Parameter
 from gpflow.utilities import positive
 
 from ..data.observations import Observations
-from ..numerics.linalg import gaussian_log_density
+from ..numerics.cholesky import factorise, gradient
 from ..numerics.types import Floats, FloatTensor
 
 NOISE_FLOOR = 1e-5
@@ -32,6 +34,46 @@ def stack(observations: Observations) -> tuple[Floats, Floats]:
 def grid(x: Floats, num_series: int) -> Floats:
     """Inputs (time, number of the series) of all series at the times x, [N * M, 2]."""
     return np.column_stack([np.tile(x, num_series), np.repeat(np.arange(num_series), len(x))])
+
+
+@check_shapes("V: [M, M]", "y: [M]", "return: []")
+def log_density(V: FloatTensor, y: FloatTensor) -> FloatTensor:
+    """Return log N(y | 0, V) with its gradient in V, by LAPACK.
+
+    For a thousand rows value and gradient take half as long as `numerics.linalg`'s, whose
+    TensorFlow has no inverse of a triangular matrix.  No gradient in y, and none of the gradient.
+
+    Parameters
+    ----------
+    V
+        Covariance with noise.
+    y
+        Observations.
+
+    Returns
+    -------
+    Tensor []; NaN where V is not positive definite.
+    """
+    value: FloatTensor = _log_density(V, y)
+    return value
+
+
+@tf.custom_gradient
+def _log_density(
+    V: FloatTensor, y: FloatTensor
+) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, None]]]:
+    value, slope = tf.numpy_function(_with_slope, [V, y], [V.dtype, V.dtype])
+    value.set_shape([])
+    slope.set_shape(V.shape)
+    return value, lambda upstream: (upstream * slope, None)
+
+
+def _with_slope(V: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the log density and its slope in V, as an upper triangle: V is symmetric."""
+    L = V.copy().T  # in Fortran's order
+    value, b = factorise(L, y)
+    slope = np.full_like(V, np.nan) if np.isnan(value) else -gradient(L, b).T
+    return np.asarray(value), slope
 
 
 class SeriesNoise(gpflow.functions.Function):
@@ -56,8 +98,7 @@ class SeriesNoise(gpflow.functions.Function):
 class StackedGPR(gpflow.models.GPR):
     """Exact regression of stacked series, with a noise variance for each.
 
-    GPflow's `GPR`, its log marginal likelihood with an analytic gradient (about a third of the
-    time for a thousand rows).
+    GPflow's `GPR`, its log marginal likelihood with an analytic gradient (see `log_density`).
 
     Parameters
     ----------
@@ -87,7 +128,7 @@ class StackedGPR(gpflow.models.GPR):
         """Return log p(y), as GPflow's `GPR` does."""
         X, y = self.data
         noise = tf.linalg.diag(self.likelihood.variance_at(X)[:, 0])
-        return gaussian_log_density(self.covariance() + noise, y[:, 0])
+        return log_density(self.covariance() + noise, y[:, 0])
 
     @check_shapes("return: [M, M]")
     def covariance(self) -> FloatTensor:
