@@ -45,7 +45,11 @@ class Learner:
         self._shapes = [tuple(variable.shape) for variable in self._variables]
         objective = model.training_loss if loss is None else loss
 
-        def value_and_gradient() -> tuple[FloatTensor, FloatTensor]:
+        def value_and_gradient(values: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
+            # In here it takes no time; one by one from Python, as long as some bounds.
+            parts = tf.split(values, [int(np.prod(shape)) for shape in self._shapes])
+            for variable, shape, part in zip(self._variables, self._shapes, parts, strict=True):
+                variable.assign(tf.reshape(part, shape))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(self._variables)
                 value = objective()
@@ -54,7 +58,11 @@ class Learner:
             )
             return value, tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
 
-        self._traced = tf.function(value_and_gradient, autograph=False)
+        self._traced = tf.function(
+            value_and_gradient,
+            input_signature=[tf.TensorSpec([None], tf.float64)],
+            autograph=False,
+        )
 
     @property
     def values(self) -> Floats:
@@ -74,8 +82,7 @@ class Learner:
         """Minimise from where the model is, leave it at the optimum, and return that."""
 
         def evaluate(values: Floats) -> tuple[float, Floats]:
-            self.values = values
-            value, gradient = (result.numpy() for result in self._traced())
+            value, gradient = (result.numpy() for result in self._traced(tf.constant(values)))
             if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
                 return _FAILED, np.zeros_like(values)
             return float(value), gradient
