@@ -104,10 +104,8 @@ def learn_relaxed(
         If a covariance is not positive definite at the end, or if the model is a `SparseLKM`.
     """
     began = time.perf_counter()
-    rng = np.random.default_rng(seed)
-    state = start or State.empty(observations.num_series, _FRESH_NOISE)
     begun = None if trial is None else trial.climb
-    with _climbed(observations, structure, rng, settings, state, kept_logit, begun=begun) as (
+    with _climbed(observations, structure, seed, settings, start, kept_logit, begun=begun) as (
         bench,
         climb,
     ):
@@ -127,10 +125,8 @@ def try_relaxed(
 ) -> Trial:
     """Take the first steps of `learn_relaxed`, which goes on from what they lead to."""
     began = time.perf_counter()
-    rng = np.random.default_rng(seed)
-    state = start or State.empty(observations.num_series, _FRESH_NOISE)
     with _climbed(
-        observations, structure, rng, settings, state, _KEPT_LOGIT, most_steps=num_steps
+        observations, structure, seed, settings, start, _KEPT_LOGIT, most_steps=num_steps
     ) as (bench, climb):
         return Trial(bench.describe(observations, settings, climb.objective, began), climb)
 
@@ -301,15 +297,17 @@ class _Bench:
 def _climbed(
     observations: Observations,
     structure: Sequence[Product],
-    rng: np.random.Generator,
+    seed: int | Sequence[int] | np.random.Generator,
     settings: FitSettings,
-    start: State,
+    start: State | None,
     kept_logit: float,
     *,
     begun: Climb | None = None,
     most_steps: int | None = None,
 ) -> Iterator[tuple[_Bench, Climb]]:
     """Lend a bench whose variables are where learning ended, and how it came there."""
+    rng = np.random.default_rng(seed)
+    start = start or State.empty(observations.num_series, _FRESH_NOISE)
     proposer = Proposer.of(observations)
     drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
     logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -28,10 +27,9 @@ from ..learning.training import fit, try_start
 from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
-from ..runtime.progress import Progress
-from .expectation import beforehand, left
 from .halving import TRIAL_STEPS, better_half, has_ended_early, is_halved, reached
 from .ledger import EVERY, REGROUPED, START, Entry, Ledger
+from .progress import SearchReport, progress_bar
 from .settings import SearchSettings
 
 ACCEPTED = "accepted"
@@ -116,7 +114,7 @@ def search_steps(
     def spent_after_first() -> str:
         return spent() if ledger.entries else ""
 
-    with _progress_bar(observations, settings, executor, progress) as report:
+    with progress_bar(observations, settings, executor, progress) as report:
         ahead = ahead or Ahead(executor, num_workers(executor))
         yield from _Search(
             observations, settings, ledger, executor, ahead, report, spent_after_first
@@ -131,7 +129,7 @@ class _Search:
         ledger: Ledger,
         executor: Executor | None,
         ahead: Ahead,
-        report: _Report,
+        report: SearchReport,
         spent: Spent,
     ) -> None:
         self._observations = observations
@@ -381,45 +379,3 @@ class _Attempt:
 def _state(fit: Fit) -> State:
     log_heights = None if fit.heights is None else np.log(fit.heights)
     return State(fit.kernels, fit.Z, fit.noise_variance, log_heights=log_heights)
-
-
-class _Report:
-    """The progress bar: which structure, its BIC, the best one, the time left at most."""
-
-    def __init__(self, bar: Progress, settings: SearchSettings, parallel: int) -> None:
-        self._bar = bar
-        self._settings = settings
-        self._parallel = parallel
-        self._name = CRITERIA[settings.fit.criterion]
-        self._best = np.inf
-        self._seconds: list[float] = []
-        self._num_left = 0
-        self.hear = bar.hear
-        self.expect(settings.restarts)
-
-    def expect(self, num_fits: int) -> None:
-        self._num_left += num_fits
-        self._bar.expect(num_fits)
-
-    def show(self, entry: Entry) -> None:
-        self._best = min(self._best, entry.fit.criterion)
-        self._seconds.append(entry.fit.seconds)
-        self._num_left -= 1
-        self._bar.label(entry.action)
-        # Every component may be expanded once at each depth that is left.
-        later = (self._settings.depth - entry.depth) * len(entry.fit.kernels)
-        count = self._num_left + later * self._settings.restarts
-        time_left = left(self._seconds, count, self._parallel)
-        scores = f"{self._name} {entry.fit.criterion:.1f}, best {self._best:.1f}"
-        self._bar.update(", ".join(filter(None, [scores, time_left])))
-
-
-@contextmanager
-def _progress_bar(
-    observations: Observations, settings: SearchSettings, executor: Executor | None, progress: bool
-) -> Iterator[_Report]:
-    parallel = min(settings.restarts, num_workers(executor))
-    with Progress("start", shown=progress) as bar:
-        N, D = observations.Y.shape
-        bar.stand(beforehand(D, N, settings, parallel))
-        yield _Report(bar, settings, parallel)
