@@ -5,7 +5,7 @@ their first steps, and the better half, by the bound that they have then reached
 that goes on ends where it would have ended anyway (Jamieson and Talwalkar 2016, with one round).
 
 Of 24 structures (the paper's four tables, six starts each), the best of six ended 0.7 nats above
-the best of the three that were ahead after 75 steps, on average, and these cost 0.59 of the time;
+the best of the three that were ahead after 75 steps, on average, and these cost 0.59 of the steps;
 it ended 2.7 nats above the best of any three, which cost 0.5.  Whole searches of these tables with
 five seeds end at a BIC 4.7 lower than with all starts going on (standard error 3.1).
 """
