@@ -41,7 +41,8 @@ def log_density(V: FloatTensor, y: FloatTensor) -> FloatTensor:
     """Return log N(y | 0, V) with its gradient in V, by LAPACK.
 
     For a thousand rows value and gradient take half as long as `numerics.linalg`'s, whose
-    TensorFlow has no inverse of a triangular matrix.  No gradient in y, and none of the gradient.
+    TensorFlow has no inverse of a triangular matrix.  It runs on the host, where SciPy climbs, on
+    any device.  No gradient in y, and none of the gradient.
 
     Parameters
     ----------

@@ -261,14 +261,14 @@ class Trial:
 
     Parameters
     ----------
-    fit
-        What is learnt by then.
     climb
         From where learning goes on.
+    seconds
+        How long they took.
     """
 
-    fit: Fit
     climb: Climb
+    seconds: float
 
 
 class OtherModelError(ValueError):

@@ -26,11 +26,13 @@ from ..kernels.base import KERNELS
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..models.annealing import Climb
+from ..models.criterion import bic
 from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior
 from ..models.relaxation import Annealer
 from ..models.sparse import SparseLKM
 from ..models.subclasses import find
+from ..numerics.linalg import check_positive_definite
 from ..numerics.types import Floats
 from .fits import Fit, FitSettings, Relaxed, State, Trial
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
@@ -67,6 +69,7 @@ def learn_relaxed(
     start: State | None = None,
     kept_logit: float = _KEPT_LOGIT,
     trial: Trial | None = None,
+    most_steps: int | None = None,
 ) -> Fit:
     r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
 
@@ -91,6 +94,8 @@ def learn_relaxed(
         Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
     trial
         What `try_relaxed` returned of the same start: learning goes on from there.
+    most_steps
+        Learning stops after so many steps, those of the trial among them.
 
     Returns
     -------
@@ -105,12 +110,12 @@ def learn_relaxed(
     """
     began = time.perf_counter()
     begun = None if trial is None else trial.climb
-    with _climbed(observations, structure, seed, settings, start, kept_logit, begun=begun) as (
-        bench,
-        climb,
-    ):
+    with _climbed(
+        observations, structure, seed, settings, start, kept_logit,
+        begun=begun, most_steps=most_steps,
+    ) as (bench, climb):  # fmt: skip
         found = bench.describe(observations, settings, climb.objective, began)
-    before = 0.0 if trial is None else trial.fit.seconds
+    before = 0.0 if trial is None else trial.seconds
     return replace(found, seconds=before + found.seconds)
 
 
@@ -127,8 +132,8 @@ def try_relaxed(
     began = time.perf_counter()
     with _climbed(
         observations, structure, seed, settings, start, _KEPT_LOGIT, most_steps=num_steps
-    ) as (bench, climb):
-        return Trial(bench.describe(observations, settings, climb.objective, began), climb)
+    ) as (_, climb):
+        return Trial(climb, time.perf_counter() - began)
 
 
 def relaxed_start(
@@ -263,10 +268,13 @@ class _Bench:
         fit = whole.of_components(used.astype(np.int32))
         assert fit.relaxed is not None
         model = relaxed_model(fit, fit.relaxed, observations, settings)
+        log_likelihood = model.log_likelihood(fit.Z)
+        check_positive_definite(log_likelihood, "the series")
+        total = float(np.sum(log_likelihood))
         return replace(
             fit,
-            log_likelihood=float(np.sum(model.log_likelihood(fit.Z))),
-            bic=float(model.bic(fit.Z)),
+            log_likelihood=total,
+            bic=bic(total, model.num_parameters(fit.Z), observations.num_observed),
             seconds=time.perf_counter() - began,
         )
 

@@ -45,6 +45,7 @@ def fit(
     start: State | None = None,
     hopeless: float = np.inf,
     trial: Trial | None = None,
+    most_steps: int | None = None,
 ) -> Fit:
     """Learn one structure; with the learner "relaxed", see `relaxed.learn_relaxed`.
 
@@ -63,16 +64,18 @@ def fit(
     hopeless
         From which criterion on (see `Learner.cost`) no time is spent on other optima; not looked at
         by the learner "relaxed".
-    trial
-        What `try_start` returned, to go on from; of the learner "relaxed" alone.
+    trial, most_steps
+        What `try_start` returned, to go on from, and to how many steps; of the learner "relaxed"
+        alone.
     """
     settings = settings or FitSettings()
     if settings.learner == "relaxed":
         from .relaxed import learn_relaxed  # with TensorFlow, which takes seconds to load
 
         return learn_relaxed(
-            observations, structure, seed=seed, settings=settings, start=start, trial=trial
-        )
+            observations, structure, seed=seed, settings=settings, start=start,
+            trial=trial, most_steps=most_steps,
+        )  # fmt: skip
     with single_threaded():
         return _fit(observations, structure, seed, settings, start, hopeless)
 

@@ -206,17 +206,28 @@ class LKMBound(
         Z = self.assignment() if Z is None else to_default_float(Z)
         log_likelihood = self.log_likelihood(Z)
         check_positive_definite(log_likelihood, "the series")
-        used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
-        own = [p for p in self.trainable_parameters if not self._is_counted_otherwise(p)]
-        learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
-        parameters = {id(p): p for p in learnt}
-        count = self.num_series + sum(int(tf.size(p)) for p in parameters.values())
+        count = self.num_parameters(Z)
         return bic(tf.reduce_sum(log_likelihood), count, self.observations.num_observed)
 
-    def _is_counted_otherwise(self, parameter: gpflow.Parameter) -> bool:
-        """Whether a parameter is a kernel's, a noise, variational, or places inducing variables."""
+    def num_parameters(self, Z: TensorType) -> int:
+        """Return p of `bic`, how many parameters are counted if the series have these components.
+
+        Parameters
+        ----------
+        Z
+            Assignments, [N, K].
+        """
+        used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
+        otherwise = self._counted_otherwise()
+        own = [p for p in self.trainable_parameters if id(p) not in otherwise]
+        learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
+        parameters = {id(p): p for p in learnt}
+        return self.num_series + sum(int(tf.size(p)) for p in parameters.values())
+
+    def _counted_otherwise(self) -> set[int]:
+        """Parameters of kernels, noises, variational ones, places of inducing variables: by id."""
         inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
         owners = (*self.kernels, self.posterior, *inducing)
         known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
         known += [] if self.heights is None else [self.heights]
-        return any(parameter is other for other in known)
+        return {id(parameter) for parameter in known}

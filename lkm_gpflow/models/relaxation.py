@@ -71,7 +71,7 @@ class Annealer:
 
         With ``most_steps`` learning stops after so many steps, if these are fewer than the
         temperature takes to fall.  Going on from there with the same schedule and seed leads to
-        where learning without a break does.
+        where learning without a break does; with as many as have begun, to where these led.
         """
         if begun is None:
             for optimizer in self._optimizers:
@@ -102,7 +102,11 @@ class Annealer:
         temperatures = np.geomspace(
             annealing.first_temperature, annealing.last_temperature, annealing.num_steps
         )
-        take_steps(temperatures[len(objective) : most_steps])
+        if begun is not None:
+            self.posterior.temperature.assign(temperatures[len(objective) - 1])
+        to_take = temperatures[len(objective) : most_steps]
+        if to_take.size:
+            take_steps(to_take)
         if most_steps is not None and most_steps < annealing.num_steps:
             return self._climb_so_far(objective)
         for optimizer, rate in zip(self._optimizers, annealing.settling_rates, strict=True):

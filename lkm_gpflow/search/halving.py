@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..learning.fits import Fit, FitSettings
+from ..numerics.types import Floats
 
 TRIAL_STEPS = 75
 """Steps that every start takes."""
@@ -36,13 +37,13 @@ def has_ended_early(fit: Fit, settings: FitSettings) -> bool:
     return fit.relaxed is not None and fit.history.size < settings.annealing.num_steps
 
 
-def reached(fit: Fit) -> float:
-    """Return the bound that a start had reached after its first steps."""
-    last = fit.history[TRIAL_STEPS - _LAST_STEPS : TRIAL_STEPS]
+def reached(history: Floats) -> float:
+    """Return the bound that a start with this objective had reached after its first steps."""
+    last = history[TRIAL_STEPS - _LAST_STEPS : TRIAL_STEPS]
     return float(np.nanmean(last)) if np.isfinite(last).any() else -np.inf
 
 
-def better_half(fits: Mapping[int, Fit]) -> list[int]:
+def better_half(histories: Mapping[int, Floats]) -> list[int]:
     """Return the numbers of the starts that go on: half of them, rounded up."""
-    best_first = sorted(fits, key=lambda number: (-reached(fits[number]), number))
-    return sorted(best_first[: (len(fits) + 1) // 2])
+    best_first = sorted(histories, key=lambda number: (-reached(histories[number]), number))
+    return sorted(best_first[: (len(histories) + 1) // 2])

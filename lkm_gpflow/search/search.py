@@ -253,7 +253,7 @@ class _Search:
         other = "another set" if expanded == REGROUPED else "another restart"
         for number, found in enumerate(fits):
             if ended[number]:
-                behind = reached(fits[best]) - reached(found)
+                behind = reached(fits[best].history) - reached(found.history)
                 decision = f"ended after {TRIAL_STEPS} steps: by then {behind:.1f} behind another"
             elif number != best:
                 by = f"{costs[number] - costs[best]:.1f} in {'its bound' if by_bound else name}"
@@ -287,14 +287,19 @@ class _Search:
             yield from self._run_jobs(jobs)
             return
         trials: dict[int, Trial] = dict(sorted(self._run_jobs(jobs)))
-        fits = {n: own.fit for (s, n), own in self._ledger.entries.items() if s == step}
-        fits |= {n: trial.fit for n, trial in trials.items()}
-        better = better_half(fits)
-        yield from self._run_jobs(
-            {(step, n): self._job(step, n, attempts[n], trials[n]) for n in better if n in trials}
+        known = {n: own.fit for (s, n), own in self._ledger.entries.items() if s == step}
+        better = better_half(
+            {n: own.history for n, own in known.items()}
+            | {n: trial.climb.objective for n, trial in trials.items()}
         )
-        # Last: what is found so far shall be what was learnt to the end.
-        yield from ((n, trial.fit) for n, trial in trials.items() if n not in better)
+        # Those that end come last: what is found so far shall be what was learnt to the end.
+        for own, most_steps in (
+            ([n for n in trials if n in better], None),
+            ([n for n in trials if n not in better], TRIAL_STEPS),
+        ):
+            yield from self._run_jobs(
+                {(step, n): self._job(step, n, attempts[n], trials[n], most_steps) for n in own}
+            )
 
     def _run_jobs(self, jobs: Mapping[_Key, Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
         hear = self._report.hear
@@ -331,7 +336,12 @@ class _Search:
         )  # fmt: skip
 
     def _job(
-        self, step: int, number: int, attempt: _Attempt, trial: Trial | None = None
+        self,
+        step: int,
+        number: int,
+        attempt: _Attempt,
+        trial: Trial | None = None,
+        most_steps: int | None = None,
     ) -> Callable[[], Fit]:
         settings, hopeless = self._settings.fit, np.inf
         # A change point, which is looked for later, may gain far more.
@@ -344,7 +354,7 @@ class _Search:
         return partial(
             fit, self._observations, attempt.members,
             seed=(self._settings.seed, step, number), settings=settings,
-            start=attempt.rest, hopeless=hopeless, trial=trial,
+            start=attempt.rest, hopeless=hopeless, trial=trial, most_steps=most_steps,
         )  # fmt: skip
 
 

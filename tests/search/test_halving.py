@@ -14,7 +14,7 @@ import lkm_gpflow.search.search
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit, FitSettings, Trial
+from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.relaxed import learn_relaxed, try_relaxed
 from lkm_gpflow.models.annealing import Annealing
 from lkm_gpflow.search.halving import TRIAL_STEPS, better_half, is_halved, reached
@@ -43,39 +43,45 @@ def done(observations: Observations, tmp_path_factory: pytest.TempPathFactory) -
     return ledger
 
 
-def fit_that_reached(template: Fit, value: float) -> Fit:
-    return replace(template, history=np.full(TRIAL_STEPS, value))
-
-
 def test_going_on_leads_where_learning_without_a_break_does(observations: Observations) -> None:
     """To the last bit, also after something else was learnt in between."""
     whole = learn_relaxed(observations, BASES, seed=3, settings=LONG)
     trials = [
         try_relaxed(observations, BASES, num_steps=37, seed=seed, settings=LONG) for seed in (3, 4)
     ]
-    assert [trial.fit.history.size for trial in trials] == [37, 37]
+    assert [trial.climb.objective.size for trial in trials] == [37, 37]
     went_on = learn_relaxed(observations, BASES, seed=3, settings=LONG, trial=trials[0])
     assert fit_key(went_on) == fit_key(whole)
-    np.testing.assert_array_equal(whole.history[:37], trials[0].fit.history)
-    assert went_on.seconds > trials[0].fit.seconds
+    np.testing.assert_array_equal(whole.history[:37], trials[0].climb.objective)
+    assert went_on.seconds > trials[0].seconds
     other = learn_relaxed(observations, BASES, seed=4, settings=LONG, trial=trials[1])
     assert fit_key(other) == fit_key(learn_relaxed(observations, BASES, seed=4, settings=LONG))
 
 
-def test_the_better_half_goes_on_and_one_more_of_an_odd_number(done: Ledger) -> None:
-    template = done.entries[0, 0].fit
-    fits = {n: fit_that_reached(template, value) for n, value in enumerate([1.0, 3.0, 2.0, 0.0])}
-    assert better_half(fits) == [1, 2]
-    assert better_half({n: fits[n] for n in (0, 1, 3)}) == [0, 1]
-    assert better_half({0: fits[0], 1: fit_that_reached(template, np.nan)}) == [0]
+def test_one_that_ends_is_described_where_its_trial_ended(observations: Observations) -> None:
+    """At the temperature that it had then, whatever was learnt in between."""
+    trial = try_relaxed(observations, BASES, num_steps=37, seed=3, settings=LONG)
+    learn_relaxed(observations, BASES, seed=4, settings=LONG)
+    ended = learn_relaxed(observations, BASES, seed=3, settings=LONG, trial=trial, most_steps=37)
+    at_once = learn_relaxed(observations, BASES, seed=3, settings=LONG, most_steps=37)
+    assert fit_key(ended) == fit_key(at_once)
+    assert ended.relaxed is not None
+    assert ended.relaxed.temperature == pytest.approx(0.1 ** (36 / 89))
+    assert ended.elbo == at_once.elbo
 
 
-def test_what_is_reached_is_a_mean_of_the_last_steps_of_a_trial(done: Ledger) -> None:
-    template = done.entries[0, 0].fit
+def test_the_better_half_goes_on_and_one_more_of_an_odd_number() -> None:
+    histories = {n: np.full(TRIAL_STEPS, value) for n, value in enumerate([1.0, 3.0, 2.0, 0.0])}
+    assert better_half(histories) == [1, 2]
+    assert better_half({n: histories[n] for n in (0, 1, 3)}) == [0, 1]
+    assert better_half({0: histories[0], 1: np.full(TRIAL_STEPS, np.nan)}) == [0]
+
+
+def test_what_is_reached_is_a_mean_of_the_last_steps_of_a_trial() -> None:
     history = np.arange(200.0)
-    assert reached(replace(template, history=history)) == np.mean(np.arange(50, 75))
+    assert reached(history) == np.mean(np.arange(50, 75))
     history[60] = np.nan
-    assert reached(replace(template, history=history)) == pytest.approx(62.0 + 2.0 / 24.0)
+    assert reached(history) == pytest.approx(62.0 + 2.0 / 24.0)
 
 
 @pytest.mark.parametrize(
@@ -99,12 +105,13 @@ def test_every_step_of_a_search_ends_the_worse_half(
 ) -> None:
     """What goes on is what would have been learnt without: at the start, where both agree."""
     full = [learn_relaxed(observations, BASES, seed=(0, 0, n), settings=LONG) for n in range(3)]
-    going_on = better_half(dict(enumerate(full)))
+    going_on = better_half({number: fit.history for number, fit in enumerate(full)})
     (ended,) = set(range(3)) - set(going_on)
     for number in going_on:
         assert fit_key(done.entries[0, number].fit) == fit_key(full[number])
     behind = max(full, key=lambda fit: fit.elbo if fit is not full[ended] else -np.inf)
-    expected = f"by then {reached(behind) - reached(full[ended]):.1f} behind another"
+    gap = reached(behind.history) - reached(full[ended].history)
+    expected = f"by then {gap:.1f} behind another"
     assert done.decisions[0, ended] == f"ended after 75 steps: {expected}"
     steps = {step for step, _ in done.entries}
     assert len(steps) > 1
@@ -119,13 +126,13 @@ def test_one_that_ended_is_never_accepted(
     observations: Observations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its bound is one of another temperature."""
-    begin = lkm_gpflow.search.search.try_start
+    learn = lkm_gpflow.search.search.fit
 
-    def better_than_ever(*args: Any, **options: Any) -> Trial:
-        trial = begin(*args, **options)
-        return replace(trial, fit=replace(trial.fit, elbo=1e9, bic=-1e9))
+    def better_than_ever(*args: Any, **options: Any) -> Fit:
+        found = learn(*args, **options)
+        return found if options["most_steps"] is None else replace(found, elbo=1e9, bic=-1e9)
 
-    monkeypatch.setattr(lkm_gpflow.search.search, "try_start", better_than_ever)
+    monkeypatch.setattr(lkm_gpflow.search.search, "fit", better_than_ever)
     ledger = Ledger({})
     found = search(observations, replace(SETTINGS, depth=0), ledger, progress=False)
     assert found.history.size > TRIAL_STEPS
