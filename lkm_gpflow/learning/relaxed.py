@@ -26,13 +26,11 @@ from ..kernels.base import KERNELS
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..models.annealing import Climb
-from ..models.criterion import bic
 from ..models.lkm import LKM
 from ..models.posteriors import RelaxedPosterior
 from ..models.relaxation import Annealer
 from ..models.sparse import SparseLKM
 from ..models.subclasses import find
-from ..numerics.linalg import check_positive_definite
 from ..numerics.types import Floats
 from .fits import Fit, FitSettings, Relaxed, State, Trial
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
@@ -268,13 +266,10 @@ class _Bench:
         fit = whole.of_components(used.astype(np.int32))
         assert fit.relaxed is not None
         model = relaxed_model(fit, fit.relaxed, observations, settings)
-        log_likelihood = model.log_likelihood(fit.Z)
-        check_positive_definite(log_likelihood, "the series")
-        total = float(np.sum(log_likelihood))
         return replace(
             fit,
-            log_likelihood=total,
-            bic=bic(total, model.num_parameters(fit.Z), observations.num_observed),
+            log_likelihood=float(np.sum(model.log_likelihood(fit.Z))),
+            bic=float(model.bic(fit.Z)),
             seconds=time.perf_counter() - began,
         )
 

@@ -206,23 +206,13 @@ class LKMBound(
         Z = self.assignment() if Z is None else to_default_float(Z)
         log_likelihood = self.log_likelihood(Z)
         check_positive_definite(log_likelihood, "the series")
-        count = self.num_parameters(Z)
-        return bic(tf.reduce_sum(log_likelihood), count, self.observations.num_observed)
-
-    def num_parameters(self, Z: TensorType) -> int:
-        """Return p of `bic`, how many parameters are counted if the series have these components.
-
-        Parameters
-        ----------
-        Z
-            Assignments, [N, K].
-        """
         used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
         otherwise = self._counted_otherwise()
         own = [p for p in self.trainable_parameters if id(p) not in otherwise]
         learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
         parameters = {id(p): p for p in learnt}
-        return self.num_series + sum(int(tf.size(p)) for p in parameters.values())
+        count = self.num_series + sum(int(tf.size(p)) for p in parameters.values())
+        return bic(tf.reduce_sum(log_likelihood), count, self.observations.num_observed)
 
     def _counted_otherwise(self) -> set[int]:
         """Parameters of kernels, noises, variational ones, places of inducing variables: by id."""
