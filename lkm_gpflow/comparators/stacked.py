@@ -36,9 +36,9 @@ def grid(x: Floats, num_series: int) -> Floats:
     return np.column_stack([np.tile(x, num_series), np.repeat(np.arange(num_series), len(x))])
 
 
-@check_shapes("V: [M, M]", "y: [M]", "return: []")
-def log_density(V: FloatTensor, y: FloatTensor) -> FloatTensor:
-    """Return log N(y | 0, V) with its gradient in V, by LAPACK.
+@check_shapes("C: [M, M]", "noise_variance: [M]", "y: [M]", "return: []")
+def log_density(C: FloatTensor, noise_variance: FloatTensor, y: FloatTensor) -> FloatTensor:
+    """Return log N(y | 0, C + diag(noise_variance)) with its gradient, by LAPACK.
 
     For a thousand rows value and gradient take half as long as `numerics.linalg`'s, whose
     TensorFlow has no inverse of a triangular matrix.  It runs on the host, where SciPy climbs, on
@@ -46,35 +46,46 @@ def log_density(V: FloatTensor, y: FloatTensor) -> FloatTensor:
 
     Parameters
     ----------
-    V
-        Covariance with noise.
+    C
+        Covariance without noise.
+    noise_variance
+        Of every observation.
     y
         Observations.
 
     Returns
     -------
-    Tensor []; NaN where V is not positive definite.
+    Tensor []; NaN where the covariance is not positive definite.
     """
-    value: FloatTensor = _log_density(V, y)
+    value: FloatTensor = _log_density(C, noise_variance, y)
     return value
 
 
 @tf.custom_gradient
 def _log_density(
-    V: FloatTensor, y: FloatTensor
-) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, None]]]:
-    value, slope = tf.numpy_function(_with_slope, [V, y], [V.dtype, V.dtype])
+    C: FloatTensor, noise_variance: FloatTensor, y: FloatTensor
+) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor | None, ...]]]:
+    value, slope = tf.numpy_function(_with_slope, [C, noise_variance, y], [C.dtype, C.dtype])
     value.set_shape([])
-    slope.set_shape(V.shape)
-    return value, lambda upstream: (upstream * slope, None)
+    slope.set_shape(C.shape)
+
+    def gradient(upstream: FloatTensor) -> tuple[FloatTensor | None, ...]:
+        d_C = upstream * slope
+        return d_C, tf.linalg.diag_part(d_C), None
+
+    return value, gradient
 
 
-def _with_slope(V: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the log density and its slope in V, as an upper triangle: V is symmetric."""
-    L = V.copy().T  # in Fortran's order
-    value, b = factorise(L, y)
-    slope = np.full_like(V, np.nan) if np.isnan(value) else -gradient(L, b).T
-    return np.asarray(value), slope
+def _with_slope(C: Floats, noise_variance: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the log density and its slope in C, as an upper triangle: C is symmetric."""
+    V = C.copy().T  # in Fortran's order
+    V.T.reshape(-1)[:: len(V) + 1] += noise_variance
+    value, b = factorise(V, y)
+    if np.isnan(value):
+        V.fill(np.nan)
+        return np.asarray(value), V
+    slope = gradient(V, b).T
+    return np.asarray(value), np.negative(slope, out=slope)
 
 
 class SeriesNoise(gpflow.functions.Function):
@@ -128,8 +139,7 @@ class StackedGPR(gpflow.models.GPR):
     def log_marginal_likelihood(self) -> FloatTensor:
         """Return log p(y), as GPflow's `GPR` does."""
         X, y = self.data
-        noise = tf.linalg.diag(self.likelihood.variance_at(X)[:, 0])
-        return log_density(self.covariance() + noise, y[:, 0])
+        return log_density(self.covariance(), self.likelihood.variance_at(X)[:, 0], y[:, 0])
 
     @check_shapes("return: [M, M]")
     def covariance(self) -> FloatTensor:
