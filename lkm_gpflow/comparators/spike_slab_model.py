@@ -362,7 +362,7 @@ def _representers(K: FloatTensor, P: FloatTensor, b: FloatTensor) -> FloatTensor
     num_latent, num_points = b.shape
     size = _TINY * tf.reduce_max(tf.linalg.diag_part(P)) + _TINY
     R = tf.linalg.cholesky(P + size * tf.eye(num_latent, dtype=P.dtype))
-    # R' K R, entries (e, d, i, j), by points e: einsum takes six times as long.
+    # R' K R, with a matrix product for every point e: by einsum the bound takes twice as long.
     left = tf.transpose(K, [2, 1, 0])[:, :, None, :] * tf.linalg.matrix_transpose(R)
     inner = tf.matmul(tf.reshape(left, [num_points, -1, num_latent]), R)
     inner = tf.reshape(tf.transpose(inner, [1, 0, 2]), [num_points * num_latent] * 2)

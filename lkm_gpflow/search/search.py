@@ -46,7 +46,7 @@ _HOPELESS: Mapping[str, int] = {"scan": 10, "relaxed+scan": 7}
 a series if these are more; by learner.
 
 Looking for other optima gains that much at times, but hardly ever more.  With "relaxed+scan" seven
-end 62% of the starts of a step as soon as their Z is known, in nine searches of the paper's tables,
+end 62% of the starts of a step as soon as their Z is known, in ten searches of the paper's tables,
 ten 41%; it saves half of the time after that, and 0.9 of what a step gains in BIC is lost.
 """
 
