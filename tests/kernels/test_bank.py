@@ -60,11 +60,12 @@ def test_diagonals() -> None:
         np.testing.assert_allclose(kernel(X, full_cov=False), expected, rtol=1e-12)
 
 
-def test_gradients_are_those_of_kernels_of_their_own() -> None:
-    bank = bank_of(PRODUCTS)
-    weights = np.random.default_rng(0).normal(size=(len(PRODUCTS), 9, 9))
+@pytest.mark.parametrize("times", [X[:, 0], np.array([0.0, 0.1, 0.35, 0.35, 0.9, 1.0])])
+def test_gradients_are_those_of_kernels_of_their_own(times: np.ndarray) -> None:
+    bank, column, D = bank_of(PRODUCTS), times[:, None], len(times)
+    weights = np.random.default_rng(0).normal(size=(len(PRODUCTS), D, D))
     with tf.GradientTape() as tape:
-        value = tf.reduce_sum(weights * bank.covariances(X))
+        value = tf.reduce_sum(weights * bank.covariances(column))
     variables = (
         bank.values.unconstrained_variable, bank.log_variances.unconstrained_variable
     )  # fmt: skip
@@ -73,7 +74,7 @@ def test_gradients_are_those_of_kernels_of_their_own() -> None:
     for k, text in enumerate(PRODUCTS):
         kernel = to_kernel(parse(text))
         with tf.GradientTape() as tape:
-            value = tf.reduce_sum(weights[k] * kernel(X))
+            value = tf.reduce_sum(weights[k] * kernel(column))
         own = [kernel.variance, *(p for f in kernel.factors for p in f.values if p.trainable)]
         expected = tape.gradient(value, [p.unconstrained_variable for p in own])
         np.testing.assert_allclose(log_variances[k], expected[0], rtol=1e-9)
