@@ -83,9 +83,9 @@ def discover(
     learner
         "scan": components enter one by one, and the rows of Z are enumerated (see `training`).
         "relaxed": the paper's section 4 and algorithm 1, nothing else (see `relaxed`); of its
-        `restarts` the one with the largest bound wins, and all but the better third (at least two)
-        end after 75 steps (see `search.halving`).  "relaxed+scan": as "scan", but the relaxed
-        posterior finds Z first; slower.
+        `restarts` the one with the largest bound wins, and the half that is behind after 75 steps
+        ends there (see `search.halving`).  "relaxed+scan": as "scan", but the relaxed posterior
+        finds Z first; slower.
     prior
         Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
         need log p(Z) in closed form, which the infinite prior does not have.

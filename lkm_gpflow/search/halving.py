@@ -1,14 +1,14 @@
-"""Successive halving: of the starts of a structure, only the better ones are learnt to the end.
+"""Successive halving: of the starts of a structure, the worse half ends early.
 
 Most starts of the paper's learner lead to a lesser optimum, and which ones shows soon.  So all take
-their first steps, and the better third, by the bound that they have then reached, goes on (at least
-two).  A start that goes on ends where it would have ended anyway (Jamieson and Talwalkar 2016, with
-one round).
+their first steps, and the better half, by the bound that they have then reached, goes on.  A start
+that goes on ends where it would have ended anyway (Jamieson and Talwalkar 2016, with one round).
 
-Of 24 structures (the paper's four tables, six starts each), the best of six ended 1.1 nats above
-the better of the two that were ahead after 75 steps, on average, and these cost 0.45 of the steps;
-the best of three ended 0.7 nats below it, for 0.59 of the steps.  Any two, which cost 0.33, would
-have been 5.6 nats below it, any three, which cost 0.5, 2.7.
+Of 24 structures (the paper's four tables, six starts each), the best of six ended 0.7 nats above
+the best of the three that were ahead after 75 steps, on average, and these cost 0.59 of the steps;
+it ended 2.7 nats above the best of any three, which cost 0.5.  Whole searches of these tables with
+five seeds end at a BIC 4.7 lower than with all starts going on (standard error 3.1), and 9.5 higher
+(3.1) if only two of six go on.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from ..numerics.types import Floats
 TRIAL_STEPS = 75
 """Steps that every start takes."""
 
-_FEWEST = 2
-"""Starts that go on; had only the first of three done so, it would have ended 4 nats too low."""
-
 _LAST_STEPS = 25
 """Their mean objective is what is compared: that of one step is of a few draws."""
 
@@ -33,7 +30,7 @@ _LAST_STEPS = 25
 def is_halved(settings: FitSettings, num_starts: int) -> bool:
     """Whether starts end early: those of the paper's learner, if they have long to go."""
     is_long = settings.annealing.num_steps > TRIAL_STEPS
-    return settings.learner == "relaxed" and num_starts > _FEWEST and is_long
+    return settings.learner == "relaxed" and num_starts > 1 and is_long
 
 
 def has_ended_early(fit: Fit, settings: FitSettings) -> bool:
@@ -47,7 +44,7 @@ def reached(history: Floats) -> float:
     return float(np.nanmean(last)) if np.isfinite(last).any() else -np.inf
 
 
-def better_third(histories: Mapping[int, Floats]) -> list[int]:
-    """Return the numbers of the starts that go on: a third, rounded up, and at least two."""
+def better_half(histories: Mapping[int, Floats]) -> list[int]:
+    """Return the numbers of the starts that go on: half of them, rounded up."""
     best_first = sorted(histories, key=lambda number: (-reached(histories[number]), number))
-    return sorted(best_first[: max(_FEWEST, -(-len(histories) // 3))])
+    return sorted(best_first[: (len(histories) + 1) // 2])

@@ -27,7 +27,7 @@ from ..learning.training import fit, try_start
 from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
-from .halving import TRIAL_STEPS, better_third, has_ended_early, is_halved, reached
+from .halving import TRIAL_STEPS, better_half, has_ended_early, is_halved, reached
 from .ledger import EVERY, REGROUPED, START, Entry, Ledger
 from .progress import SearchReport, progress_bar
 from .settings import SearchSettings
@@ -41,13 +41,11 @@ _Key: TypeAlias = tuple[int, int]
 MIN_IMPROVEMENT = 0.1
 """A BIC that is lower by less is a matter of where the optimiser stopped."""
 
-_HOPELESS: Mapping[str, int] = {"scan": 10, "relaxed+scan": 7}
+_HOPELESS = 10
 """A fit is hopeless that is behind the best one by what BIC asks for so many parameters, or for one
-a series if these are more; by learner.
+a series if these are more.
 
-Looking for other optima gains that much at times, but hardly ever more.  With "relaxed+scan" seven
-end 62% of the starts of a step as soon as their Z is known, in ten searches of the paper's tables,
-ten 41%; it saves half of the time after that, and 0.9 of what a step gains in BIC is lost.
+Looking for other optima gains that much at times, but hardly ever more.
 """
 
 _REGROUPED_HOPELESS = 5
@@ -290,7 +288,7 @@ class _Search:
             return
         trials: dict[int, Trial] = dict(sorted(self._run_jobs(jobs)))
         known = {n: own.fit for (s, n), own in self._ledger.entries.items() if s == step}
-        better = better_third(
+        better = better_half(
             {n: own.history for n, own in known.items()}
             | {n: trial.climb.objective for n, trial in trials.items()}
         )
@@ -310,8 +308,7 @@ class _Search:
 
     def _restarts(self, members: Sequence[Product], rest: State | None) -> Sequence[_Attempt]:
         """All starts of a set: of the members, and what there is beside them."""
-        own = _HOPELESS.get(self._settings.fit.learner, 0)  # the learner "relaxed" has none
-        behind = max(own, self._observations.num_series)
+        behind = max(_HOPELESS, self._observations.num_series)
         first = again = _Attempt(tuple(members), rest, behind)
         if rest is not None and self._settings.fit.learner == "scan":
             # A scan hardly depends on its random numbers: others start from nothing, so that not

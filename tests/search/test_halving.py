@@ -17,7 +17,7 @@ from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.relaxed import learn_relaxed, try_relaxed
 from lkm_gpflow.models.annealing import Annealing
-from lkm_gpflow.search.halving import TRIAL_STEPS, better_third, is_halved, reached
+from lkm_gpflow.search.halving import TRIAL_STEPS, better_half, is_halved, reached
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.search import search
 from lkm_gpflow.search.settings import SearchSettings
@@ -70,14 +70,11 @@ def test_one_that_ends_is_described_where_its_trial_ended(observations: Observat
     assert ended.elbo == at_once.elbo
 
 
-def test_the_better_third_goes_on_rounded_up_and_at_least_two() -> None:
-    histories = {
-        n: np.full(TRIAL_STEPS, value)
-        for n, value in enumerate([1.0, 3.0, 2.0, 0.0, np.nan, 2.5, 4.0])
-    }
-    assert better_third(histories) == [1, 5, 6]
-    assert better_third({n: histories[n] for n in range(6)}) == [1, 5]
-    assert better_third({n: histories[n] for n in (0, 1, 4)}) == [0, 1]
+def test_the_better_half_goes_on_and_one_more_of_an_odd_number() -> None:
+    histories = {n: np.full(TRIAL_STEPS, value) for n, value in enumerate([1.0, 3.0, 2.0, 0.0])}
+    assert better_half(histories) == [1, 2]
+    assert better_half({n: histories[n] for n in (0, 1, 3)}) == [0, 1]
+    assert better_half({0: histories[0], 1: np.full(TRIAL_STEPS, np.nan)}) == [0]
 
 
 def test_what_is_reached_is_a_mean_of_the_last_steps_of_a_trial() -> None:
@@ -90,8 +87,8 @@ def test_what_is_reached_is_a_mean_of_the_last_steps_of_a_trial() -> None:
 @pytest.mark.parametrize(
     ("changes", "num_starts", "expected"),
     [
-        ({}, 3, True),
-        ({}, 2, False),
+        ({}, 2, True),
+        ({}, 1, False),
         ({"learner": "scan"}, 3, False),
         ({"learner": "relaxed+scan"}, 3, False),
         ({"annealing": Annealing(num_steps=TRIAL_STEPS)}, 3, False),
@@ -103,12 +100,12 @@ def test_only_the_papers_learner_has_long_to_go(
     assert is_halved(replace(LONG, **changes), num_starts) == expected
 
 
-def test_every_step_of_a_search_ends_the_worst_of_three(
+def test_every_step_of_a_search_ends_the_worse_half(
     observations: Observations, done: Ledger
 ) -> None:
     """What goes on is what would have been learnt without: at the start, where both agree."""
     full = [learn_relaxed(observations, BASES, seed=(0, 0, n), settings=LONG) for n in range(3)]
-    going_on = better_third({number: fit.history for number, fit in enumerate(full)})
+    going_on = better_half({number: fit.history for number, fit in enumerate(full)})
     (ended,) = set(range(3)) - set(going_on)
     for number in going_on:
         assert fit_key(done.entries[0, number].fit) == fit_key(full[number])
