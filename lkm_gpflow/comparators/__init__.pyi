@@ -1,6 +1,7 @@
 """What `lkm_gpflow.comparators` offers, by where it is; loaded when it is used."""
 
 from .abcd import ABCD as ABCD
+from .bayesian_var import BayesianVAR as BayesianVAR
 from .by_library import SktimeForecaster as SktimeForecaster
 from .by_library import StatsforecastModel as StatsforecastModel
 from .fixed_gp import FixedKernelGP as FixedKernelGP

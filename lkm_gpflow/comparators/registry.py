@@ -18,6 +18,7 @@ _OURS = {
     "auto-arima": "statistical",
     "auto-ets": "statistical",
     "auto-theta": "statistical",
+    "bayesian-var": "bayesian_var",
     "gp": "independent",
     "gp-sm": "independent",
     "gp-fixed": "fixed_gp",

@@ -56,7 +56,7 @@ class DifferencedVAR:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose the order and fit; nothing is random."""
-        return _fit(train, self.season, _least_squares)
+        return fit_vector(train, self.season, _least_squares)
 
 
 @register("ridge-var")
@@ -80,7 +80,7 @@ class RidgeVAR:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose the penalties by leaving one time out; nothing is random."""
-        return _fit(train, self.season, lambda Y: _ridge(Y, self.lags))
+        return fit_vector(train, self.season, lambda Y: _ridge(Y, self.lags))
 
 
 @register("vecm")
@@ -103,12 +103,21 @@ class VECM:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose the rank and fit; nothing is random."""
-        return _fit(train, self.season, _error_correction)
+        return fit_vector(train, self.season, _error_correction)
 
 
-def _fit(
+def fit_vector(
     train: pd.DataFrame, season: int | None, learn: Callable[[Floats], Ahead]
 ) -> ScaledForecast:
+    """Fit z-scores of all series together, gaps filled and seasons taken off.
+
+    Parameters
+    ----------
+    train, season
+        As of the comparators.
+    learn
+        From the z-scores, [D, N], to their forecasts.
+    """
     table = Table.of(train)
     Y = interpolated(table)
     waves = Waves.of(table.observations.table[1], seasons_of(table, season))

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 from small import small_table
+from walks import forecast, walks
 
 from lkm_gpflow.comparators import (
     ARIMA110,
@@ -30,21 +31,6 @@ from lkm_gpflow.comparators.vector import integrate
 from lkm_gpflow.data.tables import Table
 
 statsmodels = pytest.mark.skipif(not pytest.importorskip("statsmodels"), reason="needs statsmodels")
-
-
-def forecast(
-    method: Comparator, values: np.ndarray, steps: int, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means and sds, [M, N] each."""
-    times = pd.Index(np.arange(len(values), len(values) + steps, dtype=float))
-    frame = pd.DataFrame(values, index=np.arange(len(values), dtype=float))
-    found = method.fit(frame, seed=seed).forecast(times)
-    mean, sd = (found[c].to_numpy().reshape(values.shape[1], steps).T for c in ("mean", "sd"))
-    return mean, sd
-
-
-def walks(num_times: int, num_series: int, seed: int = 0) -> np.ndarray:
-    return np.cumsum(np.random.default_rng(seed).normal(size=(num_times, num_series)), axis=0)
 
 
 # --- seasons ---

@@ -1,0 +1,155 @@
+"""The Bayesian vector autoregression: its prior, evidence and draws by other routes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_t, norm, t
+from walks import forecast, walks
+
+from lkm_gpflow.comparators import BayesianVAR
+from lkm_gpflow.comparators.bayesian_var import (
+    TIGHTNESS,
+    NormalInverseWishart,
+    minnesota,
+    regressors,
+)
+
+
+def scored(Y: np.ndarray) -> np.ndarray:
+    return (Y - Y.mean(axis=0)) / Y.std(axis=0)
+
+
+@pytest.mark.parametrize(("num_series", "lags"), [(1, 1), (1, 3), (3, 2)])
+def test_evidence_is_the_product_of_one_step_predictions(num_series: int, lags: int) -> None:
+    """Each is a Student-t about x B with the scale S (1 + x A^-1 x') / (nu - N + 1)."""
+    Y = scored(walks(24, num_series, seed=lags))
+    X, seen = regressors(Y, lags), Y[lags:]
+    prior = now = minnesota(Y, lags, 0.3, 1.5)
+    total = 0.0
+    for x, y in zip(X, seen, strict=True):
+        degrees = now.degrees - num_series + 1
+        shape = now.scale * (1.0 + x @ np.linalg.solve(now.precision, x)) / degrees
+        total += multivariate_t.logpdf(y, x @ now.mean, shape, degrees)
+        now = now.given(x[None], y[None])
+    assert prior.log_evidence(X, seen) == pytest.approx(total, rel=1e-8)
+    at_once = prior.given(X, seen)
+    np.testing.assert_allclose(at_once.mean, now.mean, atol=1e-8)
+    np.testing.assert_allclose(at_once.scale, now.scale, rtol=1e-6)
+
+
+def test_prior_is_the_minnesota_prior() -> None:
+    """Quantiles of drawn coefficients, which are Student-t of three degrees of freedom."""
+    Y = walks(60, 2, seed=1) * [1.0, 3.0]
+    sds = np.diff(Y, axis=0).std(axis=0)
+    prior = minnesota(Y, 2, 0.2, 1e6)
+    drawn, _ = prior.draws(40_000, np.random.default_rng(0))
+    for lag in (1, 2):
+        for j in range(2):
+            for i in range(2):
+                coefficients = drawn[:, (lag - 1) * 2 + j, i]
+                centre = float(lag == 1 and i == j)
+                assert np.median(coefficients) == pytest.approx(centre, abs=0.01)
+                sd = 0.2 * sds[i] / (lag * sds[j])
+                spread = np.subtract(*np.quantile(coefficients, [0.75, 0.25]))
+                # A Student-t of three degrees has the variance three.
+                expected = 2.0 * t.ppf(0.75, 3) * sd / np.sqrt(3.0)
+                assert spread == pytest.approx(expected, rel=0.04)
+
+
+def test_tight_dummies_make_coefficients_add_up_to_walks() -> None:
+    Y = scored(walks(60, 3, seed=2))
+    drawn, _ = minnesota(Y, 4, 0.8, 1e-4).draws(50, np.random.default_rng(0))
+    sums = drawn[:, :-1].reshape(50, 4, 3, 3).sum(axis=1)
+    np.testing.assert_allclose(sums, np.broadcast_to(np.eye(3), sums.shape), atol=1e-3)
+    np.testing.assert_allclose(drawn[:, -1], 0.0, atol=1e-3)
+
+
+def test_draws_have_the_covariance_of_the_errors() -> None:
+    """The mean of an inverse Wishart is S / (nu - N - 1)."""
+    S = np.array([[2.0, 0.6], [0.6, 1.0]])
+    known = NormalInverseWishart(np.eye(3), np.zeros((3, 2)), S, 30.0)
+    coefficients, factors = known.draws(20_000, np.random.default_rng(0))
+    covariance = np.einsum("snk,smk->nm", factors, factors) / 20_000
+    np.testing.assert_allclose(covariance, S / 27.0, rtol=0.03)
+    # Given Sigma the coefficients of a regressor covary as the errors do.
+    np.testing.assert_allclose(np.cov(coefficients[:, 1].T), S / 27.0, rtol=0.1)
+
+
+def test_a_long_past_tells_the_coefficients() -> None:
+    """One and two steps ahead of a stable autoregression, by its own formula."""
+    B = np.array([[0.6, 0.3, 0.0], [-0.2, 0.7, 0.0], [0.0, 0.4, 0.5]])
+    rng = np.random.default_rng(0)
+    Y = np.zeros((1500, 3))
+    for row in range(1, len(Y)):
+        Y[row] = B @ Y[row - 1] + rng.normal(size=3)
+    mean, sd = forecast(BayesianVAR(lags=2), Y, 2)
+    np.testing.assert_allclose(mean, [B @ Y[-1], B @ B @ Y[-1]], atol=0.25)
+    np.testing.assert_allclose(sd[0], 1.0, rtol=0.1)
+    np.testing.assert_allclose(sd[1], np.sqrt(1.0 + np.square(B).sum(axis=1)), rtol=0.1)
+
+
+def test_walks_are_forecast_almost_as_well_as_by_their_last_values() -> None:
+    tables = [walks(65, 6, seed) for seed in range(30)]
+    errors = [forecast(BayesianVAR(), Y[:-5], 5)[0] - Y[-5:] for Y in tables]
+    moves = [Y[-6] - Y[-5:] for Y in tables]
+    assert np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(moves))) < 1.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pair_comes_together(seed: int) -> None:
+    """Two walks whose difference reverts: most of a gap is forecast to close."""
+    rng = np.random.default_rng(seed)
+    common, gap = np.cumsum(rng.normal(size=200)), np.zeros(200)
+    for row in range(1, 200):
+        gap[row] = 0.8 * gap[row - 1] + rng.normal()
+    gap[-1] += 8.0
+    mean, _ = forecast(BayesianVAR(), np.column_stack([common, common + gap]), 30)
+    spread = mean[:, 1] - mean[:, 0]
+    assert abs(spread[-1]) < 0.25 * gap[-1]
+
+
+@pytest.mark.parametrize("shape", [(20, 3), (40, 8)])
+def test_intervals_hold_what_they_say_on_short_tables(shape: tuple[int, int]) -> None:
+    held = []
+    for seed in range(40):
+        Y = walks(shape[0] + 3, shape[1], seed)
+        mean, sd = forecast(BayesianVAR(), Y[:-3], 3)
+        held.append(np.abs(Y[-3:] - mean) < norm.ppf(0.95) * sd)
+    assert np.mean(held) == pytest.approx(0.9, abs=0.05)
+
+
+def test_the_evidence_widens_the_prior_where_series_follow_each_other() -> None:
+    """Where one follows the other's last step, the tightest prior would forecast standing still."""
+    rng = np.random.default_rng(3)
+    first = np.cumsum(rng.normal(size=120))
+    second = np.concatenate([[0.0], first[:-1]]) + 0.1 * rng.normal(size=120)
+    Y = np.column_stack([first, second])
+    mean, sd = forecast(BayesianVAR(), Y, 1)
+    assert abs(mean[0, 1] - first[-1]) < 0.5
+    assert sd[0, 1] < 0.5 * sd[0, 0]
+    X, seen = regressors(scored(Y), 4), scored(Y)[4:]
+    evidence = [minnesota(scored(Y), 4, each, 1.0).log_evidence(X, seen) for each in TIGHTNESS]
+    assert int(np.argmax(evidence)) > 1
+
+
+def test_series_that_follow_from_others_or_stand_alone_have_a_forecast() -> None:
+    walk = walks(60, 1)
+    mean, sd = forecast(BayesianVAR(), np.hstack([walk, 3.0 - 2.0 * walk]), 4)
+    np.testing.assert_allclose(mean[:, 1], 3.0 - 2.0 * mean[:, 0], atol=0.5)
+    mean, sd = forecast(BayesianVAR(), walk, 3)
+    assert mean.shape == sd.shape == (3, 1)
+    assert np.all(np.diff(sd[:, 0]) > 0.0)
+
+
+def test_short_tables_have_a_forecast() -> None:
+    for num_times in (3, 4, 9):
+        mean, sd = forecast(BayesianVAR(), walks(num_times, 3, seed=num_times), 2)
+        assert np.isfinite(mean).all()
+        assert np.all(sd > 0.0)
+
+
+def test_the_same_seed_gives_the_same_forecast() -> None:
+    Y = walks(50, 3)
+    for told in zip(forecast(BayesianVAR(), Y, 4), forecast(BayesianVAR(), Y, 4), strict=True):
+        np.testing.assert_array_equal(*told)
