@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ..kernels.grammar import Kind
 from ..learning.fits import Fit
 from ..runtime.text import listed
 
@@ -41,8 +40,7 @@ def warn_of_late_series(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
 
 
 def _has_walk(fit: Fit) -> bool:
-    factors = (factor for kernel in fit.kernels for factor in kernel.factors)
-    return any(kind is Kind.ORIGIN for factor in factors for _, kind in factor.base.parameters)
+    return any(factor.base.is_walk for kernel in fit.kernels for factor in kernel.factors)
 
 
 def _has_level(fit: Fit) -> bool:

@@ -167,11 +167,6 @@ class CoupledDiscovery:
         order = frame["correlation"].abs().sort_values(ascending=False, kind="stable").index
         return frame.loc[order].reset_index(drop=True)
 
-    @property
-    def is_coupled(self) -> bool:
-        """Whether any series go together."""
-        return not all(coupling.is_none for coupling in self.couplings)
-
     # --- what follows ---
 
     def joint(self, cells: pd.MultiIndex) -> Joint:

@@ -62,7 +62,8 @@ def shapes_of(kernels: Sequence[Product], x: Floats) -> Floats:
     S = (vectors * roots[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     size = np.linalg.norm(S, axis=(1, 2))
     is_flat = np.square(size) <= FLAT * before
-    shapes: Floats = (S / np.where(is_flat, np.inf, size)[:, None, None]).reshape(len(C), -1)
+    S /= np.where(is_flat, np.inf, size)[:, None, None]
+    shapes: Floats = S.reshape(len(C), len(x) ** 2)  # of no kernels, too
     return shapes
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.seizure import SAMPLING_RATE
+from ..discovery.cycles import longest_period
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product
 from ..numerics.types import Floats
@@ -55,12 +56,6 @@ def correlations(kernel: Product, lags: Floats) -> Floats:
     times = np.concatenate([[0.0], lags])[:, None]
     covariances = np.asarray(to_kernel(kernel)(times, np.zeros((1, 1))))[:, 0]
     return covariances[1:] / covariances[0]
-
-
-def longest_period(kernel: Product) -> float:
-    """Return the longest period among a product's factors; zero if it has none."""
-    periods = [factor.values[0] for factor in kernel.factors if factor.base.name == "PER"]
-    return max((period for period in periods if period is not None), default=0.0)
 
 
 @dataclass(frozen=True)

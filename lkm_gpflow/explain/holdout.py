@@ -56,7 +56,8 @@ class HoldOut:
 def hold_out_tail(found: Discovery) -> HoldOut:
     """Forecast the last tenth of the rows from those before it.
 
-    Not for more than `LKM.LONGEST` times, which cannot be learnt again: nothing is held out then.
+    Not for more than `LKM.LONGEST` times or by fits of a subclass of `LKM`, which cannot be learnt
+    again: nothing is held out then.
     """
     observations = found.table.observations
     D = len(observations.x)
@@ -66,7 +67,7 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     predictions, after = [], observations.x[-1:] + 1.0  # as if the tail came after all rows
     for member in members:
         settings = replace(found.settings.fit, exact=member.exact)
-        with suppress(ValueError):  # not positive definite
+        with suppress(ValueError):  # not positive definite, or of a subclass
             told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
             variance = told.variance * found.variance_factors(member, after).T
             predictions.append((member.weight, told.mean, variance))

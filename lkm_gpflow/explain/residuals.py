@@ -45,11 +45,11 @@ class ResidualTests:
 def whitened(found: Discovery) -> list[pd.Series]:
     r"""Return the one-step forecast errors of every series in their standard deviations.
 
-    .. math:: r = L^{-1} x_n, \quad L L^\top = \sum_k z_{nk} C_k + \sigma_n^2 I
+    .. math:: r = s_n^{-1/2} L^{-1} x_n, \quad L L^\top = \sum_k z_{nk} C_k + \sigma_n^2 I
 
-    are independent standard normal if the fit is right; r_i is how far x_i was from what the
-    observations before it said.  Of more than `LKM.LONGEST` times only the last 1,000 count, as if
-    no others had come before.
+    with s_n the expected scale of the series (one if it has none) are independent standard normal
+    if the fit is right; r_i is how far x_i was from what the observations before it said.  Of more
+    than `LKM.LONGEST` times only the last 1,000 count, as if no others had come before.
     """
     fit, first = found.fit, 0
     if len(found.table.frame) > limits.LONGEST:

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..discovery.result import Discovery
+from ..learning.coupling import STRONG as STRONG
 from ..numerics.types import Booleans, Floats
 from .decomposition import Decomposition
 
@@ -24,9 +25,6 @@ HARDLY = 0.05
 Of a forecast's variance it may be more: the one fit that had a component, of a weight of 0.07, made
 up 0.23 of it on the small table of the tests.
 """
-
-STRONG = 3.0
-"""Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""
 
 WEIGHTY = 0.05
 """Share of the variation of a series from which a component is more than a correction."""

@@ -22,8 +22,6 @@ from ..numerics.types import FloatTensor
 from . import grammar
 from .grammar import Kind
 
-TWO_PI = 2.0 * math.pi
-
 
 class UnitKernel(gpflow.kernels.Kernel):
     """A base kernel of unit variance on one-dimensional input.

@@ -163,14 +163,18 @@ class Learner(Moves):
         """
         if not any(factor.base.is_window for member in members for factor in member.factors):
             return state
-        for kernel in state.kernels:
-            if kernel in state.kernels and not any(f.base.is_window for f in kernel.factors):
+        k = 0
+        while k < len(state.kernels):
+            kernel = state.kernels[k]
+            if not any(factor.base.is_window for factor in kernel.factors):
                 self._tell(f"{kernel.structure} changes", state)
-                changed = max(self._changed(state, state.kernels.index(kernel)),
+                changed = max(self._changed(state, k),
                               key=lambda one: self._log_likelihoods(one).sum())  # fmt: skip
                 changed = self.refine(changed, rounds=3, max_iterations=20)
                 if self.cost(changed) < self.cost(state):
                     state = changed
+                    continue  # The two in its place are the last ones: k is the next component.
+            k += 1
         return state
 
     def _changed(self, state: State, k: int) -> Iterator[State]:

@@ -103,7 +103,8 @@ class Annealer:
             annealing.first_temperature, annealing.last_temperature, annealing.num_steps
         )
         if begun is not None:
-            self.posterior.temperature.assign(temperatures[len(objective) - 1])
+            last = min(len(objective), annealing.num_steps) - 1
+            self.posterior.temperature.assign(temperatures[last])
         to_take = temperatures[len(objective) : most_steps]
         if to_take.size:
             take_steps(to_take)

@@ -13,7 +13,7 @@ from scipy.stats import t
 from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
 from ..learning.engine import components
-from ..learning.fits import Fit, FitSettings, State
+from ..learning.fits import Fit, FitSettings, State, check_is_plain
 from ..learning.learner import Learner
 from ..models.amplitudes import degrees_of
 from ..numerics.types import Floats
@@ -119,8 +119,9 @@ def held_out_forecast(
     Raises
     ------
     ValueError
-        If a covariance is not positive definite.
+        If a covariance is not positive definite, or the fit is one of a subclass of `LKM`.
     """
+    check_is_plain(fit, "to learn it again on what came before")
     rows = slice(window.begin, window.end)
     mask = observations.mask[:, : window.begin]
     told = mask.sum(axis=1) >= MIN_OBSERVED

@@ -53,7 +53,6 @@ def test_without_correlations_forecasts_are_todays() -> None:
     ]:
         assert list(told.index) == list(expected.index)
         np.testing.assert_allclose(told, expected, rtol=1e-7, atol=1e-9)
-    assert not coupled.is_coupled
     assert "no strong evidence that any series go together" in repr(coupled)
     assert coupled.pairs.empty
 
@@ -118,7 +117,6 @@ def test_spread_and_average_of_fits() -> None:
 def test_gaps_are_filled_from_the_other_series() -> None:
     alone, together = (coupled_by_hand(by_hand(), correlation) for correlation in (0.0, 0.98))
     assert (together.fill()["sd"] < 0.99 * alone.fill()["sd"]).all()
-    assert together.is_coupled
     row = together.pairs.iloc[0]
     assert row["evidence"] == 7.0
     assert 0.0 < row["correlation"] < 0.98

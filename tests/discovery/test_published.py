@@ -142,7 +142,10 @@ def test_a_subclass_is_searched_with_reported_and_saved(tmp_path: Path) -> None:
     assert type(bent.model) is BentLKM
     learnt = float(bent.model.bend.numpy())
     assert learnt != 0.2
-    assert "share" in str(bent.report())
+    report = bent.report()
+    assert "share" in str(report)
+    # What is held out is learnt again by LKM itself, which would tell another model's forecasts.
+    assert report.hold_out.probabilities.isna().all(axis=None)
     bent.save(tmp_path / "bent.lkm")
     again = lkm.load(tmp_path / "bent.lkm")
     assert type(again.model) is BentLKM

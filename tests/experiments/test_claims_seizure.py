@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lkm_gpflow.discovery.cycles import longest_period
 from lkm_gpflow.experiments import seizure_claims as claims
 from lkm_gpflow.experiments.seizure import SAMPLES, SeizureResult, SeizureSettings, learn_seizure
 from lkm_gpflow.kernels.grammar import parse
@@ -70,7 +71,7 @@ def test_eyes_share_a_product_of_the_alpha_band(samples: list[SeizureResult]) ->
     remembered = []
     for each in samples:
         profiles, kernels = each.profiles(), each.kernels()
-        periods = pd.Series(map(claims.longest_period, kernels), profiles.columns)
+        periods = pd.Series(map(longest_period, kernels), profiles.columns)
         in_band = periods.between(1 / 13, 1 / 8) & periods.index.str.startswith("PER x SE")
         (k,) = np.flatnonzero(in_band)
         alpha = profiles.iloc[:, k]

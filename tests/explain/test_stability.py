@@ -60,6 +60,12 @@ def test_of_two_near_copies_a_fit_with_one_of_them_has_one() -> None:
     assert sum(each.found for each in stability(found)) == 3
 
 
+def test_of_a_discovery_without_components_nothing_is_looked_up() -> None:
+    found = with_more_fits(made_by_hand(small_table(), [], [[]] * 3), ("1 x SE(lengthscale=21)",))
+    assert not found.kernels
+    assert stability(found) == []
+
+
 @pytest.mark.slow
 def test_planted_components_survive_without_a_series(small_found: lkm.Discovery) -> None:
     results = leave_one_out(small_found, progress=False)

@@ -45,6 +45,7 @@ RIVALS: Mapping[str, Method] = MappingProxyType(
         "var": Method("var", "VAR of differences"),
         "ridge-var": Method("ridge-var", "ridge VAR"),
         "vecm": Method("vecm", "VECM"),
+        "bayesian-var": Method("bayesian-var", "Bayesian VAR"),
         "dynamic-factor": Method("dynamic-factor", "dynamic factors"),
         "unobserved-components": Method("unobserved-components", "unobserved components"),
         "prophet": Method("prophet", "Prophet"),
