@@ -42,8 +42,8 @@ RESULTS = Path(__file__).parent / "results" / "benchmark"
     type=click.Choice(["choosing", "held"]),
     default="choosing",
     show_default=True,
-    help="Tables that choose defaults, or those that judge them, which are looked at once a "
-    "release.",
+    help="Tables that choose defaults, or those that judge them, which are meant to be "
+    "looked at once a release.",
 )
 @click.option("--jobs", default=1, show_default=True, help="Processes.")
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Folder.")

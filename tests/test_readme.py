@@ -283,8 +283,8 @@ def test_planted_families() -> None:
     assert f"On {len(kept)} planted tables" in page
     told = families.stated(kept)
     sure, hardly = told[told["probability"] >= 0.9], told[told["probability"] <= 0.2]
-    assert f"of all {len(told)} that a series" in page
-    assert f"the {len(sure)} of 0.9 or more are\nall true" in page
+    assert f"There are {len(told)} that a series" in page
+    assert f"The {len(sure)} of 0.9 or\nmore are all true" in page
     assert sure["is_true"].all()
     assert f"of the {len(hardly)} of 0.2 or less one is" in page
     assert hardly["is_true"].sum() == 1

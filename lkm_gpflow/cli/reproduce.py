@@ -103,6 +103,6 @@ def _need_papermill() -> None:
         import papermill  # noqa: F401
     except ImportError as error:
         raise ValueError(
-            f"running notebooks needs {error.name}: pip install 'lkm_gpflow[notebooks]', or in a "
-            "clone pip install -e '.[notebooks]'"
+            f"running notebooks needs {error.name}: pip install '.[notebooks]' in a "
+            "clone of lkm_gpflow"
         ) from error

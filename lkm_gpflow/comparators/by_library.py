@@ -172,5 +172,5 @@ def _imported(module: str) -> Any:
         extra = {"sktime": "sktime", "statsforecast": "comparators"}[library]
         raise ModuleNotFoundError(
             f"expected the library {library} for methods of its name: "
-            f"pip install 'lkm_gpflow[{extra}]'"
+            f"pip install '.[{extra}]' in a clone of lkm_gpflow"
         ) from error

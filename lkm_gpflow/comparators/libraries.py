@@ -19,5 +19,5 @@ def library(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"expected the library {name.split('.')[0]} for this method: "
-            "pip install 'lkm_gpflow[comparators]'"
+            "pip install '.[comparators]' in a clone of lkm_gpflow"
         ) from error

@@ -1,6 +1,6 @@
 """Automatic ARIMA, exponential smoothing and Theta: every series alone, by statsforecast.
 
-The library statsforecast is an optional extra, ``pip install 'lkm_gpflow[comparators]'``; it is
+The library statsforecast is an optional extra, ``pip install '.[comparators]'`` in a clone; it is
 imported when a series is fitted.  A step is a row of the table, whatever time it takes.
 
 - **Gaps.**  The library has no missing observations (ETS and Theta refuse them, ARIMA silently

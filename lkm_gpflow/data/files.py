@@ -87,7 +87,8 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
         raise ValueError(f"{path}: {error}") from error
     except ImportError as error:
         raise ModuleNotFoundError(
-            f"{path}: reading {kind} needs another library: pip install 'lkm_gpflow[files]'"
+            f"{path}: reading {kind} needs another library: pip install '.[files]' in a clone of "
+            "lkm_gpflow"
         ) from error
 
 

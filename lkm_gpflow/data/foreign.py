@@ -60,7 +60,7 @@ def as_frame(table: Tabular) -> pd.DataFrame:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"a {given} needs the library {error.name} to become a pandas DataFrame: "
-            "pip install 'lkm_gpflow[files]'"
+            "pip install '.[files]' in a clone of lkm_gpflow"
         ) from error
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"expected a table of rows and columns, got {given}")

@@ -18,7 +18,7 @@ from ..learning.coupling import couple as learn_coupling
 from ..learning.uncertainty import CouplingPosterior, intervals, posterior
 from ..numerics.types import Floats
 from ..runtime.executors import threads_for
-from ..runtime.text import whole_number
+from ..runtime.text import counted, whole_number
 from ..search.averaging import Member
 from .checks import check_level, check_weights
 from .columns import quantile_column
@@ -295,7 +295,7 @@ class CoupledDiscovery:
     def __repr__(self) -> str:
         names, pairs = self.table.names, self.pairs
         pairs = pairs[pairs["evidence"] >= STRONG]
-        head = f"CoupledDiscovery: {len(names)} series, {len(self.members)} fits"
+        head = f"CoupledDiscovery: {len(names)} series, {counted(len(self.members), 'fit')}"
         rows = [
             f"  {row.first} and {row.second}: correlation {row.correlation:+.2f}, "
             f"log evidence {row.evidence:.1f}"

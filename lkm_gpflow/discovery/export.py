@@ -179,7 +179,7 @@ def to_xarray(
         xarray = import_module("xarray")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "expected the library xarray: pip install 'lkm_gpflow[files]'"
+            "expected the library xarray: pip install '.[files]' in a clone of lkm_gpflow"
         ) from error
     frame, times = found.table.frame, found.times(horizon)
     N = frame.shape[1]

@@ -66,7 +66,8 @@ def dask_workers(address: str) -> Iterator[Workers]:
         from distributed import Client
     except ImportError as error:
         raise ValueError(
-            "--scheduler needs Dask: pip install 'lkm_gpflow[scale]', or run without it"
+            "--scheduler needs Dask: pip install '.[scale]' in a clone of lkm_gpflow, or run "
+            "without it"
         ) from error
     try:
         # As the default, even a client that got no answer would serve the whole process.

@@ -84,7 +84,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "is": (
         Rule("a function with the kernel {formula}", lambda f: f.is_foreign),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
-        Rule("a random walk that returns to its mean: half of the way is done after {half_life}", lambda f: f.has("OU") and not f.has("PER")),
+        Rule("a random walk that returns to its mean: half of any deviation is gone after {half_life}", lambda f: f.has("OU") and not f.has("PER")),
         Rule("a function that would repeat itself after {period} if it did not change sooner", lambda f: f.never_repeats),
         Rule("approximately periodic with a period of {period}{varying}", lambda f: f.has("PER") and f.has("SE")),
         Rule("periodic with a period of {period}{varying}", lambda f: f.has("PER")),
@@ -111,7 +111,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("The {what} increases linearly away from {location}.", lambda f: f.degree == 1),
         Rule("The {what} drifts like a random walk.", lambda f: f.is_rough and f.has("SE", "PER")),
         Rule("The {what} drifts like a random walk with momentum.", lambda f: f.has("IOU") and f.has("SE", "PER")),
-        Rule("The {what} wanders, and returns to its mean: half of the way is done after {half_life}.", lambda f: f.has("OU") and f.has("PER")),
+        Rule("The {what} wanders, and returns to its mean: half of any deviation is gone after {half_life}.", lambda f: f.has("OU") and f.has("PER")),
     ),
     "what": (
         Rule("standard deviation of the noise", lambda f: f.has("WN")),
@@ -141,7 +141,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("Beyond the data it cannot be predicted.", lambda f: f.has("WN")),
         Rule("Beyond the data it fades to the average after about {two_lengthscales}.", lambda f: f.never_repeats),
         Rule("If the period is right, it repeats beyond the data.", lambda f: f.period > f.timeline.span),
-        Rule("Beyond the data it keeps repeating, and fades: half of it is gone after {half_life}.", lambda f: f.has("PER") and f.has("OU")),
+        Rule("Beyond the data it keeps repeating, and fades: its size halves in {half_life}.", lambda f: f.has("PER") and f.has("OU")),
         Rule("Beyond the data it keeps repeating, and fades to the average after about {two_lengthscales}.", lambda f: f.has("PER") and f.has("SE")),
         Rule("Beyond the data it keeps repeating, and its amplitude changes as before.", lambda f: f.has("PER") and f.degree > 0),
         Rule("Beyond the data it keeps repeating.", lambda f: f.has("PER")),

@@ -205,7 +205,7 @@ def _ipywidgets() -> Any:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "expected the library ipywidgets, which draws the controls: "
-            "pip install 'lkm_gpflow[explorer]', then restart JupyterLab"
+            "pip install '.[explorer]' in a clone of lkm_gpflow, then restart JupyterLab"
         ) from error
 
 

@@ -25,7 +25,7 @@ Method = AutoARIMA | AutoETS | AutoTheta
 METHODS = [AutoARIMA, AutoETS, AutoTheta]
 needs_library = pytest.mark.skipif(
     find_spec("statsforecast") is None,
-    reason="needs statsforecast, pip install 'lkm_gpflow[comparators]'",
+    reason="needs statsforecast, pip install '.[comparators]'",
 )
 
 
@@ -153,7 +153,7 @@ def test_wrong_settings_and_short_series(method: type[Method], spy: Spy) -> None
 def test_absent_library(method: type[Method], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "statsforecast", None)
     monkeypatch.setitem(sys.modules, "statsforecast.models", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'lkm_gpflow\[comparators\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[comparators\]'"):
         method().fit(small_table(), seed=0)
 
 

@@ -1,8 +1,8 @@
 """Which tables of the benchmark choose defaults, and which are held back to judge them.
 
 The tables were drawn by chance, domain by domain, before any method was run on them by the
-benchmark; `split.csv` beside this module keeps the draw.  The tables that are held are looked at
-once a release.
+benchmark; `split.csv` beside this module keeps the draw.  The tables that are held judge: they
+are meant to be looked at once a release.
 """
 
 from __future__ import annotations
