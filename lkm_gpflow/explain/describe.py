@@ -55,10 +55,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule(""),
     ),
     "window": (
-        Rule("It is there from about {since} until about {until}{gradual}.", lambda f: f.has("FROM") and f.has("UNTIL")),
+        Rule("It is present from about {since} until about {until}{gradual}.", lambda f: f.has("FROM") and f.has("UNTIL")),
         Rule("", lambda f: f.is_shift),
-        Rule("It is there until about {until}{gradual}.", lambda f: f.has("UNTIL")),
-        Rule("It is there from about {since} on{gradual}.", lambda f: f.has("FROM")),
+        Rule("It is present until about {until}{gradual}.", lambda f: f.has("UNTIL")),
+        Rule("It is present from about {since} on{gradual}.", lambda f: f.has("FROM")),
     ),
     "gradual": (
         Rule(", fading in within {fade_in} and out within {fade_out}", lambda f: f.fades("FROM") and f.fades("UNTIL")),

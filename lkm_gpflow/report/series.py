@@ -133,7 +133,7 @@ class SeriesReport:
                     "they hold a pattern that no component explains."
                 )
             else:
-                said.append(f"No pattern is left in its errors (p {_p(self.autocorrelation)}).")
+                said.append(f"No pattern was found in its errors (p {_p(self.autocorrelation)}).")
         if np.isfinite(self.normality):
             if self.normality < CONSPICUOUS:
                 said.append(

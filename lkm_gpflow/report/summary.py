@@ -111,8 +111,8 @@ def rests_on(found: Discovery) -> str:
     if not added:
         return ""
     return (
-        f"Forecasts give {percent(added)} of their weight to walks that were added for safety, "
-        f"with a season and without, and {percent(1.0 - added)} to what is described here."
+        f"Random walks added for safety, with and without a season, have {percent(added)} of the "
+        f"weight in forecasts; what is described here has {percent(1.0 - added)}."
     )
 
 

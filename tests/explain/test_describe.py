@@ -60,10 +60,10 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("during", 2): (f"{SE} x UNTIL(at=210,width=1)", WEEKS, 0, "smooth changes over 2.3 months until Aug 2015"),
     ("during", 3): (f"{SE} x FROM(at=48,width=1)", NUMBERS, 0, "a slow drift over 70 from 48 on"),
     ("during", 4): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
-    ("window", 0): (f"{SE} x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "It is there from about Aug 2015 until about Dec 2016. Beyond"),
+    ("window", 0): (f"{SE} x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "It is present from about Aug 2015 until about Dec 2016. Beyond"),
     ("window", 1): ("1 x FROM(at=210,width=1)", WEEKS, 0, "around Aug 2015. Beyond"),
-    ("window", 2): (f"{PER} x UNTIL(at=210,width=1)", WEEKS, 0, "It is there until about Aug 2015. The shape"),
-    ("window", 3): ("1 x RW(start=-7) x FROM(at=210,width=1)", WEEKS, 0, "It is there from about Aug 2015 on. Beyond"),
+    ("window", 2): (f"{PER} x UNTIL(at=210,width=1)", WEEKS, 0, "It is present until about Aug 2015. The shape"),
+    ("window", 3): ("1 x RW(start=-7) x FROM(at=210,width=1)", WEEKS, 0, "It is present from about Aug 2015 on. Beyond"),
     ("gradual", 0): (f"{SE} x FROM(at=210,width=10) x UNTIL(at=700,width=20)", WEEKS, 0, "until about Dec 2016, fading in within 6.3 weeks and out within 2.9 months."),
     ("gradual", 1): (f"{SE} x FROM(at=210,width=10)", WEEKS, 0, "from about Aug 2015 on, fading in within 6.3 weeks."),
     ("gradual", 2): (f"{SE} x UNTIL(at=210,width=10)", WEEKS, 0, "until about Aug 2015, fading out within 6.3 weeks."),
@@ -180,7 +180,7 @@ def test_the_half_life_halves_the_correlation(more: str) -> None:
 
 def test_a_level_that_has_ended_does_not_stay() -> None:
     said = describe(parse("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)"), WEEKS)
-    assert said.sentences[-1] == "It is there from about Aug 2015 until about Dec 2016."
+    assert said.sentences[-1] == "It is present from about Aug 2015 until about Dec 2016."
     assert said.beyond == "Beyond the data it is no longer there."
 
 

@@ -68,7 +68,7 @@ def test_a_planted_break_is_found_dated_told_and_kept(tmp_path: Path) -> None:
     said = re.findall(r"cycle of 11 until ([\d.]+)|over \S+ from (\S+) on", ", ".join(titles))
     assert len(said) == 2
     assert all(abs(float(until or since) - at) < NEAR for until, since in said)
-    assert "It is there until about 4" in found.report().text
+    assert "It is present until about 4" in found.report().text
     found.save(tmp_path / "found")
     again = lkm.load(tmp_path / "found")
     assert again.kernels == found.kernels
