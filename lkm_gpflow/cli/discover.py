@@ -23,6 +23,7 @@ from ..data.tables import Table
 from ..data.transforms import Transform
 from ..datasets.catalogue import known_names
 from ..discovery.checks import check_level
+from ..discovery.options import choose_averaging
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, single_threaded, start_workers
 from ..runtime.loading import loading
@@ -188,6 +189,10 @@ def discover_command(
         table.after(steps)
         check_level(level)
         settings = SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
+        choose_averaging(cast("Averaging | None", averaging), "scan", subset)
+        if memory_budget is not None:
+            with loading():  # libraries take memory, too
+                from . import output
         Guard(time_budget, memory_budget)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # discover warns, too

@@ -11,7 +11,8 @@ is not, and their sds are too small.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -26,6 +27,14 @@ from .gaps import Ahead, fit_alone, interpolated
 from .registry import register
 from .scaled import MIN_SD, ScaledForecast
 from .statistical import LEVEL, normal_moments
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what every forecaster of sktime 1.2 announces about its next version."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 @register("sktime")
@@ -59,6 +68,7 @@ class SktimeForecaster:
                 "'sktime:AutoETS' and 'sktime:VAR' give both"
             )
 
+    @_quiet()
     def _make(self) -> Any:
         lookup = _imported("sktime.registry").all_estimators
         known = dict(lookup("forecaster", return_names=True, as_dataframe=False))
@@ -67,10 +77,7 @@ class SktimeForecaster:
                 f"expected a forecaster of sktime (sktime.registry.all_estimators('forecaster') "
                 f"lists them), got {self.name!r}{did_you_mean(self.name, known)}"
             )
-        with warnings.catch_warnings():
-            # What every forecaster of sktime 1.2 announces about its next version.
-            warnings.simplefilter("ignore", FutureWarning)
-            return known[self.name](**self.settings)
+        return known[self.name](**self.settings)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Fit it to the rows as steps 0, 1, ...; `seed` is its `random_state`, if it has one."""
@@ -89,6 +96,7 @@ class SktimeForecaster:
 
         return ScaledForecast(table, predict)
 
+    @_quiet()
     def _learn(self, values: Floats, seed: int) -> Ahead:
         """Fit it to series, [D, N]."""
         forecaster = self._make()
@@ -100,6 +108,7 @@ class SktimeForecaster:
         in_fit = forecaster.get_tag("requires-fh-in-fit")
         forecaster.fit(y, fh=[1] if in_fit else None)
 
+        @_quiet()
         def ahead(h: int) -> tuple[Floats, Floats]:
             steps = list(range(1, h + 1))
             if in_fit:

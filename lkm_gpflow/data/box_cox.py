@@ -54,6 +54,8 @@ def log_gain(values: Floats) -> float:
     seen = values[np.isfinite(values)]
     if not len(seen) or np.any(seen <= 0.0):
         return 0.0
+    # Units make no difference, but regressions of tiny or huge numbers would.
+    values = values / np.exp(np.log(seen).mean())
     gains = [gain for order in ORDERS if (gain := _gain(values, order)) is not None]
     return min(gains, default=0.0)
 

@@ -124,7 +124,11 @@ class TimeAxis:
                 return in_zone(pd.DatetimeIndex(list(steps)), start.tz)
             step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
             return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
-        except (pd.errors.OutOfBoundsDatetime, OverflowError) as error:
+        except (
+            pd.errors.OutOfBoundsDatetime,
+            pd.errors.OutOfBoundsTimedelta,
+            OverflowError,
+        ) as error:
             raise ValueError(
                 f"expected a horizon that ends before {pd.Timestamp.max.year}, got {horizon} steps "
                 f"after {start}"

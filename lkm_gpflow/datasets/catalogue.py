@@ -125,6 +125,6 @@ def _benchmark_table(name: str) -> str | None:
 def _known(name: str) -> str:
     every = names()
     if name not in every:
-        hint = did_you_mean(name, every)
+        hint = did_you_mean(str(name), every)
         raise ValueError(f"there is no data set {name!r}, only {known_names()}{hint}")
     return name

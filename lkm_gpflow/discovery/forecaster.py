@@ -232,8 +232,9 @@ class Forecaster:
         if np.count_nonzero(own) == 1:
             return self._multiple(times, int(np.argmax(own != 0.0)), own.sum(), level)
         members = self._by_member(self.table.scaled_times(times))
+        some = np.flatnonzero(own)  # the variance of another may be infinite
         sums = [
-            (weight, mean @ own, variance @ np.square(own))
+            (weight, mean[:, some] @ own[some], variance[:, some] @ np.square(own[some]))
             for weight, mean, variance in map(self._in_units, members)
         ]
         mean, variance = mixture_moments(sums)

@@ -163,9 +163,11 @@ class Backtest:
         Raises
         ------
         ValueError
-            If the other backtest is not of the same origins and observations, lower is not better
-            in the score, or fewer than two origins have it.
+            If the other is no backtest, or not of the same origins and observations, lower is not
+            better in the score, or fewer than two origins have it.
         """
+        if not isinstance(other, Backtest):
+            raise ValueError(f"expected another Backtest to compare with, got {other!r}")
         if self.origins != other.origins or not self.forecasts["observed"].equals(
             other.forecasts["observed"]
         ):
@@ -349,7 +351,14 @@ def _forecast_from(
     began = time.perf_counter()
     times = frame.index[origin : origin + horizon]
     # A copy, because methods may keep what they learn, and threads forecast at the same time.
-    forecast = copy(method).fit(frame.iloc[:origin], seed=seed).forecast(times)
+    try:
+        fitted = copy(method).fit(frame.iloc[:origin], seed=seed)
+    except ValueError as error:
+        raise ValueError(
+            f"{type(method).__name__}, given the {origin} rows before the first forecast: {error} "
+            "(`first` says where origins begin)"
+        ) from error
+    forecast = fitted.forecast(times)
     record: dict[str, Any] = {"origin": origin, "seconds": time.perf_counter() - began}
     try:
         told = matrices(forecast, times, frame.columns)

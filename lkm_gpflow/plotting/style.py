@@ -161,11 +161,15 @@ def readable_dates(ax: Axes, index: pd.Index) -> None:
 
 
 def plain(text: object, longest: int | None = _LONGEST_NAME) -> str:
-    r"""Return a text that Matplotlib shows as it is: no formula in it, one line, not too long."""
+    r"""Return a text that Matplotlib shows as it is: no formula in it, one line, not too long.
+
+    What is too long loses its middle, because names of related series often begin alike.
+    """
     line = str(text)
     if longest is not None:
         line = " ".join(line.split())
-        line = line if len(line) <= longest else line[: longest - 1] + "…"
+        if len(line) > longest:
+            line = f"{line[: longest // 2]}…{line[longest // 2 + 1 - longest :]}"
     return line.replace("$", r"\$")
 
 

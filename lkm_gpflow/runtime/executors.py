@@ -27,6 +27,7 @@ from .ahead import Ahead
 from .budget import OutOfBudget, Spent
 from .loading import loading
 from .news import Hear, Newsroom, heard_by
+from .text import whole_number
 
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
@@ -306,8 +307,13 @@ def process_pool(jobs: int | None = None) -> Executor:
     ----------
     jobs
         Number of processes; by default the number of processors.
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number of at least one.
     """
-    return _RenewedPool(jobs)
+    return _RenewedPool(None if jobs is None else whole_number(jobs, "processes", 1))
 
 
 def start_workers(executor: Executor, module: str) -> None:

@@ -32,12 +32,16 @@ def replacing(path: Path, work: Path | None = None) -> Iterator[Path]:
     ------
     FileNotFoundError
         If there is no such folder.
+    IsADirectoryError
+        If the file is a folder.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"expected a folder that exists, got {path.parent} for the file {path.name}: make it "
             "first (Path.mkdir), or choose another one"
         )
+    if path.is_dir():
+        raise IsADirectoryError(f"expected the name of a file, got the folder {path}")
     descriptor, name = tempfile.mkstemp(path.suffix, UNFINISHED, work or path.parent)
     os.close(descriptor)
     unfinished = Path(name)

@@ -109,5 +109,6 @@ def mixture_moments(
     variances = np.array([np.asarray(variance) for _, _, variance in members])
     mean = np.tensordot(weights, means, axes=1)
     deviations = np.subtract(means, mean, out=np.full_like(means, np.inf), where=np.isfinite(mean))
-    variance = np.tensordot(weights, variances + deviations**2, axes=1)
+    with np.errstate(over="ignore"):  # of what has grown beyond all numbers
+        variance = np.tensordot(weights, variances + deviations**2, axes=1)
     return mean, variance

@@ -19,6 +19,9 @@ from ..numerics.types import Floats, Integers
 from ..runtime.executors import single_threaded
 from .predictor import Predictor
 
+_AT_A_TIME = 1000
+"""So many times are predicted at once: covariances of all pairs are needed."""
+
 
 class ByArrays(Predictor):
     r"""A fit of `LKM` itself, with its enumerated posterior, by NumPy.
@@ -36,7 +39,11 @@ class ByArrays(Predictor):
     def sums(
         self, x: Floats, sums: Floats, *, full_cov: bool = False, Z: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """See `Predictor.sums`."""
+        """See `Predictor.sums`; many times are asked for some at a time, which spares memory."""
+        if not full_cov and len(x) > _AT_A_TIME:
+            parts = np.array_split(x, range(_AT_A_TIME, len(x), _AT_A_TIME))
+            means, variances = zip(*(self.sums(part, sums, Z=Z) for part in parts), strict=True)
+            return np.concatenate(means, axis=2), np.concatenate(variances, axis=2)
         own, where = np.unique(np.concatenate([self.observations.x, x]), return_inverse=True)
         old, new = np.split(where.reshape(-1), [len(self.observations.x)])
         every = self.covariances(own)

@@ -27,6 +27,7 @@ from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.files import read_table
+from lkm_gpflow.data.tables import Table
 from lkm_gpflow.search import search
 
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "SE", "--jobs", "1")
@@ -306,6 +307,11 @@ def test_force_deletes_nothing_when_the_settings_are_wrong(finished: Path, tmp_p
     refused(run(table, "--out", finished, "--force", "--bases", "NO"), "base kernel", "'NO'")
     tiny_frame("a").iloc[:2].to_csv(table)
     refused(run(table, "--out", finished, "--force", *QUICK), "at least 3 rows", "got 2")
+    table = write_tiny(tmp_path / "t.csv")
+    two = ("--averaging", "stacked", "--subset", "2")
+    refused(run(table, "--out", finished, "--force", *two), "'tempered' or 'none' with a subset")
+    little = ("--memory-budget", "50MB")
+    refused(run(table, "--out", finished, "--force", *little), "a memory budget above the")
     assert (finished / "model.lkm").exists()
 
 
@@ -416,6 +422,14 @@ def test_a_horizon_without_end_is_refused_before_the_search(dates: bool, tmp_pat
     result = run(tmp_path / "t.csv", "--out", tmp_path / "out", "--horizon", 4000, *QUICK)
     refused(result, "a horizon that ends before 2262, got 4000 steps after 2021-12-31")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("frequency", ["W", "B", "D", "ME"])
+def test_a_horizon_without_end_is_refused_at_any_frequency(frequency: str) -> None:
+    frame = tiny_frame("a", "b")
+    frame.index = pd.date_range("2020-01-31", periods=24, freq=frequency)
+    with pytest.raises(ValueError, match="a horizon that ends before 2262"):
+        Table.of(frame).after(200_000)
 
 
 def test_a_horizon_without_end(tmp_path: Path) -> None:

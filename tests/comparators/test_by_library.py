@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,8 +48,10 @@ def test_a_model_of_statsforecast_is_the_one_of_the_library() -> None:
 
 @pytest.mark.parametrize("name", ["sktime:VAR", "sktime:NaiveForecaster", "statsforecast:Naive"])
 def test_it_is_backtested_as_any_other(name: str) -> None:
-    """Gaps are filled, and every cell has a forecast."""
-    result = backtest(small_table(), name, 3, 2, progress=False)
+    """Gaps are filled, and every cell has a forecast, without a word of the library's future."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        result = backtest(small_table(), name, 3, 2, progress=False)
     assert result.label == name
     assert np.isfinite(result.forecasts[["mean", "sd"]].to_numpy()).all()
     assert (result.forecasts["sd"] > 0.0).all()

@@ -44,7 +44,9 @@ def test_the_gain_is_a_ratio_of_likelihoods(gaps: list[int]) -> None:
 
 def test_units_do_not_matter() -> None:
     y = np.exp(0.5 * planted(1)[:, 0])
-    assert log_gain(1000.0 * y) == pytest.approx(log_gain(y))
+    for unit in (1e-20, 1e-15, 1000.0, 1e12, 1e30):
+        assert log_gain(unit * y) == pytest.approx(log_gain(y))
+    assert log_gain(1e-15 * (10.0 + planted(1)[:, 0])) < STRONG
 
 
 def test_multiplied_series_are_told_from_added_ones() -> None:

@@ -106,6 +106,13 @@ def test_sums_of_series_some_of_them_logarithmic() -> None:
         assert np.all(np.abs(below - q) < 0.01)
 
 
+def test_a_series_beyond_all_numbers_does_not_spoil_the_sums_of_others() -> None:
+    frame = logs().assign(a=lambda each: np.exp(each["a"]), b=lambda each: np.exp(100 * each["b"]))
+    found = discovery({"a": "log", "b": "log"}, frame)
+    assert not np.isfinite(found.forecast(3).loc["b", "sd"]).all()
+    assert np.isfinite(found.aggregate(3, {"a": 2.0, "c": -0.5})).all(axis=None)
+
+
 def test_components_are_percentages_that_multiply(plain: lkm.Discovery) -> None:
     one = made_by_hand(np.exp(logs()), KERNELS, Z, transform="log")
     other = made_by_hand(logs(), KERNELS, Z)

@@ -254,6 +254,19 @@ def test_executors_do_not_change_the_result() -> None:
     pd.testing.assert_frame_equal(parallel.forecasts, run(walks()).forecasts)
 
 
+def test_an_origin_before_a_series_begins_is_named() -> None:
+    frame = small_table()
+    frame.iloc[:-6, 0] = 5.0
+    with pytest.raises(ValueError, match=r"LastValue, given the \d+ rows .* 'a' is constant"):
+        run(frame, folds=2)
+
+
+def test_a_method_is_no_backtest() -> None:
+    frame = small_table()
+    with pytest.raises(ValueError, match="expected another Backtest to compare with, got 'drift'"):
+        run(frame, folds=2).compare("drift")  # type: ignore[arg-type]
+
+
 def test_wrong_settings_are_refused() -> None:
     for settings, message in (
         ({"horizon": 0}, "a horizon as a whole number of 1 or more, got 0"),

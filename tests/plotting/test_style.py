@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from small import made_by_hand
 
 from lkm_gpflow import plotting
-from lkm_gpflow.plotting.style import panel_axes, readable_dates, save_figure
+from lkm_gpflow.plotting.style import panel_axes, plain, readable_dates, save_figure
 from lkm_gpflow.report import pairwise
 
 
@@ -123,3 +123,11 @@ def test_rows_of_panels_are_about_equally_long(count: int, grid: tuple[int, int]
     spec = panels[0].get_subplotspec()
     assert len(panels) == count
     assert spec.get_gridspec().get_geometry() == grid
+
+
+def test_long_names_that_begin_alike_stay_apart() -> None:
+    names = [f"monthly production of widgets in plant number {n}, thousands" for n in ("1", "2")]
+    shown = [plain(name) for name in names]
+    assert shown[0] != shown[1]
+    assert {len(name) for name in shown} == {36}
+    assert shown[0].startswith("monthly production")

@@ -124,6 +124,15 @@ def test_scales_are_those_of_the_model() -> None:
     close(ByArrays(fit, o, settings("none")).scales(fit.Z), np.ones(4))
 
 
+def test_many_times_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    o, fit, x = data(), a_fit(), np.linspace(0.0, 1.5, 40)
+    whole = ByArrays(fit, o, settings("series")).sums(x, SUMS)
+    monkeypatch.setattr(by_arrays, "_AT_A_TIME", 7)
+    parts = ByArrays(fit, o, settings("series")).sums(x, SUMS)
+    close(parts[0], whole[0])
+    close(parts[1], whole[1])
+
+
 @pytest.mark.parametrize("kind", [ByArrays, ByModel])
 def test_many_series_go_in_parts(kind: type[Predictor], monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit = data(7), a_fit(7)
