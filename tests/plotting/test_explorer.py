@@ -204,5 +204,5 @@ def test_without_ipywidgets_it_says_what_to_install(
     found: lkm.Discovery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    with pytest.raises(ImportError, match=r"expected .* ipywidgets.*'lkm_gpflow\[explorer\]'"):
+    with pytest.raises(ImportError, match=r"expected .* ipywidgets.*'\.\[explorer\]'"):
         found.explore()
