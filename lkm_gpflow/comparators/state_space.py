@@ -1,6 +1,6 @@
 """State space models by statsmodels; the Kalman filter passes over missing observations.
 
-The library comes with the extra ``lkm_gpflow[comparators]``.  A step is a row of the table.
+The library comes with the extra ``comparators``.  A step is a row of the table.
 Series are z-scored.
 """
 

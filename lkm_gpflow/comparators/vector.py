@@ -1,6 +1,6 @@
 """Vector autoregressions: of differences, by least squares or ridge, and with error correction.
 
-The library statsmodels comes with the extra ``lkm_gpflow[comparators]``, like scikit-learn.  A step
+The library statsmodels comes with the extra ``comparators``, like scikit-learn.  A step
 is a row of the table, whatever time it takes.  Series are z-scored; a season is taken off as
 `Waves`.
 
