@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -103,7 +102,7 @@ class NormalInverseWishart:
 
     @property
     def log_normalizer(self) -> float:
-        """Log of what its unnormalized density integrates to, without powers of pi."""
+        """Log of what its unnormalized density integrates to, without powers of two and pi."""
         N = len(self.scale)
         log_det_A, log_det_S = (np.linalg.slogdet(M)[1] for M in (self.precision, self.scale))
         gamma = float(multigammaln(0.5 * self.degrees, N))
@@ -168,12 +167,8 @@ def regressors(Y: Floats, lags: int) -> Floats:
 def _learn(Y: Floats, most_lags: int, seed: int) -> Ahead:
     lags = min(most_lags, max(1, len(Y) // 8))
     X, seen = regressors(Y, lags), Y[lags:]
-
-    def priors() -> Iterator[NormalInverseWishart]:
-        for tightness, looseness in product(TIGHTNESS, LOOSENESS):
-            yield minnesota(Y, lags, tightness, looseness)
-
-    posterior = max(priors(), key=lambda prior: prior.log_evidence(X, seen)).given(X, seen)
+    priors = [minnesota(Y, lags, *widths) for widths in product(TIGHTNESS, LOOSENESS)]
+    posterior = max(priors, key=lambda prior: prior.log_evidence(X, seen)).given(X, seen)
 
     def ahead(h: int) -> tuple[Floats, Floats]:
         paths = _paths(posterior, Y[-lags:], h, np.random.default_rng(seed))

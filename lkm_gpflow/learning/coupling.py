@@ -51,7 +51,7 @@ _WORTH = 1.0
 """Nats that another column gains at least."""
 
 STRONG = 3.0
-"""Log Bayes factor that correlations need (Kass and Raftery 1995: a factor of 20)."""
+"""Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""
 
 
 @dataclass(frozen=True)

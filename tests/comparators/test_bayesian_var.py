@@ -79,14 +79,16 @@ def test_draws_have_the_covariance_of_the_errors() -> None:
 def test_a_long_past_tells_the_coefficients() -> None:
     """One and two steps ahead of a stable autoregression, by its own formula."""
     B = np.array([[0.6, 0.3, 0.0], [-0.2, 0.7, 0.0], [0.0, 0.4, 0.5]])
+    L = np.array([[1.0, 0.0, 0.0], [1.5, 1.0, 0.0], [0.0, 0.5, 0.5]])  # of correlated errors
     rng = np.random.default_rng(0)
     Y = np.zeros((1500, 3))
     for row in range(1, len(Y)):
-        Y[row] = B @ Y[row - 1] + rng.normal(size=3)
+        Y[row] = B @ Y[row - 1] + L @ rng.normal(size=3)
     mean, sd = forecast(BayesianVAR(lags=2), Y, 2)
-    np.testing.assert_allclose(mean, [B @ Y[-1], B @ B @ Y[-1]], atol=0.25)
-    np.testing.assert_allclose(sd[0], 1.0, rtol=0.1)
-    np.testing.assert_allclose(sd[1], np.sqrt(1.0 + np.square(B).sum(axis=1)), rtol=0.1)
+    np.testing.assert_allclose(mean, [B @ Y[-1], B @ B @ Y[-1]], atol=0.4)
+    first = L @ L.T
+    np.testing.assert_allclose(sd[0], np.sqrt(np.diag(first)), rtol=0.1)
+    np.testing.assert_allclose(sd[1], np.sqrt(np.diag(first + B @ first @ B.T)), rtol=0.1)
 
 
 def test_walks_are_forecast_almost_as_well_as_by_their_last_values() -> None:

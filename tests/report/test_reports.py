@@ -184,6 +184,8 @@ def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
     averaged = replace(found, averaging="tempered").report()
     assert "percentage by which it changes the series" in averaged.caveat
     report.to_html(tmp_path / "report.html")
+    with pytest.raises(IsADirectoryError, match="expected the name of a file, got the folder"):
+        report.to_html(tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count(note) == 1
     pair = found.compare("Gold", "Oil")
