@@ -23,7 +23,7 @@ import pandas as pd
 from ..data.tables import Table
 from ..numerics.types import Floats
 from ..runtime.text import did_you_mean
-from .gaps import Ahead, fit_alone, interpolated
+from .gaps import Ahead, fit_alone
 from .registry import register
 from .scaled import MIN_SD, ScaledForecast
 from .statistical import LEVEL, normal_moments
@@ -87,7 +87,7 @@ class SktimeForecaster:
         if not (passes_over_gaps or tags.get_tag("capability:multivariate")):
             return fit_alone(table, lambda n, z: self._learn(z[:, None], seed))
         ahead = self._learn(
-            table.observations.table[1] if passes_over_gaps else interpolated(table), seed
+            table.observations.table[1] if passes_over_gaps else table.observations.filled, seed
         )
 
         def predict(x: Floats) -> tuple[Floats, Floats]:

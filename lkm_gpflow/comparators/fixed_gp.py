@@ -11,12 +11,12 @@ import pandas as pd
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from ..data.seasons import seasons_of
 from ..data.tables import Table
 from ..numerics.types import Floats
 from .independent import fit_each_gp
 from .registry import register
 from .scaled import ScaledForecast
-from .seasons import seasons_of
 
 _ROWS = 12
 """Rows in a unit of time where there is no season: the months of a year."""

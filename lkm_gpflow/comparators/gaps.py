@@ -12,31 +12,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ..data.tables import Table
-from ..numerics.types import Floats, Integers
+from ..numerics.types import Floats
 from .scaled import MIN_SD, ScaledForecast
 
 Ahead = Callable[[int], tuple[Floats, Floats]]
 """From a number of steps h to the means and sds of the next h values: [h] each of one series,
 [h, N] of several."""
-
-
-def interpolated(table: Table) -> Floats:
-    """Return the z-scores with gaps filled by straight lines in time, [D, N].
-
-    The first and last observation are carried to the ends.
-    """
-    own = table.observations
-    columns = [
-        np.interp(own.x, own.x[mask > 0.0], y[mask > 0.0])
-        for y, mask in zip(own.Y, own.mask, strict=True)
-    ]
-    return np.column_stack(columns)
-
-
-def ends(table: Table) -> tuple[Integers, Integers]:
-    """Return the first row of every series, [N], and the row after its last one, [N]."""
-    mask = table.observations.mask
-    return np.argmax(mask, axis=1), mask.shape[1] - np.argmax(mask[:, ::-1], axis=1)
 
 
 def fit_alone(table: Table, learn: Callable[[int, Floats], Ahead]) -> ScaledForecast:
@@ -52,7 +33,8 @@ def fit_alone(table: Table, learn: Callable[[int, Floats], Ahead]) -> ScaledFore
     learn
         Fits one series: from its number and its z-scores, gaps filled, to its forecasts.
     """
-    filled, (begins, stops) = interpolated(table), ends(table)
+    observations = table.observations
+    filled, (begins, stops) = observations.filled, observations.ends
     fitted = [
         learn(n, filled[begin:stop, n])
         for n, (begin, stop) in enumerate(zip(begins, stops, strict=True))

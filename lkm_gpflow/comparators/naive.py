@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..data.seasons import checked_season, season_length
 from ..data.tables import Table
 from ..numerics.types import Floats, Integers
 from .protocol import forecast_frame
 from .registry import register
 from .scaled import MIN_SD
-from .seasons import checked_season, season_length
 
 
 @dataclass(frozen=True)

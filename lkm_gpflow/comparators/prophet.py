@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..data.seasons import MOST_WAVES, seasons_of
 from ..data.tables import Table
 from ..numerics.types import Floats
 from .libraries import library
 from .registry import register
 from .scaled import MIN_SD, ScaledForecast
-from .seasons import MOST_WAVES, seasons_of
 
 _NUM_PATHS = 500
 """Simulated futures; their sd is within 5% of that of infinitely many."""

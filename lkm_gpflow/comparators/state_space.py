@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..data.seasons import MOST_WAVES, Waves, seasons_of
 from ..data.tables import Table
 from ..numerics.types import Floats
 from .libraries import library
 from .registry import register
 from .scaled import MIN_SD, ScaledForecast
-from .seasons import MOST_WAVES, Waves, seasons_of
 
 TRENDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {

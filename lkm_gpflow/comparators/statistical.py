@@ -28,13 +28,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from ..data.seasons import seasons_of
 from ..data.tables import Table
 from ..numerics.types import Floats
 from .gaps import Ahead, fit_alone
 from .libraries import library
 from .registry import register
 from .scaled import ScaledForecast
-from .seasons import seasons_of
 
 MIN_ROWS = 7
 """The library takes no shorter series for ETS."""

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..data.seasons import Waves, seasons_of
 from ..data.tables import Table
 from ..numerics.types import Floats
-from .gaps import Ahead, interpolated
+from .gaps import Ahead
 from .libraries import library
 from .registry import register
 from .scaled import MIN_SD, ScaledForecast
-from .seasons import Waves, seasons_of
 from .statistical import LEVEL, sd_of_interval
 
 MOST_LAGS = 4
@@ -119,7 +119,7 @@ def fit_vector(
         From the z-scores, [D, N], to their forecasts.
     """
     table = Table.of(train)
-    Y = interpolated(table)
+    Y = table.observations.filled
     waves = Waves.of(table.observations.table[1], seasons_of(table, season))
     with warnings.catch_warnings():
         # An index without a frequency, orders that the data do not bear.

@@ -57,6 +57,24 @@ class Observations:
         patterns, of_series = np.unique(self.mask, axis=0, return_inverse=True)
         return of_series.reshape(-1).astype(np.int32), patterns
 
+    @property
+    def filled(self) -> Floats:
+        """Return the values with gaps filled by straight lines in time, [D, N].
+
+        The first and last observation are carried to the ends.
+        """
+        columns = [
+            np.interp(self.x, self.x[mask > 0.0], y[mask > 0.0])
+            for y, mask in zip(self.Y, self.mask, strict=True)
+        ]
+        return np.column_stack(columns)
+
+    @property
+    def ends(self) -> tuple[Integers, Integers]:
+        """Return the first row of every series, [N], and the row after its last one, [N]."""
+        backwards = np.argmax(self.mask[:, ::-1], axis=1)
+        return np.argmax(self.mask, axis=1), len(self.x) - backwards
+
     def of_series(self, places: Integers) -> Observations:
         """Return the observations of some series."""
         return Observations(self.x, self.Y[places], self.mask[places])

@@ -19,6 +19,8 @@ from ..models.amplitudes import Amplitudes
 from ..models.annealing import Annealing
 from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
+from ..search.autoregression import Autoregression, season_of
+from ..search.averaging import LITTLE_WEIGHT
 from ..search.ledger import Ledger
 from ..search.pipeline import Learnt, learn_in_steps
 from ..search.settings import SearchSettings, Strategy, base_names, check_size, ledger_header
@@ -105,9 +107,10 @@ def discover(
         "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.  By
         default "bic+prior", with the paper's learners "bic".
     averaging
-        "stacked": forecasts average over the best fits and over walks, weighted by how they
-        forecast windows of the past (see `stacking`); "tempered": over the best fits, weighted by
-        BIC; "none": the best fit alone (the paper).  Components and probabilities are those on
+        "stacked": forecasts average over the best fits, over walks and, of 2 to 50 series, over a
+        vector autoregression, weighted by how they forecast windows of the past (see `stacking`);
+        "tempered": over the best fits, weighted by BIC; "none": the best fit alone (the paper).
+        Components and probabilities are those on
         which the fits of the search agree, with the same weights.  By default "stacked", with a
         subset "tempered", with the learner "relaxed" "none".
     subset
@@ -269,7 +272,8 @@ def discover_steps(
     kept = Ledger(header, None if ledger is None else Path(ledger))
     learnt = learn_in_steps(
         observations, settings, kept, guard,
-        subset=subset, stacks=averaging == "stacked", executor=executor, progress=progress,
+        subset=subset, stacks=averaging == "stacked", season=season_of(table), executor=executor,
+        progress=progress,
     )  # fmt: skip
     return _discoveries(table, settings, averaging, learnt, ledger)
 
@@ -283,6 +287,8 @@ def _discoveries(
 ) -> Iterator[Discovery]:
     with kept_in(ledger, "ledger"):
         for learnt in steps:
+            weight = learnt.stack.autoregression
             yield Discovery(
-                table, settings, averaging, learnt.entries, learnt.stacked, learnt.stopped
-            )
+                table, settings, averaging, learnt.entries, learnt.stack.members, learnt.stopped,
+                Autoregression(table, weight, settings.seed) if weight > LITTLE_WEIGHT else None,
+            )  # fmt: skip

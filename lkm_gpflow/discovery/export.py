@@ -77,7 +77,8 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     with mean and covariance of that fit at all times at once, E[s] the mean of the series' scale
     (one if it has none), c_m the factor of the fit's variances, and v the degrees of freedom of
     the forecast: a Student-t process (`tails`).
-    Series are independent given the fit.  Where logarithms are modelled, these are drawn, as
+    Series are independent given the fit.  Paths of the vector autoregression are its own, of all
+    series at once.  Where logarithms are modelled, these are drawn, as
     normals.
 
     Parameters
@@ -98,25 +99,34 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
     rng = np.random.default_rng(seed)
     members, table = found.counting_members, found.table
-    weights = np.array([member.weight for member in members])
-    counts = rng.multinomial(count, weights / weights.sum())
     x = table.scaled_times(times)[:, None]
+    share = found.shares_of_fits(x[:, 0]).max()
+    weights = np.array([*(share * member.weight for member in members), 1.0 - share])
+    *counts, of_autoregression = rng.multinomial(count, weights / weights.sum())
     degrees = np.where(table.transforms.is_log, np.inf, found.degrees_of_freedom(x[:, 0])[0])
     drawn = []
     for member, own in zip(members, counts, strict=True):
         if own:
             entry = Entry(0, 0, 0, "start", -1, (), member.fit, "accepted")
-            alone = replace(found, averaging="none", stacked=(), entries=(entry,))
+            alone = replace(
+                found, averaging="none", stacked=(), entries=(entry,), autoregression=None
+            )
             mean, covariance = (
                 np.asarray(moment) for moment in alone.model.predict_f(x, full_cov=True)
             )
             noise = np.asarray(alone.model.predict_noise()) + _JITTER
             whole = covariance + noise[:, None, None] * np.eye(len(x))
-            wider = np.sqrt(found.variance_factors(member, x[:1, 0])).T
+            wider = np.sqrt(member.spread * found.variance_factors(x[:1, 0])).T
             factors = np.linalg.cholesky(whole) * wider[:, :, None]
             normal = rng.standard_normal((own, *mean.T.shape))
             tails = _tails(degrees, own, rng)
             drawn.append(mean.T + tails * np.einsum("nij,snj->sni", factors, normal))
+    if of_autoregression:
+        assert found.autoregression is not None
+        own_paths = found.autoregression.samples(of_autoregression, x[:, 0], rng)
+        centre = found.autoregression.observed(x[:, 0])[0].T
+        wider = np.sqrt(found.variance_factors(x[:1, 0])).T
+        drawn.append(centre + wider * (own_paths - centre))
     paths: Floats = rng.permutation(np.concatenate(drawn))
     paths = paths * table.scale[:, None] + table.location[:, None]
     paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from ..models.amplitudes import degrees_of
 from ..numerics.student import unit_quantile
 from ..numerics.types import Floats
 from ..runtime.text import did_you_mean, listed
+from ..search.autoregression import Autoregression
 from ..search.averaging import Member, average, counting, mixture_moments
 from ..search.ledger import Entry
 from ..search.predictors import Predictors
@@ -26,6 +27,7 @@ from .checks import check_quantiles, check_weights
 from .columns import quantile_column
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
+from .moments import Moments, Prediction
 from .sums import sum_quantiles
 from .tails import FORECAST_VARIANCE, degrees_of_freedom
 
@@ -38,30 +40,7 @@ MOST_NAMED = 12
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
 
-Prediction: TypeAlias = tuple[float, Floats, Floats]
-"""Weight, mean [M, N] and variance [M, N] of a fit."""
-
 Averaging = Literal["stacked", "tempered", "none"]
-
-
-class Moments(NamedTuple):
-    """What is known of new observations, [M, N] each.
-
-    Parameters
-    ----------
-    centre, spread
-        Mean and standard deviation on the modelled scale (of logarithms, where these are modelled).
-    mean, sd
-        Mean and standard deviation in the units of the series.
-    degrees
-        Of freedom of the Student-t on the modelled scale; infinite: normal.
-    """
-
-    centre: Floats
-    spread: Floats
-    mean: Floats
-    sd: Floats
-    degrees: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +61,8 @@ class Forecaster:
         The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
     stopped
         Which budget ended what, in a sentence; empty if nothing was stopped.
+    autoregression
+        What else forecasts average over if `averaging` is "stacked".
     """
 
     table: Table
@@ -90,6 +71,7 @@ class Forecaster:
     entries: tuple[Entry, ...]
     stacked: tuple[Member, ...] = ()
     stopped: str = ""
+    autoregression: Autoregression | None = None
 
     @cached_property
     def fit(self) -> Fit:
@@ -234,7 +216,7 @@ class Forecaster:
         members = self._by_member(self.table.scaled_times(times))
         some = np.flatnonzero(own)  # the variance of another may be infinite
         sums = [
-            (weight, mean[:, some] @ own[some], variance[:, some] @ np.square(own[some]))
+            (weight[:, 0], mean[:, some] @ own[some], variance[:, some] @ np.square(own[some]))
             for weight, mean, variance in map(self._in_units, members)
         ]
         mean, variance = mixture_moments(sums)
@@ -261,7 +243,8 @@ class Forecaster:
         It is a step of its own because not every table gains: gaps and missing ends do, and sums
         and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
         the training parts their CRPS was 1.01 (GONU), 0.91 (houses), 0.98 (stocks) and 1.04
-        (currencies) of that without it.  They are normal, with the variances that the fits say.
+        (currencies) of that without it.  They are normal, with the variances that the fits say;
+        the vector autoregression has no part in them.
 
         Parameters
         ----------
@@ -328,12 +311,26 @@ class Forecaster:
         return Moments(*self._told[key])
 
     def _by_member(self, x: Floats) -> list[Prediction]:
-        """Weight, mean [M, N] and variance [M, N] of every fit, in scaled times and units."""
-        predictions = []
+        """Return what every fit and the autoregression say, in scaled times and units."""
+        predictions, share, factors = [], self.shares_of_fits(x), self.variance_factors(x)
         for member in self.counting_members:
             mean, variance = self.predictors.of(member.fit).observed(x)
-            predictions.append((member.weight, mean, variance * self.variance_factors(member, x)))
+            predictions.append((member.weight * share, mean, variance * member.spread * factors))
+        if self.autoregression is not None and np.any(share < 1.0):
+            mean, variance = self.autoregression.observed(x)
+            predictions.append((1.0 - share, mean, variance * factors))
         return predictions
+
+    @property
+    def share_of_fits(self) -> float:
+        """Weight of all fits together in forecasts; the autoregression has the rest."""
+        if self.autoregression is None or self.averaging != "stacked":
+            return 1.0
+        return 1.0 - self.autoregression.weight
+
+    def shares_of_fits(self, x: Floats) -> Floats:
+        """The same at any scaled times, [M, 1]: within the data the fits have all."""
+        return np.where(x > self.table.observations.x[-1], self.share_of_fits, 1.0)[:, None]
 
     def _modelled(self, prediction: Prediction) -> Prediction:
         """Return what a fit says on the modelled scale, not divided by the scale of the series."""
@@ -350,10 +347,10 @@ class Forecaster:
             self._told.clear()
         self._told[key] = moments
 
-    def variance_factors(self, member: Member, x: Floats) -> Floats:
-        """Factors of the variances that a fit has at scaled times, [M, N]; see `tails`."""
+    def variance_factors(self, x: Floats) -> Floats:
+        """Factors of forecast variances at scaled times, [M, N]; see `tails`."""
         is_as_told = self.table.transforms.is_log | (self.averaging == "none")
-        factors = member.spread * np.where(is_as_told, 1.0, FORECAST_VARIANCE)
+        factors = np.where(is_as_told, 1.0, FORECAST_VARIANCE)
         return np.where(x[:, None] > self.table.observations.x[-1], factors, 1.0)
 
     def degrees_of_freedom(self, x: Floats) -> Floats:

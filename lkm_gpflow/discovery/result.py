@@ -56,7 +56,7 @@ class Discovery(Forecaster):
             return self
         if self.whole is not self:
             return self.whole.best.select(list(self.table.frame.columns))
-        best = replace(self, averaging="none", stacked=())
+        best = replace(self, averaging="none", stacked=(), autoregression=None)
         best.__dict__["fit"] = self.fit
         return best
 
@@ -267,6 +267,7 @@ class Discovery(Forecaster):
             table=self.table.of_series(places),
             entries=tuple(replace(e, fit=part(e.fit)) for e in self.entries),
             stacked=tuple(replace(m, fit=part(m.fit)) for m in self.stacked),
+            autoregression=self.autoregression and self.autoregression.of_series(places),
         )
         # Or components could change their order, and with it their names.
         selected.__dict__["fit"] = part(self.fit)

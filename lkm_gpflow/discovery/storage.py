@@ -18,6 +18,7 @@ from ..learning.patterns import Patterns
 from ..models import subclasses
 from ..models.subclasses import UnknownModelError
 from ..numerics.types import Floats, Integers
+from ..search.autoregression import Autoregression
 from ..search.averaging import Member
 from ..search.ledger import entry_from_json, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
@@ -73,6 +74,7 @@ def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool =
             "stopped": whole.stopped,
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
             "stacked": [_member_to_json(member) for member in whole.stacked],
+            "autoregression": whole.autoregression and whole.autoregression.weight,
         }
     if whole is not found:
         document["selected"] = [_label_to_json(name) for name in found.table.frame.columns]
@@ -233,6 +235,7 @@ def _discovery(document: dict[str, Any], table: Table) -> Discovery:
     settings = SearchSettings.from_json(document["settings"])
     if settings.fit.model != PLAIN_MODEL:
         subclasses.find(settings.fit.model, imports=False)  # a file does not say what is imported
+    weight = document.get("autoregression")  # absent in old files
     whole = Discovery(
         table=table,
         settings=settings,
@@ -240,6 +243,7 @@ def _discovery(document: dict[str, Any], table: Table) -> Discovery:
         entries=tuple(entry_from_json(record) for record in document["entries"]),
         stacked=tuple(_member_from_json(record) for record in document["stacked"]),
         stopped=document.get("stopped", ""),
+        autoregression=weight and Autoregression(table, weight, settings.seed),
     )
     selected = document.get("selected")  # absent in old files
     return whole if selected is None else whole.select(list(map(_label_from_json, selected)))

@@ -17,7 +17,7 @@ DRAWS = 20_000
 
 
 def sum_quantiles(
-    predictions: Sequence[tuple[float, Floats, Floats]],
+    predictions: Sequence[tuple[Floats, Floats, Floats]],
     transforms: Transforms,
     weights: Floats,
     quantiles: Sequence[float],
@@ -33,7 +33,7 @@ def sum_quantiles(
     Parameters
     ----------
     predictions
-        Weight, mean [M, N] and variance [M, N] of every fit on the modelled scale.
+        Weight [M, 1], mean [M, N] and variance [M, N] of every fit on the modelled scale.
     transforms
         Of the series.
     weights
@@ -50,13 +50,15 @@ def sum_quantiles(
     places = np.flatnonzero(weights)
     some, rng = transforms.of_series(places), np.random.default_rng(0)
     normal = rng.standard_normal((draws, len(places)))
-    shares = np.array([weight for weight, _, _ in predictions])
+    shares = np.hstack([weight for weight, _, _ in predictions])
+    shares = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
     # Every fit has its share of the draws, to the nearest draw.
-    fit = np.searchsorted(np.cumsum(shares) / shares.sum(), (np.arange(draws) + 0.5) / draws)
+    wanted = (np.arange(draws) + 0.5) / draws
     means = np.array([mean[:, places] for _, mean, _ in predictions])
     sds = np.sqrt(np.array([variance[:, places] for _, _, variance in predictions]))
     told = []
-    for mean, sd in zip(means.swapaxes(0, 1), sds.swapaxes(0, 1), strict=True):
+    for share, mean, sd in zip(shares, means.swapaxes(0, 1), sds.swapaxes(0, 1), strict=True):
+        fit = np.searchsorted(share, wanted)
         sums = some.back(mean[fit] + sd[fit] * normal) @ weights[places]
         told.append(np.quantile(sums, quantiles))
     return np.array(told).T

@@ -39,7 +39,12 @@ SEARCHES: Mapping[str, LatentKernelModel] = {
 
 
 def _walks_alone(found: Discovery) -> Discovery:
-    return replace(found, stacked=_renormalised(m for m in found.stacked if m.is_walk))
+    members = _renormalised(m for m in found.stacked if m.is_walk)
+    return replace(found, stacked=members, autoregression=None)
+
+
+def _without_autoregression(found: Discovery) -> Discovery:
+    return replace(found, autoregression=None)
 
 
 def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
@@ -50,6 +55,7 @@ def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
 
 PARTS: Mapping[str, Callable[[Discovery], Discovery]] = {
     "walks alone": _walks_alone,
+    "no autoregression": _without_autoregression,
 }
 """Variants of the default by what they forecast from."""
 

@@ -20,7 +20,12 @@ means of the fits that a forecast averages over."""
 WALKS = "walks added for safety"
 """The part of fits that the search did not find."""
 
-OTHER_TITLES = {OTHERS: "other patterns"} | {part: part for part in (NOISE, WALKS, DISAGREEMENT)}
+AUTOREGRESSION = "vector autoregression"
+"""The part that comes from what all series did last (`search.autoregression`)."""
+
+OTHER_TITLES = {OTHERS: "other patterns"} | {
+    part: part for part in (NOISE, WALKS, AUTOREGRESSION, DISAGREEMENT)
+}
 """Names for readers of parts that are no component."""
 
 Parts: TypeAlias = dict[tuple[str, str], Floats]
@@ -40,7 +45,7 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     offsets others has a negative share.  Where the forecast averages over several fits, what
     they say of a consensus component is added, constants to the level, and what is left is the
     disagreement of the fits.  The walks that were added for safety (`search.stacking`) are one
-    part, as are components that few fits have, "others".
+    part, as are the vector autoregression and components that few fits have, "others".
 
     Where logarithms are modelled, components multiply.  With m the mean of the logarithm, of which
     component k has m_k and the level l, they are given
@@ -72,8 +77,9 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
 
     shape = (len(times), found.table.frame.shape[1])
     add("mean", LEVEL, np.broadcast_to(found.table.location, shape))
-    whole = []
+    whole, share = [], found.shares_of_fits(found.table.scaled_times(times))
     for member in members:
+        weight = member.weight * share
         constant = [str(kernel.structure) == "C" for kernel in member.fit.kernels]
         is_level = np.array(constant, bool) & (found.averaging != "none")
         names, sums = _parts_of(found, member)
@@ -89,14 +95,18 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
             strict=True,
         ):
             if has:
-                add("mean", LEVEL if level else name, member.weight * m)
-                add("variance", name, member.weight * c)
-        add("variance", NOISE, member.weight * noise)
-        whole.append(mean.sum(axis=0))
-    if len(members) > 1:
-        weights = [member.weight for member in members]
-        centre = np.tensordot(weights, whole, axes=1)
-        add("variance", DISAGREEMENT, np.tensordot(weights, np.square(whole - centre), axes=1))
+                add("mean", LEVEL if level else name, weight * m)
+                add("variance", name, weight * c)
+        add("variance", NOISE, weight * noise)
+        whole.append((weight, mean.sum(axis=0)))
+    if np.any(share < 1.0):
+        mean, variance = _of_autoregression(found, times)
+        add("mean", AUTOREGRESSION, (1.0 - share) * mean)
+        add("variance", AUTOREGRESSION, (1.0 - share) * variance)
+        whole.append((1.0 - share, mean))
+    if len(whole) > 1:
+        centre = sum(weight * mean for weight, mean in whole)
+        add("variance", DISAGREEMENT, sum(w * np.square(mean - centre) for w, mean in whole))
     if found.table.transforms.any:
         parts = _in_units(found, times, parts)
     index = pd.MultiIndex.from_product([found.table.frame.columns, times], names=["series", "time"])
@@ -140,12 +150,20 @@ def _moments(
     sums = np.vstack([np.ones((1, parts.shape[1])), parts, 1.0 - parts])
     mean, variance = predictor.sums(x, sums)
     covariance = 0.5 * (variance[:, :1] + variance[:, 1 : G + 1] - variance[:, G + 1 :])
-    spread, scale = found.variance_factors(member, x), found.table.scale
+    spread, scale = member.spread * found.variance_factors(x), found.table.scale
     return (
         mean[:, 1 : G + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,
         np.broadcast_to(predictor.noise(), (len(x), len(scale))) * spread * scale**2,
     )
+
+
+def _of_autoregression(found: Discovery, times: pd.Index) -> tuple[Floats, Floats]:
+    """Mean, less the average of each series, and variance [M, N], on the modelled scale."""
+    assert found.autoregression is not None
+    x, scale = found.table.scaled_times(times), found.table.scale
+    mean, variance = found.autoregression.observed(x)
+    return mean * scale, variance * found.variance_factors(x) * scale**2
 
 
 def movement(attribution: pd.DataFrame) -> pd.Series[float]:
@@ -205,9 +223,7 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
     """Return the attribution with the parts that are little in every series among "others"."""
     size = pd.concat([shares(attribution, moment).abs().max() for moment in ("mean", "variance")])
     size = size.groupby(level=0).max()
-    little = [
-        str(part) for part in size.index[size < _LITTLE] if part not in (NOISE, DISAGREEMENT, WALKS)
-    ]
+    little = [str(part) for part in size.index[size < _LITTLE] if part not in OTHER_TITLES]
     if len(little) < 2:
         return attribution
     renamed = attribution.rename(columns=dict.fromkeys(little, OTHERS), level="part")
@@ -217,6 +233,6 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
 def part_order(found: Discovery, parts: Sequence[str]) -> list[str]:
     """Return the parts in the order of the components, others and the noise after them."""
     rank = {name: k for k, name in enumerate(found.names)}
-    last = [OTHERS, WALKS, NOISE, DISAGREEMENT]
+    last = [OTHERS, WALKS, AUTOREGRESSION, NOISE, DISAGREEMENT]
     places = rank | {name: len(rank) + 1 + i for i, name in enumerate(last)} | {LEVEL: -1}
     return sorted(parts, key=lambda part: places.get(part, len(rank)))

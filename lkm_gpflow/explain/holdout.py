@@ -65,12 +65,17 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     window = Window(D - tail, D)
     members = found.counting_members[:_MOST_MEMBERS] if D <= limits.LONGEST else []
     predictions, after = [], observations.x[-1:] + 1.0  # as if the tail came after all rows
+    share = found.share_of_fits if members else 1.0
     for member in members:
         settings = replace(found.settings.fit, exact=member.exact)
         with suppress(ValueError):  # not positive definite, or of a subclass
             told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
-            variance = told.variance * found.variance_factors(member, after).T
-            predictions.append((member.weight, told.mean, variance))
+            variance = told.variance * member.spread * found.variance_factors(after).T
+            predictions.append((share * member.weight, told.mean, variance))
+    if found.autoregression is not None and share < 1.0:
+        told = found.autoregression.held_out_forecast(window)
+        variance = told.variance * found.variance_factors(after).T
+        predictions.append((1.0 - share, told.mean, variance))
     times = found.table.frame.index[-tail:]
     probabilities = np.full((observations.num_series, tail), np.nan)
     if predictions:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
 from ..explain.attribution import (
+    AUTOREGRESSION,
     DISAGREEMENT,
     LEVEL,
     NOISE,
@@ -36,6 +37,7 @@ _OTHER_COLOURS = {
     LEVEL: "#DDDDDD",
     OTHERS: "#F0E442",
     WALKS: "#CCBB44",
+    AUTOREGRESSION: "#AA7744",
     NOISE: "#BBBBBB",
     DISAGREEMENT: "#777777",
 }

@@ -106,14 +106,24 @@ def _nothing_seasonal(found: Discovery, components: Sequence[ComponentReport]) -
 
 
 def rests_on(found: Discovery) -> str:
-    """Say how much of a forecast comes from walks that the search did not find, if any does."""
-    added = sum(member.weight for member in found.counting_members if member.is_walk)
-    if not added:
+    """Say how much of a forecast comes from what the search did not find, if any does."""
+    share = found.share_of_fits
+    walks = share * sum(member.weight for member in found.counting_members if member.is_walk)
+    if not walks + 1.0 - share:
         return ""
-    return (
-        f"Random walks added for safety, with and without a season, have {percent(added)} of the "
-        f"weight in forecasts; what is described here has {percent(1.0 - added)}."
-    )
+    added = []
+    if walks:
+        added.append(
+            "random walks added for safety, with and without a season, have "
+            f"{percent(walks)} of the weight in forecasts"
+        )
+    if share < 1.0:
+        added.append(
+            "a vector autoregression, which forecasts each series from the last values of all, "
+            f"has {percent(1.0 - share)}" + (" of the weight in forecasts" if not walks else "")
+        )
+    text = ", and ".join(added)
+    return f"{text[0].upper()}{text[1:]}; what is described here has {percent(share - walks)}."
 
 
 def ways_of_pairs(

@@ -25,7 +25,7 @@ of `experiments.calibration` is 0.023 to 0.029 with all from 3 to 16, 0.033 with
 on 66 more it is 0.056 with 3 and 0.048 with 8, for which `consensus.softened` makes up.
 """
 
-_LITTLE_WEIGHT = 1e-3
+LITTLE_WEIGHT = 1e-3
 """Fits that weigh less are not asked for a forecast."""
 
 
@@ -81,7 +81,7 @@ def average(fits: Sequence[Fit], most: int = 10, temperature: float = TEMPERATUR
 
 def counting(members: Sequence[Member]) -> list[Member]:
     """Return the members without those of almost no weight."""
-    kept = [member for member in members if member.weight > _LITTLE_WEIGHT]
+    kept = [member for member in members if member.weight > LITTLE_WEIGHT]
     total = sum(member.weight for member in kept)
     return [replace(member, weight=member.weight / total) for member in kept]
 
@@ -101,14 +101,17 @@ def _is_same(fit: Fit, other: Fit) -> bool:
 
 
 def mixture_moments(
-    members: Sequence[tuple[float, FloatTensor, FloatTensor]],
+    members: Sequence[tuple[float | Floats, FloatTensor | Floats, FloatTensor | Floats]],
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of a mixture, from the weight, mean and variance of every member."""
-    weights = np.array([weight for weight, _, _ in members])
+    """Mean and variance of a mixture, from the weight, mean and variance of every member.
+
+    Weights are numbers, or arrays that go with the moments.
+    """
     means = np.array([np.asarray(mean) for _, mean, _ in members])
     variances = np.array([np.asarray(variance) for _, _, variance in members])
-    mean = np.tensordot(weights, means, axes=1)
+    weights = np.array([np.broadcast_to(weight, means[0].shape) for weight, _, _ in members])
+    mean = np.einsum("m...,m...->...", weights, means)
     deviations = np.subtract(means, mean, out=np.full_like(means, np.inf), where=np.isfinite(mean))
     with np.errstate(over="ignore"):  # of what has grown beyond all numbers
-        variance = np.tensordot(weights, variances + deviations**2, axes=1)
+        variance = np.einsum("m...,m...->...", weights, variances + deviations**2)
     return mean, variance

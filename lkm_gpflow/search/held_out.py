@@ -16,7 +16,7 @@ from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings, State, check_is_plain
 from ..learning.learner import Learner
 from ..models.amplitudes import degrees_of
-from ..numerics.types import Floats
+from ..numerics.types import Booleans, Floats
 from ..runtime.executors import single_threaded
 
 TAILS = 4.0
@@ -83,7 +83,16 @@ class HeldOut:
 def held_out_score(
     fit: Fit, observations: Observations, window: Window, settings: FitSettings
 ) -> float:
-    """Score a fit's structure on a window; see `held_out_forecast`.
+    """Score a fit's structure on a window, see `score`; very low where nothing can be forecast."""
+    try:
+        forecast = held_out_forecast(fit, observations, window, settings)
+    except ValueError:  # not positive definite
+        return _IMPOSSIBLE
+    return score(forecast, observations, window)
+
+
+def score(forecast: HeldOut, observations: Observations, window: Window) -> float:
+    """Score a forecast of a window.
 
     Log densities are those of a Student-t of `TAILS` degrees of freedom about the forecast, with
     the forecast's standard deviations as its scale.  Otherwise one window with a break, far outside
@@ -95,10 +104,6 @@ def held_out_score(
     nothing can be said.
     """
     rows = slice(window.begin, window.end)
-    try:
-        forecast = held_out_forecast(fit, observations, window, settings)
-    except ValueError:  # not positive definite
-        return _IMPOSSIBLE
     unseen = (observations.mask[:, rows] == 0.0) | np.isnan(forecast.mean)
     if np.all(unseen):
         return 0.0
@@ -106,6 +111,68 @@ def held_out_score(
     sd = np.sqrt(forecast.variance)
     log_density: Any = np.ma.masked_array(t.logpdf(seen, TAILS, forecast.mean, sd), unseen)
     return float(log_density.mean(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Past:
+    """What came before a window, scaled anew as if the table ended there.
+
+    Series of which too little is known are left out.
+
+    Parameters
+    ----------
+    observations
+        Of the series that are told, over a span of one.
+    told
+        Which series they are, of all, [N].
+    location, scale
+        Of these series, in the units of the whole table.
+    begin, span
+        Of the times, in the units of the whole table.
+    """
+
+    observations: Observations
+    told: Booleans
+    location: Floats
+    scale: Floats
+    begin: float
+    span: float
+
+    @classmethod
+    def of(cls, observations: Observations, window: Window) -> Past | None:
+        """Return the past of a window; None if it tells nothing of what the window has."""
+        rows = slice(window.begin, window.end)
+        mask = observations.mask[:, : window.begin]
+        told = mask.sum(axis=1) >= MIN_OBSERVED
+        Y = np.where(mask > 0.0, observations.Y[:, : window.begin], np.nan)
+        told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
+        if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
+            return None
+        location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
+        begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
+        past = Observations(
+            x=(observations.x[: window.begin] - begin) / span,
+            Y=np.nan_to_num((Y[told] - location[:, None]) / scale[:, None]).round(9),
+            mask=mask[told],
+        )
+        return cls(past, told, location, scale, begin, span)
+
+    def back(self, mean: Floats, variance: Floats) -> HeldOut:
+        """Return a forecast [n, M] of the told series in the units of the whole table.
+
+        So windows compare.
+        """
+        of_all = (len(self.told), mean.shape[1])
+        found = HeldOut(np.full(of_all, np.nan), np.full(of_all, np.nan))
+        found.mean[self.told] = mean * self.scale[:, None] + self.location[:, None]
+        found.variance[self.told] = variance * np.square(self.scale)[:, None]
+        return found
+
+
+def nothing_told(observations: Observations, window: Window) -> HeldOut:
+    """Return the forecast of a window of which nothing can be said."""
+    nothing = np.full((observations.num_series, window.end - window.begin), np.nan)
+    return HeldOut(nothing, nothing)
 
 
 def held_out_forecast(
@@ -122,40 +189,25 @@ def held_out_forecast(
         If a covariance is not positive definite, or the fit is one of a subclass of `LKM`.
     """
     check_is_plain(fit, "to learn it again on what came before")
-    rows = slice(window.begin, window.end)
-    mask = observations.mask[:, : window.begin]
-    told = mask.sum(axis=1) >= MIN_OBSERVED
-    Y = np.where(mask > 0.0, observations.Y[:, : window.begin], np.nan)
-    told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
-    mean: Floats = np.full((len(Y), window.end - window.begin), np.nan)
-    variance = mean.copy()
-    if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
-        return HeldOut(mean, variance)
-    # Series of which too little is known are left out.
-    location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
-    begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
-    past = Observations(
-        x=(observations.x[: window.begin] - begin) / span,
-        Y=np.nan_to_num((Y[told] - location[:, None]) / scale[:, None]).round(9),
-        mask=mask[told],
-    )
+    past = Past.of(observations, window)
+    if past is None:
+        return nothing_told(observations, window)
+    told, scale = past.told, past.scale
+    units = 1.0 / past.span, -past.begin / past.span
     state = State(
-        kernels=tuple(kernel.change_units(1.0 / span, -begin / span) for kernel in fit.kernels),
+        kernels=tuple(kernel.change_units(*units) for kernel in fit.kernels),
         Z=fit.Z[told],
         noise_variance=fit.noise_variance[told] / np.square(scale),
         log_heights=None
         if fit.heights is None
         else np.log(fit.heights[told] / np.square(scale)[:, None]),
     )
-    learner = Learner(past, settings, np.random.default_rng(0))
+    learner = Learner(past.observations, settings, np.random.default_rng(0))
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
-    x = (observations.x[rows] - begin) / span
-    scaled_mean, scaled_variance = _predict(state, past, x, degrees_of(settings.amplitudes))
-    # In the units of the whole table, so that windows compare.
-    mean[told] = scaled_mean * scale[:, None] + location[:, None]
-    variance[told] = scaled_variance * np.square(scale)[:, None]
-    return HeldOut(mean, variance)
+    x = (observations.x[window.begin : window.end] - past.begin) / past.span
+    degrees = degrees_of(settings.amplitudes)
+    return past.back(*_predict(state, past.observations, x, degrees))
 
 
 def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,7 @@ from .ledger import Entry, Ledger
 from .many_series import extend_best, extended
 from .search import search_steps
 from .settings import SearchSettings, draw
-from .stacking import hold_out, walks_to_learn, weigh
+from .stacking import Stack, hold_out, walks_to_learn, weigh
 
 _SEARCH_SHARE = 0.75
 """Of a time budget; the rest is kept for what follows the search, if anything does."""
@@ -33,15 +33,15 @@ class Learnt:
     ----------
     entries
         Every fit of the search; with a subset, those that were learnt on all series.
-    stacked
-        The members of the average, if one was asked for and a fit was weighed in time.
+    stack
+        What forecasts average over, if that was asked for and a fit was weighed in time.
     stopped
         Which budget ended what, in a sentence; empty if nothing was stopped.
     """
 
     entries: tuple[Entry, ...]
-    stacked: tuple[Member, ...]
-    stopped: str
+    stack: Stack = field(default_factory=Stack)
+    stopped: str = ""
 
 
 def learn_in_steps(
@@ -52,6 +52,7 @@ def learn_in_steps(
     *,
     subset: int | None,
     stacks: bool,
+    season: int | None,
     executor: Executor | None,
     progress: bool,
 ) -> Iterator[Learnt]:
@@ -71,13 +72,15 @@ def learn_in_steps(
         all; see `many_series`.
     stacks
         Whether the fits are weighed by held-out windows; see `stacking`.
+    season
+        Of a vector autoregression that is weighed beside them; None: it is not.
     """
     some = observations
     if subset is not None:
         some = observations.of_series(draw(observations.num_series, subset, settings.seed))
     share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
     stops: list[str] = []
-    stacked: list[Member] = []
+    stack = Stack()
     with closing(Ahead(executor, num_workers(executor))) as ahead:
         if stacks:
             ahead.want(walks_to_learn(observations, settings, ledger))
@@ -89,7 +92,7 @@ def learn_in_steps(
             )  # fmt: skip
             for rows in _better(found, ledger):
                 if subset is None:
-                    yield Learnt(rows, (), "")
+                    yield Learnt(rows)
         entries = ledger.rows
         if subset is not None:
             with _noting(stops, lambda: "the learning on all series before all fits were learnt"):
@@ -101,13 +104,13 @@ def learn_in_steps(
         if stacks:
             fits = [entry.fit for entry in entries]
             weighed = partial(weigh, fits, settings, ledger)
-            with _noting(stops, lambda: f"the averaging {_weighed(weighed())}"):
+            with _noting(stops, lambda: f"the averaging {_weighed(weighed().members)}"):
                 hold_out(
-                    fits, observations, settings, ledger,
+                    fits, observations, settings, ledger, season,
                     executor=executor, ahead=ahead, progress=progress, spent=guard.spent,
                 )  # fmt: skip
-            stacked = weighed()
-    yield Learnt(tuple(entries), tuple(stacked), _sentence(stops))
+            stack = weighed()
+    yield Learnt(tuple(entries), stack, _sentence(stops))
 
 
 @contextmanager

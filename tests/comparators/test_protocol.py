@@ -21,7 +21,7 @@ from lkm_gpflow.comparators import (
     registry,
 )
 from lkm_gpflow.comparators.scaled import ScaledForecast
-from lkm_gpflow.comparators.seasons import season_length
+from lkm_gpflow.data.seasons import season_length
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation.predictive import DEGREES, LOG_MOMENTS
 from lkm_gpflow.experiments.methods import SMOKE_SETTINGS

@@ -24,10 +24,9 @@ from lkm_gpflow.comparators import (
     UnobservedComponents,
     comparator,
 )
-from lkm_gpflow.comparators.gaps import interpolated
 from lkm_gpflow.comparators.libraries import library
-from lkm_gpflow.comparators.seasons import Waves, seasons_of
 from lkm_gpflow.comparators.vector import integrate
+from lkm_gpflow.data.seasons import Waves, seasons_of
 from lkm_gpflow.data.tables import Table
 
 statsmodels = pytest.mark.skipif(not pytest.importorskip("statsmodels"), reason="needs statsmodels")
@@ -91,7 +90,7 @@ def test_few_observations_do_not_become_waves(num_seen: int, season: int | None)
 def test_gaps_are_filled_by_lines() -> None:
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 5.0, np.nan], "b": [1.0, 2.0, 1.0, 4.0, 0.0]})
     table = Table.of(frame)
-    in_units = interpolated(table) * table.scale + table.location
+    in_units = table.observations.filled * table.scale + table.location
     np.testing.assert_allclose(in_units[:, 0], [1.0, 2.0, 3.0, 5.0, 5.0], atol=1e-8)
 
 

@@ -16,8 +16,8 @@ from small import small_table
 
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.scaled import MIN_SD
-from lkm_gpflow.comparators.seasons import season_length
 from lkm_gpflow.comparators.statistical import AutoARIMA, AutoETS, AutoTheta
+from lkm_gpflow.data.seasons import season_length
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation import metrics
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.tables import Table
 from ..numerics.types import Floats
-from .gaps import ends
+from .observations import Observations
+from .tables import Table
 
 _SEASONS = {
     **dict.fromkeys(("M", "ME", "MS", "BM", "BME", "BMS"), 12),
@@ -78,12 +78,20 @@ def seasons_of(table: Table, season: int | None) -> list[int]:
     ValueError
         If the season is longer than the table, or not positive.
     """
-    begins, stops = ends(table)
+    observations = table.observations
     if season is not None:
-        return [checked_season(table, season)] * len(begins)
-    found = season_length(table)
+        return [checked_season(table, season)] * observations.num_series
+    return seen_seasons(observations, season_length(table))
+
+
+def seen_seasons(observations: Observations, season: int) -> list[int]:
+    """Return the steps in a season of every series, one where too few seasons were seen.
+
+    See `seasons_of`, which has the rule.
+    """
+    begins, stops = observations.ends
     longest = (stops - begins) // MIN_SEASONS
-    return [found if found <= min(MAX_SEASON, most) else 1 for most in longest]
+    return [season if season <= min(MAX_SEASON, most) else 1 for most in longest]
 
 
 @dataclass(frozen=True)
