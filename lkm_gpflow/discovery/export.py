@@ -116,7 +116,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             )
             noise = np.asarray(alone.model.predict_noise()) + _JITTER
             whole = covariance + noise[:, None, None] * np.eye(len(x))
-            wider = np.sqrt(member.spread * found.variance_factors(x[:1, 0])).T
+            wider = np.sqrt(found.variance_factors(x[:1, 0], member.spread)).T
             factors = np.linalg.cholesky(whole) * wider[:, :, None]
             normal = rng.standard_normal((own, *mean.T.shape))
             tails = _tails(degrees, own, rng)

@@ -312,13 +312,14 @@ class Forecaster:
 
     def _by_member(self, x: Floats) -> list[Prediction]:
         """Return what every fit and the autoregression say, in scaled times and units."""
-        predictions, share, factors = [], self.shares_of_fits(x), self.variance_factors(x)
+        predictions, share = [], self.shares_of_fits(x)
         for member in self.counting_members:
             mean, variance = self.predictors.of(member.fit).observed(x)
-            predictions.append((member.weight * share, mean, variance * member.spread * factors))
+            variance = variance * self.variance_factors(x, member.spread)
+            predictions.append((member.weight * share, mean, variance))
         if self.autoregression is not None and np.any(share < 1.0):
             mean, variance = self.autoregression.observed(x)
-            predictions.append((1.0 - share, mean, variance * factors))
+            predictions.append((1.0 - share, mean, variance * self.variance_factors(x)))
         return predictions
 
     @property
@@ -347,10 +348,10 @@ class Forecaster:
             self._told.clear()
         self._told[key] = moments
 
-    def variance_factors(self, x: Floats) -> Floats:
-        """Factors of forecast variances at scaled times, [M, N]; see `tails`."""
+    def variance_factors(self, x: Floats, spread: float = 1.0) -> Floats:
+        """Factors of variances at scaled times, [M, N], with a `Member`'s spread; see `tails`."""
         is_as_told = self.table.transforms.is_log | (self.averaging == "none")
-        factors = np.where(is_as_told, 1.0, FORECAST_VARIANCE)
+        factors = spread * np.where(is_as_told, 1.0, FORECAST_VARIANCE)
         return np.where(x[:, None] > self.table.observations.x[-1], factors, 1.0)
 
     def degrees_of_freedom(self, x: Floats) -> Floats:

@@ -150,7 +150,7 @@ def _moments(
     sums = np.vstack([np.ones((1, parts.shape[1])), parts, 1.0 - parts])
     mean, variance = predictor.sums(x, sums)
     covariance = 0.5 * (variance[:, :1] + variance[:, 1 : G + 1] - variance[:, G + 1 :])
-    spread, scale = member.spread * found.variance_factors(x), found.table.scale
+    spread, scale = found.variance_factors(x, member.spread), found.table.scale
     return (
         mean[:, 1 : G + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,

@@ -70,7 +70,7 @@ def hold_out_tail(found: Discovery) -> HoldOut:
         settings = replace(found.settings.fit, exact=member.exact)
         with suppress(ValueError):  # not positive definite, or of a subclass
             told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
-            variance = told.variance * member.spread * found.variance_factors(after).T
+            variance = told.variance * found.variance_factors(after, member.spread).T
             predictions.append((share * member.weight, told.mean, variance))
     if found.autoregression is not None and share < 1.0:
         told = found.autoregression.held_out_forecast(window)

@@ -10,6 +10,7 @@ from small import made_by_hand, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.consensus import OTHERS
 from lkm_gpflow.explain.attribution import (
+    AUTOREGRESSION,
     DISAGREEMENT,
     LEVEL,
     NOISE,
@@ -36,7 +37,7 @@ def test_parts_add_up_to_the_forecast(averaging: str, small_found: lkm.Discovery
         told = shares(parts, moment)
         np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-8)
         assert told.to_numpy().min() >= 0.0
-    known = {*found.names, OTHERS, WALKS, NOISE, DISAGREEMENT}
+    known = {*found.names, OTHERS, WALKS, AUTOREGRESSION, NOISE, DISAGREEMENT}
     assert set(parts["variance"].columns) <= known
     assert (WALKS in parts["variance"]) == any(m.is_walk for m in found.counting_members)
     small = folded(parts)

@@ -27,7 +27,7 @@ SETTINGS = SearchSettings(bases=("C", "LIN", "RW"), depth=1, restarts=1, fit=QUI
 def learn(executor: ThreadPoolExecutor | None) -> Learnt:
     *_, last = learn_in_steps(
         Table.of(small_table(num_times=40)).observations, SETTINGS, Ledger({}), Guard(None, None),
-        subset=None, stacks=True, executor=executor, progress=False,
+        subset=None, stacks=True, season=1, executor=executor, progress=False,
     )  # fmt: skip
     return last
 
@@ -51,9 +51,10 @@ def test_idle_workers_learn_walks_while_the_search_goes_on(monkeypatch: pytest.M
     monkeypatch.setattr(lkm_gpflow.search.search, "fit", found)
     with ThreadPoolExecutor(2) as pool:
         beside = learn(pool)
-    assert [m.weight for m in beside.stacked] == [m.weight for m in alone.stacked]
-    assert [str(m.fit.kernels) for m in beside.stacked] == [
-        str(m.fit.kernels) for m in alone.stacked
+    assert [m.weight for m in beside.stack.members] == [m.weight for m in alone.stack.members]
+    assert [str(m.fit.kernels) for m in beside.stack.members] == [
+        str(m.fit.kernels) for m in alone.stack.members
     ]
+    assert beside.stack.autoregression == alone.stack.autoregression > 0.0
     assert len(count) > 1
     assert set(count.values()) == {1}

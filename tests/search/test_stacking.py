@@ -17,7 +17,13 @@ from lkm_gpflow.learning.training import fit
 from lkm_gpflow.search.averaging import Member
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
-from lkm_gpflow.search.stacking import MOST, hold_out, walks_to_learn, weigh
+from lkm_gpflow.search.stacking import (
+    AUTOREGRESSION,
+    MOST,
+    hold_out,
+    walks_to_learn,
+    weigh,
+)
 
 QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
 
@@ -42,7 +48,7 @@ def stack(
     fits: list[Fit], frame: pd.DataFrame, settings: SearchSettings, ledger: Ledger
 ) -> list[Member]:
     hold_out(fits, Table.of(frame).observations, settings, ledger, progress=False)
-    return weigh(fits, settings, ledger)
+    return list(weigh(fits, settings, ledger).members)
 
 
 def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
@@ -74,7 +80,7 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-        members = weigh(fits, settings, ledger)
+        members = weigh(fits, settings, ledger).members
         assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
 
 
@@ -87,7 +93,7 @@ def test_a_fit_well_behind_that_needs_no_cycle_is_a_doubt(settings: SearchSettin
     for key in ledger.notes:
         if key.startswith("weighed"):
             ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-    found = [member for member in weigh(fits, settings, ledger) if not member.is_walk]
+    found = [member for member in weigh(fits, settings, ledger).members if not member.is_walk]
     share = sum(member.weight for member in found)
     assert share == pytest.approx(0.05)
     assert min(member.weight for member in found) / share == pytest.approx(0.065, abs=0.002)
@@ -99,7 +105,7 @@ def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings
     (smooth,), (wave,) = (best_of(frame, name, settings) for name in ("SE", "PER"))
     ledger.note(f"weighed {fit_key(smooth)}", [-9.0] * 5)
     ledger.note(f"weighed {fit_key(wave)}", [1.0] * 5)
-    members = weigh([smooth, wave], settings, ledger)
+    members = weigh([smooth, wave], settings, ledger).members
     weight = {id(member.fit): member.weight for member in members}
     expected = np.exp((wave.bic - smooth.bic) / 6.0)
     assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
@@ -164,7 +170,7 @@ def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchS
     fits = best_of(frame, "SE", settings)
     stack(fits, frame, settings, ledger)
     ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
-    members = weigh(fits, settings, ledger)
+    members = weigh(fits, settings, ledger).members
     (found,) = (member for member in members if not member.is_walk)
     assert 0.0 < found.weight < 1e-12
     assert sum(member.weight for member in members) == pytest.approx(1.0)
@@ -188,3 +194,48 @@ def test_what_is_noted_is_not_computed_again(
     again = stack(fits, frame, settings, ledger)
     assert [m.weight for m in again] == [m.weight for m in first]
     assert len(again) <= MOST + 7
+
+
+def test_the_autoregression_has_a_quarter_before_windows_are_looked_at(
+    settings: SearchSettings,
+) -> None:
+    wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
+    for table, name, of_search in ((frame, "SE", 0.05), (wave, "PER", 1 / 3)):
+        ledger, fits = Ledger({}), best_of(table, name, settings)
+        observations = Table.of(table).observations
+        hold_out(fits, observations, settings, ledger, 12, progress=False)
+        for key in ledger.notes:
+            if key.startswith("weighed"):
+                ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
+        stack = weigh(fits, settings, ledger)
+        assert stack.autoregression == pytest.approx(0.25)
+        assert sum(member.weight for member in stack.members) == pytest.approx(1.0)
+        share = sum(member.weight for member in stack.members if not member.is_walk)
+        assert share == pytest.approx(of_search)
+        ledger.notes[AUTOREGRESSION] = [0.5] * 5
+        gained = weigh(fits, settings, ledger)
+        odds = gained.autoregression / (1.0 - gained.autoregression)
+        assert odds == pytest.approx(np.exp(5.0) / 3.0)
+        before, after = ([m.weight for m in each.members] for each in (stack, gained))
+        assert after == pytest.approx(before)
+
+
+def test_the_autoregression_is_not_asked_where_walks_are_not(settings: SearchSettings) -> None:
+    frame, ledger = one_walk(5), Ledger({})
+    paper = replace(settings, bases=lkm.PAPER_BASES)
+    fits = best_of(frame, "SE", settings)
+    hold_out(fits, Table.of(frame).observations, paper, ledger, 1, progress=False)
+    assert AUTOREGRESSION not in ledger.notes
+    assert weigh(fits, paper, ledger).autoregression == 0.0
+
+
+def test_where_others_forecast_infinitely_better_the_fits_still_add_up(
+    settings: SearchSettings,
+) -> None:
+    frame, ledger = one_walk(6), Ledger({})
+    fits = best_of(frame, "SE", settings)
+    hold_out(fits, Table.of(frame).observations, settings, ledger, 1, progress=False)
+    ledger.notes[AUTOREGRESSION] = [1e6] * 5
+    told = weigh(fits, settings, ledger)
+    assert told.autoregression == pytest.approx(1.0)
+    assert sum(member.weight for member in told.members) == pytest.approx(1.0)
