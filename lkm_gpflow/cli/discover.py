@@ -119,8 +119,9 @@ _HORIZON_SHARE = 0.1
 @click.option(
     "--averaging",
     type=click.Choice(["stacked", "tempered", "none"]),
-    help="Forecast with the best fits, weighted by held-out windows (stacked) or by BIC (tempered),"
-    " or with the best fit alone (none).  [default: stacked; with a subset tempered]",
+    help="Forecast with the best fits, random walks and a vector autoregression, weighted by "
+    "held-out windows (stacked); with the best fits, weighted by BIC (tempered); or with the best "
+    "fit alone (none).  [default: stacked; with a subset tempered]",
 )
 @click.option(
     "--time-budget",

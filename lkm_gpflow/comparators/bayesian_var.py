@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from ..learning.vector_autoregression import LAGS, VectorAutoregression
+from ..data.seasons import seasons_of
+from ..data.tables import Table
+from ..learning.seasonal_autoregression import SeasonalAutoregression
+from ..learning.vector_autoregression import LAGS
 from ..numerics.types import Floats
-from .gaps import Ahead
 from .registry import register
-from .scaled import ScaledForecast
-from .vector import fit_vector
+from .scaled import MIN_SD, ScaledForecast
 
 
 @register("bayesian-var")
@@ -19,8 +21,8 @@ from .vector import fit_vector
 class BayesianVAR:
     """A vector autoregression of levels with a Minnesota prior.
 
-    The model, its prior and its sources are those of `learning.vector_autoregression`.  The
-    default's forecasts average over it, too (see `search.autoregression`).
+    The model, its prior and its sources are those of `learning.vector_autoregression`; a season is
+    taken off as `Waves`.  The default's forecasts average over it, too (`search.autoregression`).
 
     Parameters
     ----------
@@ -35,9 +37,12 @@ class BayesianVAR:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose the prior's width; the paths follow from the seed."""
+        table = Table.of(train)
+        seasons = seasons_of(table, self.season)
+        learnt = SeasonalAutoregression.of(table.observations, seasons, seed, lags=self.lags)
 
-        def learn(Y: Floats) -> Ahead:
-            learnt = VectorAutoregression.of(Y, self.lags)
-            return lambda h: learnt.ahead(h, seed)
+        def predict(times: Floats) -> tuple[Floats, Floats]:
+            mean, variance = learnt.moments(np.arange(1.0, len(times) + 1.0))
+            return mean, np.maximum(variance, MIN_SD**2)
 
-        return fit_vector(train, self.season, learn)
+        return ScaledForecast(table, predict)

@@ -103,14 +103,14 @@ class DynamicFactor:
         table = Table.of(train)
         _, Y = table.observations.table
         waves = Waves.of(Y, seasons_of(table, self.season))
-        endog = pd.DataFrame(Y - waves.at(0, len(Y))).add_prefix("y")
+        endog = pd.DataFrame(Y - waves.at(np.arange(len(Y)))).add_prefix("y")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # EM that has not converged, an index without dates
             fitted = _factors(endog, max(1, min(self.factors, Y.shape[1] // 2)))
 
         def predict(times: Floats) -> tuple[Floats, Floats]:
             mean, variance = _moments(fitted.get_forecast(len(times)))
-            return mean + waves.at(len(Y), len(times)), variance
+            return mean + waves.at(len(Y) + np.arange(len(times))), variance
 
         return ScaledForecast(table, predict)
 
@@ -123,7 +123,7 @@ def _each(
     _, Y = table.observations.table
     seasons = seasons_of(table, season)
     waves = Waves.of(Y, seasons if remove else [1] * len(seasons))
-    rest = Y - waves.at(0, len(Y))
+    rest = Y - waves.at(np.arange(len(Y)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # optimisers that gave up a little early
         fitted = [learn(y, m) for y, m in zip(rest.T, seasons, strict=True)]
@@ -131,7 +131,7 @@ def _each(
     def predict(times: Floats) -> tuple[Floats, Floats]:
         moments = [_moments(each.get_forecast(len(times))) for each in fitted]
         mean, variance = (np.hstack(each) for each in zip(*moments, strict=True))
-        return mean + waves.at(len(Y), len(times)), variance
+        return mean + waves.at(len(Y) + np.arange(len(times))), variance
 
     return ScaledForecast(table, predict)
 

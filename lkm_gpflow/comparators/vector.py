@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..data.observations import filled
 from ..data.seasons import Waves, seasons_of
 from ..data.tables import Table
 from ..numerics.types import Floats
@@ -109,7 +110,7 @@ class VECM:
 def fit_vector(
     train: pd.DataFrame, season: int | None, learn: Callable[[Floats], Ahead]
 ) -> ScaledForecast:
-    """Fit z-scores of all series together, gaps filled and seasons taken off.
+    """Fit z-scores of all series together, seasons taken off and gaps filled.
 
     Parameters
     ----------
@@ -119,16 +120,17 @@ def fit_vector(
         From the z-scores, [D, N], to their forecasts.
     """
     table = Table.of(train)
-    Y = table.observations.filled
-    waves = Waves.of(table.observations.table[1], seasons_of(table, season))
+    x, Y = table.observations.x, table.observations.table[1]
+    waves, rows = Waves.of(Y, seasons_of(table, season)), np.arange(len(Y))
+    bare = filled(x, Y - waves.at(rows))  # a value that is carried on would bend the season
     with warnings.catch_warnings():
         # An index without a frequency, orders that the data do not bear.
         warnings.simplefilter("ignore")
-        ahead = learn(Y - waves.at(0, len(Y)))
+        ahead = learn(bare)
 
     def predict(times: Floats) -> tuple[Floats, Floats]:
         mean, sd = ahead(len(times))
-        return mean + waves.at(len(Y), len(times)), np.square(np.maximum(sd, MIN_SD))
+        return mean + waves.at(len(Y) + np.arange(len(times))), np.square(np.maximum(sd, MIN_SD))
 
     return ScaledForecast(table, predict)
 

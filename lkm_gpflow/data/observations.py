@@ -59,15 +59,8 @@ class Observations:
 
     @property
     def filled(self) -> Floats:
-        """Return the values with gaps filled by straight lines in time, [D, N].
-
-        The first and last observation are carried to the ends.
-        """
-        columns = [
-            np.interp(self.x, self.x[mask > 0.0], y[mask > 0.0])
-            for y, mask in zip(self.Y, self.mask, strict=True)
-        ]
-        return np.column_stack(columns)
+        """Return the values with gaps filled, [D, N]; see `filled`."""
+        return filled(self.x, self.table[1])
 
     @property
     def ends(self) -> tuple[Integers, Integers]:
@@ -90,3 +83,15 @@ class Observations:
         for array in (self.x, self.Y, self.mask):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
+
+
+def filled(x: Floats, Y: Floats) -> Floats:
+    """Return values [D, N] with gaps, NaN, filled by straight lines in time.
+
+    The first and last observation are carried to the ends.
+    """
+    columns = []
+    for y in Y.T:
+        seen = np.isfinite(y)
+        columns.append(np.interp(x, x[seen], y[seen]))
+    return np.column_stack(columns)

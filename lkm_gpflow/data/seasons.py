@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..numerics.types import Floats
+from ..numerics.types import Floats, Integers
 from .observations import Observations
 from .tables import Table
 
@@ -43,6 +43,9 @@ def season_length(table: Table) -> int:
     if timetable := table.axis.timetable:
         times = len(timetable.times)
         return times if times > 1 else len(timetable.weekdays)
+    months = getattr(table.axis.offset, "months", 12)  # of a day such as the 15th
+    if 12 % months == 0 and months < 12:
+        return 12 // months
     name, _, _ = (table.axis.frequency or "").partition("-")
     return _SEASONS.get(name, 1)
 
@@ -117,31 +120,32 @@ class Waves:
     coefficients: Floats
 
     @classmethod
-    def of(cls, Y: Floats, seasons: Sequence[int]) -> Waves:
+    def of(cls, Y: Floats, seasons: Sequence[int], steps: Integers | None = None) -> Waves:
         """Estimate the season of every column of Y, [D, N]; NaN is missing.
 
-        Each column has the same season, or one step for none.
+        Each column has the same season, or one step for none.  `steps` are the numbers of the rows
+        where some rows are absent, such as holidays.
         """
         season = max(seasons)
-        basis = _basis(0, len(Y), season)
+        steps = np.arange(len(Y), dtype=np.int32) if steps is None else steps
+        basis = _basis(steps, season)
         coefficients = np.zeros((basis.shape[1], Y.shape[1]))
-        regressors = np.column_stack([np.ones(len(Y) - 1), np.diff(basis, axis=0)])
+        regressors = np.column_stack([np.diff(steps), np.diff(basis, axis=0)])
         # Of an even season the shortest sine is zero.
         least = MIN_PER_COEFFICIENT * min(regressors.shape[1], season)
-        for n, steps in enumerate(np.diff(Y, axis=0).T):
-            seen = np.isfinite(steps)
+        for n, moves in enumerate(np.diff(Y, axis=0).T):
+            seen = np.isfinite(moves)
             if seasons[n] > 1 and seen.sum() + 1 >= least:
-                found = np.linalg.lstsq(regressors[seen], steps[seen], rcond=None)[0]
+                found = np.linalg.lstsq(regressors[seen], moves[seen], rcond=None)[0]
                 coefficients[:, n] = found[1:]
         return cls(season, coefficients)
 
-    def at(self, first: int, count: int) -> Floats:
-        """Return the season at `count` steps from `first` on, [count, N]."""
-        return _basis(first, count, self.season) @ self.coefficients
+    def at(self, steps: Integers | Floats) -> Floats:
+        """Return the season at some steps [M], also between them, [M, N]."""
+        return _basis(steps, self.season) @ self.coefficients
 
 
-def _basis(first: int, count: int, season: int) -> Floats:
-    steps = np.arange(first, first + count)
+def _basis(steps: Integers | Floats, season: int) -> Floats:
     waves = np.arange(1, min(MOST_WAVES, season // 2) + 1)
     angles = 2.0 * np.pi * np.outer(steps, waves) / season
     return np.hstack([np.cos(angles), np.sin(angles)])

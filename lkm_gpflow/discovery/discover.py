@@ -19,7 +19,7 @@ from ..models.amplitudes import Amplitudes
 from ..models.annealing import Annealing
 from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
-from ..search.autoregression import Autoregression, season_of
+from ..search.autoregression import Autoregression, Calendar, OfTable
 from ..search.averaging import LITTLE_WEIGHT
 from ..search.ledger import Ledger
 from ..search.pipeline import Learnt, learn_in_steps
@@ -272,8 +272,8 @@ def discover_steps(
     kept = Ledger(header, None if ledger is None else Path(ledger))
     learnt = learn_in_steps(
         observations, settings, kept, guard,
-        subset=subset, stacks=averaging == "stacked", season=season_of(table), executor=executor,
-        progress=progress,
+        subset=subset, stacks=averaging == "stacked", calendar=Calendar.of(table),
+        executor=executor, progress=progress,
     )  # fmt: skip
     return _discoveries(table, settings, averaging, learnt, ledger)
 
@@ -290,5 +290,7 @@ def _discoveries(
             weight = learnt.stack.autoregression
             yield Discovery(
                 table, settings, averaging, learnt.entries, learnt.stack.members, learnt.stopped,
-                Autoregression(table, weight, settings.seed) if weight > LITTLE_WEIGHT else None,
+                Autoregression(OfTable(table, settings.seed), weight)
+                if weight > LITTLE_WEIGHT
+                else None,
             )  # fmt: skip

@@ -76,10 +76,9 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
 
     with mean and covariance of that fit at all times at once, E[s] the mean of the series' scale
     (one if it has none), c_m the factor of the fit's variances, and v the degrees of freedom of
-    the forecast: a Student-t process (`tails`).
-    Series are independent given the fit.  Paths of the vector autoregression are its own, of all
-    series at once.  Where logarithms are modelled, these are drawn, as
-    normals.
+    the forecast: a Student-t process (`tails`).  Series are independent given the fit.  Where
+    logarithms are modelled, these are drawn, as normals.  By its weight a path takes the vector
+    autoregression instead after the data, whose paths hold together over the series, too.
 
     Parameters
     ----------
@@ -108,9 +107,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     for member, own in zip(members, counts, strict=True):
         if own:
             entry = Entry(0, 0, 0, "start", -1, (), member.fit, "accepted")
-            alone = replace(
-                found, averaging="none", stacked=(), entries=(entry,), autoregression=None
-            )
+            alone = replace(found, averaging="none", stacked=(), entries=(entry,))
             mean, covariance = (
                 np.asarray(moment) for moment in alone.model.predict_f(x, full_cov=True)
             )
@@ -121,18 +118,30 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
             normal = rng.standard_normal((own, *mean.T.shape))
             tails = _tails(degrees, own, rng)
             drawn.append(mean.T + tails * np.einsum("nij,snj->sni", factors, normal))
-    if of_autoregression:
-        assert found.autoregression is not None
-        own_paths = found.autoregression.samples(of_autoregression, x[:, 0], rng)
-        centre = found.autoregression.observed(x[:, 0])[0].T
-        wider = np.sqrt(found.variance_factors(x[:1, 0])).T
-        drawn.append(centre + wider * (own_paths - centre))
     paths: Floats = rng.permutation(np.concatenate(drawn))
+    is_ahead = found.shares_of_fits(x[:, 0])[:, 0] < 1.0
+    if is_ahead.any():
+        others = np.flatnonzero(rng.random(count) >= found.share_of_fits)
+        every = np.arange(paths.shape[1])
+        later = _by_autoregression(found, x[is_ahead, 0], len(others), rng)
+        paths[np.ix_(others, every, np.flatnonzero(is_ahead))] = later
     paths = paths * table.scale[:, None] + table.location[:, None]
     paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
     index = pd.MultiIndex.from_product([table.frame.columns, times], names=["series", "time"])
     columns = pd.RangeIndex(count, name="sample")
     return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
+
+
+def _by_autoregression(
+    found: Forecaster, x: Floats, count: int, rng: np.random.Generator
+) -> Floats:
+    """Draw paths of the vector autoregression at scaled times after the data, [count, N, M]."""
+    assert found.autoregression is not None
+    paths, (centre, _) = (
+        found.autoregression.samples(count, x, rng),
+        found.autoregression.observed(x),
+    )
+    return centre.T + np.sqrt(found.variance_factors(x)).T * (paths - centre.T)
 
 
 def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:

@@ -28,7 +28,7 @@ from .columns import quantile_column
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
 from .moments import Moments, Prediction
-from .sums import sum_quantiles
+from .sums import sum_moments, sum_quantiles
 from .tails import FORECAST_VARIANCE, degrees_of_freedom
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Forecaster:
     stopped
         Which budget ended what, in a sentence; empty if nothing was stopped.
     autoregression
-        What else forecasts average over if `averaging` is "stacked".
+        The vector autoregression that forecasts average over, too, if `averaging` is "stacked".
     """
 
     table: Table
@@ -190,7 +190,10 @@ class Forecaster:
     def aggregate(
         self, horizon: int | pd.Index, weights: Mapping[object, float], level: float = 0.9
     ) -> pd.DataFrame:
-        """Weighted sums of the series, independent as they are here given a fit; see `couple`.
+        """Weighted sums of the series.
+
+        Given a fit series are independent, see `couple`; for the vector autoregression they are
+        not.
 
         The interval of a single series is that of its forecast, scaled; of a sum it is normal.
         Where logarithms are summed the interval is that of draws; mean and sd are exact.
@@ -213,19 +216,19 @@ class Forecaster:
         own[list(self.places(*weights))] = list(weights.values())
         if np.count_nonzero(own) == 1:
             return self._multiple(times, int(np.argmax(own != 0.0)), own.sum(), level)
-        members = self._by_member(self.table.scaled_times(times))
-        some = np.flatnonzero(own)  # the variance of another may be infinite
-        sums = [
-            (weight[:, 0], mean[:, some] @ own[some], variance[:, some] @ np.square(own[some]))
-            for weight, mean, variance in map(self._in_units, members)
-        ]
+        x = self.table.scaled_times(times)
+        members = self._by_member(x)
+        correlations: list[Floats | None] = [None] * len(members)
+        if self.autoregression is not None and np.any(self.shares_of_fits(x) < 1.0):
+            correlations[-1] = self.autoregression.correlations(x)
+        sums = sum_moments([self._in_units(member) for member in members], correlations, own)
         mean, variance = mixture_moments(sums)
         told = intervals(times, mean, np.sqrt(variance), level, ())
         if self.table.transforms.any:
             modelled = [self._modelled(member) for member in members]
             tail = 0.5 - 0.5 * level
             told["lower"], told["upper"] = sum_quantiles(
-                modelled, self.table.transforms, own, [tail, 1.0 - tail]
+                modelled, correlations, self.table.transforms, own, [tail, 1.0 - tail]
             )
         return told
 
@@ -334,12 +337,12 @@ class Forecaster:
         return np.where(x > self.table.observations.x[-1], self.share_of_fits, 1.0)[:, None]
 
     def _modelled(self, prediction: Prediction) -> Prediction:
-        """Return what a fit says on the modelled scale, not divided by the scale of the series."""
+        """Return a prediction on the modelled scale, not divided by the scale of the series."""
         (weight, mean, variance), table = prediction, self.table
         return weight, mean * table.scale + table.location, variance * np.square(table.scale)
 
     def _in_units(self, prediction: Prediction) -> Prediction:
-        """Return what a fit says in the units of the series."""
+        """Return a prediction in the units of the series."""
         weight, mean, variance = self._modelled(prediction)
         return weight, *self.table.transforms.moments(mean, variance)
 

@@ -158,7 +158,9 @@ def refit_sparse(
     )
     structure = tuple(str(kernel.structure) for kernel in kernels)
     entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
-    return replace(found, table=table, averaging="none", entries=(entry,), stacked=())
+    return replace(
+        found, table=table, averaging="none", entries=(entry,), stacked=(), autoregression=None
+    )
 
 
 def _in_time_of(table: Table, found: Discovery) -> list[Product]:

@@ -18,7 +18,7 @@ from ..learning.patterns import Patterns
 from ..models import subclasses
 from ..models.subclasses import UnknownModelError
 from ..numerics.types import Floats, Integers
-from ..search.autoregression import Autoregression
+from ..search.autoregression import Autoregression, OfTable
 from ..search.averaging import Member
 from ..search.ledger import entry_from_json, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
@@ -243,7 +243,7 @@ def _discovery(document: dict[str, Any], table: Table) -> Discovery:
         entries=tuple(entry_from_json(record) for record in document["entries"]),
         stacked=tuple(_member_from_json(record) for record in document["stacked"]),
         stopped=document.get("stopped", ""),
-        autoregression=weight and Autoregression(table, weight, settings.seed),
+        autoregression=weight and Autoregression(OfTable(table, settings.seed), weight),
     )
     selected = document.get("selected")  # absent in old files
     return whole if selected is None else whole.select(list(map(_label_from_json, selected)))

@@ -1,6 +1,6 @@
-"""Weighted sums of series whose logarithms are modelled: their quantiles, by draws.
+"""Weighted sums of series: their moments, and where logarithms are modelled their quantiles.
 
-A sum of lognormals has a mean and a variance in closed form, but no quantiles.
+A sum of lognormals has a mean and a variance in closed form, but no quantiles: these are drawn.
 """
 
 from __future__ import annotations
@@ -11,13 +11,43 @@ import numpy as np
 
 from ..data.transforms import Transforms
 from ..numerics.types import Floats
+from .moments import Prediction
 
 DRAWS = 20_000
 """The ends of a 90% interval then have a standard error of 0.15% in probability."""
 
 
+def sum_moments(
+    predictions: Sequence[Prediction], correlations: Sequence[Floats | None], weights: Floats
+) -> list[Prediction]:
+    """Return weight, mean and variance of a weighted sum of series by every forecaster, [M] each.
+
+    Parameters
+    ----------
+    predictions
+        In the units of the series.
+    correlations
+        Of the series at every time, [M, N, N]; None: they are independent.
+    weights
+        Of the series, [N].
+    """
+    some = np.flatnonzero(weights)  # the variance of another may be infinite
+    sums = []
+    for (share, mean, variance), correlation in zip(predictions, correlations, strict=True):
+        sd = np.sqrt(variance[:, some]) * weights[some]
+        others = sd if correlation is None else _between(sd, correlation[:, some][:, :, some])
+        sums.append((share[:, 0], mean[:, some] @ weights[some], (sd * others).sum(axis=1)))
+    return sums
+
+
+def _between(values: Floats, matrices: Floats) -> Floats:
+    """Multiply rows [M, n] by matrices [M, n, n]."""
+    return np.asarray(np.einsum("mi,mij->mj", values, matrices))
+
+
 def sum_quantiles(
-    predictions: Sequence[tuple[Floats, Floats, Floats]],
+    predictions: Sequence[Prediction],
+    correlations: Sequence[Floats | None],
     transforms: Transforms,
     weights: Floats,
     quantiles: Sequence[float],
@@ -27,13 +57,15 @@ def sum_quantiles(
 
     .. math:: \sum_n w_n g_n(y_n), \qquad y_n \sim \sum_f p_f N(m_{fn}, v_{fn})
 
-    with g the way back to the units of a series; series are independent given the fit f.  All times
-    share their random numbers, so that intervals do not flutter.
+    with g the way back to the units of a series; series of one forecaster f are normal, with its
+    correlations.  All times share their random numbers, so that intervals do not flutter.
 
     Parameters
     ----------
     predictions
-        Weight [M, 1], mean [M, N] and variance [M, N] of every fit on the modelled scale.
+        On the modelled scale.
+    correlations
+        See `sum_moments`.
     transforms
         Of the series.
     weights
@@ -52,13 +84,22 @@ def sum_quantiles(
     normal = rng.standard_normal((draws, len(places)))
     shares = np.hstack([weight for weight, _, _ in predictions])
     shares = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
-    # Every fit has its share of the draws, to the nearest draw.
+    # Every forecaster has its share of the draws, to the nearest draw.
     wanted = (np.arange(draws) + 0.5) / draws
-    means = np.array([mean[:, places] for _, mean, _ in predictions])
-    sds = np.sqrt(np.array([variance[:, places] for _, _, variance in predictions]))
     told = []
-    for share, mean, sd in zip(shares, means.swapaxes(0, 1), sds.swapaxes(0, 1), strict=True):
-        fit = np.searchsorted(share, wanted)
-        sums = some.back(mean[fit] + sd[fit] * normal) @ weights[places]
-        told.append(np.quantile(sums, quantiles))
+    for m, share in enumerate(shares):
+        which = np.searchsorted(share, wanted)
+        values = np.empty_like(normal)
+        for f, (_, mean, variance) in enumerate(predictions):
+            own, correlation = normal[which == f], correlations[f]
+            if correlation is not None:
+                own = own @ _root(correlation[m][np.ix_(places, places)]).T
+            values[which == f] = mean[m, places] + np.sqrt(variance[m, places]) * own
+        told.append(np.quantile(some.back(values) @ weights[places], quantiles))
     return np.array(told).T
+
+
+def _root(correlation: Floats) -> Floats:
+    """Return a matrix whose product with its transpose this is; series may be copies."""
+    values, vectors = np.linalg.eigh(correlation)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -13,9 +13,9 @@ from ..discovery.result import Discovery
 from ..numerics.types import Floats
 from ..search.averaging import Member
 
-LEVEL, NOISE, DISAGREEMENT = "level", "noise", "disagreement of fits"
+LEVEL, NOISE, DISAGREEMENT = "level", "noise", "disagreement of forecasters"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the
-means of the fits that a forecast averages over."""
+means of the forecasters that it averages over: fits and the vector autoregression."""
 
 WALKS = "walks added for safety"
 """The part of fits that the search did not find."""
@@ -33,6 +33,8 @@ Parts: TypeAlias = dict[tuple[str, str], Floats]
 
 _LITTLE = 0.02
 
+_NEVER_LITTLE = (NOISE, WALKS, AUTOREGRESSION, DISAGREEMENT)
+
 
 def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     r"""Divide the forecast of every series among its components.
@@ -44,8 +46,8 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     the only division that treats all components alike (their Shapley values); a component that
     offsets others has a negative share.  Where the forecast averages over several fits, what
     they say of a consensus component is added, constants to the level, and what is left is the
-    disagreement of the fits.  The walks that were added for safety (`search.stacking`) are one
-    part, as are the vector autoregression and components that few fits have, "others".
+    disagreement of the forecasters.  The walks that were added for safety (`search.stacking`) are
+    one part, as are the vector autoregression and components that few fits have, "others".
 
     Where logarithms are modelled, components multiply.  With m the mean of the logarithm, of which
     component k has m_k and the level l, they are given
@@ -223,7 +225,7 @@ def folded(attribution: pd.DataFrame) -> pd.DataFrame:
     """Return the attribution with the parts that are little in every series among "others"."""
     size = pd.concat([shares(attribution, moment).abs().max() for moment in ("mean", "variance")])
     size = size.groupby(level=0).max()
-    little = [str(part) for part in size.index[size < _LITTLE] if part not in OTHER_TITLES]
+    little = [str(part) for part in size.index[size < _LITTLE] if part not in _NEVER_LITTLE]
     if len(little) < 2:
         return attribution
     renamed = attribution.rename(columns=dict.fromkeys(little, OTHERS), level="part")

@@ -65,22 +65,22 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     window = Window(D - tail, D)
     members = found.counting_members[:_MOST_MEMBERS] if D <= limits.LONGEST else []
     predictions, after = [], observations.x[-1:] + 1.0  # as if the tail came after all rows
-    share = found.share_of_fits if members else 1.0
     for member in members:
         settings = replace(found.settings.fit, exact=member.exact)
         with suppress(ValueError):  # not positive definite, or of a subclass
             told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
             variance = told.variance * found.variance_factors(after, member.spread).T
-            predictions.append((share * member.weight, told.mean, variance))
-    if found.autoregression is not None and share < 1.0:
-        told = found.autoregression.held_out_forecast(window)
-        variance = told.variance * found.variance_factors(after).T
-        predictions.append((1.0 - share, told.mean, variance))
+            predictions.append((member.weight, told.mean, variance))
     times = found.table.frame.index[-tail:]
     probabilities = np.full((observations.num_series, tail), np.nan)
     if predictions:
-        total = sum(weight for weight, _, _ in predictions)
-        mean, variance = mixture_moments([(w / total, m, v) for w, m, v in predictions])
+        of_fits = found.share_of_fits / sum(weight for weight, _, _ in predictions)
+        predictions = [(of_fits * weight, m, v) for weight, m, v in predictions]
+        if found.autoregression is not None and found.share_of_fits < 1.0:
+            told = found.autoregression.held_out_forecast(window)
+            variance = told.variance * found.variance_factors(after).T
+            predictions.append((1.0 - found.share_of_fits, told.mean, variance))
+        mean, variance = mixture_moments(predictions)
         degrees = found.degrees_of_freedom(after).T
         probabilities = _transform(observations.Y[:, -tail:], mean, variance, degrees)
     probabilities[observations.mask[:, -tail:] == 0.0] = np.nan

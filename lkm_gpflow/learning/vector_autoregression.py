@@ -8,7 +8,7 @@ in the equation of series i has the mean one for l = 1 and i = j, else zero, and
 observations of weight :math:`1 / \mu` say that the coefficients on a series' own past add up to
 one (Doan, Litterman and Sims 1984), and that series which stand still go on standing still
 (Sims 1993): so trends may be common.  The prior is conjugate, :math:`\Sigma` inverse Wishart of
-N + 2 degrees of freedom; of 25 pairs :math:`(\lambda, \mu)` the one with the largest marginal
+N + 2 degrees of freedom; of 35 pairs :math:`(\lambda, \mu)` the one with the largest marginal
 likelihood is taken (Giannone, Lenza and Primiceri 2015).
 """
 
@@ -16,20 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import multigammaln
 from scipy.stats import invwishart, norm
 
-from ..numerics.types import Floats
+from ..numerics.types import Floats, Integers
 
 LAGS = 4
 """p where nothing else is asked for."""
 
-TIGHTNESS = (0.03, 0.1, 0.2, 0.4, 0.8)
-"""Candidates for lambda."""
+TIGHTNESS = (0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8)
+"""Candidates for lambda; the evidence of many independent walks asks for the smallest."""
 
 LOOSENESS = (0.3, 1.0, 3.0, 10.0, 100.0)
 """Candidates for mu; of the last one the dummy observations say next to nothing."""
@@ -43,8 +44,30 @@ _LEAST_STEP = 1e-3
 _DRAWS = 1000
 """Paths that a forecast is summed up from."""
 
+_SHARE = 1.0 / 9.0
+"""Of the rows: so many steps are forecast by the coefficients, as far as held-out windows reach."""
+
+_MOST_SDS = 3.0
+"""Errors beyond do not make a correlation."""
+
 _LEVEL = 0.9
 """Of the interval whose width gives the sd."""
+
+
+class Moments(NamedTuple):
+    """What is said of the next steps.
+
+    Parameters
+    ----------
+    mean, sd
+        Of every step and series, [F, N].
+    correlations
+        Of the series in each step, [F, N, N].
+    """
+
+    mean: Floats
+    sd: Floats
+    correlations: Floats
 
 
 @dataclass(frozen=True)
@@ -53,7 +76,7 @@ class VectorAutoregression:
 
     A forecast is the median of 1,000 paths, drawn with their coefficients and errors, and the sd
     that belongs to their central 90% interval.  Uncertain coefficients make paths explode in the
-    long run.  So after a quarter of the table's length the paths go on as walks, with the drawn
+    long run.  So after a ninth of the table's length the paths go on as walks, with the drawn
     errors alone.
 
     Parameters
@@ -62,63 +85,87 @@ class VectorAutoregression:
         Of the coefficients and the covariance of errors.
     last
         The last p rows, [p, N].
+    missing
+        So many rows a series ended before the last one, [N].  Its paths begin at its last value,
+        and wander through the rows that it lacks.
     furthest
-        So many steps are forecast by the coefficients.
+        F; so many steps are forecast by the coefficients.
     """
 
     posterior: NormalInverseWishart
     last: Floats
+    missing: Integers
     furthest: int
 
     @classmethod
-    def of(cls, Y: Floats, most_lags: int = LAGS) -> VectorAutoregression:
+    def of(
+        cls, Y: Floats, most_lags: int = LAGS, missing: Integers | None = None
+    ) -> VectorAutoregression:
         """Learn from complete rows, [D, N], choosing the prior's width.
 
         Parameters
         ----------
         Y
-            Levels as z-scores.
+            Levels as z-scores, gaps filled.
         most_lags
             p; of fewer than eight rows for each lag it is smaller.
+        missing
+            See above; None: no series ended early.
         """
         lags = min(most_lags, max(1, len(Y) // 8))
         X, seen = regressors(Y, lags), Y[lags:]
         priors = [minnesota(Y, lags, *widths) for widths in product(TIGHTNESS, LOOSENESS)]
         prior = max(priors, key=lambda prior: prior.log_evidence(X, seen))
-        return cls(prior.given(X, seen), Y[-lags:], max(1, len(Y) // 4))
+        missing = np.zeros(Y.shape[1], np.int32) if missing is None else missing
+        return cls(prior.given(X, seen), Y[-lags:], missing, max(1, round(_SHARE * len(Y))))
 
-    def ahead(self, h: int, seed: int) -> tuple[Floats, Floats]:
-        """Return means and sds of the next h rows, [h, N] each.
-
-        More steps do not change what is said of the first ones.
-        """
+    def moments(self, seed: int) -> Moments:
+        """Return what is said of the next F steps."""
         rng, tail = np.random.default_rng(seed), 0.5 - 0.5 * _LEVEL
-        ends = [
-            np.quantile(rows, [tail, 0.5, 1.0 - tail], axis=0)
-            for rows in islice(self.paths(_DRAWS, rng), min(h, self.furthest))
-        ]
-        lower, mean, upper = np.stack(ends, axis=1)
-        sd = (upper - lower) / (2.0 * norm.ppf(1.0 - tail))
-        further = np.arange(1, h - len(mean) + 1)[:, None]
-        variance = np.square(sd[-1]) + further * self.posterior.covariance.diagonal()
-        mean = np.concatenate([mean, np.broadcast_to(mean[-1], variance.shape)])
-        return mean, np.concatenate([sd, np.sqrt(variance)])
+        told = []
+        for rows in self._steps(self.posterior.draws(_DRAWS, rng), rng):
+            lower, median, upper = np.quantile(rows, [tail, 0.5, 1.0 - tail], axis=0)
+            sd = (upper - lower) / (2.0 * norm.ppf(1.0 - tail))
+            errors = np.clip((rows - median) / sd, -_MOST_SDS, _MOST_SDS)
+            told.append((median, sd, np.corrcoef(errors.T).reshape(len(sd), len(sd))))
+        return Moments(*map(np.array, zip(*told, strict=True)))
 
-    def paths(self, count: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """Draw so many paths, and yield one row of all after the other, [count, N], without end."""
-        coefficients, factors = self.posterior.draws(count, rng)
-        p, N = self.last.shape
-        rows = [np.broadcast_to(row, (count, N)) for row in self.last]
-        step = 0
-        while True:
-            errors = np.einsum("snm,sm->sn", factors, rng.standard_normal((count, N)))
-            mean = rows[-1]
-            if step < self.furthest:
-                past = np.hstack([*rows[::-1], np.ones((count, 1))])
-                mean = np.einsum("sk,skn->sn", past, coefficients)
+    def samples(self, count: int, steps: Floats, rng: np.random.Generator) -> Floats:
+        """Draw paths at some steps ahead, from one on, also between them, [count, M, N]."""
+        drawn = self.posterior.draws(count, rng)
+        near = np.stack(list(self._steps(drawn, rng)), axis=1)
+        told, last, now = np.empty((count, len(steps), near.shape[2])), near[:, -1], self.furthest
+        for m in np.argsort(steps, kind="stable"):
+            left = min(int(steps[m]), self.furthest) - 1
+            right, share = min(left + 1, self.furthest - 1), steps[m] - left - 1
+            if steps[m] > now:
+                errors = np.einsum("snm,sm->sn", drawn[1], rng.standard_normal(last.shape))
+                last, now = last + np.sqrt(steps[m] - now) * errors, steps[m]
+            is_near = steps[m] <= self.furthest
+            told[:, m] = (1 - share) * near[:, left] + share * near[:, right] if is_near else last
+        return told
+
+    def _steps(self, drawn: tuple[Floats, Floats], rng: np.random.Generator) -> Iterator[Floats]:
+        """Yield the next F steps of as many paths as were drawn, [S, N] each."""
+        coefficients, factors = drawn
+        rows = self._wandering(factors, rng)
+        for _ in range(self.furthest):
+            past = np.hstack([*rows[::-1], np.ones((len(factors), 1))])
+            mean = np.einsum("sk,skn->sn", past, coefficients)
+            errors = np.einsum("snm,sm->sn", factors, rng.standard_normal(mean.shape))
             rows = [*rows[1:], mean + errors]
-            step += 1
             yield rows[-1]
+
+    def _wandering(self, factors: Floats, rng: np.random.Generator) -> list[Floats]:
+        """Return the last p rows of all paths: they differ where a series had ended, [S, N]."""
+        most = int(self.missing.max())
+        steps = rng.standard_normal((most, *factors.shape[:2]))
+        errors = np.einsum("snm,tsm->tsn", factors, steps)
+        began = most - self.missing
+        walks = np.cumsum(np.where(np.arange(most)[:, None, None] >= began, errors, 0.0), axis=0)
+        p = len(self.last)
+        walks = np.concatenate([np.zeros((p, *factors.shape[:2])), walks])[-p:]
+        return [row + walk for row, walk in zip(self.last, walks, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from .. import plotting
 from ..discovery.checks import check_level
 from ..discovery.coupled import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.attribution import OTHER_TITLES, attribute, part_order
+from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, attribute, part_order
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
@@ -132,7 +132,8 @@ class GroupReport(Report):
     @property
     def phrases(self) -> dict[str, str]:
         """The same as they stand in a sentence: "a 1.4-year cycle"."""
-        return self._told([each.description.short for each in self.components])
+        told = self._told([each.description.short for each in self.components])
+        return told | {AUTOREGRESSION: f"the {AUTOREGRESSION}"}
 
     def _told(self, words: list[str]) -> dict[str, str]:
         """Words for each part, with a number where two components have the same."""
@@ -161,11 +162,18 @@ class GroupReport(Report):
             ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
             ("forecast", f"{counted(self.horizon, 'step')}, "
                          f"{level_in_percent(self.level)} intervals, "
-                         f"{counted(len(self.found.counting_members), 'fit')} averaged"),
+                         f"{self._averaged}"),
             *([("components", self._agreed)] if self.found.averaging != "none" else []),
             *([("kernels", f"times in days, counted from {timeline.moment(timeline.origin)}")]
               if timeline.origin is not None else []),
         ]  # fmt: skip
+
+    @property
+    def _averaged(self) -> str:
+        """What forecasts average over."""
+        fits = counted(len(self.found.counting_members), "fit")
+        others = " and a vector autoregression" if self.found.share_of_fits < 1.0 else ""
+        return f"{fits}{others} averaged"
 
     @property
     def _agreed(self) -> str:

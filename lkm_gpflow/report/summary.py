@@ -107,23 +107,18 @@ def _nothing_seasonal(found: Discovery, components: Sequence[ComponentReport]) -
 
 def rests_on(found: Discovery) -> str:
     """Say how much of a forecast comes from what the search did not find, if any does."""
-    share = found.share_of_fits
-    walks = share * sum(member.weight for member in found.counting_members if member.is_walk)
-    if not walks + 1.0 - share:
-        return ""
-    added = []
+    of_fits = found.share_of_fits
+    walks = of_fits * sum(member.weight for member in found.counting_members if member.is_walk)
+    described = of_fits - walks
+    text = f"The patterns described here have {percent(described)} of the weight in forecasts"
     if walks:
-        added.append(
-            "random walks added for safety, with and without a season, have "
-            f"{percent(walks)} of the weight in forecasts"
+        text += f"; random walks added for safety, with and without a season, have {percent(walks)}"
+    if of_fits < 1.0:
+        text += (
+            "; a vector autoregression, which forecasts each series from the last values of all, "
+            f"has {percent(1.0 - of_fits)}"
         )
-    if share < 1.0:
-        added.append(
-            "a vector autoregression, which forecasts each series from the last values of all, "
-            f"has {percent(1.0 - share)}" + (" of the weight in forecasts" if not walks else "")
-        )
-    text = ", and ".join(added)
-    return f"{text[0].upper()}{text[1:]}; what is described here has {percent(share - walks)}."
+    return "" if described == 1.0 else f"{text}."
 
 
 def ways_of_pairs(

@@ -3,112 +3,123 @@
 Kernels say what a series does by itself.  What all series did last says something, too: some lead,
 some are drawn together.  `learning.vector_autoregression` knows such things and nothing of
 patterns, so it speaks only of what comes after the data, and is weighed as all others are
-(`stacking.weigh`).  A step is a row of the table.
+(`stacking.weigh`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 
 from ..data.observations import Observations
-from ..data.seasons import Waves, season_length, seen_seasons
+from ..data.seasons import season_length, seen_seasons
 from ..data.tables import Table
-from ..learning.vector_autoregression import VectorAutoregression
+from ..learning.seasonal_autoregression import SeasonalAutoregression
 from ..numerics.types import Floats, Integers
-from ..runtime.executors import single_threaded
 from .held_out import HeldOut, Past, Window, nothing_told, score, windows
 
 MOST_SERIES = 50
 """Of more series it is not asked: its coefficients grow with the square of their number."""
 
-_LEAST_SEEN = 0.8
-"""Share of the steps that are rows, and of the values of each series that are there.
+_MOST_MISSING = 0.2
+"""Share of the steps, or of the values of a series, that may be missing: gaps are filled by
+straight lines, and then taken for observed."""
 
-Gaps are filled by straight lines, and then taken for observed.
-"""
-
-_LEAST_SD = 1e-3
-"""Smallest sd of a forecast, in sds of its series."""
-
-_SAME = 1e-9
-"""Times that differ by less, in spans of the table, are the same."""
-
-
-def season_of(table: Table) -> int | None:
-    """Return the steps in a season of a table, one for none; None if it cannot be asked.
-
-    It cannot of one series or of more than `MOST_SERIES`, nor if rows are no steps of time, nor if
-    more than a fifth of the steps or of a series is missing.
-    """
-    observations = table.observations
-    if not 2 <= observations.num_series <= MOST_SERIES:
-        return None
-    if observations.mask.mean(axis=1).min() < _LEAST_SEEN or not _has_steps(table):
-        return None
-    return season_length(table)
-
-
-def _has_steps(table: Table) -> bool:
-    """Whether rows are steps of time, of which few are missing."""
-    rows = len(table.frame) - 1
-    try:
-        grid = table.axis.after(table.frame.index[0], int(rows / _LEAST_SEEN) + 1)
-    except ValueError:  # it leaves the calendar
-        return False
-    steps = 1 + np.searchsorted(table.scaled_times(grid), 1.0 - _SAME)
-    return bool(_LEAST_SEEN * steps <= rows <= steps / _LEAST_SEEN)
+_MOST_STEPS = 10_000
+"""Further ahead a step takes the time of an average one."""
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """A vector autoregression of scaled observations: seasons come off first, and on again after.
+class Calendar:
+    """Which steps of time the rows of a table are.
 
     Parameters
     ----------
-    learnt
-        Without seasons, gaps filled.
-    waves
-        The seasons.
-    filled
-        The rows, [D, N].
-    missing
-        By so many rows a series ends before the table, [N].
+    steps
+        Numbers of the rows, [D], from zero on; rows may be absent.
+    season
+        Steps in a season, one for none.
     """
 
-    learnt: VectorAutoregression
-    waves: Waves
-    filled: Floats
-    missing: Integers
+    steps: Integers
+    season: int
 
     @classmethod
-    @single_threaded()
-    def of(cls, observations: Observations, season: int) -> Ahead:
-        """Learn it from scaled observations."""
-        filled, (_, stops) = observations.filled, observations.ends
-        waves = Waves.of(observations.table[1], seen_seasons(observations, season))
-        learnt = VectorAutoregression.of(filled - waves.at(0, len(filled)))
-        return cls(learnt, waves, filled, len(filled) - stops)
+    def of(cls, table: Table) -> Calendar | None:
+        """Read it off a table; None if a vector autoregression cannot be asked.
 
-    @single_threaded()
-    def moments(self, h: int, seed: int) -> tuple[Floats, Floats]:
-        """Return mean and variance of the next h rows, [h, N] each.
-
-        A series that ended some rows ago is as uncertain as so many rows further ahead.
+        It cannot of one series or of more than `MOST_SERIES`, nor if rows are no steps of time, nor
+        if more than a fifth of the steps or of a series is missing.
         """
-        mean, sd = self.learnt.ahead(h + int(self.missing.max()), seed)
-        places = np.arange(h)[:, None] + self.missing
-        sd = np.maximum(np.take_along_axis(sd, places, axis=0), _LEAST_SD)
-        return mean[:h] + self.waves.at(len(self.filled), h), np.square(sd)
+        observations, rows = table.observations, len(table.frame)
+        if not 2 <= observations.num_series <= MOST_SERIES:
+            return None
+        if observations.mask.mean(axis=1).min() < 1.0 - _MOST_MISSING:
+            return None
+        steps = _steps_of_rows(table)
+        if np.any(np.diff(steps) < 1) or rows - 1 < (1.0 - _MOST_MISSING) * steps[-1]:
+            return None
+        return cls(steps, season_length(table))
 
-    @single_threaded()
-    def paths(self, count: int, h: int, rng: np.random.Generator) -> Floats:
-        """Draw paths of the next h rows, [count, h, N]."""
-        drawn = np.stack(list(islice(self.learnt.paths(count, rng), h)), axis=1)
-        return np.asarray(drawn + self.waves.at(len(self.filled), h))
+
+def _steps_of_rows(table: Table) -> Integers:
+    """Return the steps next to the rows, [D].
+
+    They are of the frequency of the index or, where it has none, of a typical distance of rows.
+    """
+    axis, x = table.axis, table.observations.x
+    if axis.frequency is None and axis.offset is None and axis.timetable is None:
+        count = round(1.0 / float(np.median(np.diff(x))))
+        return np.round(x * max(count, len(x) - 1)).astype(np.int32)
+    grid = _grid(table, table.frame.index[0], 0.0, int(len(x) / (1.0 - _MOST_MISSING)))
+    return np.searchsorted(0.5 * (grid[1:] + grid[:-1]), x).astype(np.int32)
+
+
+def _grid(table: Table, first: object, x: float, count: int) -> Floats:
+    """Return scaled times of a row, x, and so many steps after it, as far as dates can tell."""
+    try:
+        return np.concatenate([[x], table.scaled_times(table.axis.after(first, count))])
+    except ValueError:  # they leave what dates can tell
+        return np.array([x, x + table.axis.step / table.span])
+
+
+@dataclass(frozen=True, eq=False)
+class OfTable:
+    """The vector autoregression of a table, learnt when it is asked for the first time.
+
+    Parameters
+    ----------
+    table
+        Of all series.
+    seed
+        Of the paths that it is summed up from.
+    """
+
+    table: Table
+    seed: int
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """The steps that its rows are."""
+        calendar = Calendar.of(self.table)
+        if calendar is None:
+            raise ValueError("expected a table of 2 to 50 series, regular times and few gaps")
+        return calendar
+
+    @cached_property
+    def learnt(self) -> SeasonalAutoregression:
+        """What it says of the steps after the last row."""
+        return _learn(self.table.observations, self.calendar, self.seed)
+
+    def steps(self, x: Floats) -> Floats:
+        """Return by how many steps scaled times lie after the last row, [M]; also between two."""
+        a_step = 1.0 / self.calendar.steps[-1]
+        count = int(np.clip(np.ceil((x.max() - 1.0) / a_step), 1, _MOST_STEPS))
+        grid = _grid(self.table, self.table.frame.index[-1], 1.0, count)
+        further = np.maximum(x - grid[-1], 0.0) / a_step
+        return np.interp(x, grid, np.arange(len(grid))) + further
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,19 +128,16 @@ class Autoregression:
 
     Parameters
     ----------
-    table
-        All series, from which it is learnt.
+    of_table
+        What it says of all series.
     weight
         Its weight in the average of forecasts; fits have the rest.
-    seed
-        Of its paths.
     places
-        Of the series that it speaks of; None: of all.
+        Of the series that it is asked for; None: of all.
     """
 
-    table: Table
+    of_table: OfTable
     weight: float
-    seed: int
     places: Integers | None = None
 
     def of_series(self, places: Integers) -> Autoregression:
@@ -139,75 +147,65 @@ class Autoregression:
     def observed(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of new observations at scaled times, [M, N] each.
 
-        Between two steps they lie on straight lines; within the data, of which this does not speak,
-        they are zero.
+        Within the data, of which this does not speak, they are zero.
         """
-        x = np.maximum(x, 1.0)
-        grid = self._steps(x)
-        mean, variance = self._ahead.moments(len(grid) - 1, self.seed)
-        mean = np.concatenate([self._ahead.filled[-1:], mean])
-        variance = np.concatenate([np.zeros_like(variance[:1]), variance])
+        mean, variance = self._learnt.moments(self._steps(x))
         is_ahead = (x > 1.0)[:, None]
-        mean, variance = (
-            np.where(is_ahead, self._between(x, grid, each), 0.0) for each in (mean, variance)
+        return (
+            np.where(is_ahead, mean[:, self._which], 0.0),
+            np.where(is_ahead, variance[:, self._which], 0.0),
         )
-        return mean, variance
+
+    def correlations(self, x: Floats) -> Floats:
+        """Return correlations of new observations of the series, [M, N, N]."""
+        every = self._learnt.correlations(self._steps(x))
+        return every[:, self._which][:, :, self._which]
 
     def samples(self, count: int, x: Floats, rng: np.random.Generator) -> Floats:
         """Draw paths at scaled times after the data, [count, N, M]."""
-        grid = self._steps(x)
-        drawn = self._ahead.paths(count, len(grid) - 1, rng)
-        now = np.broadcast_to(self._ahead.filled[-1], (count, 1, drawn.shape[2]))
-        return self._between(x, grid, np.concatenate([now, drawn], axis=1)).swapaxes(1, 2)
+        drawn = self._learnt.samples(count, self._steps(x), rng)
+        return drawn[:, :, self._which].swapaxes(1, 2)
 
     def held_out_forecast(self, window: Window) -> HeldOut:
         """Forecast a window of the past from what came before it, see `held_out_forecast`."""
-        told = held_out_forecast(self.table.observations, self._season, window)
-        places = slice(None) if self.places is None else self.places
-        return HeldOut(told.mean[places], told.variance[places])
-
-    def _steps(self, x: Floats) -> Floats:
-        """Return scaled times of the last row and the steps after it, as far as x goes."""
-        table, furthest = self.table, x.max() - _SAME
-        count = max(1, round((furthest - 1.0) * (len(table.frame) - 1)))
-        while True:
-            grid = table.scaled_times(table.axis.after(table.frame.index[-1], count))
-            if grid[-1] >= furthest:
-                return np.concatenate([[1.0], grid])
-            count += 1 + count // 10
-
-    def _between(self, x: Floats, grid: Floats, values: Floats) -> Floats:
-        """Read values at steps, [..., steps, N], off at times x: [..., M, n]."""
-        right = np.clip(np.searchsorted(grid, x - _SAME), 1, len(grid) - 1)
-        share = ((x - grid[right - 1]) / (grid[right] - grid[right - 1]))[:, None]
-        places = slice(None) if self.places is None else self.places
-        some = values[..., places]
-        return (1.0 - share) * some[..., right - 1, :] + share * some[..., right, :]
+        observations, calendar = self.of_table.table.observations, self.of_table.calendar
+        told = held_out_forecast(observations, calendar, window)
+        return HeldOut(told.mean[self._which], told.variance[self._which])
 
     @property
-    def _season(self) -> int:
-        return season_of(self.table) or 1
+    def _learnt(self) -> SeasonalAutoregression:
+        return self.of_table.learnt
 
-    @cached_property
-    def _ahead(self) -> Ahead:
-        return Ahead.of(self.table.observations, self._season)
+    @property
+    def _which(self) -> Integers | slice:
+        return slice(None) if self.places is None else self.places
+
+    def _steps(self, x: Floats) -> Floats:
+        return self.of_table.steps(x)
 
 
 def held_out_forecast(
-    observations: Observations, season: int, window: Window, seed: int = 0
+    observations: Observations, calendar: Calendar, window: Window, seed: int = 0
 ) -> HeldOut:
     """Learn a vector autoregression from what came before a window, and forecast the window."""
     past = Past.of(observations, window)
     if past is None:
         return nothing_told(observations, window)
-    mean, variance = Ahead.of(past.observations, season).moments(window.end - window.begin, seed)
+    before, within = np.split(calendar.steps[: window.end], [window.begin])
+    learnt = _learn(past.observations, replace(calendar, steps=before), seed)
+    mean, variance = learnt.moments((within - before[-1]).astype(np.float64))
     return past.back(mean.T, variance.T)
 
 
-def held_out_scores(observations: Observations, season: int) -> list[float]:
+def held_out_scores(observations: Observations, calendar: Calendar) -> list[float]:
     """Score it on windows of the past, as fits are (`held_out.held_out_score`)."""
     every = windows(len(observations.x))
     return [
-        score(held_out_forecast(observations, season, window), observations, window)
+        score(held_out_forecast(observations, calendar, window), observations, window)
         for window in every
     ]
+
+
+def _learn(observations: Observations, calendar: Calendar, seed: int) -> SeasonalAutoregression:
+    seasons = seen_seasons(observations, calendar.season)
+    return SeasonalAutoregression.of(observations, seasons, seed, steps=calendar.steps)

@@ -1,4 +1,4 @@
-"""Forecasts from several fits: their weights, and the moments of the mixture."""
+"""Forecasts from several fits: weights by how well they explain, and moments of a mixture."""
 
 from __future__ import annotations
 

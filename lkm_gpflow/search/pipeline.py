@@ -14,6 +14,7 @@ from ..data.observations import Observations
 from ..runtime.ahead import Ahead
 from ..runtime.budget import Guard, OutOfBudget
 from ..runtime.executors import num_workers
+from .autoregression import Calendar
 from .averaging import Member
 from .ledger import Entry, Ledger
 from .many_series import extend_best, extended
@@ -52,7 +53,7 @@ def learn_in_steps(
     *,
     subset: int | None,
     stacks: bool,
-    season: int | None,
+    calendar: Calendar | None,
     executor: Executor | None,
     progress: bool,
 ) -> Iterator[Learnt]:
@@ -72,8 +73,8 @@ def learn_in_steps(
         all; see `many_series`.
     stacks
         Whether the fits are weighed by held-out windows; see `stacking`.
-    season
-        Of a vector autoregression that is weighed beside them; None: it is not.
+    calendar
+        For a vector autoregression that is weighed beside them; None: it is not.
     """
     some = observations
     if subset is not None:
@@ -106,7 +107,7 @@ def learn_in_steps(
             weighed = partial(weigh, fits, settings, ledger)
             with _noting(stops, lambda: f"the averaging {_weighed(weighed().members)}"):
                 hold_out(
-                    fits, observations, settings, ledger, season,
+                    fits, observations, settings, ledger, calendar,
                     executor=executor, ahead=ahead, progress=progress, spent=guard.spent,
                 )  # fmt: skip
             stack = weighed()

@@ -1,4 +1,4 @@
-"""Weights of several fits from windows that they have not seen.
+"""Weights of several forecasters from windows that they have not seen.
 
 How well a structure explains the past says little about how well it forecasts: the likelihood
 compares one-step forecasts, and the richer structure nearly always wins.  So every fit forecasts
@@ -28,7 +28,7 @@ from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all, single_threaded
 from ..runtime.progress import Progress
-from .autoregression import held_out_scores
+from .autoregression import Calendar, held_out_scores
 from .averaging import Member, average, different
 from .held_out import held_out_score, windows
 from .ledger import Ledger, fit_from_json, fit_key, fit_to_json
@@ -122,7 +122,7 @@ def hold_out(
     observations: Observations,
     settings: SearchSettings,
     ledger: Ledger,
-    season: int | None = None,
+    calendar: Calendar | None = None,
     *,
     executor: Executor | None = None,
     ahead: Ahead | None = None,
@@ -142,9 +142,9 @@ def hold_out(
     ledger
         Notes the walks, and what each of its windows gives a forecaster (`held_out_score`), so that
         a stopped call can continue.
-    season
-        Steps in a season of the vector autoregression (`autoregression.season_of`); None: it is not
-        asked.  Nor is it where the bases do not allow walks, which it is shrunk towards.
+    calendar
+        For the vector autoregression (`autoregression.Calendar`); None: it is not asked.  Nor is it
+        where the bases do not allow walks, which it is shrunk towards.
     executor
         Runs the fits and the windows; None: this process.
     ahead
@@ -162,16 +162,20 @@ def hold_out(
     jobs = walks_to_learn(observations, settings, ledger)
     _remember(ledger, jobs, "walks", executor, progress, spent, ahead)
     candidates = _candidates(fits, settings, ledger)
-    # The best fit of the search first: it is in the forecast whenever the budget ends.
+    # The best fit of the search first: it is in the forecast whenever the budget ends.  The
+    # autoregression, which is quick, comes next.
     best = next(candidate for candidate in candidates if not candidate.is_walk)
     candidates.sort(key=lambda candidate: candidate is not best)
-    asked = {
-        candidate.key: partial(_scores, candidate.fit, observations, candidate.settings)
-        for candidate in candidates
-    }
-    if season is not None and any(walk.kind == "walk" for walk in _walks(settings)):
-        asked[AUTOREGRESSION] = partial(held_out_scores, observations, season)
+    asked: dict[str, Callable[[], Any]] = {}
+    for candidate in candidates:
+        asked[candidate.key] = partial(_scores, candidate.fit, observations, candidate.settings)
+        if candidate is best and calendar is not None and _allows_walks(settings):
+            asked[AUTOREGRESSION] = partial(held_out_scores, observations, calendar)
     _remember(ledger, _missing(asked, ledger), "held-out windows", executor, progress, spent)
+
+
+def _allows_walks(settings: SearchSettings) -> bool:
+    return any(walk.kind == "walk" for walk in _walks(settings))
 
 
 def walks_to_learn(
@@ -226,8 +230,8 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> Stac
     is_agreed = _agree_on_a_cycle(average(of_search, MOST, _DOUBT))
     of_kind = PRIOR_OF_CYCLES if is_agreed else PRIOR
     prior = np.array([of_kind[kind] / sizes[kind] for kind in kinds])
-    weights = np.maximum(softmax(SHARPNESS * score + np.log(prior)), _LEAST)
-    of_fits = weights[: len(noted)] / weights[: len(noted)].sum()
+    log_weights = SHARPNESS * score + np.log(prior)
+    of_fits = np.maximum(softmax(log_weights[: len(noted)]), _LEAST)
     walks = [
         Member(each.fit, float(weight), is_walk=True, exact=each.settings.exact)
         for each, weight in zip(noted, of_fits, strict=True)
@@ -237,7 +241,7 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> Stac
     share = float(of_fits[is_found].sum())
     members = [*walks, *(replace(member, weight=share * member.weight) for member in found)]
     members.sort(key=lambda member: -member.weight)
-    return Stack(tuple(members), float(weights[len(noted) :].sum()))
+    return Stack(tuple(members), float(softmax(log_weights)[len(noted) :].sum()))
 
 
 def _agree_on_a_cycle(found: Sequence[Member]) -> bool:

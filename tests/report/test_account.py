@@ -13,7 +13,13 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.consensus import OTHERS
-from lkm_gpflow.explain.attribution import DISAGREEMENT, NOISE, OTHER_TITLES, WALKS
+from lkm_gpflow.explain.attribution import (
+    AUTOREGRESSION,
+    DISAGREEMENT,
+    NOISE,
+    OTHER_TITLES,
+    WALKS,
+)
 from lkm_gpflow.plotting import plot_attribution, plot_attribution_shares
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.summary import LIKELY, summary
@@ -32,6 +38,8 @@ def contradictions(report: GroupReport) -> Iterator[str]:
     added = sum(member.weight for member in found.counting_members if member.is_walk)
     if (added > 0.0) != ("added for safety" in report.summary):
         yield f"{added:.0%} of walks, and the summary says {report.summary!r}"
+    if (found.share_of_fits < 1.0) != ("a vector autoregression" in report.summary):
+        yield f"{found.share_of_fits:.0%} of fits, and the summary says {report.summary!r}"
     for series in report.series:
         for moment, shares in (("mean", series.mean_shares), ("variance", series.variance_shares)):
             total = sum(shares.values())
@@ -45,6 +53,9 @@ def contradictions(report: GroupReport) -> Iterator[str]:
                 if part == WALKS:
                     if not added:
                         yield f"{series.name} leans on walks that nobody added"
+                elif part == AUTOREGRESSION:
+                    if found.share_of_fits == 1.0:
+                        yield f"{series.name} leans on an autoregression that nobody asked"
                 elif part == OTHERS:
                     yield f"{series.name} leans by {share:.0%} on what is not told of"
                 elif by_name[part].claims[series.name].verdict == "has not":

@@ -15,6 +15,7 @@ import lkm_gpflow.search.stacking
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.runtime.budget import Guard
+from lkm_gpflow.search.autoregression import Calendar
 from lkm_gpflow.search.ledger import Ledger
 from lkm_gpflow.search.pipeline import Learnt, learn_in_steps
 from lkm_gpflow.search.settings import SearchSettings
@@ -25,9 +26,10 @@ SETTINGS = SearchSettings(bases=("C", "LIN", "RW"), depth=1, restarts=1, fit=QUI
 
 
 def learn(executor: ThreadPoolExecutor | None) -> Learnt:
+    table = Table.of(small_table(num_times=40))
     *_, last = learn_in_steps(
-        Table.of(small_table(num_times=40)).observations, SETTINGS, Ledger({}), Guard(None, None),
-        subset=None, stacks=True, season=1, executor=executor, progress=False,
+        table.observations, SETTINGS, Ledger({}), Guard(None, None),
+        subset=None, stacks=True, calendar=Calendar.of(table), executor=executor, progress=False,
     )  # fmt: skip
     return last
 

@@ -14,6 +14,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.training import fit
+from lkm_gpflow.search.autoregression import Calendar
 from lkm_gpflow.search.averaging import Member
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
@@ -203,7 +204,7 @@ def test_the_autoregression_has_a_quarter_before_windows_are_looked_at(
     for table, name, of_search in ((frame, "SE", 0.05), (wave, "PER", 1 / 3)):
         ledger, fits = Ledger({}), best_of(table, name, settings)
         observations = Table.of(table).observations
-        hold_out(fits, observations, settings, ledger, 12, progress=False)
+        hold_out(fits, observations, settings, ledger, Calendar.of(Table.of(table)), progress=False)
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
@@ -224,7 +225,8 @@ def test_the_autoregression_is_not_asked_where_walks_are_not(settings: SearchSet
     frame, ledger = one_walk(5), Ledger({})
     paper = replace(settings, bases=lkm.PAPER_BASES)
     fits = best_of(frame, "SE", settings)
-    hold_out(fits, Table.of(frame).observations, paper, ledger, 1, progress=False)
+    table = Table.of(frame)
+    hold_out(fits, table.observations, paper, ledger, Calendar.of(table), progress=False)
     assert AUTOREGRESSION not in ledger.notes
     assert weigh(fits, paper, ledger).autoregression == 0.0
 
@@ -234,7 +236,10 @@ def test_where_others_forecast_infinitely_better_the_fits_still_add_up(
 ) -> None:
     frame, ledger = one_walk(6), Ledger({})
     fits = best_of(frame, "SE", settings)
-    hold_out(fits, Table.of(frame).observations, settings, ledger, 1, progress=False)
+    table = Table.of(frame)
+    hold_out(fits, table.observations, settings, ledger, Calendar.of(table), progress=False)
+    order = [key for key in ledger.notes if key.startswith("weighed")]
+    assert order[1] == AUTOREGRESSION  # it is quick: a budget that ends early has it
     ledger.notes[AUTOREGRESSION] = [1e6] * 5
     told = weigh(fits, settings, ledger)
     assert told.autoregression == pytest.approx(1.0)

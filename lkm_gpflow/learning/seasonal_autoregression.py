@@ -1,0 +1,121 @@
+"""A vector autoregression of a table with seasons and gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..data.observations import Observations, filled
+from ..data.seasons import Waves
+from ..numerics.types import Floats, Integers
+from ..runtime.executors import single_threaded
+from .vector_autoregression import LAGS, Moments, VectorAutoregression
+
+_LEAST_SD = 1e-3
+"""Smallest sd of a forecast, in sds of its series."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeasonalAutoregression:
+    """A `VectorAutoregression` without the seasons, which come on again after.
+
+    Where rows are absent, such as holidays, it takes the others for neighbours; seasons go on.
+
+    Parameters
+    ----------
+    learnt
+        Without seasons, gaps filled.
+    waves
+        The seasons.
+    last
+        Number of the step of the last row.
+    rate
+        Rows in a step: one unless rows are absent.
+    seed
+        Of the paths that a forecast is summed up from.
+    """
+
+    learnt: VectorAutoregression
+    waves: Waves
+    last: int
+    rate: float
+    seed: int
+
+    @classmethod
+    @single_threaded()
+    def of(
+        cls,
+        observations: Observations,
+        seasons: Sequence[int],
+        seed: int,
+        *,
+        steps: Integers | None = None,
+        lags: int = LAGS,
+    ) -> SeasonalAutoregression:
+        """Learn it.
+
+        Parameters
+        ----------
+        observations
+            Scaled.
+        seasons
+            Steps in a season of every series, see `data.seasons.seen_seasons`.
+        seed
+            See above.
+        steps
+            Numbers of the rows; None: no rows are absent.
+        lags
+            See `VectorAutoregression.of`.
+        """
+        Y = observations.table[1]
+        steps = np.arange(len(Y), dtype=np.int32) if steps is None else steps
+        waves = Waves.of(Y, seasons, steps)
+        # First the seasons: a value that is carried over a gap would bend them.
+        bare = filled(observations.x, Y - waves.at(steps))
+        missing = (len(Y) - observations.ends[1]).astype(np.int32)
+        learnt = VectorAutoregression.of(bare, lags, missing)
+        last = int(steps[-1])
+        return cls(learnt, waves, last, (len(Y) - 1) / (last - int(steps[0])), seed)
+
+    def moments(self, steps: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance so many steps after the last row, [M, N] each.
+
+        Between two steps both lie on straight lines.  Before the first step they are those of the
+        first: nothing is said of what happens within a step.
+        """
+        told, rows = self._told, self._rows(steps)
+        near = np.minimum(rows, self.learnt.furthest)
+        mean, variance = _at(near, told.mean), np.square(_at(near, told.sd))
+        further = (rows - near)[:, None] * self.learnt.posterior.covariance.diagonal()
+        variance = np.maximum(variance + further, _LEAST_SD**2)
+        return mean + self.waves.at(self.last + np.maximum(steps, 1.0)), variance
+
+    def correlations(self, steps: Floats) -> Floats:
+        """Return correlations of the series, [M, N, N], those of the nearest step."""
+        nearest = np.minimum(self._rows(steps), self.learnt.furthest).round().astype(int)
+        return self._told.correlations[nearest - 1]
+
+    @single_threaded()
+    def samples(self, count: int, steps: Floats, rng: np.random.Generator) -> Floats:
+        """Draw paths so many steps after the last row, [count, M, N]."""
+        drawn = self.learnt.samples(count, self._rows(steps), rng)
+        return drawn + self.waves.at(self.last + np.maximum(steps, 1.0))
+
+    def _rows(self, steps: Floats) -> Floats:
+        return np.maximum(steps * self.rate, 1.0)
+
+    @cached_property
+    @single_threaded()
+    def _told(self) -> Moments:
+        return self.learnt.moments(self.seed)
+
+
+def _at(rows: Floats, values: Floats) -> Floats:
+    """Read values of rows 1, 2, ..., [F, N], off between them, [M, N]."""
+    left = np.minimum(rows.astype(int), len(values)) - 1
+    right = np.minimum(left + 1, len(values) - 1)
+    share = (rows - left - 1)[:, None]
+    return np.asarray((1.0 - share) * values[left] + share * values[right])
