@@ -99,9 +99,8 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     rng = np.random.default_rng(seed)
     members, table = found.counting_members, found.table
     x = table.scaled_times(times)[:, None]
-    share = found.shares_of_fits(x[:, 0]).max()
-    weights = np.array([*(share * member.weight for member in members), 1.0 - share])
-    *counts, of_autoregression = rng.multinomial(count, weights / weights.sum())
+    weights = np.array([member.weight for member in members])
+    counts = rng.multinomial(count, weights / weights.sum())
     degrees = np.where(table.transforms.is_log, np.inf, found.degrees_of_freedom(x[:, 0])[0])
     drawn = []
     for member, own in zip(members, counts, strict=True):

