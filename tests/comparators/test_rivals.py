@@ -16,6 +16,7 @@ from lkm_gpflow.comparators import (
     ARIMA110,
     MSTL,
     VECM,
+    BayesianVAR,
     Comparator,
     DifferencedVAR,
     DynamicFactor,
@@ -95,6 +96,17 @@ def test_gaps_are_filled_by_lines() -> None:
 
 
 # --- vector autoregressions ---
+
+
+@pytest.mark.parametrize("method", [DifferencedVAR(), RidgeVAR(), VECM(), BayesianVAR()])
+def test_a_series_that_ended_early_keeps_its_season(method: Comparator) -> None:
+    rng, t = np.random.default_rng(0), np.arange(108)
+    wave = 10.0 * np.cos(2.0 * np.pi * t[:, None] / 12.0 + rng.uniform(0.0, 6.0, size=3))
+    frame = months(wave + 0.3 * walks(108, 3))
+    past, truth = frame.iloc[:96].copy(), frame.iloc[96:]
+    past.iloc[-4:, 0] = np.nan
+    told = method.fit(past, seed=0).forecast(truth.index)["mean"].unstack(0)
+    assert np.abs(told[frame.columns] - truth).to_numpy().mean() < 2.0
 
 
 def test_integrated_forecasts_agree_with_simulated_paths() -> None:

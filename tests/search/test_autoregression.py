@@ -101,11 +101,11 @@ def test_between_steps_and_within_the_data() -> None:
 def test_some_series_are_those_of_all() -> None:
     own, x = autoregression(dated(walks(50, 4, seed=2))), np.array([1.03, 1.1])
     two = own.of_series(np.array([3, 1], np.int32))
-    one = two.of_series(np.array([1], np.int32))
+    one = two.of_series(np.array([0], np.int32))
     assert two.of_table is own.of_table  # nothing is learnt again
     for whole, some, single in zip(own.observed(x), two.observed(x), one.observed(x), strict=True):
         np.testing.assert_array_equal(some, whole[:, [3, 1]])
-        np.testing.assert_array_equal(single, whole[:, [1]])
+        np.testing.assert_array_equal(single, whole[:, [3]])
     rngs = [np.random.default_rng(0) for _ in range(2)]
     paths = [each.samples(3, x, rng) for each, rng in zip((own, two), rngs, strict=True)]
     np.testing.assert_array_equal(paths[1], paths[0][:, [3, 1]])
@@ -374,3 +374,9 @@ def test_its_part_of_a_forecast_is_named(found: lkm.Discovery) -> None:
     within = parts["variance"][AUTOREGRESSION].unstack("time").iloc[:, 0]
     assert np.all(within == 0.0)
     assert shares(attribute(found, 3), "mean")[AUTOREGRESSION].max() > 0.5
+
+
+@pytest.mark.filterwarnings("ignore:inducing")
+def test_what_is_learnt_on_other_rows_does_without(found: lkm.Discovery) -> None:
+    refitted = lkm.refit_sparse(found, leader(0, 200), inducing=20, max_rounds=1)
+    assert refitted.autoregression is None
