@@ -136,11 +136,9 @@ def _by_autoregression(
 ) -> Floats:
     """Draw paths of the vector autoregression at scaled times after the data, [count, N, M]."""
     assert found.autoregression is not None
-    paths, (centre, _) = (
-        found.autoregression.samples(count, x, rng),
-        found.autoregression.observed(x),
-    )
-    return centre.T + np.sqrt(found.variance_factors(x)).T * (paths - centre.T)
+    paths = found.autoregression.samples(count, x, rng)
+    centre = found.autoregression.observed(x)[0].T
+    return np.asarray(centre + np.sqrt(found.variance_factors(x)).T * (paths - centre))
 
 
 def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:

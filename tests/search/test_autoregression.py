@@ -177,6 +177,17 @@ def test_gaps_do_not_bend_the_season(lacks: str) -> None:
     assert np.sqrt(variance).max() * table.scale.max() < 4.0
 
 
+def test_holidays_are_no_rows_ahead_either() -> None:
+    """Walks move from row to row; a sixth of the days has no row, and will have none."""
+    days = pd.bdate_range("2001-01-01", periods=240)
+    some = days[np.arange(240) % 6 != 3]
+    own = autoregression(pd.DataFrame(walks(200, 3, seed=11), some, ["a", "b", "c"]))
+    _, variance = own.observed(ahead(own, 18))
+    step = own.of_table.table.frame.diff().std() / own.of_table.table.scale
+    ratio = np.sqrt(variance[-1]) / (step * np.sqrt(18.0 * 5.0 / 6.0))
+    np.testing.assert_allclose(ratio, 1.0, atol=0.08)
+
+
 @pytest.mark.parametrize("num_series", [3, 20])
 def test_far_ahead_it_is_as_uncertain_as_a_walk(num_series: int) -> None:
     """Coefficients that are not known would make paths explode."""
