@@ -71,8 +71,8 @@ def _steps_of_rows(table: Table) -> Integers:
     """
     axis, x = table.axis, table.observations.x
     if axis.frequency is None and axis.offset is None and axis.timetable is None:
-        count = round(1.0 / float(np.median(np.diff(x))))
-        return np.round(x * max(count, len(x) - 1)).astype(np.int32)
+        count = np.clip(1.0 / np.median(np.diff(x)), len(x) - 1, 2 * len(x)).round()
+        return np.round(x * count).astype(np.int32)
     grid = _grid(table, table.frame.index[0], 0.0, int(len(x) / (1.0 - _MOST_MISSING)))
     return np.searchsorted(0.5 * (grid[1:] + grid[:-1]), x).astype(np.int32)
 
