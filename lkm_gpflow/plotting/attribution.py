@@ -43,7 +43,7 @@ _OTHER_COLOURS = {
 }
 """Of parts that are no component."""
 
-_LEGEND_COLUMN = 1.75
+_LEGEND_COLUMN = 2.1
 """Inches that the longest name of a part takes in a legend."""
 
 

@@ -198,7 +198,7 @@ def test_memory_ends_a_search_too(watched: Watched, whole: lkm.Discovery) -> Non
 def test_averaging_goes_as_far_as_it_comes(
     watched: Watched, whole: lkm.Discovery, tmp_path: Path
 ) -> None:
-    """The best fit is weighed first, then walks: weights follow from those alone."""
+    """The best fit is weighed first, then the vector autoregression, then walks."""
     ledger = tmp_path / "ledger.jsonl"
     num_walks = sum(member.is_walk for member in whole.members)
     lkm.discover(table(), ledger=ledger, **{**OPTIONS, "averaging": "none"})
@@ -214,10 +214,15 @@ def test_averaging_goes_as_far_as_it_comes(
     # Windows count twice; their priors are those of what was found and of walks.
     records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
     notes = dict(record["note"] for record in records if "note" in record)
-    of_best, of_walk = (sum(notes[key]) for key in notes if key.startswith("weighed"))
+    of_best, of_autoregression, of_walk = (
+        sum(notes[key]) for key in notes if key.startswith("weighed")
+    )
     ratio = 0.05 / 0.9 * np.exp(2.0 * (of_best - of_walk))
     assert best.weight / walk.weight == pytest.approx(ratio)
     assert best.weight + walk.weight == pytest.approx(1.0)
+    prior, scores = [0.675, 0.0375, 0.25], [of_walk, of_best, of_autoregression]
+    weights = np.array(prior) * np.exp(2.0 * np.array(scores))
+    assert found.share_of_fits == pytest.approx(1.0 - weights[2] / weights.sum())
 
 
 def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Path) -> None:
