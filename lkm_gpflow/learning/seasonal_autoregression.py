@@ -14,6 +14,10 @@ from ..numerics.types import Floats, Integers
 from ..runtime.executors import single_threaded
 from .vector_autoregression import LAGS, Moments, VectorAutoregression
 
+_MOST_WALKS = 10.0
+"""From so many times on what a walk of the series' own steps says, a forecast has exploded: on 108
+windows of real tables the largest sd is 4.5 times that of a walk."""
+
 _LEAST_SD = 1e-3
 """Smallest sd of a forecast, in sds of its series."""
 
@@ -34,6 +38,8 @@ class SeasonalAutoregression:
         Number of the step of the last row.
     rate
         Rows in a step: one unless rows are absent.
+    step
+        Root mean square of the steps of every series from row to row, [N].
     seed
         Of the paths that a forecast is summed up from.
     """
@@ -42,6 +48,7 @@ class SeasonalAutoregression:
     waves: Waves
     last: int
     rate: float
+    step: Floats
     seed: int
 
     @classmethod
@@ -77,8 +84,8 @@ class SeasonalAutoregression:
         bare = filled(observations.x, Y - waves.at(steps))
         missing = (len(Y) - observations.ends[1]).astype(np.int32)
         learnt = VectorAutoregression.of(bare, lags, missing)
-        last = int(steps[-1])
-        return cls(learnt, waves, last, (len(Y) - 1) / (last - int(steps[0])), seed)
+        last, step = int(steps[-1]), np.sqrt(np.square(np.diff(bare, axis=0)).mean(axis=0))
+        return cls(learnt, waves, last, (len(Y) - 1) / (last - int(steps[0])), step, seed)
 
     def moments(self, steps: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance so many steps after the last row, [M, N] each.
@@ -92,6 +99,14 @@ class SeasonalAutoregression:
         further = (rows - near)[:, None] * self.learnt.posterior.covariance.diagonal()
         variance = np.maximum(variance + further, _LEAST_SD**2)
         return mean + self.waves.at(self.last + np.maximum(steps, 1.0)), variance
+
+    @property
+    def explodes(self) -> bool:
+        """Whether it runs away from its series, as after an outlier in the last row."""
+        told, ahead = self._told, np.arange(1, self.learnt.furthest + 1)[:, None]
+        walks = np.maximum(self.step, _LEAST_SD) * np.sqrt(ahead + self.learnt.missing)
+        moved = np.abs(told.mean - self.learnt.last[-1]) / np.sqrt(ahead)
+        return bool(np.any(np.maximum(told.sd, moved) > _MOST_WALKS * walks))
 
     def correlations(self, steps: Floats) -> Floats:
         """Return correlations of the series, [M, N, N], those of the nearest step."""

@@ -31,7 +31,7 @@ _LEAST_NOISE = 1.1e-6
 _CONSTANT = 1e-6
 """A series of a smaller standard deviation cannot be scaled by it."""
 
-_IMPOSSIBLE = -1e6
+IMPOSSIBLE = -1e6
 """Log density where no forecast could be had."""
 
 
@@ -87,7 +87,7 @@ def held_out_score(
     try:
         forecast = held_out_forecast(fit, observations, window, settings)
     except ValueError:  # not positive definite
-        return _IMPOSSIBLE
+        return IMPOSSIBLE
     return score(forecast, observations, window)
 
 

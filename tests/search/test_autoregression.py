@@ -253,6 +253,21 @@ def test_scores_are_log_densities_of_a_student() -> None:
     assert scores[0] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("seed", [7, 8])
+def test_one_that_explodes_is_not_asked(seed: int) -> None:
+    """After last values far off, on levels from which nobody knows where the others go."""
+    calm = walks(90, 5, seed)
+    wild = calm.copy()
+    wild[:, 0] = np.exp(3.0 * wild[:, 0])
+    wild[-1, 1] += 1000.0
+    line = np.arange(90.0)[:, None] * [1.0, 2.0] + 0.01 * walks(90, 2)
+    for values, explodes in ((calm, False), (line, False), (wild, True)):
+        own = autoregression(dated(values))
+        assert own.of_table.learnt.explodes is explodes
+        scores = held_out_scores(own.of_table.table.observations, own.of_table.calendar)
+        assert (max(scores) < -1e5) is explodes
+
+
 def leader(seed: int = 0, num_times: int = 90) -> pd.DataFrame:
     """Two walks of which the second follows the first a step later, a third alone."""
     Y = walks(num_times, 3, seed)
