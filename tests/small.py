@@ -78,7 +78,7 @@ def made_by_hand(
     noise: float = 0.05,
     transform: Transform = "none",
 ) -> Discovery:
-    """A discovery that nobody discovered: these components (in days or numbers), this Z."""
+    """A discovery that nobody discovered: these components (in days or numbers), surely this Z."""
     table = Table.of(frame, transform)
     products = [parse(kernel).change_units(1.0 / table.span) for kernel in kernels]
     rows = np.array(Z, np.float64).reshape(frame.shape[1], len(kernels))
@@ -97,7 +97,11 @@ def made_by_hand(
     )
     structure = tuple(str(product.structure) for product in products)
     entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
-    return Discovery(table, SearchSettings(restarts=1, depth=0), "none", (entry,))
+    found = Discovery(table, SearchSettings(restarts=1, depth=0), "none", (entry,))
+    consensus = found.consensus
+    evidence = np.where(consensus.by_fit[0] > 0.5, 20.0, -20.0)
+    found.__dict__["consensus"] = replace(consensus, evidence=evidence)
+    return found
 
 
 def agreed(

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ..discovery.consensus import is_likely
 from ..discovery.result import Discovery
 from ..learning.coupling import STRONG as STRONG
-from ..numerics.types import Booleans, Floats
+from ..numerics.types import Floats
 from .decomposition import Decomposition
 
 Verdict = Literal["has", "perhaps", "cannot be told", "has not"]
@@ -36,10 +37,9 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     A series *has* a component if that is probable (`SURE`), the data of this series alone say so
     (`STRONG`), and the component makes up some of the variation (`WEIGHTY`).  It *perhaps* has a
     component that is more likely than not, with evidence for rather than against it
-    (`Consensus.Z`), but fails one of the three.
+    (`consensus.is_likely`), but fails one of the three.
     It *has not* a component that is unlikely (`HARDLY`), with equally strong evidence against it.
-    All else *cannot be told*.  Without averaging there is one fit, and a series has what that fit's
-    most probable Z says, as in the paper.
+    All else *cannot be told*.
 
     Parameters
     ----------
@@ -52,24 +52,18 @@ def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
     -------
     DataFrame of `Verdict`, series x components.
     """
-    probability, p = found.probabilities, found.probabilities.to_numpy()
-    if found.averaging == "none":
-        has, _, untold, has_not = get_args(Verdict)
-        said = np.where(found.fit.Z == 1.0, has, np.where(p > HARDLY, untold, has_not))
-    else:
-        said = judge(p, found.evidence.to_numpy(), parts.share[:, :-1], found.consensus.Z == 1.0)
-    return pd.DataFrame(said, probability.index, probability.columns)
+    p = found.probabilities
+    said = judge(p.to_numpy(), found.evidence.to_numpy(), parts.share[:, :-1])
+    return pd.DataFrame(said, p.index, p.columns)
 
 
-def judge(
-    probability: Floats, evidence: Floats, share: Floats, is_likely: Booleans
-) -> NDArray[np.str_]:
+def judge(probability: Floats, evidence: Floats, share: Floats) -> NDArray[np.str_]:
     """Return the `Verdict` for each entry of arrays of one shape; see `verdicts`."""
     has, perhaps, untold, has_not = get_args(Verdict)
     said: NDArray[np.str_] = np.select(
         [
             (probability >= SURE) & (evidence >= STRONG) & (share >= WEIGHTY),
-            is_likely,
+            is_likely(probability, evidence),
             (probability > HARDLY) | (evidence > -STRONG),
         ],
         [has, perhaps, untold],

@@ -231,8 +231,7 @@ class _Own:
     def of(cls, found: Discovery, parts: Decomposition, family: Family) -> _Own:
         p = found.consensus.probabilities_of(family)
         share = parts.share[:, list(family.members)].sum(axis=1)
-        likely = is_likely(p, family.evidence)
-        return cls(family, p, judge(p, family.evidence, share, likely))
+        return cls(family, p, judge(p, family.evidence, share))
 
     def told(
         self, found: Discovery, judged: pd.DataFrame, series: Integers, among: Iterable[int]

@@ -36,17 +36,18 @@ def trust(found: Discovery, series: Sequence[SeriesReport], tail: HoldOut, level
 def caveat(found: Discovery) -> str:
     """Say what probabilities, evidence and heights mean."""
     if found.averaging == "none":
-        return (
-            "A probability says how likely it is that a series has this component, given "
-            "these components. It is the view of one fit, and other fits may differ. Read it "
-            "together with how often the search found the component."
+        of_what = "given the components of this one fit; other fits may differ"
+    elif found.settings.fit.amplitudes == "none":
+        of_what = "averaged over the fits of the search"
+    else:
+        of_what = (
+            "averaged over the fits of the search and, in tables of usual size, over "
+            "alternatives to them"
         )
-    is_open = found.settings.fit.amplitudes != "none"
-    alternatives = " and, in tables of usual size, over alternatives to them" if is_open else ""
     percentages = ", or of the percentage by which it changes the series"
     return (
-        "P is the probability that a series has a component, averaged over the fits of the "
-        f"search{alternatives}. Evidence is the log Bayes factor of this series "
+        f"P is the probability that a series has a component, {of_what}. "
+        "Evidence is the log Bayes factor of this series "
         "alone: how much likelier it is with the component than without. A series has a "
         f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
         f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "

@@ -56,10 +56,11 @@ def test_has_needs_probability_evidence_and_share(
     assert judged(p, evidence, share) == said
 
 
-def test_of_one_fit_the_most_probable_row_speaks() -> None:
-    assert judged(0.6, 0.0, 0.01, "none", z=1) == "has"
+def test_one_fit_is_judged_as_several_are() -> None:
+    assert judged(0.95, 5.0, 0.2, "none", z=1) == "has"
+    assert judged(0.6, 1.0, 0.2, "none", z=1) == "perhaps"
     assert judged(0.4, 0.0, 0.01, "none", z=0) == "cannot be told"
-    assert judged(0.05, 0.0, 0.0, "none", z=0) == "has not"
+    assert judged(0.05, -5.0, 0.0, "none", z=0) == "has not"
 
 
 def statements(found: lkm.Discovery, kernels: tuple[str, ...], Z: np.ndarray) -> pd.DataFrame:
