@@ -272,6 +272,9 @@ class _Search:
         self, step: int, attempts: Sequence[_Attempt], entry: Callable[[int, Fit], Entry]
     ) -> Generator[Entry, None, list[Fit]]:
         known = self._ledger.entries
+        for number in range(len(attempts)):
+            if (step, number) in known:
+                self._report.show(known[step, number])
         for number, found in self._learnt(step, attempts):
             self._ledger.add(entry(number, found))
             if step and self._is_better(found):
