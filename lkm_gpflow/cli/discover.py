@@ -201,7 +201,7 @@ def discover_command(
         if subset is not None:
             draw(frame.shape[1], subset, seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))
-        folder.claim(steps, level, force=force)
+        folder.claim(steps, level, table.checksum, force=force)
         folder.check_ledger(ledger_header(settings, table, subset))
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")

@@ -55,29 +55,38 @@ class OutputFolder:
         """The folder of pictures."""
         return self.path / "figures"
 
-    def claim(self, horizon: int, level: float, *, force: bool) -> None:
+    def claim(self, horizon: int, level: float, table: str, *, force: bool) -> None:
         """Make the folder ready to be written to, without losing what is there.
 
         Parameters
         ----------
         horizon, level
             Of the forecast that is asked for: a finished search may go on to another one.
+        table
+            Its checksum.
         force
             Whether the results that are there may be deleted.
 
         Raises
         ------
         ValueError
-            If the folder holds results already (an unfinished search may go on), or cannot be
-            written to.
+            If the folder holds results already (an unfinished search may go on), or those of
+            another table, or cannot be written to.
         """
         check_writable(self.path, "an output folder")
         if force:
             for file in self._results():
                 file.unlink()
-        elif (
+            return
+        reported = self._reported()
+        if reported is not None and reported[2:] not in ([], [table]):
+            raise ValueError(
+                f"{self.path} holds the result of another table (values, times or names differ): "
+                "name another folder with --out, or start over with --force"
+            )
+        if (
             self._is_complete()
-            and self._reported() in (None, [horizon, level])
+            and (reported is None or reported[:2] == [horizon, level])
             and not self._was_stopped()
         ):
             raise ValueError(
@@ -85,7 +94,7 @@ class OutputFolder:
                 f"delete {self.report.name} to write it again from the ledger, or start over with "
                 "--force"
             )
-        elif not self.ledger.exists() and (there := self._results()):
+        if not self.ledger.exists() and (there := self._results()):
             raise ValueError(
                 f"{there[0]} exists already, and the folder has no ledger to continue from: name "
                 "another folder with --out, or overwrite it with --force"
@@ -153,14 +162,17 @@ class OutputFolder:
         for cut_off in self.path.glob(f"{UNFINISHED}*"):
             cut_off.unlink(missing_ok=True)
 
-    def note_report(self, horizon: int, level: float) -> None:
-        """Keep in the ledger which forecast the report is about."""
+    def note_report(self, horizon: int, level: float, table: str) -> None:
+        """Keep in the ledger which forecast, of which table, the report is about."""
         if self.ledger.is_file():
             with self.ledger.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"note": ["report", [horizon, level]]}) + "\n")
+                file.write(json.dumps({"note": ["report", [horizon, level, table]]}) + "\n")
 
-    def _reported(self) -> list[float] | None:
-        """Horizon and level of the report; None if that was not kept, or its line is damaged."""
+    def _reported(self) -> list[float | str] | None:
+        """Horizon, level and (in newer files) table of the report.
+
+        None if that was not kept, or its line is damaged.
+        """
         if not self.ledger.is_file():
             return None
         with self.ledger.open("rb") as file:
@@ -172,6 +184,8 @@ class OutputFolder:
         match record:
             case {"note": ["report", [int(horizon), int(level) | float(level)]]}:
                 return [horizon, level]
+            case {"note": ["report", [int(horizon), int(level) | float(level), str(table)]]}:
+                return [horizon, level, table]
         return None
 
     def kept(self) -> str:

@@ -80,7 +80,7 @@ def write(
         say("weighing the evidence for the report ...")
         report = shown.report(horizon, level=level, units=units)
         say("writing the report ...")
-        folder.note_report(horizon, level)
+        folder.note_report(horizon, level, found.table.checksum)
         with replacing(folder.report) as page:
             report.to_html(page)
             drawn()  # where a report is, there are the pictures, too

@@ -6,6 +6,7 @@ is found by `checks`.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -21,6 +22,11 @@ from .transforms import Transform, Transforms
 
 _WINDOWS = 100
 """So many windows of three times are looked at for the frequency of an index with gaps."""
+
+_TWICE_A_MONTH = ("SMS", "SME")
+
+_MONTH = int(pd.Timedelta(days=31).value)
+"""Of the steps of an index twice a month at least half exist if they are no longer on average."""
 
 _MOST_STEPS = 1_000_000
 """Of a forecast: more are a slip, and their times alone may not fit into memory."""
@@ -163,6 +169,8 @@ def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
     windows = range(min(len(index) - 2, _WINDOWS))
     dense = (i for i in windows if most <= len(index) * (ticks[i + 2] - ticks[i]))
     candidates = dict.fromkeys(pd.infer_freq(index[i : i + 3]) for i in dense)
+    if index.day.nunique() > 1 and most <= len(index) * _MONTH:
+        candidates |= dict.fromkeys(_TWICE_A_MONTH)
     return next((name for name in candidates if name and _follows(index, name)), None)
 
 
@@ -234,6 +242,15 @@ class Table:
             np.nanstd(values, axis=0),
             transforms,
         )
+
+    @property
+    def checksum(self) -> str:
+        """Of values, times and names, in their units; `Observations.fingerprint` knows no units."""
+        digest = hashlib.sha256(repr([*self.frame.columns]).encode())
+        for numbers in (self.frame.to_numpy(np.float64), self.axis.to_numbers(self.frame.index)):
+            digest.update(np.ascontiguousarray(numbers).tobytes())
+        digest.update(str(self.axis.origin).encode())
+        return digest.hexdigest()
 
     @property
     def names(self) -> list[str]:

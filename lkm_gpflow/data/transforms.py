@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..numerics.types import Booleans, Floats, Integers
-from ..runtime.text import did_you_mean, listed
+from ..runtime.text import did_you_mean, quoted
 from .box_cox import wants_logarithm
 
 TransformName = Literal["none", "log"]
@@ -27,8 +27,6 @@ Transform: TypeAlias = "TransformName | Literal['auto'] | Mapping[object, Transf
 """
 
 NAMES = ("auto", *get_args(TransformName))
-
-_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Transforms:
                 )
             if name not in columns:
                 hint = did_you_mean(str(name), map(str, columns))
-                known = listed([repr(column) for column in columns], _MOST_NAMED)
+                known = quoted(columns)
                 raise ValueError(
                     f"transform: expected some of the series {known}, got {name!r}{hint}"
                 )

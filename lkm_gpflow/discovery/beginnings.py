@@ -13,9 +13,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ..learning.fits import Fit
-from ..runtime.text import listed
-
-_MOST_NAMED = 12
+from ..runtime.text import quoted
 
 
 def warn_of_times_before(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
@@ -33,7 +31,7 @@ def warn_of_late_series(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
     late = frame.columns[frame.iloc[0].isna()]
     if len(late) and any(_has_walk(fit) and not _has_level(fit) for fit in fits):
         warnings.warn(
-            f"intervals of {listed([repr(name) for name in late], _MOST_NAMED)} before their "
+            f"intervals of {quoted(late)} before their "
             "first observations are too narrow: random walks begin not long before the table",
             stacklevel=3,
         )

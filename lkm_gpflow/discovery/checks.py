@@ -7,6 +7,8 @@ from numbers import Real
 
 import numpy as np
 
+from ..runtime.text import did_you_mean, quoted
+
 
 def check_level(level: float) -> None:
     """Refuse a probability of an interval that is not between 0 and 1."""
@@ -32,6 +34,13 @@ def check_weights(weights: Mapping[object, float]) -> None:
     for name, weight in weights.items():
         if not (isinstance(weight, Real) and np.isfinite(weight)):
             raise ValueError(f"expected a finite weight of {name!r}, got {weight!r}")
+
+
+def check_series(name: object, known: Sequence[object]) -> None:
+    """Refuse a series that is not among those that are known."""
+    if name not in known:
+        hint = did_you_mean(str(name), map(str, known))
+        raise ValueError(f"expected one of the series {quoted(known)}, got {name!r}{hint}")
 
 
 def check_switch(value: object, name: str) -> bool:

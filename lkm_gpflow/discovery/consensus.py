@@ -61,7 +61,8 @@ class Consensus:
     evidence
         Log Bayes factors, [N, K]: how many times likelier a series is with the component than
         without, whatever else it has, on average over the fits that have the component.  With
-        alternatives they are those of the coarsened posterior.
+        alternatives they are log odds of the coarsened posterior less the prior odds of the fit,
+        which is not quite zero where the data say nothing.
     families
         Components that are one thing in several forms.
     softness
@@ -166,9 +167,9 @@ def softened(p: Floats, softness: float) -> Floats:
 
 
 def is_likely(probability: Floats, evidence: Floats) -> Booleans:
-    """Whether that is more likely than not, and the series' own data speak for it (`evidence`).
+    """Whether that is more likely than not and supported by the series' own data (`evidence`).
 
-    What only the prior speaks for, because other series have it, is not likely.
+    The prior alone, which knows that other series have it, is not enough.
     """
     likely: Booleans = (probability > 0.5) & (evidence > 0.0)
     return likely
@@ -245,13 +246,7 @@ def _families(agreed: Consensus, predictors: Predictors) -> Iterator[Family]:
         yield Family(kind, members, by_fit, evidence)
 
 
-def predict_parts(
-    consensus: Consensus,
-    predictors: Predictors,
-    x: Floats,
-    *,
-    most_probable: bool = False,
-) -> tuple[Floats, Floats]:
+def predict_parts(consensus: Consensus, predictors: Predictors, x: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of consensus components at times x, and last of all others together.
 
     Parameters
@@ -260,8 +255,6 @@ def predict_parts(
         Of a discovery.
     x
         Scaled times, [M].
-    most_probable
-        Whether each fit speaks of its most probable Z alone, not of all Z by their probability.
 
     Returns
     -------
@@ -269,8 +262,7 @@ def predict_parts(
     """
     predictions = []
     for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
-        Z = fit.Z if most_probable else None
-        mean, variance = predictors.of(fit).sums(x, consensus.sums(fit), Z=Z)
+        mean, variance = predictors.of(fit).sums(x, consensus.sums(fit))
         predictions.append((float(weight), mean, variance))
     mean, variance = mixture_moments(predictions)
     return mean.transpose(1, 2, 0), np.maximum(variance, 0.0).transpose(1, 2, 0)

@@ -20,9 +20,9 @@ from ..numerics.types import Floats
 from ..runtime.executors import threads_for
 from ..runtime.text import counted, whole_number
 from ..search.averaging import Member
-from .checks import check_level, check_weights
+from .checks import check_level, check_series, check_weights
 from .columns import quantile_column
-from .joint import Course, Joint, check_series
+from .joint import Course, Joint
 
 if TYPE_CHECKING:
     from ..models.coupled import CoupledLKM
@@ -178,7 +178,8 @@ class CoupledDiscovery:
             If there is no such series.
         """
         table = self.table
-        check_series(list(cells.unique(0)), pd.MultiIndex.from_arrays([table.frame.columns]))
+        for name in cells.unique(0):
+            check_series(name, list(table.frame.columns))
         n = table.frame.columns.get_indexer(cells.get_level_values(0))
         x = table.scaled_times(cells.get_level_values(1))
         is_forecast = x > table.observations.x[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ import pandas as pd
 from ..numerics.types import Floats
 from ..runtime.executors import single_threaded
 from ..runtime.text import whole_number
-from ..search.ledger import Entry
 from .columns import SIDES, interval_columns, quantile_column
 
 if TYPE_CHECKING:
@@ -85,7 +83,7 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     found
         The discovery.
     times
-        After the last row.
+        At any times; of those within the data fits speak alone.
     count
         How many paths.
     seed
@@ -98,31 +96,27 @@ def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> p
     count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
     rng = np.random.default_rng(seed)
     members, table = found.counting_members, found.table
-    x = table.scaled_times(times)[:, None]
+    x = table.scaled_times(times)
     weights = np.array([member.weight for member in members])
     counts = rng.multinomial(count, weights / weights.sum())
-    degrees = np.where(table.transforms.is_log, np.inf, found.degrees_of_freedom(x[:, 0])[0])
+    degrees = found.degrees_of_freedom(x)
     drawn = []
     for member, own in zip(members, counts, strict=True):
         if own:
-            entry = Entry(0, 0, 0, "start", -1, (), member.fit, "accepted")
-            alone = replace(found, averaging="none", stacked=(), entries=(entry,))
-            mean, covariance = (
-                np.asarray(moment) for moment in alone.model.predict_f(x, full_cov=True)
-            )
-            noise = np.asarray(alone.model.predict_noise()) + _JITTER
-            whole = covariance + noise[:, None, None] * np.eye(len(x))
-            wider = np.sqrt(found.variance_factors(x[:1, 0], member.spread)).T
-            factors = np.linalg.cholesky(whole) * wider[:, :, None]
-            normal = rng.standard_normal((own, *mean.T.shape))
-            tails = _tails(degrees, own, rng)
-            drawn.append(mean.T + tails * np.einsum("nij,snj->sni", factors, normal))
+            predictor = found.predictors.of(member.fit)
+            whole = np.ones((1, len(member.fit.kernels)))
+            mean, covariance = (moment[:, 0] for moment in predictor.sums(x, whole, full_cov=True))
+            noise = predictor.noise() + _JITTER
+            factors = np.linalg.cholesky(covariance + noise[:, None, None] * np.eye(len(x)))
+            wider = np.sqrt(found.variance_factors(x, member.spread)).T
+            errors = factors @ rng.standard_normal((own, *mean.shape, 1))
+            drawn.append(mean + _tails(degrees, own, rng) * wider * errors[..., 0])
     paths: Floats = rng.permutation(np.concatenate(drawn))
-    is_ahead = found.shares_of_fits(x[:, 0])[:, 0] < 1.0
+    is_ahead = found.shares_of_fits(x)[:, 0] < 1.0
     if is_ahead.any():
         others = np.flatnonzero(rng.random(count) >= found.share_of_fits)
         every = np.arange(paths.shape[1])
-        later = _by_autoregression(found, x[is_ahead, 0], len(others), rng)
+        later = _by_autoregression(found, x[is_ahead], len(others), rng)
         paths[np.ix_(others, every, np.flatnonzero(is_ahead))] = later
     paths = paths * table.scale[:, None] + table.location[:, None]
     paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
@@ -142,10 +136,17 @@ def _by_autoregression(
 
 
 def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Draw what makes normals Student-t of the same variance, [count, N, 1]."""
-    finite = np.where(np.isinf(degrees), 3.0, degrees)
-    tails = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(finite))))
-    return np.where(np.isinf(degrees), 1.0, tails)[:, :, None]
+    """Draw what makes normals Student-t of degrees [M, N] and the same variance, [count, N, M].
+
+    Times of the same degrees share it: within the data, and after them.
+    """
+    factors = np.empty((count, *degrees.T.shape))
+    for own in np.unique(degrees, axis=0):
+        finite = np.where(np.isinf(own), 3.0, own)
+        drawn = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(own))))
+        drawn = np.where(np.isinf(own), 1.0, drawn)
+        factors[:, :, (degrees == own).all(axis=1)] = drawn[:, :, None]
+    return factors
 
 
 def to_xarray(

@@ -68,8 +68,8 @@ class Family:
 def families_of(kernels: Sequence[Product], x: Floats) -> list[tuple[Kind, tuple[int, ...]]]:
     """Return families: kind, and numbers of the kernels.
 
-    One slow movement alone is a family, too, and one component: there are forms of it that no fit
-    has.
+    A single slow component is a family, too, and so is any single component: it may have a form
+    that no fit has.
 
     Parameters
     ----------

@@ -15,7 +15,6 @@ from ..learning.fits import Fit
 from ..models.amplitudes import degrees_of
 from ..numerics.student import unit_quantile
 from ..numerics.types import Floats
-from ..runtime.text import did_you_mean, listed
 from ..search.autoregression import Autoregression
 from ..search.averaging import Member, average, counting, mixture_moments
 from ..search.ledger import Entry
@@ -23,7 +22,7 @@ from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
 from .beginnings import warn_of_late_series, warn_of_times_before
 from .checks import check_level as check_level
-from .checks import check_quantiles, check_weights
+from .checks import check_quantiles, check_series, check_weights
 from .columns import quantile_column
 from .coupled import CoupledDiscovery, couple
 from .joint import intervals
@@ -33,9 +32,6 @@ from .tails import FORECAST_VARIANCE, degrees_of_freedom
 
 if TYPE_CHECKING:
     from ..models.lkm import LKM
-
-MOST_NAMED = 12
-"""Series by name in an error."""
 
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
@@ -160,7 +156,7 @@ class Forecaster:
         return sample_paths(self, self.times(horizon), count, seed)
 
     def sample(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
-        """Draw paths, as `samples` does, which was called so first."""
+        """Draw paths: the older name of `samples`."""
         return self.samples(horizon, count, seed=seed)
 
     def quantiles(
@@ -372,10 +368,7 @@ class Forecaster:
         """Return the numbers of different series; a ValueError says which are known."""
         columns: list[object] = list(self.table.frame.columns)
         for name in series:
-            if name not in columns:
-                known = listed([repr(column) for column in columns], MOST_NAMED)
-                hint = did_you_mean(str(name), map(str, columns))
-                raise ValueError(f"expected one of the series {known}, got {name!r}{hint}")
+            check_series(name, columns)
             if series.count(name) > 1:
                 raise ValueError(f"expected different series, got {name!r} twice")
         return tuple(columns.index(name) for name in series)

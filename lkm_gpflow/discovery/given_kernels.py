@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..data.transforms import Transform
-from ..kernels.grammar import Product, parse
+from ..kernels.grammar import Kind, Product, parse
 from ..learning.fits import FitSettings
 from ..learning.training import fit
 from ..models.amplitudes import Amplitudes
@@ -22,6 +24,9 @@ from ..search.many_series import decided, extend_best, extended
 from ..search.settings import SearchSettings, draw
 from .checks import check_switch
 from .result import Discovery
+
+_LONGEST = {Kind.PERIOD: 1.0, Kind.DURATION: 20.0, Kind.MEMORY: 20.0}
+"""Largest shares of the table's time that make sense: a longer period was never seen to repeat."""
 
 
 def learn(
@@ -47,15 +52,16 @@ def learn(
         Rows are times (dates or numbers), columns are series, NaN is a missing observation; of
         pandas, polars, PyArrow or xarray (see `data.foreign.as_frame`).
     structure
-        The components, for example ``["SE", "SE", "PER x SE"]``; numbers that they have (in scaled
-        time, of span one) are where learning begins.
+        The components, for example ``["SE", "SE", "PER x SE"]``; numbers that they have are where
+        learning begins.  They are shares of the time that the table spans: `Discovery.kernels`,
+        which are in days or numbers of the index, must be divided by it.
     transform
         As of `discover`.
     subset
         For thousands of series: find the components on so many of them, drawn at random, then
         learn hyperparameters, noise and probabilities on all from there; beyond 1,000 series only
-        the restart that is best on 1,000 (see `search.many_series`).  The bound that is climbed is
-        exact; that no other optimum is higher is as uncertain as ever.  Memory and time of a round
+        the restart that is best on 1,000 (see `search.many_series`).  The bound is exact,
+        but the optimum that is found need not be the highest.  Memory and time of a round
         grow in proportion to the number of series.
     restarts
         Fits from different random numbers; the one of lowest BIC is the result.
@@ -112,6 +118,7 @@ def learn(
         ),
     )
     table = Table.of(frame, transform)
+    _check_times(members, table)
     observations = some = table.observations
     names = tuple(str(member) for member in members)
     header: dict[str, Any] = {
@@ -139,6 +146,21 @@ def learn(
             extend_best(observations, settings.fit, kept, executor=executor, progress=progress)
     entries = decided(kept.rows) if subset is None else extended(kept)
     return Discovery(table, settings, "none", tuple(entries))
+
+
+def _check_times(members: Iterable[Product], table: Table) -> None:
+    """Refuse lengths of time that are given in the table's own time, not in its span."""
+    for member in members:
+        for factor in member.factors:
+            for (name, kind), value in zip(factor.base.parameters, factor.values, strict=True):
+                if value is not None and value > _LONGEST.get(kind, np.inf):
+                    structure = [str(each.structure) for each in members]
+                    unit = table.axis.unit or "units of the index"
+                    raise ValueError(
+                        f"expected the {name} of {factor.base.name} as a share of the time that "
+                        f"the table spans, at most {_LONGEST[kind]:g}, got {value:g}: divide it by "
+                        f"{table.span:g} {unit}, or give structures without numbers, {structure}"
+                    )
 
 
 def _component(member: object) -> Product:

@@ -18,9 +18,10 @@ from scipy.stats import norm
 
 from ..data.checks import LARGEST
 from ..data.transforms import Transforms
+from ..numerics.cholesky import root
 from ..numerics.types import LOG_2PI, Floats
-from ..runtime.text import did_you_mean, listed, whole_number
-from .checks import check_level, check_quantiles
+from ..runtime.text import whole_number
+from .checks import check_level, check_quantiles, check_series
 from .columns import quantile_column
 from .sums import DRAWS
 
@@ -54,6 +55,11 @@ class Joint:
     means: Floats
     covariances: Floats
     transforms: Transforms
+
+    @property
+    def series(self) -> list[object]:
+        """Names of the series."""
+        return list(self.cells.get_level_values(0).unique())
 
     def moments(self) -> tuple[Floats, Floats]:
         """Mean [P] and covariance [P, P] of the mixture, in the units of the series."""
@@ -90,7 +96,7 @@ class Joint:
             rng.multinomial(count, self.weights), self.means, self.covariances, strict=True
         ):
             normal = rng.standard_normal((own, len(mean)))
-            drawn.append(mean + normal @ _root(covariance).T)
+            drawn.append(mean + normal @ root(covariance).T)
         paths = self.transforms.back(rng.permutation(np.concatenate(drawn)))
         return pd.DataFrame(paths.T, self.cells, pd.RangeIndex(count, name="sample"))
 
@@ -145,7 +151,7 @@ class Joint:
             raise ValueError(f"expected what is known by series, {{'a': 1.0}}, got {known!r}")
         values: pd.Series[float] = pd.Series(np.nan, self.cells)
         for name, path in known.items():
-            check_series([name], self.cells)
+            check_series(name, self.series)
             times = self.cells[self.cells.get_level_values(0) == name].get_level_values(1)
             own = _course(name, path)
             if not isinstance(path, pd.Series):
@@ -203,7 +209,8 @@ class Joint:
         ValueError
             If there is no such series.
         """
-        check_series(list(weights), self.cells)
+        for name in weights:
+            check_series(name, self.series)
         times = self.cells.get_level_values(1).unique()
         own = np.array([float(weights.get(name, 0.0)) for name, _ in self.cells])
         at = times.get_indexer(self.cells.get_level_values(1))
@@ -253,21 +260,3 @@ def intervals(
     columns = {"mean": mean, "sd": sd, "lower": mean - half, "upper": mean + half}
     columns |= {quantile_column(q): mean + norm.ppf(q) * sd for q in quantiles}
     return pd.DataFrame(columns, index)
-
-
-def check_series(names: Sequence[object], cells: pd.MultiIndex) -> None:
-    """Refuse a series that is not among the cells."""
-    known = list(cells.get_level_values(0).unique())
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(str(name), map(str, known))
-            raise ValueError(
-                f"expected one of the series {listed([repr(k) for k in known], 12)}, "
-                f"got {name!r}{hint}"
-            )
-
-
-def _root(covariance: Floats) -> Floats:
-    """A with A A' the covariance, which may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

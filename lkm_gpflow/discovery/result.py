@@ -15,13 +15,13 @@ from scipy.stats import norm
 from ..kernels.grammar import Product, change_unit
 from ..learning.fits import Fit
 from ..numerics.types import Floats, Integers
-from ..runtime.text import counted, listed
+from ..runtime.text import counted, quoted
 from ..search.ledger import Ledger
 from .alternatives import with_alternatives
 from .checks import check_level
 from .consensus import OTHERS, Consensus, agree, alone, predict_parts
-from .forecaster import MOST_NAMED, Forecaster
 from .forecaster import Averaging as Averaging
+from .forecaster import Forecaster
 from .hyperparameters import Marginal, marginals
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Discovery(Forecaster):
         """How sure the periods, lengthscales and locations of the components are.
 
         They come from a posterior that takes little for granted, and over all fits that have the
-        component; see `learning.coarsened`.  On planted tables 90% intervals hold 86 to 100% of
+        component; see `learning.coarsened`.  On planted tables 90% intervals hold 88 to 97% of
         the true values, depending on the hyperparameter (`experiments.calibration`).  The
         location of a line is not known at all, since averages are subtracted: its interval is
         that of the prior.
@@ -254,7 +254,7 @@ class Discovery(Forecaster):
         Components and their names, noise and probabilities stay those learnt on all.
         """
         if isinstance(series, str) or not isinstance(series, Collection) or not len(series):
-            known = listed([repr(column) for column in self.table.frame.columns], MOST_NAMED)
+            known = quoted(self.table.frame.columns)
             raise ValueError(f"expected a list of some of the series {known}, got {series!r}")
         places = np.array(self.places(*series), np.int32)
         parts: dict[int, Fit] = {}  # one object each, so that a fit can be looked up

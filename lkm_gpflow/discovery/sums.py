@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..data.transforms import Transforms
+from ..numerics.cholesky import root
 from ..numerics.types import Floats
 from .moments import Prediction
 
@@ -51,7 +52,6 @@ def sum_quantiles(
     transforms: Transforms,
     weights: Floats,
     quantiles: Sequence[float],
-    draws: int = DRAWS,
 ) -> Floats:
     r"""Quantiles of weighted sums of series at every time.
 
@@ -72,8 +72,6 @@ def sum_quantiles(
         Of the series, [N].
     quantiles
         Probabilities, [Q].
-    draws
-        How many are drawn.
 
     Returns
     -------
@@ -81,11 +79,11 @@ def sum_quantiles(
     """
     places = np.flatnonzero(weights)
     some, rng = transforms.of_series(places), np.random.default_rng(0)
-    normal = rng.standard_normal((draws, len(places)))
+    normal = rng.standard_normal((DRAWS, len(places)))
     shares = np.hstack([weight for weight, _, _ in predictions])
     shares = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
     # Every forecaster has its share of the draws, to the nearest draw.
-    wanted = (np.arange(draws) + 0.5) / draws
+    wanted = (np.arange(DRAWS) + 0.5) / DRAWS
     told = []
     for m, share in enumerate(shares):
         which = np.searchsorted(share, wanted)
@@ -93,13 +91,7 @@ def sum_quantiles(
         for f, (_, mean, variance) in enumerate(predictions):
             own, correlation = normal[which == f], correlations[f]
             if correlation is not None:
-                own = own @ _root(correlation[m][np.ix_(places, places)]).T
+                own = own @ root(correlation[m][np.ix_(places, places)]).T
             values[which == f] = mean[m, places] + np.sqrt(variance[m, places]) * own
         told.append(np.quantile(some.back(values) @ weights[places], quantiles))
     return np.array(told).T
-
-
-def _root(correlation: Floats) -> Floats:
-    """Return a matrix whose product with its transpose this is; series may be copies."""
-    values, vectors = np.linalg.eigh(correlation)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -41,5 +41,5 @@ def degrees_of_freedom(table: Table, x: Floats, of_scale: float, *, averages: bo
     observations = table.observations
     of_model = of_scale + observations.mask.sum(axis=1)
     is_forecast = (x > observations.x[-1]) & averages
-    has_tails = is_forecast[:, None] & ~table.transforms.is_log
-    return np.where(has_tails, FORECAST_DEGREES, of_model)
+    of_forecast = np.where(table.transforms.is_log, np.inf, FORECAST_DEGREES)
+    return np.where(is_forecast[:, None], of_forecast, of_model)

@@ -275,9 +275,10 @@ def backtest(
     chosen = _comparator(method)
     header = {
         "method": _described(chosen), "horizon": horizon, "origins": origins, "seed": seed,
-        "data": table.observations.fingerprint,
+        "data": table.observations.fingerprint, "table": table.checksum,
     }  # fmt: skip
-    kept = Journal(None if journal is None else Path(journal), "backtest", header)
+    path = None if journal is None else Path(journal)
+    kept = Journal(path, "backtest", header, newer=("table",))
     done = {record["origin"]: record for record in kept.records}
     missing = [origin for origin in origins if origin not in done]
     name = label or (method if isinstance(method, str) else type(method).__name__)

@@ -88,17 +88,10 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
         # Constants stand alone, because their means belong to the level.
         split = np.concatenate([sums * ~is_level, sums * is_level])
         mean, covariance, noise = _moments(found, member, times, split)
-        for name, m, c, has, level in zip(
-            2 * names,
-            mean,
-            covariance,
-            split.any(axis=1),
-            np.arange(len(split)) >= len(sums),
-            strict=True,
-        ):
-            if has:
-                add("mean", LEVEL if level else name, weight * m)
-                add("variance", name, weight * c)
+        for g in np.flatnonzero(split.any(axis=1)):
+            name = names[g % len(names)]
+            add("mean", name if g < len(names) else LEVEL, weight * mean[g])
+            add("variance", name, weight * covariance[g])
         add("variance", NOISE, weight * noise)
         whole.append((weight, mean.sum(axis=0)))
     if np.any(share < 1.0):

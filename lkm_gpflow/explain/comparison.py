@@ -12,6 +12,7 @@ from ..discovery.result import Discovery
 from ..kernels.grammar import Product
 from ..learning.engine import components
 from ..numerics import limits
+from ..numerics.cholesky import root
 from ..numerics.types import Floats
 from ..search.predictors import Predictors
 from .decomposition import Decomposition
@@ -74,10 +75,10 @@ def likeness(parts: Decomposition) -> Floats:
 
     .. math:: \ell_{ab} = \tfrac12 \sum_{k: z_{ak} z_{bk} = 1} (s_{ak} + s_{bk})
 
-    with s the share of component k in the variation of a series (`Decomposition.share`) and z the
-    most probable entries: one if
-    all that varies comes from components that both have, zero if they have none in common.  The
-    likeness of a series to itself is its share that is not noise.
+    with s the share of component k in the variation of a series (`Decomposition.share`) and z one
+    where it is likely (`Consensus.Z`): one if all that varies comes from components that both have,
+    zero if they have none in common.  The likeness of a series to itself is its share that is not
+    noise.
     """
     share = parts.share[:, :-1] * parts.has
     one_way = share @ parts.has.T
@@ -102,7 +103,7 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
 
     The two posteriors are independent given hyperparameters and Z, so that draws of each may be
     correlated with draws of the other.  Fits in which both have the component take part, by their
-    weights.  Of more than `LKM.LONGEST` times, 1,000 are drawn.
+    weights.  Of more than `LKM.LONGEST` times, 1,000 evenly spaced ones are used.
 
     Returns
     -------
@@ -143,8 +144,8 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
 def by_chance(kernel: Product, x: Floats, rng: np.random.Generator) -> float:
     """Return the size of correlations that independent functions hardly ever (1%) exceed.
 
-    Nothing is chance in lines and lasting cycles: slopes and phases are what they are.  All may be
-    chance in random walks.  All else is compared with independent functions of its kernel, at times
+    Correlations of lines and lasting cycles are never chance, those of random walks always may be.
+    All else is compared with independent functions of its kernel, at times
     x [D], and if it has no period also with walks, which a search may well take for smooth.  Few
     pieces, as a drift over half the data has, are always alike.
     """
@@ -165,9 +166,7 @@ def by_chance(kernel: Product, x: Floats, rng: np.random.Generator) -> float:
 
 def _draws(mean: Floats, covariance: Floats, count: int, rng: np.random.Generator) -> Floats:
     """Draw functions on the grid, [draws, D]."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return mean + rng.standard_normal((count, len(mean))) @ root.T
+    return mean + rng.standard_normal((count, len(mean))) @ root(covariance).T
 
 
 def correlation_of_rows(first: Floats, second: Floats) -> Floats:

@@ -84,20 +84,20 @@ def residual_tests(found: Discovery) -> list[ResidualTests]:
     return tests
 
 
-def ljung_box(values: Floats, lags: int = LAGS) -> float:
+def ljung_box(values: Floats) -> float:
     r"""Return the p-value of the test of Ljung and Box (1978) for no autocorrelation.
 
     .. math:: Q = D (D + 2) \sum_{h=1}^{H} \frac{\hat\rho_h^2}{D - h} \sim \chi^2_H
+
+    with H = `LAGS`, or a fifth of D if that is less.
 
     Parameters
     ----------
     values
         Residuals in order of time, [D].
-    lags
-        H; at most a fifth of D.
     """
     D = len(values)
     centred = values - values.mean()
-    h = np.arange(1, max(1, min(lags, D // 5)) + 1)
+    h = np.arange(1, max(1, min(LAGS, D // 5)) + 1)
     rho = np.array([centred[i:] @ centred[:-i] for i in h]) / (centred @ centred)
     return float(chi2.sf(D * (D + 2) * np.sum(np.square(rho) / (D - h)), len(h)))

@@ -56,7 +56,7 @@ def stability(found: Discovery) -> list[Stability]:
     others = [
         (set(entry.structure), _alike(kernels, entry.fit.kernels, grid))
         for entry in found.entries
-        if entry.is_from_nothing and entry.fit.bic != found.bic
+        if entry.is_from_nothing(found.settings.fit.learner) and entry.fit.bic != found.bic
     ]
     results = []
     for k, kernel in enumerate(kernels):

@@ -137,6 +137,9 @@ class Ties:
         shapes = shapes_of(self.found.consensus.kernels, grid)
         found = []
         for coupling in self.coupled.couplings:
+            if not coupling.patterns.kernels:
+                found.append(np.full(len(shapes), -1))
+                continue
             like = correlation(shapes, shapes_of(coupling.patterns.kernels, grid))
             found.append(np.where(like.max(axis=1) >= ALIKE, like.argmax(axis=1), -1))
         return found

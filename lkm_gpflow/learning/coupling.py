@@ -93,7 +93,7 @@ class Coupling:
         return not np.any(self.loadings)
 
 
-def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coupling:
+def couple(fit: Fit, observations: Observations) -> Coupling:
     """Learn how the series of a fit go together.
 
     Parameters
@@ -102,8 +102,6 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
         Of the search; its kernels and Z are held.
     observations
         The scaled data.
-    adapts
-        As of `independent`, from which the search begins.
 
     Raises
     ------
@@ -112,7 +110,7 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     OtherModelError
         If it is a fit of a subclass of `LKM`, whose covariances may be others.
     """
-    alone = independent(fit, observations, adapts=adapts)
+    alone = independent(fit, observations)
     amplitudes = alone.patterns.amplitudes
     C = alone.patterns.covariances(observations.x)
     climber = Climber(CoupledDensity(C, observations.Y, observations.mask), amplitudes)
@@ -129,23 +127,22 @@ def couple(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coup
     )
 
 
-def independent(fit: Fit, observations: Observations, *, adapts: bool = True) -> Coupling:
+def independent(fit: Fit, observations: Observations) -> Coupling:
     """Return the series of a fit without correlations: what coupling begins from.
+
+    Every series gets amplitudes of its own first: series that share a variance have it on average
+    alone, and correlations would make up for that.
 
     Parameters
     ----------
     fit, observations
         As of `couple`, which also raises the same.
-    adapts
-        Whether every series gets amplitudes of its own first: series that share a variance have
-        it on average alone, and correlations would make up for that.
     """
     check_is_plain(fit, "to couple")
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)
-    if adapts:
-        patterns = replace(patterns, amplitudes=adapted(C, patterns.amplitudes, observations))
+    patterns = replace(patterns, amplitudes=adapted(C, patterns.amplitudes, observations))
     N, K = patterns.amplitudes.shape
     density = CoupledDensity(C, observations.Y, observations.mask)
     none = Loadings.none(K, N, MOST_COLUMNS)

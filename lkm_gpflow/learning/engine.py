@@ -28,7 +28,7 @@ from .sharing import SharedPairs
 from .sums import Sums
 
 _NO_WEIGHT = 1e-14
-"""Configurations of a smaller responsibility have no part in the gradient."""
+"""Configurations of a smaller responsibility are ignored in the gradient."""
 
 
 def components(products: Sequence[Product], x: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What a state is worth: densities, the posterior over Z, what it is compared and learnt by."""
+"""Scores of a state: log densities, the posterior over Z, criteria to compare and to learn by."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENUMERATE_AT_MOST = 10
 """The posterior is over all rows of Z up to this K, over neighbours of the rows beyond."""
 
 _LEAST_RESPONSIBILITY = 1e-3
-"""Rows of less have no part in what hyperparameters are learnt on."""
+"""Rows of Z of less responsibility are ignored when hyperparameters are learnt."""
 
 _REMEMBERED = 32
 """States whose log likelihoods are remembered: scores and BIC ask for them again."""

@@ -12,11 +12,11 @@ from ..data.observations import Observations, filled
 from ..data.seasons import Waves
 from ..numerics.types import Floats, Integers
 from ..runtime.executors import single_threaded
-from .vector_autoregression import LAGS, Moments, VectorAutoregression
+from .vector_autoregression import LAGS, Moments, VectorAutoregression, between
 
 _MOST_WALKS = 10.0
-"""From so many times on what a walk of the series' own steps says, a forecast has exploded: on 108
-windows of real tables the largest sd is 4.5 times that of a walk."""
+"""A forecast has exploded if its sd is more than so many times that of a random walk with the same
+steps: on 108 windows of real tables the largest is 4.5 times that of a walk."""
 
 _LEAST_SD = 1e-3
 """Smallest sd of a forecast, in sds of its series."""
@@ -24,9 +24,9 @@ _LEAST_SD = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class SeasonalAutoregression:
-    """A `VectorAutoregression` without the seasons, which come on again after.
+    """A `VectorAutoregression` of what seasons leave; its forecasts have the seasons again.
 
-    Where rows are absent, such as holidays, it takes the others for neighbours; seasons go on.
+    Rows that are absent, such as holidays, are skipped, but count in the season.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class SeasonalAutoregression:
         """
         told, rows = self._told, self._rows(steps)
         near = np.minimum(rows, self.learnt.furthest)
-        mean, variance = _at(near, told.mean), _at(near, np.square(told.sd))
+        mean, variance = between(near, told.mean), between(near, np.square(told.sd))
         further = (rows - near)[:, None] * self.learnt.posterior.covariance.diagonal()
         variance = np.maximum(variance + further, _LEAST_SD**2)
         return mean + self.waves.at(self.last + np.maximum(steps, 1.0)), variance
@@ -104,9 +104,12 @@ class SeasonalAutoregression:
     def explodes(self) -> bool:
         """Whether it runs away from its series, as after an outlier in the last row."""
         told, ahead = self._told, np.arange(1, self.learnt.furthest + 1)[:, None]
-        walks = np.maximum(self.step, _LEAST_SD) * np.sqrt(ahead + self.learnt.missing)
-        moved = np.abs(told.mean - self.learnt.last[-1]) / np.sqrt(ahead)
-        return bool(np.any(np.maximum(told.sd, moved) > _MOST_WALKS * walks))
+        walks = (
+            _MOST_WALKS * np.maximum(self.step, _LEAST_SD) * np.sqrt(ahead + self.learnt.missing)
+        )
+        # The mean may move in proportion to time, as a trend does.
+        is_far = np.abs(told.mean - self.learnt.last[-1]) > walks * np.sqrt(ahead)
+        return bool(np.any(is_far | (told.sd > walks)))
 
     def correlations(self, steps: Floats) -> Floats:
         """Return correlations of the series, [M, N, N], those of the nearest step."""
@@ -126,11 +129,3 @@ class SeasonalAutoregression:
     @single_threaded()
     def _told(self) -> Moments:
         return self.learnt.moments(self.seed)
-
-
-def _at(rows: Floats, values: Floats) -> Floats:
-    """Read values of rows 1, 2, ..., [F, N], off between them, [M, N]."""
-    left = np.minimum(rows.astype(int), len(values)) - 1
-    right = np.minimum(left + 1, len(values) - 1)
-    share = (rows - left - 1)[:, None]
-    return np.asarray((1.0 - share) * values[left] + share * values[right])

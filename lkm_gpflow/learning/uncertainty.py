@@ -19,6 +19,7 @@ from scipy.linalg import block_diag
 from scipy.stats import norm
 
 from ..data.observations import Observations
+from ..numerics.cholesky import root
 from ..numerics.coregion import CoupledDensity
 from ..numerics.types import Booleans, Floats
 from .coupling import Coupling, first_step, log_variance_precision
@@ -52,11 +53,10 @@ class CouplingPosterior:
     def draws(self, count: int, seed: int) -> Iterator[Coupling]:
         """Draw couplings, whose evidence and likelihoods are those of the coupling itself."""
         u, free, log_a, has = _parts(self.coupling)
-        values, vectors = np.linalg.eigh(self.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        A = root(self.covariance)
         P, rng = int(free.sum()), np.random.default_rng(seed)
         for _ in range(count):
-            step = root @ rng.standard_normal(len(root))
+            step = A @ rng.standard_normal(len(A))
             moved, a = u.copy(), np.zeros_like(log_a)
             moved[free] += step[:P]
             a[has] = np.exp(log_a[has] + step[P:])

@@ -45,13 +45,21 @@ _DRAWS = 1000
 """Paths that a forecast is summed up from."""
 
 _SHARE = 1.0 / 9.0
-"""Of the rows: so many steps are forecast by the coefficients, as far as held-out windows reach."""
+"""Share of the rows: so many steps ahead the coefficients forecast."""
 
 _MOST_SDS = 3.0
-"""Errors beyond do not make a correlation."""
+"""Errors are clipped at so many sds before they are correlated."""
 
 _LEVEL = 0.9
-"""Of the interval whose width gives the sd."""
+"""Probability of the central interval from whose width the sd is taken."""
+
+
+def between(rows: Floats, values: Floats) -> Floats:
+    """Interpolate values of rows 1, 2, ..., [..., F, N], at fractional rows, [..., M, N]."""
+    left = np.minimum(rows.astype(int), values.shape[-2]) - 1
+    right = np.minimum(left + 1, values.shape[-2] - 1)
+    share = (rows - left - 1)[:, None]
+    return np.asarray((1.0 - share) * values[..., left, :] + share * values[..., right, :])
 
 
 class Moments(NamedTuple):
@@ -86,8 +94,8 @@ class VectorAutoregression:
     last
         The last p rows, [p, N].
     missing
-        So many rows a series ended before the last one, [N].  Its paths begin at its last value,
-        and wander through the rows that it lacks.
+        Rows that each series lacks at its end, [N].  Its paths begin at its last value and follow a
+        random walk through these rows.
     furthest
         F; so many steps are forecast by the coefficients.
     """
@@ -134,16 +142,12 @@ class VectorAutoregression:
         """Draw paths at some steps ahead, from one on, also between them, [count, M, N]."""
         drawn = self.posterior.draws(count, rng)
         near = np.stack(list(self._steps(drawn, rng)), axis=1)
-        told, last, now = np.empty((count, len(steps), near.shape[2])), near[:, -1], self.furthest
-        for m in np.argsort(steps, kind="stable"):
-            left = min(int(steps[m]), self.furthest) - 1
-            right, share = min(left + 1, self.furthest - 1), steps[m] - left - 1
-            if steps[m] > now:
-                errors = np.einsum("snm,sm->sn", drawn[1], rng.standard_normal(last.shape))
-                last, now = last + np.sqrt(steps[m] - now) * errors, steps[m]
-            is_near = steps[m] <= self.furthest
-            told[:, m] = (1 - share) * near[:, left] + share * near[:, right] if is_near else last
-        return told
+        paths = between(np.minimum(steps, self.furthest), near)
+        order = np.argsort(steps, kind="stable")
+        further = np.diff(np.maximum(steps[order] - self.furthest, 0.0), prepend=0.0)
+        normal = rng.standard_normal(paths.shape) * np.sqrt(further)[:, None]
+        paths[:, order] += np.cumsum(np.einsum("snm,stm->stn", drawn[1], normal), axis=1)
+        return paths
 
     def _steps(self, drawn: tuple[Floats, Floats], rng: np.random.Generator) -> Iterator[Floats]:
         """Yield the next F steps of as many paths as were drawn, [S, N] each."""

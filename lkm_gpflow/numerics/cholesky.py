@@ -22,6 +22,12 @@ _CORNER = 1e100
 """Larger than any quadratic form: it keeps a bordered matrix positive definite."""
 
 
+def root(covariance: Floats) -> Floats:
+    """Return A with A A' the covariance, which may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
 def log_density(V: Floats, y: Floats, degrees: float = math.inf) -> float:
     """``log N(y | 0, V)``, or that of a Student-t; V is overwritten.
 

@@ -30,7 +30,7 @@ class Cell:
     probability
         P(z_nk = 1).
     has
-        Whether the most probable Z says so.
+        Whether that is likely (`Consensus.Z`).
     """
 
     probability: float

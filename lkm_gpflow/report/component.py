@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
 from ..explain.stability import Stability
-from ..explain.verdicts import Verdict
+from ..explain.verdicts import ORDER, Verdict
 from ..explain.wording import Timeline, few_digits, sentence
 from ..kernels.grammar import Kind
 from ..learning.fits import OtherModelError
@@ -28,8 +28,6 @@ _STABLE, _FRAGILE = 0.8, 0.4
 
 _ENOUGH = 3
 """Fits from which on it is said how stable a component is."""
-
-_ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
 _NOTHING = 1e-12
 """A smaller share is that of a constant, whose height over time is a rounding error."""
@@ -87,6 +85,9 @@ class Claim:
 
 CELLS = ("verdict", "P", "evidence", "share", "height")
 """Heads of `Claim.cells`."""
+
+_MOST_ROWS = 12
+"""Series that a table has."""
 
 
 @dataclass(frozen=True)
@@ -216,10 +217,16 @@ class ComponentReport:
         return f" (P {low})" if low == high else f" (P {low} to {high})"
 
     @property
-    def details(self) -> list[tuple[str, Claim]]:
-        """What is known of each series that may have it, the surest first."""
+    def table(self) -> list[list[str]]:
+        """A head, and rows of what is known of each series that may have it, the surest first.
+
+        Nothing if no series has it, nor perhaps has it, or if there are too many.
+        """
         told = [(name, claim) for name, claim in self.claims.items() if claim.verdict != "has not"]
-        return sorted(told, key=lambda item: (_ORDER[item[1].verdict], -item[1].share))
+        if self.is_doubtful or len(told) > _MOST_ROWS:
+            return []
+        told.sort(key=lambda item: (ORDER[item[1].verdict], -item[1].share))
+        return [["series", *CELLS], *([name, *claim.cells] for name, claim in told)]
 
     @property
     def is_doubtful(self) -> bool:

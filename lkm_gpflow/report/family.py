@@ -170,10 +170,9 @@ def families_of_pair(
 
 
 def family_columns(found: Discovery) -> tuple[FamilyColumn, ...]:
-    """Return families of which some series is sure, but of none of their components.
+    """Return families that some series surely has although none of their components is sure.
 
-    Sure by probability and evidence: shares of the variation, which a report asks for, too, take
-    time.
+    Unlike a report, this does not ask for shares of the variation, which take time.
     """
     consensus, families = found.consensus, found.consensus.families
     every = [consensus.probabilities_of(family) for family in families]
@@ -236,7 +235,7 @@ class _Own:
     def told(
         self, found: Discovery, judged: pd.DataFrame, series: Integers, among: Iterable[int]
     ) -> FamilyReport:
-        """Tell that some series have it, among others; what none of them has is no form of it."""
+        """Report on some series.  A component that none of them has is no form of it."""
         members, names = np.array(self.family.members), found.table.names
         possible = (judged.to_numpy()[np.ix_(series, members)] != "has not").any(axis=0)
         return FamilyReport(

@@ -26,7 +26,7 @@ from ..explain.wording import Timeline, scale_note
 from ..plotting.style import units_by_name
 from ..runtime.executors import single_threaded
 from ..runtime.text import counted, level_in_percent, percent
-from .component import CELLS, ComponentReport, component_report
+from .component import ComponentReport, component_report
 from .family import FamilyReport, family_reports
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
@@ -208,12 +208,11 @@ class GroupReport(Report):
             lines.append(f"{markdown(who)}:")
             for each in components:
                 said = [each.description.text, each.directions, each.membership, each.explained]
-                words = " ".join(filter(None, said[2:3] if each.is_doubtful else said))
+                words = " ".join(filter(None, [each.membership] if each.is_doubtful else said))
                 lines += ["", f"**{markdown(each.heading)}.** {markdown(words)}", ""]
                 lines += [f"`{each.kernel}`", ""]
-                if not each.is_doubtful and len(each.details) <= _FEW:
-                    rows = [[name, *claim.cells] for name, claim in each.details]
-                    lines.append(markdown_table(["series", *CELLS], rows))
+                if each.table:
+                    lines.append(markdown_table(each.table[0], each.table[1:]))
             lines.append("")
         lines += [] if self.together is None else self.together.lines
         lines += ["## Each series", ""]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from .. import plotting
 from ..explain.comparison import Correlation
 from ..explain.describe import Description
 from ..explain.together import Together
-from ..explain.verdicts import Verdict
+from ..explain.verdicts import ORDER, Verdict
 from ..explain.wording import how_sure, sentence
 from ..runtime.text import listed, percent
 
@@ -20,8 +20,6 @@ _LESS_SURELY: Mapping[Verdict, str] = {
     "has not": "",
 }
 """What is added of a series that has a component less surely than the other."""
-
-_ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class PairComponent:
     def membership(self) -> str:
         """Who has it, with probabilities in words and numbers."""
         judged = zip(self.series, self.probabilities, self.verdicts, strict=True)
-        (one, p, verdict), (other, q, less) = sorted(judged, key=lambda each: _ORDER[each[2]])
+        (one, p, verdict), (other, q, less) = sorted(judged, key=lambda each: ORDER[each[2]])
         is_shared = verdict == less
         how = how_sure(min(p, q) if is_shared else p) if verdict == "has" else "perhaps"
         short = self.description.short
@@ -117,7 +115,7 @@ class PairComponent:
             return f"It moves {way} ({numbers})."
         if c.is_strong:
             return f"It seems to move {way}, but that may be chance ({numbers})."
-        return f"It shows no clear common movement ({numbers})."
+        return f"It moves together weakly, if at all ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""

@@ -46,7 +46,7 @@ class PairReport(Report):
     families
         What both surely have, though not in a common form.
     may_share
-        Whether there is a component that it cannot be ruled out that both have.
+        Whether both may have some component in common.
     parts
         Components on the history.
     horizon, level, units, titles
@@ -158,9 +158,9 @@ class PairReport(Report):
             level=self.level, units=self.units, parts=self.parts, titles=self.titles,
         )  # fmt: skip
         caption = (
-            "On top both series with what the model says (bands hold "
-            f"{level_in_percent(self.level)}); below, what both have, side by side, then what one "
-            "has: blank in the other, which does not have it, or may or may not."
+            f"Top: both series and the model (bands hold {level_in_percent(self.level)}). "
+            "Below: what both have, side by side, then what one has. A panel is blank if the "
+            "series does not have the component, or if that cannot be told."
         )
         return [Picture.of("Side by side", caption, panels[0, 0])]
 

@@ -137,8 +137,8 @@ class SeriesReport:
         if np.isfinite(self.normality):
             if self.normality < CONSPICUOUS:
                 said.append(
-                    f"Errors are not Gaussian (p {_p(self.normality)}): large ones are more likely "
-                    "than the intervals say."
+                    f"Errors are not Gaussian (p {_p(self.normality)}): intervals may hold more "
+                    "or fewer observations than they say."
                 )
             else:
                 said.append(f"Errors look Gaussian (p {_p(self.normality)}).")

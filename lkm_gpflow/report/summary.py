@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from ..discovery.result import Discovery
 from ..explain.comparison import correlations
 from ..explain.together import Ties
-from ..explain.verdicts import Verdict
 from ..runtime.text import listed, percent
 from .component import MOST_NAMES, ComponentReport
 from .family import FamilyReport
@@ -40,38 +39,49 @@ def summary(
         By number of a component what `ways_of_pairs` says of it.
     """
     sure = [each for each in components if each.owners]
-    maybe = [each for each in components if not each.owners and _likely(each)]
-    more = {each.number: ways.get(each.number, "") + _likely_too(each) for each in sure}
-    said = [
-        f"{_every(one.owners, found) or one.named(one.owners)} {_have(one.owners)} "
-        f"{listed([each.description.short for each in (one, *others)])}{more[one.number]}."
-        for one, *others in _alike(sure[:_MOST_SAID], "has", more)
+    # What a sure family may consist of needs no "perhaps".
+    said_of = {number: set(family.owners) for family in families for number in family.members}
+    maybe = [
+        each
+        for each in components
+        if not each.owners and set(_likely(each)) - said_of.get(each.number, set())
     ]
-    said += [
-        f"{_every(each.owners, found) or listed(each.owners, MOST_NAMES)} {_have(each.owners)} "
-        f"{each.short}, in a form that cannot be told."
-        for each in families
-    ]
-    said += [
-        f"Perhaps {_every(one.those('perhaps'), found).lower() or one.named(one.those('perhaps'))} "
-        f"{_have(one.those('perhaps'))} "
-        f"{listed([each.description.short for each in (one, *others)])}."
-        for one, *others in _alike(maybe[:_MOST_SAID], "perhaps", {})
-    ]
+    said = _sentences(
+        [
+            (each.owners, each.description.short, ways.get(each.number, "") + _likely_too(each))
+            for each in sure[:_MOST_SAID]
+        ]
+        + [(each.owners, each.short, ", in a form that cannot be told") for each in families],
+        found,
+    )
+    said += _sentences(
+        [(_likely(each), each.description.short, "") for each in maybe[:_MOST_SAID]],
+        found,
+        is_sure=False,
+    )
     if not said:
         said = ["No series certainly has a pattern."]
     return " ".join(filter(None, [*said, _nothing_seasonal(found, components), rests_on(found)]))
 
 
-def _alike(
-    components: Sequence[ComponentReport], verdict: Verdict, more: Mapping[int, str]
-) -> list[list[ComponentReport]]:
-    """Put together what the same series have; what has more words, by its number, stays alone."""
-    groups: dict[tuple[tuple[str, ...], int], list[ComponentReport]] = {}
-    for each in components:
-        alone = each.number if more.get(each.number) else 0
-        groups.setdefault((each.those(verdict), alone), []).append(each)
-    return list(groups.values())
+def _sentences(
+    claims: Sequence[tuple[tuple[str, ...], str, str]], found: Discovery, *, is_sure: bool = True
+) -> list[str]:
+    """Say who has what.
+
+    Each claim is who, what, and more words.  What the same series have stands in one sentence; what
+    has more words, in one of its own.
+    """
+    groups: dict[tuple[tuple[str, ...], str, int], list[str]] = {}
+    for number, (names, what, more) in enumerate(claims):
+        groups.setdefault((names, more, number if more else -1), []).append(what)
+    said = []
+    for (names, more, _), what_they_have in groups.items():
+        every = _every(names, found)
+        who = (every if is_sure else every.lower()) or listed(names, MOST_NAMES)
+        verb = "have" if len(names) > 1 else "has"
+        said.append(f"{'' if is_sure else 'Perhaps '}{who} {verb} {listed(what_they_have)}{more}.")
+    return said
 
 
 def _likely(each: ComponentReport) -> tuple[str, ...]:
@@ -82,7 +92,7 @@ def _likely(each: ComponentReport) -> tuple[str, ...]:
 def _likely_too(each: ComponentReport) -> str:
     """Name those who perhaps have what others surely have."""
     likely = _likely(each)
-    return f"; perhaps {each.named(likely)}, too" if likely else ""
+    return f"; perhaps {listed(likely, MOST_NAMES)}, too" if likely else ""
 
 
 def _every(names: Sequence[str], found: Discovery) -> str:
@@ -90,10 +100,6 @@ def _every(names: Sequence[str], found: Discovery) -> str:
     if len(names) != len(found.table.names) or len(names) == 1:
         return ""
     return "Both series" if len(names) == 2 else f"All {len(names)} series"
-
-
-def _have(names: Sequence[str]) -> str:
-    return "have" if len(names) > 1 else "has"
 
 
 def _nothing_seasonal(found: Discovery, components: Sequence[ComponentReport]) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 from .. import plotting
 from ..explain.together import Ties, Together
+from ..learning.coupling import STRONG
 from ..runtime.text import listed
-from .component import ComponentReport
+from .component import MOST_NAMES, ComponentReport
 from .page import Picture, markdown
 
 
@@ -36,14 +37,23 @@ class TogetherReport:
 
     @property
     def nothing(self) -> str:
-        """That there are none, if so, and what was not asked."""
+        """Say if no component goes together, and what the coupled fits lack."""
         shared = [each for each in self.components if len(each.owners) > 1]
         unasked = [each.heading for each in shared if not self.ties.is_asked(each.number - 1)]
         said = []
         if not self.pairs:
             said.append("There is no strong evidence that any component goes together.")
+            pairs = self.ties.coupled.pairs
+            others = [f"{a} and {b}" for a, b, _, e in pairs.to_numpy() if e >= STRONG]
+            if others:
+                said.append(
+                    "But the coupled fits have other patterns, too, and in these there is for "
+                    f"{listed(others, MOST_NAMES)}."
+                )
         if unasked:
-            said.append(f"The coupled fits have nothing like {listed(unasked)}: not known.")
+            said.append(
+                f"No coupled fit has a pattern like {listed(unasked)}: nothing is known about that."
+            )
         return " ".join(said)
 
     @property

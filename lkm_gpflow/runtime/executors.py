@@ -128,6 +128,22 @@ def run_all(
                 result = job()
             yield key, result
         return
+    if isinstance(executor, ThreadPoolExecutor):
+        # Limits that a thread sets may not hold in it: they are set here, for all of them.
+        with single_threaded():
+            yield from _run_on(executor, jobs, spent, hear, ahead)
+    else:
+        yield from _run_on(executor, jobs, spent, hear, ahead)
+
+
+def _run_on(
+    executor: Executor,
+    jobs: Mapping[_Key, Callable[[], _Result]],
+    spent: Spent | None,
+    hear: Hear | None,
+    ahead: Ahead | None,
+) -> Iterator[tuple[_Key, _Result]]:
+    """Run jobs by an executor, see `run_all`."""
     left = dict(jobs)
     losses = 0
     while left:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class Journal:
         What the journal holds, such as "ledger".
     header
         What the records depend on, in JSON's types.
+    newer
+        Entries of the header that older files lack.
 
     Attributes
     ----------
@@ -41,7 +43,9 @@ class Journal:
         If the file cannot be read or written: before anything is computed for it.
     """
 
-    def __init__(self, path: Path | None, kind: str, header: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path | None, kind: str, header: Mapping[str, Any], newer: Iterable[str] = ()
+    ) -> None:
         self._path, self._kind = path, kind
         self._format = f"lkm_gpflow {kind} 1"
         self.records: list[dict[str, Any]] = []
@@ -63,7 +67,7 @@ class Journal:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}") from error
         if path.stat().st_size > 0:
-            self.records = self._read(path, kind, header, there)
+            self.records = self._read(path, kind, header, there, newer)
         else:
             self.append(first)
 
@@ -96,7 +100,7 @@ class Journal:
         )
 
     def _read(
-        self, path: Path, kind: str, header: Mapping[str, Any], there: str
+        self, path: Path, kind: str, header: Mapping[str, Any], there: str, newer: Iterable[str]
     ) -> list[dict[str, Any]]:
         whole, _, torn = there.rpartition("\n")
         records = []
@@ -112,6 +116,7 @@ class Journal:
         own, wanted = first.get("header"), json.loads(json.dumps(header))
         if first.get("format") != self._format or not isinstance(own, dict):
             raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}")
+        own = {key: wanted[key] for key in newer} | own
         if own != wanted:
             raise ValueError(
                 f"{path} is a {kind} of other settings or data, it differs in "

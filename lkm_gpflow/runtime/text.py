@@ -6,6 +6,8 @@ import difflib
 import operator
 from collections.abc import Iterable, Sequence
 
+_MOST_NAMED = 12
+
 _ROUNDING = 1e-9
 """Of a sum of weights or shares that are one together."""
 
@@ -19,6 +21,11 @@ def listed(names: Sequence[object], most: int | None = None, last: str = "and") 
     if most is not None and len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} more"]
     return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def quoted(names: Iterable[object]) -> str:
+    """Return names in quotes, in a list; of many the first, and how many are left."""
+    return listed([repr(name) for name in names], _MOST_NAMED)
 
 
 def percent(share: float) -> str:

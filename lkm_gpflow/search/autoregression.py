@@ -8,6 +8,7 @@ patterns, so it speaks only of what comes after the data, and is weighed as all 
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,7 +29,7 @@ _MOST_MISSING = 0.2
 straight lines, and then taken for observed."""
 
 _MOST_STEPS = 10_000
-"""Further ahead a step takes the time of an average one."""
+"""Further ahead dates are not looked up: a step takes the time of an average one."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Calendar:
     def of(cls, table: Table) -> Calendar | None:
         """Read it off a table; None if a vector autoregression cannot be asked.
 
-        It cannot of one series or of more than `MOST_SERIES`, nor if rows are no steps of time, nor
-        if more than a fifth of the steps or of a series is missing.
+        That is so of one series, of more than `MOST_SERIES`, of rows at irregular times, and if
+        more than a fifth of the steps or of a series is missing.
         """
         observations, rows = table.observations, len(table.frame)
         if not 2 <= observations.num_series <= MOST_SERIES:
@@ -62,6 +63,11 @@ class Calendar:
         if np.any(np.diff(steps) < 1) or rows - 1 < (1.0 - _MOST_MISSING) * steps[-1]:
             return None
         return cls(steps, season_length(table))
+
+    @property
+    def note(self) -> str:
+        """Key under which a ledger keeps how the windows were forecast: other dates, other key."""
+        return f"weighed autoregression {self.season} {zlib.crc32(self.steps.tobytes())}"
 
 
 def _steps_of_rows(table: Table) -> Integers:
@@ -184,15 +190,13 @@ class Autoregression:
         return self.of_table.steps(x)
 
 
-def held_out_forecast(
-    observations: Observations, calendar: Calendar, window: Window, seed: int = 0
-) -> HeldOut:
+def held_out_forecast(observations: Observations, calendar: Calendar, window: Window) -> HeldOut:
     """Learn a vector autoregression from what came before a window, and forecast the window."""
     past = Past.of(observations, window)
     if past is None:
         return nothing_told(observations, window)
     before, within = np.split(calendar.steps[: window.end], [window.begin])
-    learnt = _learn(past.observations, replace(calendar, steps=before), seed)
+    learnt = _learn(past.observations, replace(calendar, steps=before), seed=0)
     mean, variance = learnt.moments((within - before[-1]).astype(np.float64))
     return past.back(mean.T, variance.T)
 

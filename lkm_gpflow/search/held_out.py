@@ -22,6 +22,8 @@ from ..runtime.executors import single_threaded
 TAILS = 4.0
 """Degrees of freedom of the density that scores a window."""
 
+_WINDOWS = 5
+
 _MAX_ITERATIONS = 30
 """Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
 
@@ -49,20 +51,18 @@ class Window:
     end: int
 
 
-def windows(num_times: int, count: int = 5) -> list[Window]:
-    """Windows over the second half of the data, the last one at its end.
+def windows(num_times: int) -> list[Window]:
+    """Up to five windows over the second half of the data, the last one at its end.
 
     Parameters
     ----------
     num_times
         D.  A window has a ninth of the rows: what comes next is to be forecast as far as a tenth
         of the longer table.
-    count
-        How many windows at most.
     """
     horizon = max(1, round(num_times / 9))
     first = max(num_times // 2, min(num_times - horizon, 4))
-    begins = np.linspace(num_times - horizon, first, count).round().astype(int)
+    begins = np.linspace(num_times - horizon, first, _WINDOWS).round().astype(int)
     return [Window(int(begin), int(begin) + horizon) for begin in np.unique(begins)]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..kernels.grammar import parse
-from ..learning.fits import Fit, Relaxed
+from ..learning.fits import Fit, LearnerName, Relaxed
 from ..runtime.journal import Journal
 
 START, EVERY, REGROUPED = "start", "every member", "pairs and products"
@@ -61,10 +61,13 @@ class Entry:
     fit: Fit
     decision: str = ""
 
-    @property
-    def is_from_nothing(self) -> bool:
-        """Whether the fit began with none of what was learnt before."""
-        return self.parent == -1 or (self.restart > 0 and self.expanded != REGROUPED)
+    def is_from_nothing(self, learner: LearnerName) -> bool:
+        """Whether the fit began with none of what was learnt before.
+
+        After the start those are the further restarts of partial expansion by scans.
+        """
+        is_restart = self.restart > 0 and self.expanded not in (EVERY, REGROUPED)
+        return self.parent == -1 or (learner == "scan" and is_restart)
 
     @property
     def action(self) -> str:

@@ -108,7 +108,7 @@ def extend_best(
     progress
         Whether to show a progress bar.
     spent
-        Says which budget is spent; it is asked when one fit to all series is there.
+        Says which budget is spent; it is asked after the first fit to all series.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Search and averaging within budgets: as far as they come, and in words how far that is."""
+"""Search and averaging within budgets, and in words what a budget cut short."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def learn_in_steps(
             entries = extended(ledger)
         if stacks:
             fits = [entry.fit for entry in entries]
-            weighed = partial(weigh, fits, settings, ledger)
+            weighed = partial(weigh, fits, settings, ledger, calendar)
             with _noting(stops, lambda: f"the averaging {_weighed(weighed().members)}"):
                 hold_out(
                     fits, observations, settings, ledger, calendar,

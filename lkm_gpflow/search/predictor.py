@@ -17,7 +17,7 @@ _AT_A_TIME = 500
 """Series that are gone through at a time: memory does not grow with their number."""
 
 _JUDGES = 200
-"""Of more series than this every so-manieth says what components explain."""
+"""Of more series evenly spaced ones, about as many, say what components explain."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Predictor(ABC):
     def explained(self) -> Floats:
         """Variance over time of the mean of every component, on average over series, [K].
 
-        Of many series every so-manieth is asked.
+        Of many series evenly spaced ones are asked.
         """
         N, judges = self.observations.num_series, self
         if N > _JUDGES:

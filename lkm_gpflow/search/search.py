@@ -167,14 +167,15 @@ class _Search:
         waiting = sorted((k.structure for k in self._best.kernels), key=lambda k: k.sort_key)
         self._report.expect(len(waiting) * self._settings.restarts)
         for number, member in enumerate(waiting, start=1):
-            if (self._best_step, member) in self._asked:
-                # Nothing has changed since this member was expanded the last time.
-                self._report.expect(-self._settings.restarts)
-                continue
+            # Nothing may have changed since this member was expanded the last time, or it is gone.
+            is_asked = (self._best_step, member) in self._asked
+            attempts = () if is_asked else self._expansion(member)
             self._asked.add((self._best_step, member))
-            if attempts := self._expansion(member):
+            if attempts:
                 self._look_ahead(waiting[number:])
                 yield from self._try(attempts, depth, str(member))
+            else:
+                self._report.expect(-self._settings.restarts)
 
     def _expansion(self, member: Product) -> Sequence[_Attempt]:
         """Starts of what takes the place of a member; none if it is gone."""
@@ -295,7 +296,7 @@ class _Search:
             {n: own.history for n, own in known.items()}
             | {n: trial.climb.objective for n, trial in trials.items()}
         )
-        # Those that end come last: what is found so far shall be what was learnt to the end.
+        # Starts that end early come last: the best result so far shall be one learnt to the end.
         for own, most_steps in (
             ([n for n in trials if n in better], None),
             ([n for n in trials if n not in better], TRIAL_STEPS),

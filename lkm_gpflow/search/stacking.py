@@ -94,9 +94,6 @@ MOST = 10
 _LEAST = 1e-300
 """Weight of a forecaster where others forecast infinitely better."""
 
-AUTOREGRESSION = "weighed autoregression"
-"""Key of the note of its windows."""
-
 NUM_STARTS = 4
 """Walks are cheap: they are learnt from more starts, so that every seed finds the same."""
 
@@ -170,7 +167,7 @@ def hold_out(
     for candidate in candidates:
         asked[candidate.key] = partial(_scores, candidate.fit, observations, candidate.settings)
         if candidate is best and calendar is not None and _allows_walks(settings):
-            asked[AUTOREGRESSION] = partial(held_out_scores, observations, calendar)
+            asked[calendar.note] = partial(held_out_scores, observations, calendar)
     _remember(ledger, _missing(asked, ledger), "held-out windows", executor, progress, spent)
 
 
@@ -192,7 +189,12 @@ def walks_to_learn(
     return _missing(jobs, ledger)
 
 
-def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> Stack:
+def weigh(
+    fits: Sequence[Fit],
+    settings: SearchSettings,
+    ledger: Ledger,
+    calendar: Calendar | None = None,
+) -> Stack:
     r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
 
     .. math:: w_m \propto \pi_m \exp \Big( \kappa \sum_w \ell_{mw} \Big)
@@ -209,7 +211,7 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> Stac
 
     Parameters
     ----------
-    fits, settings, ledger
+    fits, settings, ledger, calendar
         As of `hold_out`; those whose windows the ledger has noted are weighed.
 
     Returns
@@ -223,8 +225,8 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> Stac
     of_search = [each.fit for each in noted if not each.is_walk]
     found = average(of_search, MOST)
     keys, kinds = [each.key for each in noted], [each.kind for each in noted]
-    if AUTOREGRESSION in ledger.notes:
-        keys, kinds = [*keys, AUTOREGRESSION], [*kinds, "autoregression"]
+    if calendar is not None and calendar.note in ledger.notes:
+        keys, kinds = [*keys, calendar.note], [*kinds, "autoregression"]
     score = np.array([sum(ledger.notes[key]) for key in keys])
     sizes = Counter(kinds)
     is_agreed = _agree_on_a_cycle(average(of_search, MOST, _DOUBT))

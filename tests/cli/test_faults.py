@@ -246,13 +246,13 @@ def test_a_result_is_complete_or_has_no_report(
             output.write(folder, found, 2, 0.9, {}, lambda line: None)
     assert not folder.report.exists()
     assert folder.model.exists() == (name != "model.lkm")
-    folder.claim(2, 0.9, force=False)  # it may be gone on with
+    folder.claim(2, 0.9, found.table.checksum, force=False)  # it may be gone on with
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
     (tmp_path / f"{UNFINISHED}of-one-who-was-killed.csv").touch()
     output.write(folder, found, 2, 0.9, {}, lambda line: None)
     assert lkm.load(tmp_path / "model.lkm").bic == found.bic
     with pytest.raises(ValueError, match="holds a finished result already"):
-        folder.claim(2, 0.9, force=False)
+        folder.claim(2, 0.9, found.table.checksum, force=False)
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
 
 

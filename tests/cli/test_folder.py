@@ -15,6 +15,8 @@ from lkm_gpflow import cli
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.search import search
 
+TABLE = "checksum of a table"
+
 pytestmark = pytest.mark.usefixtures("quick_fits")
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "C,RW", "--jobs", "1")
 
@@ -40,9 +42,9 @@ def test_force_keeps_pictures_of_the_user(tmp_path: Path) -> None:
     drawn = {"forecasts.png", "structure.png", "search.png", "components-01-a.png"}
     for name in {*own, *drawn, "components-02.png", "components-100-c.png"}:
         (folder.figures / name).touch()
-    folder.claim(5, 0.9, force=True)
+    folder.claim(5, 0.9, TABLE, force=True)
     assert {path.name for path in folder.figures.iterdir()} == own
-    folder.claim(5, 0.9, force=False)  # nothing is there but the user's own
+    folder.claim(5, 0.9, TABLE, force=False)  # nothing is there but the user's own
 
 
 def test_another_horizon_or_level_goes_on_from_the_ledger(
@@ -61,6 +63,17 @@ def test_another_horizon_or_level_goes_on_from_the_ledger(
         assert (code, "holds a finished result already" in said) == (2, True)
 
 
+def test_a_result_of_another_table_is_not_replaced(csv: Path, tmp_path: Path) -> None:
+    """Even if the values differ in nothing but their unit, which a ledger does not know."""
+    out = tmp_path / "out"
+    assert discover(csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
+    (1000.0 * pd.read_csv(csv, index_col=0)).to_csv(csv)
+    for horizon in (2, 3):
+        code, said = discover(csv, "--out", out, *QUICK, "--horizon", horizon)
+        assert (code, "holds the result of another table" in said) == (2, True)
+    assert discover(csv, "--out", out, *QUICK, "--horizon", 2, "--force")[0] == 0
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -74,15 +87,15 @@ def test_a_damaged_line_about_the_report_says_nothing_about_it(line: str, tmp_pa
     folder = OutputFolder(tmp_path)
     for path in (folder.model, folder.report, folder.ledger):
         path.touch()
-    folder.note_report(2, 0.9)
-    folder.claim(3, 0.9, force=False)  # another forecast
+    folder.note_report(2, 0.9, TABLE)
+    folder.claim(3, 0.9, TABLE, force=False)  # another forecast
     with folder.ledger.open("ab") as file:
         file.write(line.encode(errors="surrogateescape") + b"\n")
     for horizon in (2, 3):
         with pytest.raises(ValueError, match="holds a finished result already"):
-            folder.claim(horizon, 0.9, force=False)
-    folder.note_report(2, 0.9)
-    folder.claim(3, 0.9, force=False)
+            folder.claim(horizon, 0.9, TABLE, force=False)
+    folder.note_report(2, 0.9, TABLE)
+    folder.claim(3, 0.9, TABLE, force=False)
 
 
 def test_a_changed_option_is_said_once_before_anything_is_loaded(csv: Path, tmp_path: Path) -> None:

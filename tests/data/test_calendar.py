@@ -49,6 +49,20 @@ def test_a_first_row_in_february_does_not_hide_the_day() -> None:
     assert TimeAxis.of(index).after(index[0], 12)[-1] == pd.Timestamp("2024-02-29")
 
 
+@ZONES
+@pytest.mark.parametrize("gaps", [[], [3], [1, 7, 8]], ids=str)
+@pytest.mark.parametrize("frequency", ["SMS", "SME"])
+def test_twice_a_month_goes_on(frequency: str, gaps: list[int], zone: str | None) -> None:
+    times = pd.date_range("2023-01-01", periods=60, freq=frequency, tz=zone)
+    axis = TimeAxis.of(times[:30].delete(gaps))
+    assert list(axis.after(times[29], 28)) == list(times[30:58])
+
+
+def test_every_other_month_is_not_twice_a_month() -> None:
+    times = pd.date_range("2020-01-01", periods=24, freq="2MS").delete([3, 5])
+    assert TimeAxis.of(times).frequency not in ("SMS", "SME")
+
+
 def test_days_that_differ_are_not_one_day_of_the_month() -> None:
     for days in (["01-30", "02-27", "03-30", "04-30"], ["01-30", "02-28", "03-28", "04-28"]):
         index = pd.DatetimeIndex([f"2023-{day}" for day in days])

@@ -202,6 +202,10 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         "expected a component such as 'PER x SE', got 1",
         lambda: lkm.learn(small_table(), [1]),  # type: ignore[list-item]
     ),
+    "a period in the table's own time": (
+        r"the period of PER as a share of the time .*, at most 1, got 84: divide it by \d+ days",
+        lambda: lkm.learn(small_table(), ["PER(period=84)"]),
+    ),
     "a component that is none": (
         "expected a component such as 'PER x SE', got None",
         lambda: lkm.learn(small_table(), [None]),  # type: ignore[list-item]

@@ -102,6 +102,19 @@ def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> Non
     )
 
 
+def test_paths_may_begin_within_the_data(found: lkm.Discovery) -> None:
+    """Each time has the variance and the tails that forecasts have there."""
+    found = replace(found, averaging="tempered")
+    table = found.table
+    times = table.frame.index[-2:].append(found.times(3))
+    paths, told = found.samples(times, 40_000, seed=2), found.predict(times)
+    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
+    assert found.samples(times[:0], 3).shape == (0, 3)
+    ahead = paths.loc["a"].iloc[-1]
+    wide = np.abs(ahead - ahead.mean()) > 3.0 * ahead.std()
+    assert wide.mean() > 0.007  # 0.9% of a Student-t of six degrees, 0.3% of a normal
+
+
 def test_numbers_of_numpy_are_levels_and_quantiles(found: lkm.Discovery) -> None:
     pd.testing.assert_frame_equal(found.forecast(2, np.float32(0.5)), found.forecast(2, 0.5))
     pd.testing.assert_frame_equal(

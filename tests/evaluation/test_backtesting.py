@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,6 +166,23 @@ def test_a_stopped_backtest_goes_on_from_its_journal(tmp_path: Path) -> None:
     assert again.fits == []
     with pytest.raises(ValueError, match="other settings or data, it differs in seed"):
         run(walks(), Counting(), journal=journal, seed=1)
+
+
+def test_a_journal_knows_units_and_dates(tmp_path: Path) -> None:
+    """Scaled, the tables are the same; journals of version 0.1 could not tell."""
+    journal = tmp_path / "backtest.jsonl"
+    run(walks(), Counting(), journal=journal)
+    dates = pd.date_range("2020-01-01", periods=len(walks()), freq="h")
+    for other in (1000.0 * walks(), walks().set_axis(dates)):
+        with pytest.raises(ValueError, match="it differs in .*table"):
+            run(other, Counting(), journal=journal)
+    first, *rest = journal.read_text().splitlines()
+    header = json.loads(first)
+    del header["header"]["table"]
+    journal.write_text("\n".join([json.dumps(header), *rest]) + "\n")
+    again = Counting()
+    run(walks(), again, journal=journal)
+    assert again.fits == []
 
 
 class Plain:

@@ -42,6 +42,22 @@ def test_components_are_looked_up_in_the_other_fits() -> None:
     assert (per.tried, per.found) == (3, 2)
 
 
+def test_fits_that_begin_where_others_ended_do_not_count() -> None:
+    """Further restarts of a scan begin from nothing; those of other learners, and of a full
+    expansion, do not."""
+    found = made_by_hand(small_table(), ["1 x SE(lengthscale=20)"], [[1]] * 3)
+    (first,) = found.entries
+    again = replace(first, step=1, restart=1, depth=1, parent=0, fit=replace(first.fit, bic=1.0))
+    for expanded, learner, tried in (
+        ("SE", "scan", 1), ("SE", "relaxed", 0), ("SE", "relaxed+scan", 0),
+        ("every member", "scan", 0), ("pairs and products", "scan", 0),
+    ):  # fmt: skip
+        settings = replace(found.settings, fit=replace(found.settings.fit, learner=learner))
+        entries = (first, replace(again, expanded=expanded))
+        (told,) = stability(replace(found, settings=settings, entries=entries))
+        assert told.tried == tried
+
+
 def test_nothing_is_known_from_one_fit() -> None:
     (only,) = stability(made_by_hand(small_table(), ["1 x SE(lengthscale=20)"], [[1]] * 3))
     assert only.tried == 0

@@ -171,7 +171,7 @@ def test_the_summary_leaves_out_what_a_coin_could_say(likely: float, named: bool
         )
     }  # fmt: skip
     said = summary(found, [replace(line, claims=claims)], [], {})
-    assert ("Perhaps a and b have a straight line." in said) == named
+    assert ("Perhaps a has a straight line." in said) == named
     assert ("straight line" in said) == named
 
 

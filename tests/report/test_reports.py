@@ -515,7 +515,20 @@ def test_fits_without_a_component_say_nothing_of_it() -> None:
     (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
     assert wave.together == ""
     told = found.report(coupled=coupled).text
-    assert "The coupled fits have nothing like 1. 2.8-month cycle: not known." in told
+    assert "No coupled fit has a pattern like 1. 2.8-month cycle: nothing is known about" in told
+
+
+def test_what_goes_together_in_other_patterns_is_not_denied() -> None:
+    """The table has a line for each series; what the coupled fit has are walks, in step."""
+    walk = np.cumsum(np.random.default_rng(0).normal(size=60))
+    noise = 0.2 * np.random.default_rng(1).normal(size=(60, 2))
+    frame = pd.DataFrame({"Gold": walk, "Oil": -2.0 * walk}, waves().index) + noise
+    coupled = made_by_hand(frame, ["0.05 x RW(start=-7)"], [[1], [1]]).couple()
+    assert coupled.pairs["evidence"].max() > 10.0
+    found = made_by_hand(frame, [f"{0.002 / 49} x LIN(location=210)"], [[1], [1]])
+    told = found.report(coupled=coupled).text
+    assert "There is no strong evidence that any component goes together. But the coupled" in told
+    assert "in these there is for Gold and Oil." in told
 
 
 def judged_as(found: lkm.Discovery, probabilities: Sequence[Sequence[float]]) -> lkm.Discovery:

@@ -19,7 +19,6 @@ from lkm_gpflow.search.averaging import Member
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
 from lkm_gpflow.search.stacking import (
-    AUTOREGRESSION,
     MOST,
     hold_out,
     walks_to_learn,
@@ -197,24 +196,42 @@ def test_what_is_noted_is_not_computed_again(
     assert len(again) <= MOST + 7
 
 
+def calendar_of(frame: pd.DataFrame) -> Calendar:
+    calendar = Calendar.of(Table.of(frame))
+    assert calendar is not None
+    return calendar
+
+
+def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> None:
+    """Their scaled times may be the same, but not their seasons."""
+    frame = one_walk(3).reset_index(drop=True)
+    daily = frame.set_axis(pd.date_range("2020-01-06", periods=len(frame)))
+    ledger, fits = Ledger({}), best_of(frame, "SE", settings)
+    for number, table in enumerate((frame, daily), start=1):
+        observations = Table.of(table).observations
+        hold_out(fits, observations, settings, ledger, calendar_of(table), progress=False)
+        assert sum(key.startswith("weighed autoregression") for key in ledger.notes) == number
+    assert calendar_of(daily).season == 7
+
+
 def test_the_autoregression_has_a_quarter_before_windows_are_looked_at(
     settings: SearchSettings,
 ) -> None:
     wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
     for table, name, of_search in ((frame, "SE", 0.05), (wave, "PER", 1 / 3)):
         ledger, fits = Ledger({}), best_of(table, name, settings)
-        observations = Table.of(table).observations
-        hold_out(fits, observations, settings, ledger, Calendar.of(Table.of(table)), progress=False)
+        observations, calendar = Table.of(table).observations, calendar_of(table)
+        hold_out(fits, observations, settings, ledger, calendar, progress=False)
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-        stack = weigh(fits, settings, ledger)
+        stack = weigh(fits, settings, ledger, calendar)
         assert stack.autoregression == pytest.approx(0.25)
         assert sum(member.weight for member in stack.members) == pytest.approx(1.0)
         share = sum(member.weight for member in stack.members if not member.is_walk)
         assert share == pytest.approx(of_search)
-        ledger.notes[AUTOREGRESSION] = [0.5] * 5
-        gained = weigh(fits, settings, ledger)
+        ledger.notes[calendar.note] = [0.5] * 5
+        gained = weigh(fits, settings, ledger, calendar)
         odds = gained.autoregression / (1.0 - gained.autoregression)
         assert odds == pytest.approx(np.exp(5.0) / 3.0)
         before, after = ([m.weight for m in each.members] for each in (stack, gained))
@@ -225,10 +242,10 @@ def test_the_autoregression_is_not_asked_where_walks_are_not(settings: SearchSet
     frame, ledger = one_walk(5), Ledger({})
     paper = replace(settings, bases=lkm.PAPER_BASES)
     fits = best_of(frame, "SE", settings)
-    table = Table.of(frame)
-    hold_out(fits, table.observations, paper, ledger, Calendar.of(table), progress=False)
-    assert AUTOREGRESSION not in ledger.notes
-    assert weigh(fits, paper, ledger).autoregression == 0.0
+    observations, calendar = Table.of(frame).observations, calendar_of(frame)
+    hold_out(fits, observations, paper, ledger, calendar, progress=False)
+    assert calendar.note not in ledger.notes
+    assert weigh(fits, paper, ledger, calendar).autoregression == 0.0
 
 
 def test_where_others_forecast_infinitely_better_the_fits_still_add_up(
@@ -236,11 +253,11 @@ def test_where_others_forecast_infinitely_better_the_fits_still_add_up(
 ) -> None:
     frame, ledger = one_walk(6), Ledger({})
     fits = best_of(frame, "SE", settings)
-    table = Table.of(frame)
-    hold_out(fits, table.observations, settings, ledger, Calendar.of(table), progress=False)
+    observations, calendar = Table.of(frame).observations, calendar_of(frame)
+    hold_out(fits, observations, settings, ledger, calendar, progress=False)
     order = [key for key in ledger.notes if key.startswith("weighed")]
-    assert order[1] == AUTOREGRESSION  # it is quick: a budget that ends early has it
-    ledger.notes[AUTOREGRESSION] = [1e6] * 5
-    told = weigh(fits, settings, ledger)
+    assert order[1] == calendar.note  # it is quick: a budget that ends early has it
+    ledger.notes[calendar.note] = [1e6] * 5
+    told = weigh(fits, settings, ledger, calendar)
     assert told.autoregression == pytest.approx(1.0)
     assert sum(member.weight for member in told.members) == pytest.approx(1.0)
