@@ -109,9 +109,13 @@ class GroupReport(Report):
     def groups(self) -> list[tuple[str, list[ComponentReport]]]:
         """Components by who has them: heading, components.
 
-        Those that are certain and explain much come first.
+        Those that are certain and explain much come first; without averaging those that most
+        series have, as in the paper.
         """
-        ordered = sorted(self.components, key=lambda c: (_uncertainty(c), c.number))
+        if self.found.averaging == "none":
+            ordered = sorted(self.components, key=lambda c: (-len(c.owners), c.owners, c.number))
+        else:
+            ordered = sorted(self.components, key=lambda c: (_uncertainty(c), c.number))
         return [(who, list(each)) for who, each in groupby(ordered, key=lambda c: c.who)]
 
     @property
