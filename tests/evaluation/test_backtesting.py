@@ -174,7 +174,7 @@ def test_a_journal_knows_units_and_dates(tmp_path: Path) -> None:
     run(walks(), Counting(), journal=journal)
     dates = pd.date_range("2020-01-01", periods=len(walks()), freq="h")
     for other in (1000.0 * walks(), walks().set_axis(dates)):
-        with pytest.raises(ValueError, match="it differs in .*table"):
+        with pytest.raises(ValueError, match=r"it differs in .*table"):
             run(other, Counting(), journal=journal)
     first, *rest = journal.read_text().splitlines()
     header = json.loads(first)
