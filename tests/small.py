@@ -95,9 +95,8 @@ def made_by_hand(
         elbo=0.0,
         seconds=0.0,
     )
-    structure = tuple(str(product.structure) for product in products)
-    entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
-    found = Discovery(table, SearchSettings(restarts=1, depth=0), "none", (entry,))
+    settings = SearchSettings(restarts=1, depth=0)
+    found = Discovery(table, settings, "none", (Entry.alone(fit),))
     consensus = found.consensus
     evidence = np.where(consensus.by_fit[0] > 0.5, 20.0, -20.0)
     found.__dict__["consensus"] = replace(consensus, evidence=evidence)

@@ -14,6 +14,7 @@ from ..kernels.grammar import Kind, Product
 from ..learning.coarsened import coarsened
 from ..learning.fits import FitSettings
 from ..numerics.types import Floats
+from ..runtime.text import numbered
 from .consensus import Consensus
 
 _FAR = 10.0
@@ -108,14 +109,6 @@ def _mixed(
 
 def _learnt(kernel: Product) -> list[tuple[int, str, Kind]]:
     """Places among the values of all factors, names and kinds of what is learnt."""
-    every = [
-        (f"{factor.base.name} {name}", kind)
-        for factor in kernel.factors
-        for name, kind in factor.base.parameters
-    ]
-    names = [name for name, _ in every]
-    return [
-        (i, f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name, kind)
-        for i, (name, kind) in enumerate(every)
-        if kind is not Kind.ORIGIN
-    ]
+    every = [(factor.base, *own) for factor in kernel.factors for own in factor.base.parameters]
+    names = numbered([f"{base.name} {name}" for base, name, _ in every])
+    return [(i, names[i], kind) for i, (_, _, kind) in enumerate(every) if kind is not Kind.ORIGIN]

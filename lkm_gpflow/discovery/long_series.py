@@ -156,11 +156,10 @@ def refit_sparse(
         elbo=float(model.elbo()),
         seconds=time.perf_counter() - began,
     )
-    structure = tuple(str(kernel.structure) for kernel in kernels)
-    entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
     return replace(
-        found, table=table, averaging="none", entries=(entry,), stacked=(), autoregression=None
-    )
+        found, table=table, averaging="none", entries=(Entry.alone(fit),), stacked=(),
+        autoregression=None,
+    )  # fmt: skip
 
 
 def _in_time_of(table: Table, found: Discovery) -> list[Product]:

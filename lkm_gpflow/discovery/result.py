@@ -15,7 +15,7 @@ from scipy.stats import norm
 from ..kernels.grammar import Product, change_unit
 from ..learning.fits import Fit
 from ..numerics.types import Floats, Integers
-from ..runtime.text import counted, quoted
+from ..runtime.text import counted, numbered, quoted
 from ..search.ledger import Ledger
 from .alternatives import with_alternatives
 from .checks import check_level
@@ -76,11 +76,7 @@ class Discovery(Forecaster):
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        structures = [str(kernel.structure) for kernel in self.consensus.kernels]
-        return tuple(
-            f"{name} ({structures[: i + 1].count(name)})" if structures.count(name) > 1 else name
-            for i, name in enumerate(structures)
-        )
+        return tuple(numbered([str(kernel.structure) for kernel in self.consensus.kernels]))
 
     @cached_property
     def kernels(self) -> tuple[Product, ...]:

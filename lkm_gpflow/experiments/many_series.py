@@ -108,9 +108,7 @@ def recall(path: Path, frame: pd.DataFrame) -> tuple[Discovery, dict[str, Any]]:
     settings = SearchSettings.from_json(document["settings"])
     kernels = [parse(text) for text in document["kernels"]]
     fit = evaluate(kernels, np.array(document["noise_variance"]), observations, settings.fit)
-    structure = tuple(str(kernel.structure) for kernel in kernels)
-    entry = Entry(0, 0, 0, "start", -1, structure, fit, "accepted")
-    return Discovery(table, settings, "none", (entry,)), document
+    return Discovery(table, settings, "none", (Entry.alone(fit),)), document
 
 
 def recordings(names: pd.Index) -> pd.Series[str]:

@@ -103,12 +103,10 @@ class SeizureResult:
     def discovery(self, restart: int = 0) -> Discovery:
         """A fit as a discovery, for pictures; its components stay in their order."""
         fit = self.fits[restart]
-        structure = tuple(str(kernel.structure) for kernel in fit.kernels)
         settings = SearchSettings(
             depth=0, restarts=len(self.fits), fit=FitSettings(alpha=self.alpha, prune=False)
         )
-        entry = Entry(0, restart, 0, "start", -1, structure, fit, "accepted")
-        found = Discovery(self.table, settings, "none", (entry,))
+        found = Discovery(self.table, settings, "none", (Entry.alone(fit),))
         found.__dict__["fit"] = fit
         return found
 

@@ -90,8 +90,30 @@ _MOST_ROWS = 12
 """Series that a table has."""
 
 
+class Numbered:
+    """What has a number and a title in all reports and pictures."""
+
+    number: int
+    description: Description
+
+    @property
+    def colour(self) -> str:
+        """Its colour in all pictures."""
+        return component_colour(self.number - 1)
+
+    @property
+    def title(self) -> str:
+        """Its name for a reader: "4.7-month cycle"."""
+        return self.description.title
+
+    @property
+    def heading(self) -> str:
+        """Its number and title: "2. Slow drift over 8 months"."""
+        return f"{self.number}. {self.title[:1].upper()}{self.title[1:]}"
+
+
 @dataclass(frozen=True)
-class ComponentReport:
+class ComponentReport(Numbered):
     """What there is to say about a component.
 
     Parameters
@@ -134,21 +156,6 @@ class ComponentReport:
     ranges: tuple[tuple[str, float, float], ...]
     stability: Stability
     timeline: Timeline
-
-    @property
-    def colour(self) -> str:
-        """Its colour in all pictures."""
-        return component_colour(self.number - 1)
-
-    @property
-    def title(self) -> str:
-        """Its name for a reader: "4.7-month cycle"."""
-        return self.description.title
-
-    @property
-    def heading(self) -> str:
-        """Its number and title: "2. Slow drift over 8 months"."""
-        return f"{self.number}. {self.title[:1].upper()}{self.title[1:]}"
 
     @property
     def probabilities(self) -> dict[str, float]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import plotting
 from ..explain.comparison import Correlation
 from ..explain.describe import Description
 from ..explain.together import Together
 from ..explain.verdicts import ORDER, Verdict
 from ..explain.wording import how_sure, sentence
 from ..runtime.text import listed, percent
+from .component import Numbered
 
 _LESS_SURELY: Mapping[Verdict, str] = {
     "perhaps": ", and {} perhaps",
@@ -23,7 +23,7 @@ _LESS_SURELY: Mapping[Verdict, str] = {
 
 
 @dataclass(frozen=True)
-class PairComponent:
+class PairComponent(Numbered):
     """A component of two series, or of one of them.
 
     Parameters
@@ -55,17 +55,6 @@ class PairComponent:
     shares: tuple[float, ...]
     correlation: Correlation | None
     tie: Together | None = None
-
-    @property
-    def colour(self) -> str:
-        """Its colour in all pictures."""
-        return plotting.component_colour(self.number - 1)
-
-    @property
-    def heading(self) -> str:
-        """Its number and title: "2. Slow drift over 8 months"."""
-        title = self.description.title
-        return f"{self.number}. {title[:1].upper()}{title[1:]}"
 
     @property
     def owners(self) -> tuple[str, ...]:

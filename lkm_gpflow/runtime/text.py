@@ -28,6 +28,14 @@ def quoted(names: Iterable[object]) -> str:
     return listed([repr(name) for name in names], _MOST_NAMED)
 
 
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return names of which none is there twice: "SE (1)" and "SE (2)" for two that are "SE"."""
+    return [
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    ]
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage; small ones are not called nothing, nor large ones all."""
     if _ROUNDING < share < 0.005:

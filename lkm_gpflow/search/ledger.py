@@ -25,6 +25,9 @@ START, EVERY, REGROUPED = "start", "every member", "pairs and products"
 """What was expanded where it is not one member: nothing, all of them, and in the last step each two
 members are multiplied, and products made sums."""
 
+ACCEPTED = "accepted"
+"""The decision on a fit that others begin at."""
+
 _UNDECIDED = "none: the search was stopped before"
 
 
@@ -60,6 +63,12 @@ class Entry:
     structure: tuple[str, ...]
     fit: Fit
     decision: str = ""
+
+    @classmethod
+    def alone(cls, fit: Fit) -> Entry:
+        """Return the entry of a fit that no search found."""
+        structure = tuple(str(kernel.structure) for kernel in fit.kernels)
+        return cls(0, 0, 0, START, -1, structure, fit, ACCEPTED)
 
     def is_from_nothing(self, learner: LearnerName) -> bool:
         """Whether the fit began with none of what was learnt before.

@@ -28,11 +28,10 @@ from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
 from .halving import TRIAL_STEPS, better_half, has_ended_early, is_halved, reached
-from .ledger import EVERY, REGROUPED, START, Entry, Ledger
+from .ledger import ACCEPTED, EVERY, REGROUPED, START, Entry, Ledger
 from .progress import SearchReport, progress_bar
 from .settings import SearchSettings
 
-ACCEPTED = "accepted"
 """The decision on the best fit of a step that is better than all before it."""
 
 _Key: TypeAlias = tuple[int, int]
