@@ -47,7 +47,7 @@ class TogetherReport:
             others = [f"{a} and {b}" for a, b, _, e in pairs.to_numpy() if e >= STRONG]
             if others:
                 said.append(
-                    "But the coupled fits have other patterns, too, and in these there is for "
+                    "In other patterns of the coupled fits there is, for "
                     f"{listed(others, MOST_NAMES)}."
                 )
         if unasked:
