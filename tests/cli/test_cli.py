@@ -285,10 +285,13 @@ def test_a_data_set_has_its_units_in_the_pictures(
 
 def test_a_finished_result_is_kept(finished: Path, tmp_path: Path) -> None:
     before = (finished / "model.lkm").stat().st_mtime_ns
-    table = write_tiny(tmp_path / "t.csv")
+    table = write_tiny(tmp_path / "odd.csv", *ODD_NAMES)
     same = run(table, "--out", finished, "--horizon", 5, *QUICK)
     refused(same, "finished result", "--force", "--out")
-    refused(run(table, "--out", finished, *QUICK), "other settings or data", "--force", "--out")
+    deeper = run(table, "--out", finished, *QUICK, "--depth", 1)
+    refused(deeper, "other settings or data", "--force", "--out")
+    other = run(write_tiny(tmp_path / "t.csv"), "--out", finished, *QUICK)
+    refused(other, "result of another table", "--force", "--out")
     assert (finished / "model.lkm").stat().st_mtime_ns == before
 
 
