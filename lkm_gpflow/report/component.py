@@ -70,7 +70,7 @@ class Claim:
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
         """All of it as it stands in a table: verdict, probability, evidence, share, height."""
-        evidence = f"{self.evidence:.1f}"
+        evidence = f"{round(self.evidence, 1) + 0.0:.1f}"  # no minus before a zero
         if abs(self.evidence) > _MOST_EVIDENCE:
             evidence = ("over " if self.evidence > 0.0 else "below -") + f"{_MOST_EVIDENCE:.0f}"
         height = "0" if self.share < _NOTHING else few_digits(self.height)

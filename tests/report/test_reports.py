@@ -21,7 +21,7 @@ from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.learning.coupling import independent
 from lkm_gpflow.report import GroupReport, group
-from lkm_gpflow.report.component import ComponentReport
+from lkm_gpflow.report.component import Claim, ComponentReport
 from lkm_gpflow.report.page import with_contents
 from lkm_gpflow.search.averaging import Member
 
@@ -116,6 +116,11 @@ def test_those_who_may_have_it_are_named_with_their_probability() -> None:
         "Gold has it (P 1.00). Perhaps Oil has it (P 0.80). It cannot be told whether USD has it."
     )
     assert by_name["LIN"].endswith("It cannot be told whether Oil has it.")
+
+
+def test_evidence_of_nearly_nothing_has_no_sign() -> None:
+    claims = (Claim("cannot be told", 0.5, evidence, 0.1, 1.0, "") for evidence in (-0.04, -0.06))
+    assert [claim.cells[2] for claim in claims] == ["0.0", "-0.1"]
 
 
 def test_heights_are_in_the_units_of_the_series() -> None:
