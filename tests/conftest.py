@@ -17,7 +17,7 @@ import pytest
 from small import learn_in_a_hurry, small_table
 
 from lkm_gpflow.datasets import registry
-from lkm_gpflow.runtime.executors import single_threaded
+from lkm_gpflow.runtime.threads import single_threaded
 
 matplotlib.use("Agg")
 

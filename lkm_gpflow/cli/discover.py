@@ -25,9 +25,10 @@ from ..datasets.catalogue import known_names
 from ..discovery.checks import check_level
 from ..discovery.options import choose_averaging
 from ..runtime.budget import Guard, num_bytes, seconds
-from ..runtime.executors import process_pool, single_threaded, start_workers
+from ..runtime.executors import process_pool, start_workers
 from ..runtime.loading import loading
 from ..runtime.text import counted, did_you_mean, listed
+from ..runtime.threads import single_threaded
 from ..search.settings import SearchSettings, Strategy, check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder

@@ -22,7 +22,7 @@ from ..data.tables import Table
 from ..kernels.grammar import PAPER_BASES
 from ..learning.initialization import NOISE_VARIANCE, Proposer
 from ..numerics.types import LOG_2PI, Floats
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .compositional import Fit, Learner
 from .grammar import Sum, expand
 from .registry import register

@@ -11,7 +11,7 @@ import tensorflow as tf
 from scipy.optimize import minimize
 
 from ..numerics.types import Floats, FloatTensor
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 
 _FAILED = 1e30
 """Loss where the true one is not a number: the line search goes back."""

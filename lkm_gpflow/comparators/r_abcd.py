@@ -19,7 +19,7 @@ from ..data.tables import Table
 from ..kernels.grammar import PAPER_BASES
 from ..learning.initialization import NOISE_VARIANCE, Proposer, typical_step
 from ..numerics.types import Floats
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .abcd import SingleSeries, search
 from .compositional import Fit, Learner
 from .grammar import Sum

@@ -43,7 +43,7 @@ from ..learning.prior import RowPrior
 from ..models.amplitudes import degrees_of
 from ..numerics.cholesky import log_density
 from ..numerics.types import Booleans, Floats, Integers
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .consensus import Consensus
 from .families import are_slow
 from .matching import MUCH_LIKE, correlation, shapes_of, thinned

@@ -13,7 +13,7 @@ from ..kernels.grammar import Product
 from ..learning.fits import Fit, FitSettings
 from ..learning.prior import RowPrior
 from ..numerics.types import Booleans, Floats, Integers
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from ..search.averaging import Member, mixture_moments
 from ..search.predictors import Predictors
 from .families import Family, families_of

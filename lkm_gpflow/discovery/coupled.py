@@ -17,8 +17,8 @@ from ..learning.coupling import STRONG, Coupling
 from ..learning.coupling import couple as learn_coupling
 from ..learning.uncertainty import CouplingPosterior, intervals, posterior
 from ..numerics.types import Floats
-from ..runtime.executors import threads_for
 from ..runtime.text import counted, whole_number
+from ..runtime.threads import threads_for
 from ..search.averaging import Member
 from .checks import check_level, check_series, check_weights
 from .columns import quantile_column

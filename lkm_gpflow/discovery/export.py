@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..numerics.types import Floats
-from ..runtime.executors import single_threaded
 from ..runtime.text import whole_number
+from ..runtime.threads import single_threaded
 from .columns import SIDES, interval_columns, quantile_column
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from ..learning.parameter_priors import add_priors
 from ..models.posteriors import EnumeratedPosterior
 from ..models.sparse import NUM_INDUCING, SparseLKM
 from ..numerics.types import Floats
-from ..runtime.executors import single_threaded
 from ..runtime.text import whole_number
+from ..runtime.threads import single_threaded
 from ..search.ledger import Entry
 from .result import Discovery
 

@@ -34,7 +34,7 @@ from ..numerics.centring import average, centred
 from ..numerics.cholesky import log_density
 from ..numerics.student import weight
 from ..numerics.types import Floats, Integers
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .engine import components, variances
 from .fits import Fit, FitSettings, check_is_plain
 from .initialization import NOISE_VARIANCE, Ranges, typical_step

@@ -23,7 +23,7 @@ from ..data.observations import Observations
 from ..models.amplitudes import HEIGHT_SD
 from ..numerics.coregion import CoupledDensity, check_number_of_cells
 from ..numerics.types import Booleans, Floats
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .fits import Fit, check_is_plain
 from .loadings import Climber, Loadings, correlations, covariances
 from .patterns import LEAST_NOISE, Patterns

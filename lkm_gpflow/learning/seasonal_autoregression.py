@@ -11,7 +11,7 @@ import numpy as np
 from ..data.observations import Observations, filled
 from ..data.seasons import Waves
 from ..numerics.types import Floats, Integers
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .vector_autoregression import LAGS, Moments, VectorAutoregression, between
 
 _MOST_WALKS = 10.0

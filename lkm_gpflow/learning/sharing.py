@@ -20,7 +20,8 @@ import numpy as np
 from ..data.observations import Observations
 from ..numerics.basis import Basis, halves
 from ..numerics.types import Floats, Integers
-from ..runtime.executors import in_threads, single_threaded
+from ..runtime.executors import in_threads
+from ..runtime.threads import single_threaded
 
 _WORTH_SHARING = 8
 """Pairs per covariance from which decomposing it is cheaper (178 points: from five on)."""

@@ -31,7 +31,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..kernels.grammar import Product
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .fits import MOST_ROUNDS, Fit, FitSettings, State, Trial
 from .learner import Learner
 

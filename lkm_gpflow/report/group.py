@@ -24,8 +24,8 @@ from ..explain.together import Ties
 from ..explain.verdicts import verdicts
 from ..explain.wording import Timeline, scale_note
 from ..plotting.style import units_by_name
-from ..runtime.executors import single_threaded
 from ..runtime.text import counted, level_in_percent, percent
+from ..runtime.threads import single_threaded
 from .component import ComponentReport, component_report
 from .family import FamilyReport, family_reports
 from .page import Picture, Report, markdown, markdown_table

@@ -22,8 +22,8 @@ from ..explain.verdicts import Verdict, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..numerics.types import Floats
 from ..plotting.style import labels_by_name, units_by_name
-from ..runtime.executors import single_threaded
 from ..runtime.text import counted, level_in_percent, listed, percent
+from ..runtime.threads import single_threaded
 from .family import FamilyReport, families_of_pair
 from .page import Picture, Report, markdown, markdown_table
 from .pair_component import PairComponent

@@ -16,7 +16,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -28,6 +28,7 @@ from .budget import OutOfBudget, Spent
 from .loading import loading
 from .news import Hear, Newsroom, heard_by
 from .text import whole_number
+from .threads import single_threaded
 
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
@@ -38,9 +39,6 @@ _MOST_LOSSES = 3
 
 _MANY = 1000
 """Workers of an executor that does not say how many it has: a cluster."""
-
-FEW_ROWS = 1500
-"""Matrices of more gain by several threads on idle processors."""
 
 _ONE_THREAD_EACH = {
     "OMP_NUM_THREADS": "1",
@@ -353,47 +351,6 @@ def in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """
     with single_threaded(), ThreadPoolExecutor(os.cpu_count() or 1) as threads:
         return list(threads.map(lambda job: job(), jobs))
-
-
-def single_threaded() -> _OneThread:
-    """Return a context, or decorator, in which NumPy's and SciPy's linear algebra uses one thread.
-
-    Its threads wait in busy loops: matrices of some hundred rows cost several times the processor
-    time with two of them, and many times where all processors are taken.
-    """
-    return _ONE_THREAD
-
-
-def threads_for(num_rows: int) -> AbstractContextManager[object]:
-    """Return `single_threaded` for matrices of few rows; for others nothing is changed."""
-    return single_threaded() if num_rows <= FEW_ROWS else nullcontext()
-
-
-class _OneThread(ContextDecorator):
-    """The limit, from the first thread that enters to the last that leaves.
-
-    It belongs to the whole process: a thread of its own limit would restore that of another.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._limit: threadpool_limits | None = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._limit is None:
-                self._limit = threadpool_limits(limits=1, user_api="blas")
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0 and self._limit is not None:
-                self._limit.restore_original_limits()
-                self._limit = None
-
-
-_ONE_THREAD = _OneThread()
 
 
 def _prepare_worker() -> None:

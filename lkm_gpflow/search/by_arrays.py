@@ -16,7 +16,7 @@ from ..learning.engine import components, pair_log_densities
 from ..models.amplitudes import degrees_of
 from ..numerics.limits import MIN_WEIGHT
 from ..numerics.types import Floats, Integers
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 from .predictor import Predictor
 
 _AT_A_TIME = 1000

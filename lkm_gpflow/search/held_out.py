@@ -17,7 +17,7 @@ from ..learning.fits import Fit, FitSettings, State, check_is_plain
 from ..learning.learner import Learner
 from ..models.amplitudes import degrees_of
 from ..numerics.types import Booleans, Floats
-from ..runtime.executors import single_threaded
+from ..runtime.threads import single_threaded
 
 TAILS = 4.0
 """Degrees of freedom of the density that scores a window."""

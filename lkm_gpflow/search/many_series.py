@@ -21,8 +21,9 @@ from ..learning.fits import MOST_ROUNDS, Fit, FitSettings, State
 from ..learning.learner import Learner
 from ..numerics.types import Floats
 from ..runtime.budget import OutOfBudget, Spent, never_spent
-from ..runtime.executors import run_all, single_threaded
+from ..runtime.executors import run_all
 from ..runtime.progress import Progress
+from ..runtime.threads import single_threaded
 from .averaging import different
 from .ledger import Entry, Ledger, fit_from_json, fit_to_json
 from .settings import draw

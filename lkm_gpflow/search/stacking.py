@@ -26,8 +26,9 @@ from ..learning.fits import Fit, FitSettings
 from ..learning.training import fit
 from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
-from ..runtime.executors import run_all, single_threaded
+from ..runtime.executors import run_all
 from ..runtime.progress import Progress
+from ..runtime.threads import single_threaded
 from .autoregression import Calendar, held_out_scores
 from .averaging import Member, average, different
 from .held_out import held_out_score, windows

@@ -23,7 +23,7 @@ from lkm_gpflow.evaluation import metrics
 from lkm_gpflow.kernels.grammar import PAPER_BASES, Factor, Kind
 from lkm_gpflow.learning.initialization import Proposer
 from lkm_gpflow.numerics.types import Floats
-from lkm_gpflow.runtime.executors import single_threaded
+from lkm_gpflow.runtime.threads import single_threaded
 
 WN, C, LIN, SE, PER, RW = (Sum.of(name) for name in ("WN", "C", "LIN", "SE", "PER", "RW"))
 

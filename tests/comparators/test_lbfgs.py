@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from lkm_gpflow.comparators import lbfgs
 from lkm_gpflow.comparators.lbfgs import Learner
-from lkm_gpflow.runtime.executors import single_threaded
+from lkm_gpflow.runtime.threads import single_threaded
 
 
 class Well(gpflow.Module):

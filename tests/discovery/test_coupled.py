@@ -20,7 +20,7 @@ from lkm_gpflow.discovery.coupled import CoupledDiscovery, step_correlation
 from lkm_gpflow.discovery.tails import FORECAST_VARIANCE
 from lkm_gpflow.learning.coupling import Coupling
 from lkm_gpflow.learning.patterns import Patterns
-from lkm_gpflow.runtime import executors
+from lkm_gpflow.runtime import threads
 from lkm_gpflow.search.averaging import Member
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
@@ -62,14 +62,14 @@ def test_linear_algebra_of_few_values_uses_one_thread(
     few: int, added: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two threads take a hundred times as long for some hundred values if processors are busy."""
-    one_thread, inside = executors.single_threaded(), []
+    one_thread, inside = threads.single_threaded(), []
     before = one_thread._inside  # all tests run in such a context
 
     def looked(function: Callable[..., Any], *arguments: Any) -> Any:
         inside.append(one_thread._inside - before)
         return function(*arguments)
 
-    monkeypatch.setattr(executors, "FEW_ROWS", few)
+    monkeypatch.setattr(threads, "FEW_ROWS", few)
     for name in ("learn_coupling", "intervals"):
         function = getattr(discovery_coupled, name)
         monkeypatch.setattr(discovery_coupled, name, partial(looked, function))

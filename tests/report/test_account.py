@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -173,6 +174,18 @@ def test_the_summary_leaves_out_what_a_coin_could_say(likely: float, named: bool
     said = summary(found, [replace(line, claims=claims)], [], {})
     assert ("Perhaps a has a straight line." in said) == named
     assert ("straight line" in said) == named
+
+
+def test_the_summary_says_once_what_a_sure_family_may_consist_of() -> None:
+    """Another series that perhaps has the component is a reason to speak of it all the same."""
+    found = made_by_hand(small_table(), ["1e-5 x LIN(location=130)"], [[1]] * 3)
+    (line,) = found.report().components
+    likely = {name: replace(line.claims[name], verdict="perhaps", probability=0.8) for name in "ab"}
+    for owners, said_again in (("ab", False), ("a", True)):
+        family = Mock(owners=tuple(owners), members=(line.number,), short="a slow movement")
+        said = summary(found, [replace(line, claims=likely)], [family], {})
+        assert "a slow movement, in a form that cannot be told." in said
+        assert ("Perhaps a and b have a straight line." in said) == said_again
 
 
 @pytest.mark.slow

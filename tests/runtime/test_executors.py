@@ -22,14 +22,10 @@ from small import small_table, without_seconds
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import lkm_gpflow as lkm
+from lkm_gpflow.runtime import executors
 from lkm_gpflow.runtime.budget import OutOfBudget
-from lkm_gpflow.runtime.executors import (
-    WorkersLost,
-    in_threads,
-    run_all,
-    single_threaded,
-    start_workers,
-)
+from lkm_gpflow.runtime.executors import WorkersLost, in_threads, run_all, start_workers
+from lkm_gpflow.runtime.threads import single_threaded
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
@@ -97,10 +93,11 @@ def test_threads_give_what_one_process_does(serial: lkm.Discovery) -> None:
         assert_same(lkm.discover(table(), executor=pool, **OPTIONS), serial)
 
 
-def test_threads_that_come_and_go_leave_the_limit_as_it_was() -> None:
-    def limits() -> list[int]:
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+def limits() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
+
+def test_threads_that_come_and_go_leave_the_limit_as_it_was() -> None:
     with threadpool_limits(2, "blas"):
         before = limits()
         one = type(single_threaded())()  # of its own: the tests themselves are inside the other
@@ -111,6 +108,15 @@ def test_threads_that_come_and_go_leave_the_limit_as_it_was() -> None:
         assert set(limits()) == {1}
         one.__exit__(None, None, None)
         assert limits() == before
+
+
+def test_the_caller_limits_the_threads_of_a_thread_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit that a worker thread sets may not hold in it."""
+    one = type(single_threaded())()
+    monkeypatch.setattr(executors, "single_threaded", lambda: one)
+    with threadpool_limits(2, "blas"), ThreadPoolExecutor(2) as pool:
+        seen = dict(run_all(dict.fromkeys("abc", limits), pool))
+        assert [set(each) for each in seen.values()] == [{1}] * 3
 
 
 def test_jobs_of_a_killed_worker_are_done_again(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings, Relaxed
 from lkm_gpflow.numerics import limits
-from lkm_gpflow.runtime import executors
+from lkm_gpflow.runtime import threads
 from lkm_gpflow.search import by_arrays, predictor
 from lkm_gpflow.search.by_arrays import ByArrays
 from lkm_gpflow.search.by_model import ByModel, to_model
@@ -194,7 +194,7 @@ def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:
 def test_linear_algebra_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads take several times as long for matrices of some hundred rows."""
     found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3)
-    one_thread, factorise, inside = executors.single_threaded(), by_arrays.dpotrf, []
+    one_thread, factorise, inside = threads.single_threaded(), by_arrays.dpotrf, []
     before = one_thread._inside  # all tests run in such a context
 
     def looked(*arguments: Any, **options: Any) -> Any:
