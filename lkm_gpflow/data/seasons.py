@@ -84,17 +84,17 @@ def seasons_of(table: Table, season: int | None) -> list[int]:
     observations = table.observations
     if season is not None:
         return [checked_season(table, season)] * observations.num_series
-    return seen_seasons(observations, season_length(table))
+    by_frequency = season_length(table)
+    return seen_seasons(observations, by_frequency if by_frequency <= MAX_SEASON else 1)
 
 
 def seen_seasons(observations: Observations, season: int) -> list[int]:
     """Return the steps in a season of every series, one where too few seasons were seen.
 
-    See `seasons_of`, which has the rule.
+    `MIN_SEASONS` of it must lie between the first and the last observation of a series.
     """
     begins, stops = observations.ends
-    longest = (stops - begins) // MIN_SEASONS
-    return [season if season <= min(MAX_SEASON, most) else 1 for most in longest]
+    return [season if season <= most else 1 for most in (stops - begins) // MIN_SEASONS]
 
 
 @dataclass(frozen=True)

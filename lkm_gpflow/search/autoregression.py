@@ -66,8 +66,13 @@ class Calendar:
 
     @property
     def note(self) -> str:
-        """Key under which a ledger keeps how the windows were forecast: other dates, other key."""
-        return f"weighed autoregression {self.season} {zlib.crc32(self.steps.tobytes())}"
+        """Key under which a ledger keeps how the windows were forecast: other dates, other key.
+
+        Ledgers of before, whose autoregressions knew no season of more than twelve steps, have
+        another key too.
+        """
+        dates = zlib.crc32(self.steps.tobytes())
+        return f"weighed autoregression, season of {self.season}, {dates}"
 
 
 def _steps_of_rows(table: Table) -> Integers:

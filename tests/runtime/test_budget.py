@@ -211,17 +211,17 @@ def test_averaging_goes_as_far_as_it_comes(
     best = next(member for member in found.members if not member.is_walk)
     walk = next(member for member in found.members if member.is_walk)
     assert best.fit.bic == whole.bic
-    # Windows count twice; their priors are those of what was found and of walks.
+    # Their priors are those of what was found, of walks and of the autoregression.
     records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
     notes = dict(record["note"] for record in records if "note" in record)
     of_best, of_autoregression, of_walk = (
         sum(notes[key]) for key in notes if key.startswith("weighed")
     )
-    ratio = 0.05 / 0.9 * np.exp(2.0 * (of_best - of_walk))
+    ratio = 0.01 / 0.48 * np.exp(of_best - of_walk)
     assert best.weight / walk.weight == pytest.approx(ratio)
     assert best.weight + walk.weight == pytest.approx(1.0)
-    prior, scores = [0.675, 0.0375, 0.25], [of_walk, of_best, of_autoregression]
-    weights = np.array(prior) * np.exp(2.0 * np.array(scores))
+    prior, scores = [0.48, 0.01, 0.5], [of_walk, of_best, of_autoregression]
+    weights = np.array(prior) * np.exp(scores)
     assert found.share_of_fits == pytest.approx(1.0 - weights[2] / weights.sum())
 
 

@@ -61,10 +61,9 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
     assert [len(each) for each in held_out] == [5] * 8
     best, *walks = (each.sum() for each in held_out)
-    # Nine tenths to four walks; three walks with a season and what was found share the rest.
-    prior = [0.9 / 4.0] * 4 + [0.05 / 3.0] * 3 + [0.05]
-    # A window counts twice.
-    weights = np.array(prior) * np.square(np.exp([*walks, best]))
+    # Nearly all to four walks; three walks with a season and what was found share the rest.
+    prior = [0.96 / 4.0] * 4 + [0.02 / 3.0] * 3 + [0.02]
+    weights = np.array(prior) * np.exp([*walks, best])
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
     assert all(m.spread == 1.0 for m in members)
 
@@ -74,7 +73,7 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
     (cyclic,), (smooth,) = (best_of(wave, name, settings) for name in ("PER", "SE"))
     (wanders,) = best_of(frame, "RW", settings)
     assert [str(kernel.structure) for kernel in cyclic.kernels] == ["PER"]
-    for fits, prior in (([cyclic], 1 / 3), ([smooth], 0.05), ([cyclic, wanders], 0.05)):
+    for fits, prior in (([cyclic], 1 / 3), ([smooth], 0.02), ([cyclic, wanders], 0.02)):
         ledger = Ledger({})
         stack(fits, wave, settings, ledger)
         for key in ledger.notes:
@@ -95,7 +94,7 @@ def test_a_fit_well_behind_that_needs_no_cycle_is_a_doubt(settings: SearchSettin
             ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
     found = [member for member in weigh(fits, settings, ledger).members if not member.is_walk]
     share = sum(member.weight for member in found)
-    assert share == pytest.approx(0.05)
+    assert share == pytest.approx(0.02)
     assert min(member.weight for member in found) / share == pytest.approx(0.065, abs=0.002)
 
 
@@ -147,8 +146,8 @@ def test_windows_speak_for_walks_that_return_where_series_do(
         fits = best_of(frame, "RW", settings)
         stacked = stack(fits, frame, settings, Ledger({}))
         shares.append(sum(m.weight for m in stacked if "OU" in _names(m.fit)))
-    before = 0.05 * 2 / 3
-    assert shares[0] > 2.0 * before > before > shares[1]
+    before = 0.02 * 2 / 3
+    assert shares[0] > 1.5 * before > before > shares[1]
 
 
 def _names(fit: Fit) -> set[str]:
@@ -214,11 +213,11 @@ def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> N
     assert calendar_of(daily).season == 7
 
 
-def test_the_autoregression_has_a_quarter_before_windows_are_looked_at(
+def test_what_the_autoregression_has_before_windows_are_looked_at(
     settings: SearchSettings,
 ) -> None:
     wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
-    for table, name, of_search in ((frame, "SE", 0.05), (wave, "PER", 1 / 3)):
+    for table, name, own, of_search in ((frame, "SE", 0.5, 0.02), (wave, "PER", 0.25, 1 / 3)):
         ledger, fits = Ledger({}), best_of(table, name, settings)
         observations, calendar = Table.of(table).observations, calendar_of(table)
         hold_out(fits, observations, settings, ledger, calendar, progress=False)
@@ -226,14 +225,14 @@ def test_the_autoregression_has_a_quarter_before_windows_are_looked_at(
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
         stack = weigh(fits, settings, ledger, calendar)
-        assert stack.autoregression == pytest.approx(0.25)
+        assert stack.autoregression == pytest.approx(own)
         assert sum(member.weight for member in stack.members) == pytest.approx(1.0)
         share = sum(member.weight for member in stack.members if not member.is_walk)
         assert share == pytest.approx(of_search)
         ledger.notes[calendar.note] = [0.5] * 5
         gained = weigh(fits, settings, ledger, calendar)
         odds = gained.autoregression / (1.0 - gained.autoregression)
-        assert odds == pytest.approx(np.exp(5.0) / 3.0)
+        assert odds == pytest.approx(np.exp(2.5) * own / (1.0 - own))
         before, after = ([m.weight for m in each.members] for each in (stack, gained))
         assert after == pytest.approx(before)
 
