@@ -22,7 +22,8 @@ class BayesianVAR:
     """A vector autoregression of levels with a Minnesota prior.
 
     The model, its prior and its sources are those of `learning.vector_autoregression`; a season is
-    taken off as `Waves`.  The default's forecasts average over it, too (`search.autoregression`).
+    taken off as `Waves`.  The default's forecasts average over it, too (`search.autoregression`),
+    there with longer seasons, and with logarithms where the default takes them.
 
     Parameters
     ----------

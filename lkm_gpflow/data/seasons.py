@@ -22,7 +22,7 @@ _SEASONS = {
 """Steps in a season, by pandas' name of the frequency."""
 
 MAX_SEASON = 12
-"""Longer seasons are not modelled unless asked for."""
+"""Comparators model longer seasons only if they are asked to."""
 
 MIN_SEASONS = 3
 """So many seasons must have been seen for a season to be modelled unasked."""
