@@ -60,9 +60,9 @@ PRIOR: Mapping[Kind, float] = MappingProxyType(
 the others stand in the same proportions.
 
 Chosen on windows of the 24 tables of the benchmark that choose, of 24 others, and on rolling
-origins of the paper's tables.  The autoregression's half lowers CRPS on all three.  How the rest is
-divided hardly matters on the former two; on the latter CRPS is 1.5% larger with a share of 0.1 for
-the search and as much for walks with a season.
+origins of the paper's tables.  With a quarter for the autoregression CRPS is 0.2 to 0.3% larger on
+each of the three, which may be chance.  How the rest is divided hardly matters on the former two;
+on the latter CRPS is 1.7% larger with 0.1 for the search and 0.1 for walks with a season.
 """
 
 PRIOR_OF_CYCLES: Mapping[Kind, float] = MappingProxyType(
