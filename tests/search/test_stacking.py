@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -211,6 +212,15 @@ def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> N
         hold_out(fits, observations, settings, ledger, calendar_of(table), progress=False)
         assert sum(key.startswith("weighed autoregression") for key in ledger.notes) == number
     assert calendar_of(daily).season == 7
+
+
+def test_notes_of_before_long_seasons_are_not_taken(settings: SearchSettings) -> None:
+    frame = one_walk(3)
+    calendar, ledger, fits = calendar_of(frame), Ledger({}), best_of(frame, "SE", settings)
+    dates = zlib.crc32(calendar.steps.tobytes())
+    ledger.note(f"weighed autoregression {calendar.season} {dates}", [9.0] * 5)
+    hold_out(fits, Table.of(frame).observations, settings, ledger, calendar, progress=False)
+    assert max(ledger.notes[calendar.note]) < 9.0
 
 
 def test_what_the_autoregression_has_before_windows_are_looked_at(
