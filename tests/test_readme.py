@@ -121,6 +121,25 @@ def test_intervals(backtests: dict[str, dict[str, lkm.Backtest]]) -> None:
     told = Predictive.of({str(name): values.to_numpy() for name, values in cells.items()})
     inside = told.inside(cells["observed"].to_numpy(), 0.9).mean()
     assert f"90% intervals held {100 * inside:.1f}% of outcomes" in PROSE
+    page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
+    held = {d: f"{results['lkm'].summary()['coverage90']:.0%}" for d, results in backtests.items()}
+    assert (
+        f"held {100 * inside:.1f}% of what came next: {held['stocks']} on stocks, "
+        f"{held['currencies']} on currencies, {held['gonu']} on GONU (gold, oil, NASDAQ and dollar) "
+        f"and {held['houses']} on houses"
+    ) in " ".join(page.split())
+
+
+def test_one_fit_may_go_wrong(backtests: dict[str, dict[str, lkm.Backtest]]) -> None:
+    page = (ROOT / "notebooks" / "explanation" / "forecasts.md").read_text(encoding="utf-8")
+    higher = {}
+    for dataset, results in backtests.items():
+        alone = ablations.ablate(dataset, "best fit alone", RESULTS / "backtests")
+        higher[dataset] = alone.summary()["crps"] / results["lkm"].summary()["crps"] - 1.0
+    told = " ".join(page.split())
+    assert f"alone has a CRPS {higher.pop('currencies'):.0%} higher than the default" in told
+    assert f"It is {higher.pop('houses'):.0%} higher on houses, and within 1%" in told
+    assert max(map(abs, higher.values())) < 0.01
 
 
 def test_the_windows_of_the_paper() -> None:

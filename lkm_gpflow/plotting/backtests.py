@@ -95,7 +95,9 @@ def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
         Where to draw; by default a new figure.
     """
     ax = new_axes((4.6, 4.4)) if ax is None else ax
-    ax.plot([0.4, 1.0], [0.4, 1.0], color=HISTORY_COLOUR, linewidth=0.8, ls="--", label="honest")
+    ax.plot(
+        [0.4, 1.0], [0.4, 1.0], color=HISTORY_COLOUR, linewidth=0.8, ls="--", label="calibrated"
+    )
     for k, each in enumerate(backtests):
         coverage = each.scores.filter(regex=r"^coverage[\d.]+$").mean()
         levels = [float(name.removeprefix("coverage")) / 100 for name in coverage.index]

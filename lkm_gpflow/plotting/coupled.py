@@ -50,7 +50,7 @@ def plot_pairs(coupled: CoupledDiscovery, ax: Axes | None = None) -> Axes:
     ax.grid(which="minor", color="#DDDDDD", linewidth=0.8)
     ax.tick_params(which="both", length=0)
     ax.spines[:].set_visible(False)
-    ax.set_title("correlation from one time to the next", fontsize=10)
+    ax.set_title("correlation of changes from one time to the next", fontsize=10)
     return ax
 
 

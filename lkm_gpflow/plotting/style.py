@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import IO, Any
 from unicodedata import bidirectional
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import ScalarFormatter
@@ -145,12 +146,31 @@ def mark_start(ax: Axes, history: pd.Index) -> None:
     ax.axvline(history[-1], color=HISTORY_COLOUR, linewidth=0.8, ls="--")
 
 
+class _ConciseDates(ConciseDateFormatter):
+    """Matplotlib's short dates; of months of several years the first says its year, too."""
+
+    def __init__(self, ax: Axes, locator: AutoDateLocator, tz: tzinfo | None) -> None:
+        super().__init__(locator, tz=tz)
+        self.ax, self.tz = ax, tz
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """Return the labels of ticks; those out of sight are not the first."""
+        shown: list[str] = super().format_ticks(values)
+        begin, end = sorted(self.ax.get_xlim())
+        seen = [k for k, value in enumerate(values) if begin <= value <= end]
+        if seen and not self.get_offset():
+            year = str(num2date(values[seen[0]], self.tz).year)
+            if year not in shown[seen[0]]:
+                shown[seen[0]] += f"\n{year}"
+        return shown
+
+
 def readable_dates(ax: Axes, index: pd.Index) -> None:
     """Label an axis of times with few labels: short dates, and numbers without an offset."""
     if isinstance(index, pd.DatetimeIndex):
         locator = AutoDateLocator(tz=index.tz, minticks=3, maxticks=7)
         ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=index.tz))
+        ax.xaxis.set_major_formatter(_ConciseDates(ax, locator, index.tz))
     elif isinstance(ax.xaxis.get_major_formatter(), ScalarFormatter):
         times = index.to_numpy(np.float64)
         if np.ptp(times) < _SHORT * np.abs(times).max():  # long labels

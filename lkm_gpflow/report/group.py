@@ -230,7 +230,7 @@ class GroupReport(Report):
             f"- {markdown(each.name)}: **{each.verdict}**. {markdown(' '.join(each.findings))}"
             for each in self.series
         ]
-        lines += ["", "## Probabilities", "", self._probability_table(), "", "## Data", ""]
+        lines += ["", "## Who has what", "", self._probability_table(), "", "## Data", ""]
         lines += [f"- {what}: {markdown(value)}" for what, value in self.about]
         return "\n".join(lines) + "\n"
 

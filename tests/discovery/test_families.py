@@ -207,7 +207,7 @@ def test_the_report_says_what_is_sure_of_a_slow_movement_in_two_forms(tmp_path: 
     assert slow.to_dict()["kind"] == "slow movement"
     assert slow.verdicts == {"a": "has not", "b": "has", "c": "has"}
     assert slow.probabilities.keys() == set("abc")
-    table = report.text[report.text.index("## Probabilities") :]
+    table = report.text[report.text.index("## Who has what") :]
     assert "| Slow movement, in whatever form |" in table
     assert table.count("1.00 |") >= 2
     page = report.to_html(tmp_path / "report.html").read_text(encoding="utf-8")

@@ -65,6 +65,24 @@ def test_dates_are_those_of_the_time_zone_of_the_table() -> None:
     assert label == "12:00"
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "label"),
+    [("2016-04-01", "2017-05-01", "Apr\n2016"), ("2016-11-10", "2018-02-20", "2017")]
+    + [("2017-02-01", "2017-09-01", "Mar"), ("2014-01-01", "2019-01-01", "2014")],
+)
+def test_months_of_several_years_begin_with_a_year(first: str, last: str, label: str) -> None:
+    times = pd.date_range(first, last, periods=30)
+    ax = plt.subplots(figsize=(8.0, 2.0))[1]
+    ax.plot(times, np.arange(30.0))
+    readable_dates(ax, times)
+    ax.figure.canvas.draw()
+    begin, end = ax.get_xlim()
+    ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+    assert next(text.get_text() for tick, text in ticks if begin <= tick <= end) == label
+    assert (ax.xaxis.get_offset_text().get_text() == "2017") == (label == "Mar")
+    plt.close("all")
+
+
 def test_a_series_that_cannot_be_named_has_its_number_in_every_picture(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
