@@ -125,8 +125,8 @@ def test_intervals(backtests: dict[str, dict[str, lkm.Backtest]]) -> None:
     held = {d: f"{results['lkm'].summary()['coverage90']:.0%}" for d, results in backtests.items()}
     assert (
         f"held {100 * inside:.1f}% of what came next: {held['stocks']} on stocks, "
-        f"{held['currencies']} on currencies, {held['gonu']} on GONU (gold, oil, NASDAQ and dollar) "
-        f"and {held['houses']} on houses"
+        f"{held['currencies']} on currencies, {held['gonu']} on GONU (gold, oil, NASDAQ and "
+        f"dollar) and {held['houses']} on houses"
     ) in " ".join(page.split())
 
 

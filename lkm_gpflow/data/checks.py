@@ -18,6 +18,12 @@ LARGEST = 1e100
 """Larger values have no finite sum of squares, or leave no digit for the others."""
 
 
+_IS_IT_A_SERIES = (
+    "; if the first column (of a DataFrame the index) is a series and no times, put a column of "
+    "times before it"
+)
+
+
 def checked(table: Tabular) -> pd.DataFrame:
     """Return a table as sorted float64, from whatever library it comes (see `foreign`).
 
@@ -49,7 +55,8 @@ def checked(table: Tabular) -> pd.DataFrame:
     }
     sound = pd.DataFrame(columns, index=index, columns=frame.columns)
     if not index.is_monotonic_increasing:
-        warnings.warn("the times are not in order: the rows are sorted", stacklevel=4)
+        hint = "" if isinstance(index, pd.DatetimeIndex) else _IS_IT_A_SERIES
+        warnings.warn(f"the times are not in order: the rows are sorted{hint}", stacklevel=4)
         sound = sound.sort_index()
     for name, column in sound.items():
         _check_variation(name, column.dropna().to_numpy())

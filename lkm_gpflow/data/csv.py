@@ -122,7 +122,10 @@ def _read_rows(contents: bytes, separator: str) -> list[_Row]:
         text = contents.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise ValueError(f"row {line}: expected UTF-8 text, got another encoding") from error
+        raise ValueError(
+            f"row {line}: expected UTF-8 text, got another encoding: save the file as UTF-8 (in a "
+            "spreadsheet: CSV UTF-8)"
+        ) from error
     # Not `splitlines`, which breaks cells at signs such as U+2028, too.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:

@@ -41,6 +41,16 @@ def doubts(frame: pd.DataFrame) -> list[str]:
             f"frame.index = pd.to_datetime(frame.index.astype(int).astype(str), format={form!r}), "
             f"at the command line --dates {form}"
         )
+    if (unit := _unit_since_1970(frame.index)) is not None:
+        found.append(
+            f"times such as {frame.index[0]:.0f} are read as numbers: if they are {unit[1]} since "
+            f"1970, frame.index = pd.to_datetime(frame.index, unit={unit[0]!r})"
+        )
+    if (change := _clock_change(frame.index)) is not None:
+        found.append(
+            f"the clock changes on {change:%Y-%m-%d}: what people do by the clock shifts by an "
+            "hour there, while a cycle has a fixed length"
+        )
     for name, column in frame.items():
         values = column.to_numpy()
         seen = np.flatnonzero(~np.isnan(values))
@@ -63,6 +73,28 @@ def _format_of_dates(index: pd.Index) -> str | None:
     if not all(map(_DIGITS_OF_A_DATE.fullmatch, texts)):
         return None
     return {6: "%Y%m", 8: "%Y%m%d"}[len(texts[0])]
+
+
+def _unit_since_1970(index: pd.Index) -> tuple[str, str] | None:
+    """Return the unit of times that look like those of a computer, from 1990 to 2100."""
+    if isinstance(index, pd.DatetimeIndex):
+        return None
+    for unit, name, a_second in (("s", "seconds", 1.0), ("ms", "milliseconds", 1e3)):
+        first, last = (pd.Timestamp(f"{year}-01-01").timestamp() for year in (1990, 2100))
+        if first * a_second <= index[0] and index[-1] <= last * a_second:
+            return unit, name
+    return None
+
+
+def _clock_change(index: pd.Index) -> pd.Timestamp | None:
+    """Return the first day of another distance to UTC in a table of several rows a day."""
+    if not isinstance(index, pd.DatetimeIndex) or index.tz is None:
+        return None
+    if np.median(np.diff(index.asi8)) >= pd.Timedelta("1D").as_unit(index.unit).value:
+        return None
+    offsets = index.tz_localize(None) - index.tz_convert(None)
+    others = np.flatnonzero(offsets != offsets[0])
+    return index[others[0]] if len(others) else None
 
 
 def _outlier(values: Floats) -> int | None:

@@ -70,7 +70,10 @@ def thin(frame: Tabular, count: int = 300, *, seed: int = 0) -> pd.DataFrame:
     log_g = brentq(lambda log_g: np.expm1(log_g) - mean * log_g, 1e-9, 2.0 * np.log(mean) + 4.0)
     distances = np.exp(log_g * np.random.default_rng(seed).uniform(size=count - 1))
     places = np.concatenate([[0.0], np.cumsum(distances)]) / distances.sum() * (len(frame) - 1)
-    return frame.iloc[np.unique(places.round().astype(int))]
+    rows = np.unique(places.round().astype(int))
+    others = np.setdiff1d(np.arange(len(frame)), rows)  # two places may round to one row
+    more = others[np.linspace(0, len(others) - 1, count - len(rows)).round().astype(int)]
+    return frame.iloc[np.sort(np.concatenate([rows, more]))]
 
 
 def refit_sparse(

@@ -331,7 +331,7 @@ class Discovery(Forecaster):
 
     def __repr__(self) -> str:
         rows = [
-            f"  {name}: {kernel:.3g} -- {self._owners(k) or 'no series for sure'}"
+            f"  {name}: {kernel:.3g} -- {self._owners(k) or 'no likely series'}"
             for k, (name, kernel) in enumerate(zip(self.names, self.kernels, strict=True))
         ]
         return "\n".join([self._headline, *rows, *filter(None, [self.stopped])])

@@ -45,14 +45,16 @@ class Correlation:
     Parameters
     ----------
     of_means
-        Of the two posterior means.
-    lower, upper
-        The middle nine tenths of the correlation of draws from the two posteriors.
+        Of the two posterior means, which are smoother than the functions themselves: it decides
+        which way a component moves.
+    typical, lower, upper
+        The median of the correlation of draws from the two posteriors, and its middle nine tenths.
     by_chance
         What its size must exceed to be more than chance, see `by_chance`.
     """
 
     of_means: float
+    typical: float
     lower: float
     upper: float
     by_chance: float
@@ -135,9 +137,9 @@ def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
         of_draws = np.concatenate(drawn[k])
         of_means = correlation_of_rows(first[None], second[None])[0]
         if np.isfinite(of_means) and np.all(np.isfinite(of_draws)):
-            lower, upper = np.quantile(of_draws, (0.05, 0.95))
+            lower, typical, upper = np.quantile(of_draws, (0.05, 0.5, 0.95)).tolist()
             chance = by_chance(consensus.kernels[k], x, rng)
-            results[int(k)] = Correlation(float(of_means), float(lower), float(upper), chance)
+            results[int(k)] = Correlation(float(of_means), typical, lower, upper, chance)
     return results
 
 

@@ -101,7 +101,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("constant"),
     ),
     "modulation": (
-        Rule("It is modulated by a periodic function with a period of {second_period}.", lambda f: len(f.periods) > 1),
+        Rule("It is modulated by a periodic function with a period of {second_period}.", lambda f: f.is_modulated),
     ),
     "amplitude": (
         Rule("", lambda f: f.is_foreign or f.is_polynomial),
@@ -131,6 +131,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "unseen": (
         Rule("The period is longer than the data: no repetition has been seen.", lambda f: f.period > f.timeline.span),
+        Rule("The period is longer than half of the data: it was seen less than twice, and may be a single event, such as a shift of level. A search with the base CP among its bases can tell.", lambda f: f.is_seen_once),
         Rule("The period is shorter than two steps of the data ({step} each): it may be the echo of another one.", lambda f: f.period < 2.0 * f.timeline.step),
         Rule("The lengthscale is below the step of the data ({step}): it can hardly be told from noise.", lambda f: not f.has("PER") and f.lengthscale < f.timeline.step),
     ),
@@ -140,7 +141,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("Beyond the data it is no longer there.", lambda f: f.has("UNTIL")),
         Rule("Beyond the data it cannot be predicted.", lambda f: f.has("WN")),
         Rule("Beyond the data it fades to the average after about {two_lengthscales}.", lambda f: f.never_repeats),
-        Rule("If the period is right, it repeats beyond the data.", lambda f: f.period > f.timeline.span),
+        Rule("If the period is right, it repeats beyond the data.", lambda f: f.is_seen_once),
         Rule("Beyond the data it keeps repeating, and fades: its size halves in {half_life}.", lambda f: f.has("PER") and f.has("OU")),
         Rule("Beyond the data it keeps repeating, and fades to the average after about {two_lengthscales}.", lambda f: f.has("PER") and f.has("SE")),
         Rule("Beyond the data it keeps repeating, and its amplitude changes as before.", lambda f: f.has("PER") and f.degree > 0),
@@ -154,8 +155,12 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("Beyond the data it keeps its value."),
     ),
     "cycle": (
-        Rule("cycle of {period}", lambda f: f.timeline.origin is None),
-        Rule("{period_adjective} cycle"),
+        Rule("cycle of {period}{seen}", lambda f: f.timeline.origin is None),
+        Rule("{period_adjective} cycle{seen}"),
+    ),
+    "seen": (
+        Rule(" seen less than twice", lambda f: f.is_seen_once),
+        Rule(""),
     ),
     "title": (
         Rule("pattern of the kernel {structure}", lambda f: f.is_foreign),
@@ -169,8 +174,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("rough changes over {lengthscale}", lambda f: f.has("SE") and f.is_rough),
         Rule("smooth changes over {lengthscale}", lambda f: f.is_brisk),
         Rule("slow drift over {lengthscale}", lambda f: f.has("SE")),
-        Rule("random walk", lambda f: f.has("RW")),
-        Rule("random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
+        Rule("random walk", lambda f: f.has("RW") or f.memory < f.timeline.step),
         Rule("random walk with momentum", lambda f: f.has("IOU")),
         Rule("straight line", lambda f: f.degree == 1),
         Rule("{polynomial} curve", lambda f: f.degree > 1),

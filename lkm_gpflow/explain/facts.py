@@ -14,10 +14,16 @@ _KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "OU", "UNTIL", "
 _BRISK = 0.1
 """Up to this lengthscale, in spans of the data, a smooth component changes; beyond, it drifts."""
 
+_SEEN_TWICE = 0.525
+"""Of the span: a longer period was seen less than twice (five percent are rounding)."""
+
 _FADE = 2.0 * math.log(9.0)
 """Widths in which a change point goes from a tenth to nine tenths."""
 
 _LOG_2 = math.log(2.0)
+
+_ALIKE = 0.95
+"""Periods of a larger ratio are one in the eyes of a reader."""
 
 _ABRUPT = 4.0
 """Steps of the data up to which a change is abrupt."""
@@ -131,6 +137,16 @@ class Facts:
     def period(self) -> float:
         """The longest period."""
         return self.periods[0] if self.periods else math.nan
+
+    @property
+    def is_seen_once(self) -> bool:
+        """Whether its period was seen less than twice, so that it may be a single event."""
+        return self.period > _SEEN_TWICE * self.timeline.span
+
+    @property
+    def is_modulated(self) -> bool:
+        """Whether it has two periods that differ."""
+        return len(self.periods) > 1 and self.periods[1] < _ALIKE * self.period
 
     @property
     def shape(self) -> float:

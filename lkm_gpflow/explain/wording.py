@@ -91,7 +91,9 @@ class Timeline:
         low, high = self.duration(lower), self.duration(upper)
         if low == high:
             return f"about {low}"
-        unit = high.partition(" ")[2]
+        number, _, unit = high.partition(" ")
+        if low.startswith("1 ") and number != "1" and not unit.startswith(low[2:]):
+            low = f"{few_digits(float(number) * lower / upper)} {unit}"  # not "1 year to 13 months"
         return f"{low.removesuffix(f' {unit}') if unit else low} to {high}"
 
     def moment(self, time: object) -> str:

@@ -29,7 +29,7 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
     """Draw P(z_nk = 1) as a heat map: one row per series, one column per component."""
     probabilities = discovery.probabilities
     N, K = probabilities.shape
-    ax = new_axes((2.6 + 1.1 * max(K, 1), 1.2 + 0.34 * N)) if ax is None else ax
+    ax = new_axes((max(2.6 + 1.1 * K, 4.8), 1.2 + 0.34 * N)) if ax is None else ax
     if K:
         cells = probabilities.to_numpy()
         ax.imshow(cells, cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.0, aspect="auto")

@@ -212,20 +212,26 @@ def save_figure(figure: Figure, file: str | Path | IO[bytes], dpi: float) -> Non
 def labels(names: Sequence[object]) -> list[str]:
     """Return what stands for series in pictures: their names as `plain` gives them.
 
-    A name that the font cannot draw (a missing sign, a script that runs from right to left) is
-    replaced by its number: "series 3".  So that a series is called the same in all pictures, the
-    names are those of all series, in the order of the table.
+    A sign that the font cannot draw is left out.  A name of such letters (of another script, or of
+    one that runs from right to left), or that is then another's, is replaced by its number: "series
+    3".  So that a series is called the same in all pictures, the names are those of all series, in
+    the order of the table.
     """
     font = get_font(findfont(FontProperties()))
 
-    def is_drawable(name: str) -> bool:
-        return all(
-            font.get_char_index(ord(sign)) and bidirectional(sign) not in ("R", "AL")
-            for sign in name
-        )
+    def is_drawable(sign: str) -> bool:
+        return bool(font.get_char_index(ord(sign))) and bidirectional(sign) not in ("R", "AL")
 
-    texts = [plain(name) for name in names]
-    return [text if is_drawable(text) else f"series {n}" for n, text in enumerate(texts, start=1)]
+    def drawn(name: str) -> str:
+        if any(sign.isalpha() and not is_drawable(sign) for sign in name):
+            return ""
+        return " ".join("".join(filter(is_drawable, name)).split())
+
+    texts = [drawn(plain(name)) for name in names]
+    return [
+        text if text and texts.count(text) == 1 else f"series {n}"
+        for n, text in enumerate(texts, start=1)
+    ]
 
 
 def labels_by_name(table: pd.DataFrame) -> dict[Any, str]:

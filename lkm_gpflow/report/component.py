@@ -13,7 +13,7 @@ from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
 from ..explain.stability import Stability
-from ..explain.verdicts import ORDER, Verdict
+from ..explain.verdicts import ORDER, STRONG, SURE, WEIGHTY, Verdict
 from ..explain.wording import Timeline, few_digits, sentence
 from ..kernels.grammar import Kind
 from ..learning.fits import OtherModelError
@@ -66,6 +66,12 @@ class Claim:
     share: float
     height: float
     unit: str
+
+    @property
+    def is_only_small(self) -> bool:
+        """Whether nothing but its small share keeps a component from being certain."""
+        is_sure = self.probability >= SURE and self.evidence >= STRONG
+        return self.verdict == "perhaps" and is_sure and self.share < WEIGHTY
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
@@ -205,10 +211,13 @@ class ComponentReport(Numbered):
         if self.owners:
             verb = "share" if len(self.owners) > 1 else "has"
             said.append(f"{self.named(self.owners)} {verb} it{self._range(self.owners)}.")
-        if maybe := self.those("perhaps"):
-            verb = "have" if len(maybe) > 1 else "has"
-            who = self.named(maybe, first=False)
-            said.append(f"Perhaps {who} {verb} it{self._range(maybe)}.")
+        little = tuple(name for name in self.those("perhaps") if self.claims[name].is_only_small)
+        maybe = tuple(name for name in self.those("perhaps") if name not in little)
+        for names, small in ((maybe, ""), (little, ", though only as a small part")):
+            if names:
+                verb = "have" if len(names) > 1 else "has"
+                who = self.named(names, first=False)
+                said.append(f"Perhaps {who} {verb} it{small}{self._range(names)}.")
         if untold := self.those("cannot be told"):
             if len(untold) == 1:
                 said.append(f"It cannot be told whether {untold[0]} has it.")
@@ -284,6 +293,8 @@ class ComponentReport(Numbered):
         elif self.stability.share >= _FRAGILE:
             what = "Treat it with caution"
         else:
+            if self.support >= SURE:
+                return f"{said[:-1]}; those without it explain the data worse."
             what = "It is fragile: other patterns explain the data nearly as well"
         return f"{said} {what}."
 

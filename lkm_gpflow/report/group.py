@@ -15,7 +15,7 @@ from .. import plotting
 from ..discovery.checks import check_level
 from ..discovery.coupled import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, attribute, part_order
+from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, WALKS, attribute, part_order
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
@@ -93,7 +93,8 @@ class GroupReport(Report):
         """See `Report.title`."""
         if len(self.series) == 1:
             return f"What {self.series[0].name} is made of"
-        return f"What {len(self.series)} series share"
+        count, total = len(self.series), len(self.found.whole.table.names)
+        return f"What {count}{f' of {total}' if total > count else ''} series share"
 
     @property
     def heading(self) -> str:
@@ -133,12 +134,15 @@ class GroupReport(Report):
     def phrases(self) -> dict[str, str]:
         """The same as they stand in a sentence: "a 1.4-year cycle"."""
         told = self._told([each.description.short for each in self.components])
-        return told | {AUTOREGRESSION: f"the {AUTOREGRESSION}"}
+        return told | {
+            AUTOREGRESSION: f"the {AUTOREGRESSION}",
+            WALKS: "random walks added for safety, with and without a season",
+        }
 
     def _told(self, words: list[str]) -> dict[str, str]:
         """Words for each part, with a number where two components have the same."""
         told = {
-            each.name: f"{own} ({each.number})" if words.count(own) > 1 else own
+            each.name: f"{own} (component {each.number})" if words.count(own) > 1 else own
             for each, own in zip(self.components, words, strict=True)
         }
         return told | OTHER_TITLES
@@ -148,11 +152,12 @@ class GroupReport(Report):
         """Data and settings: what, and its value."""
         table, settings = self.found.table, self.found.settings
         times, values = table.frame.index, table.frame
+        total = len(self.found.whole.table.names)
         missing = int(values.isna().to_numpy().sum())
         timeline = Timeline.of(table)
         first, last = timeline.moment(times[0]), timeline.moment(times[-1])
         return [
-            ("series", f"{values.shape[1]}"),
+            ("series", f"{values.shape[1]}{f' of {total}' if total > values.shape[1] else ''}"),
             ("times", f"{len(times)}, {first} to {last}, step {timeline.duration(timeline.step)}"),
             ("missing", f"{missing} of {values.size} values ({percent(missing / values.size)})"),
             ("search", f"{settings.strategy} set expansion, depth {settings.depth}, "
@@ -214,7 +219,7 @@ class GroupReport(Report):
                 said = [each.description.text, each.directions, each.membership, each.explained]
                 words = " ".join(filter(None, [each.membership] if each.is_doubtful else said))
                 lines += ["", f"**{markdown(each.heading)}.** {markdown(words)}", ""]
-                lines += [f"`{each.kernel}`", ""]
+                lines += [f"`{each.name}: {each.kernel}`", ""]
                 if each.table:
                     lines.append(markdown_table(each.table[0], each.table[1:]))
             lines.append("")

@@ -98,12 +98,16 @@ class PairComponent(Numbered):
         if self.correlation is None:
             return ""
         c = self.correlation
-        numbers = f"correlation {c.of_means:+.2f}, 90% interval {c.lower:+.2f} to {c.upper:+.2f}"
+        told = (f"{round(r, 2) + 0.0:+.2f}" for r in (c.typical, c.lower, c.upper))
+        numbers = "correlation {}, 90% interval {} to {}".format(*told)  # no minus before a zero
         way = "in step in both" if c.of_means > 0.0 else "in opposite directions"
         if c.way:
             return f"It moves {way} ({numbers})."
         if c.is_strong:
-            return f"It seems to move {way}, but that may be chance ({numbers})."
+            return (
+                f"It seems to move {way}, but that may be chance ({numbers}); a coupling, "
+                "found.couple(), can tell."
+            )
         return f"It moves together weakly, if at all ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,6 +120,6 @@ class PairComponent(Numbered):
             "owners": list(self.owners),
             "probabilities": list(self.probabilities),
             "shares": list(self.shares),
-            "correlation": None if c is None else [c.of_means, c.lower, c.upper],
+            "correlation": None if c is None else [c.typical, c.lower, c.upper],
             "coupling": None if self.tie is None else self.tie.to_dict(),
         }

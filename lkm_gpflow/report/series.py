@@ -34,8 +34,13 @@ as its sd by 0.23 to 0.43 where the cycle was found (7 of 8)."""
 _SELDOM = 0.05
 """Intervals are too narrow if right ones would hold so few observations this seldom."""
 
-_DOUBTS = {"has": "", "has not": ", unlikely"}
-"""What stands beside a share, by verdict; all other verdicts stand there themselves."""
+_DOUBTS: Mapping[Verdict, str] = {
+    "has": "",
+    "perhaps": ", perhaps",
+    "cannot be told": ", in doubt",
+    "has not": ", unlikely",
+}
+"""What stands beside a share, by verdict."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,11 @@ class SeriesReport:
 
     def consists_of(self, phrases: Mapping[str, str]) -> str:
         """Say what it consists of, and what of it is in doubt."""
-        told = []
-        for part, share in sorted(self.shares.items(), key=lambda item: -item[1]):
-            verdict = self.verdicts.get(part, "has")
-            doubt = _DOUBTS.get(verdict, f", {verdict}")
-            if share >= _LITTLE:
-                told.append(f"{phrases[part]} ({percent(share)}{doubt})")
+        told = [
+            f"{phrases[part]} ({percent(share)}{_DOUBTS[self.verdicts.get(part, 'has')]})"
+            for part, share in sorted(self.shares.items(), key=lambda item: -item[1])
+            if share >= _LITTLE
+        ]
         return f"The variation of {self.name} consists of {listed(told)}."
 
     def comes_from(self, phrases: Mapping[str, str]) -> str:

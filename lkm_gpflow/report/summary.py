@@ -41,19 +41,24 @@ def summary(
     sure = [each for each in components if each.owners]
     # What a sure family may consist of needs no "perhaps".
     said_of = {number: set(family.owners) for family in families for number in family.members}
+    # Nor is it worth saying that what has a pattern may have another of the same name.
+    told = {each.description.short: set(each.owners) for each in sure[:_MOST_SAID]}
     maybe = [
         each
         for each in components
-        if not each.owners and set(_likely(each)) - said_of.get(each.number, set())
+        if not each.owners
+        and set(_likely(each))
+        - said_of.get(each.number, set())
+        - told.get(each.description.short, set())
     ]
     said = _sentences(
         [
             (each.owners, each.description.short, ways.get(each.number, "") + _likely_too(each))
             for each in sure[:_MOST_SAID]
-        ]
-        + [(each.owners, each.short, ", in a form that cannot be told") for each in families],
+        ],
         found,
     )
+    said += _of_families(families, found)
     said += _sentences(
         [(_likely(each), each.description.short, "") for each in maybe[:_MOST_SAID]],
         found,
@@ -81,6 +86,25 @@ def _sentences(
         who = (every if is_sure else every.lower()) or listed(names, MOST_NAMES)
         verb = "have" if len(names) > 1 else "has"
         said.append(f"{'' if is_sure else 'Perhaps '}{who} {verb} {listed(what_they_have)}{more}.")
+    return said
+
+
+def _of_families(families: Sequence[FamilyReport], found: Discovery) -> list[str]:
+    """Say what series surely have though its form is not sure."""
+    groups: dict[tuple[str, ...], list[FamilyReport]] = {}
+    for each in families:
+        groups.setdefault(each.owners, []).append(each)
+    said = []
+    for names, theirs in groups.items():
+        who = _every(names, found) or listed(names, MOST_NAMES)
+        verb, be = ("have", "are") if len(names) > 1 else ("has", "is")
+        if theirs[0].kind == "pattern":
+            which = "they have" if len(names) > 1 else "it has"
+            said.append(f"{who} {be} not noise alone, but which pattern {which} cannot be told.")
+            continue
+        what = listed([each.short for each in theirs])
+        form = "a form" if len(theirs) == 1 else "forms"
+        said.append(f"{who} {verb} {what}, in {form} that cannot be told.")
     return said
 
 

@@ -38,6 +38,29 @@ def test_dates_without_hyphens_are_a_doubt(form: str, tmp_path: Path) -> None:
     assert doubts(frame)[1:] == []
 
 
+@pytest.mark.parametrize(("unit", "name"), [("s", "seconds"), ("ms", "milliseconds")])
+def test_times_of_a_computer_are_a_doubt(unit: str, name: str) -> None:
+    times = pd.date_range("2024-01-01", periods=30, freq="h").as_unit(unit).asi8
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), times, ["a", "b"])
+    (doubt,) = doubts(frame)
+    assert f"if they are {name} since 1970, frame.index = pd.to_datetime(frame.index" in doubt
+    frame.index = pd.to_datetime(frame.index, unit=unit)  # as it says
+    assert doubts(frame) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "frequency", "num_doubts"),
+    [("2024-10-20", "h", 1), ("2024-11-20", "h", 0), ("2024-10-20", "D", 0)],
+)
+def test_a_change_of_the_clock_is_a_doubt(first: str, frequency: str, num_doubts: int) -> None:
+    times = pd.date_range(first, periods=240, freq=frequency, tz="Europe/Berlin")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), times, ["a", "b"])
+    said = doubts(frame)
+    assert len(said) == num_doubts
+    assert all("the clock changes on 2024-10-27" in each for each in said)
+    assert doubts(frame.tz_localize(None)) == []
+
+
 def test_doubtful_tables() -> None:
     frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=30)})
     frame.loc[3, "a"] = np.nan

@@ -237,6 +237,12 @@ def test_rows_out_of_order_are_sorted_with_a_warning() -> None:
     assert table.axis.frequency == "D"
 
 
+def test_a_column_in_the_place_of_the_times_is_a_guess_of_the_warning() -> None:
+    given = frame().set_index(np.random.default_rng(0).normal(size=len(frame())))
+    with pytest.warns(UserWarning, match="if the first column .* is a series and no times"):
+        Table.of(given)
+
+
 @pytest.mark.filterwarnings("error")
 def test_good_tables_pass_without_a_warning() -> None:
     given = frame(c=[1, 2, None, "4", 5, 6, 7, 8], d=pd.array([1, None, 3, 4, 5, 6, 7, 8], "Int64"))

@@ -20,6 +20,7 @@ from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.report.family import families_of_pair, family_reports
+from lkm_gpflow.report.summary import summary
 
 STRICT = "1 x PER(period=88,lengthscale=1)"
 WANDERS = "1 x PER(period=86,lengthscale=1) x RW(start=-90)"
@@ -309,7 +310,9 @@ def test_the_report_says_that_a_series_has_some_pattern() -> None:
     """Neither form is sure, and neither is slow."""
     found = that_is_lively()
     report = found.report()
-    assert "a and b have some pattern, in a form that cannot be told." in report.summary
+    assert (
+        "a and b are not noise alone, but which pattern they have cannot be told." in report.summary
+    )
     assert (
         "**Some pattern.** a (P 1.00) and b (P 1.00) have one. Its form cannot be told: it may be "
         "component 1, 2 or one that no fit has."
@@ -317,6 +320,14 @@ def test_the_report_says_that_a_series_has_some_pattern() -> None:
     assert "| Some pattern, in whatever form |" in report.text
     assert "Some pattern, in whatever form" in found._repr_html_()
     assert found.compare("a", "b").families == ()  # perhaps another one each
+
+
+def test_several_families_of_the_same_series_are_one_sentence() -> None:
+    found = that_moves()
+    (slow,) = found.report().families
+    cycle = replace(slow, kind="cycle", duration="11 months")
+    said = summary(found, (), (cycle, slow), {})
+    assert "b and c have a cycle of about 11 months and a slow movement, in forms that" in said
 
 
 def test_that_there_is_some_pattern_is_said_where_no_more_is_sure() -> None:

@@ -78,6 +78,8 @@ def test_no_length_of_time_reads_like_a_longer_unit_once() -> None:
 def test_intervals_that_read_alike_are_said_once() -> None:
     assert WEEKS.interval(360.0, 367.0) == "about 1 year"
     assert WEEKS.interval(340.0, 367.0) == "11 months to 1 year"
+    assert WEEKS.interval(360.0, 396.0) == "12 to 13 months"
+    assert WEEKS.interval(7.0, 9.0) == "7 to 9 days"
     assert WEEKS.interval(240.0, 244.0) == "7.9 to 8 months"
     assert NUMBERS.interval(2.0, 3.0) == "2 to 3"
 

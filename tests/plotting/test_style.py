@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from small import made_by_hand
 
 from lkm_gpflow import plotting
-from lkm_gpflow.plotting.style import panel_axes, plain, readable_dates, save_figure
+from lkm_gpflow.plotting.style import labels, panel_axes, plain, readable_dates, save_figure
 from lkm_gpflow.report import pairwise
 
 
@@ -81,6 +81,11 @@ def test_months_of_several_years_begin_with_a_year(first: str, last: str, label:
     assert next(text.get_text() for tick, text in ticks if begin <= tick <= end) == label
     assert (ax.xaxis.get_offset_text().get_text() == "2017") == (label == "Mar")
     plt.close("all")
+
+
+def test_a_sign_without_a_glyph_is_left_out_but_a_letter_is_not() -> None:
+    odd = ["Z\u00fcrich \U0001f34e", "\U0001f34e", "\u65e5 1", "a\U0001f34e", "a"]
+    assert labels(odd) == ["Z\u00fcrich", "series 2", "series 3", "series 4", "series 5"]
 
 
 def test_a_series_that_cannot_be_named_has_its_number_in_every_picture(

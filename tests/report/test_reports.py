@@ -23,6 +23,7 @@ from lkm_gpflow.learning.coupling import independent
 from lkm_gpflow.report import GroupReport, group
 from lkm_gpflow.report.component import Claim, ComponentReport
 from lkm_gpflow.report.page import with_contents
+from lkm_gpflow.report.summary import summary
 from lkm_gpflow.search.averaging import Member
 
 LONG, RTL = "a name of thirty signs, exactly", "ذهب"
@@ -549,7 +550,7 @@ def test_what_cannot_be_told_is_nowhere_stated(tmp_path: Path) -> None:
     found = judged_as(found_in(waves()), [[0.99, 1e-4], [0.4, 1e-4], [1e-4, 0.99]])
     report = found.report()
     oil = next(each for each in report.series if each.name == "Oil")
-    assert re.search(r"a 2.8-month cycle \(\d+%, cannot be told\)", oil.consists_of(report.phrases))
+    assert re.search(r"a 2.8-month cycle \(\d+%, in doubt\)", oil.consists_of(report.phrases))
     assert oil.verdicts == {"PER": "cannot be told", "LIN": "has not"}
     pair = found.compare_all().pairs["Gold", "Oil"]
     assert pair.summary == "Gold and Oil have no component in common that is certain."
@@ -623,6 +624,44 @@ def test_what_better_fits_do_without_is_not_called_stable(report: GroupReport) -
     ):
         one = replace(report.components[0], num_fits=4, support=support, stability=often)
         assert f"{support:.0%} of the weight have it. {said}" in one.verdict
+
+
+def test_what_few_found_but_all_good_fits_have_is_not_called_fragile(report: GroupReport) -> None:
+    seldom = Stability(tried=8, found=1)
+    for support, said in (
+        (0.97, "1 of 8 independent fits found it; those without it explain the data worse."),
+        (0.6, "1 of 8 independent fits found it. It is fragile: other patterns explain"),
+    ):
+        one = replace(report.components[0], num_fits=4, support=support, stability=seldom)
+        assert f"{support:.0%} of the weight have it. {said}" in one.verdict
+
+
+def test_what_is_certain_but_small_is_said_to_be_small(report: GroupReport) -> None:
+    (wave, _) = report.components
+    gold = replace(wave.claims["Gold"], verdict="perhaps", share=0.02)
+    told = replace(wave, claims=wave.claims | {"Gold": gold})
+    assert told.membership == (
+        "Oil has it (P 1.00). Perhaps Gold has it, though only as a small part (P 1.00)."
+    )
+
+
+def test_a_part_of_a_table_says_of_how_many_series_it_is() -> None:
+    report = found_in(waves(("Gold", "Oil", "Silver", "USD"))).select(["Gold", "USD"]).report()
+    assert report.title == "What 2 of 4 series share"
+    assert dict(report.about)["series"] == "2 of 4"
+
+
+def test_two_components_of_one_name_are_not_said_to_be_certain_and_perhaps() -> None:
+    found = found_in(waves())
+    report = found.report()
+    wave, line = report.components
+    claims = {n: replace(c, verdict="perhaps") for n, c in wave.claims.items() if n != "USD"}
+    again = replace(wave, number=3, claims=claims)
+    said = summary(found, (wave, line, again), (), {})
+    assert "Gold and Oil have a 2.8-month cycle." in said
+    assert "Perhaps" not in said
+    other = replace(again, description=replace(wave.description, short="an 8-week cycle"))
+    assert "Perhaps Gold and Oil have an 8-week cycle." in summary(found, (wave, other), (), {})
 
 
 def test_numbers_have_few_digits() -> None:
