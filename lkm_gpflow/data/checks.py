@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 
 from ..numerics.types import Floats
+from ..runtime.warn import warn
 from .foreign import Tabular, as_frame
 from .shapes import explain_columns, explain_index
 
@@ -56,10 +55,10 @@ def checked(table: Tabular) -> pd.DataFrame:
     sound = pd.DataFrame(columns, index=index, columns=frame.columns)
     if not index.is_monotonic_increasing:
         hint = "" if isinstance(index, pd.DatetimeIndex) else _IS_IT_A_SERIES
-        warnings.warn(f"the times are not in order: the rows are sorted{hint}", stacklevel=4)
+        warn(f"the times are not in order: the rows are sorted{hint}")
         sound = sound.sort_index()
     for name, column in sound.items():
-        _check_variation(name, column.dropna().to_numpy())
+        check_variation(name, column.dropna().to_numpy())
     return sound
 
 
@@ -75,7 +74,7 @@ def _check_names(columns: pd.Index) -> None:
             )
 
 
-def _check_variation(name: object, observed: Floats) -> None:
+def check_variation(name: object, observed: Floats) -> None:
     """Reject a series that cannot be divided by its standard deviation."""
     if len(observed) < MIN_OBSERVED:
         raise ValueError(

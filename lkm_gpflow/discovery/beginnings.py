@@ -7,22 +7,21 @@ time, where it should grow.  Intervals there are too narrow, and `Forecaster` sa
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import pandas as pd
 
 from ..learning.fits import Fit
 from ..runtime.text import quoted
+from ..runtime.warn import warn
 
 
 def warn_of_times_before(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
     """Warn whoever asks about times before the first row, if some fit has a walk."""
     if any(map(_has_walk, fits)):
-        warnings.warn(
+        warn(
             f"intervals before the table's first time, {frame.index[0]}, are too narrow: random "
             "walks begin not long before it",
-            stacklevel=4,
         )
 
 
@@ -30,10 +29,9 @@ def warn_of_late_series(frame: pd.DataFrame, fits: Sequence[Fit]) -> None:
     """Warn whoever fills gaps that begin with the table, if some fit has a walk but no level."""
     late = frame.columns[frame.iloc[0].isna()]
     if len(late) and any(_has_walk(fit) and not _has_level(fit) for fit in fits):
-        warnings.warn(
+        warn(
             f"intervals of {quoted(late)} before their "
             "first observations are too narrow: random walks begin not long before the table",
-            stacklevel=3,
         )
 
 

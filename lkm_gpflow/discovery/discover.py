@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -19,6 +18,7 @@ from ..models.amplitudes import Amplitudes
 from ..models.annealing import Annealing
 from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
+from ..runtime.warn import warn
 from ..search.autoregression import Autoregression, Calendar, OfTable
 from ..search.averaging import LITTLE_WEIGHT
 from ..search.ledger import Ledger
@@ -266,7 +266,7 @@ def discover_steps(
     table = Table.of(frame, transform)
     check_size(*table.frame.shape, subset)
     for doubt in doubts(table.frame):
-        warnings.warn(doubt, stacklevel=3)
+        warn(doubt)
     observations = table.observations
     header = ledger_header(settings, table, subset)
     kept = Ledger(header, None if ledger is None else Path(ledger))

@@ -139,6 +139,12 @@ class Forecaster:
         Student-t of six degrees of freedom (see `tails`).  If a series is modelled by its
         logarithm, mean and sd are those of a mixture of lognormals, and the median (the quantile
         0.5) lies below the mean.
+
+        Raises
+        ------
+        ValueError
+            If the horizon is below one or goes beyond what dates can tell, times are not of the
+            table's kind, or a level or quantile is not between zero and one.
         """
         check_quantiles(quantiles)
         times = self.times(horizon)
@@ -150,7 +156,7 @@ class Forecaster:
         return several_intervals(self, times, levels, quantiles)
 
     def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
-        """Draw paths of new observations; see `export.sample_paths`."""
+        """Draw paths of new observations; see `export.sample_paths`, also for what it raises."""
         from .export import sample_paths
 
         return sample_paths(self, self.times(horizon), count, seed)
@@ -162,7 +168,10 @@ class Forecaster:
     def quantiles(
         self, horizon: int | pd.Index, levels: Sequence[float] = (0.05, 0.5, 0.95)
     ) -> pd.DataFrame:
-        """Quantiles of new observations: index (series, time), columns the levels."""
+        """Quantiles of new observations: index (series, time), columns the levels.
+
+        It raises what `forecast` raises.
+        """
         told = self.forecast(horizon, quantiles=levels)
         return told[[quantile_column(q) for q in levels]].set_axis(list(levels), axis=1)
 
@@ -177,6 +186,11 @@ class Forecaster:
         Returns
         -------
         DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between zero and one.
         """
         gaps = self.table.gaps
         warn_of_late_series(self.table.frame, [member.fit for member in self.counting_members])
@@ -206,6 +220,11 @@ class Forecaster:
         Returns
         -------
         DataFrame by time with columns mean, sd, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            As `forecast`; or if there are no weights, one is not finite, or names no series.
         """
         check_weights(weights)
         times, own = self.times(horizon), np.zeros(len(self.table.scale))
@@ -249,6 +268,11 @@ class Forecaster:
         ----------
         most
             So many fits of the highest weight are coupled, and count from there on.
+
+        Raises
+        ------
+        ValueError
+            See `coupled.couple`.
         """
         return couple(self.table, self.counting_members, most)
 
@@ -257,6 +281,11 @@ class Forecaster:
 
         Random walks (RW, IOU) begin not long before the table's first time.  Before it their
         uncertainty does not grow, so the intervals there are too narrow; a UserWarning says so.
+
+        Raises
+        ------
+        ValueError
+            If the times are not of the table's kind, or the level is not between zero and one.
         """
         check_level(level)
         told, transforms = self._moments(times), self.table.transforms
@@ -281,7 +310,7 @@ class Forecaster:
         return self._by_cell(times, moments)
 
     def median(self, times: pd.Index) -> pd.Series:
-        """Medians of new observations at any times, index (series, time)."""
+        """Medians of new observations at any times, index (series, time); raises as `predict`."""
         told = self.table.transforms.back(self._moments(times).centre)
         return self._by_cell(times, {"median": told})["median"]
 

@@ -8,7 +8,6 @@ and `refit_sparse` learns these with `SparseLKM`.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,6 +30,7 @@ from ..models.sparse import NUM_INDUCING, SparseLKM
 from ..numerics.types import Floats
 from ..runtime.text import whole_number
 from ..runtime.threads import single_threaded
+from ..runtime.warn import warn
 from ..search.ledger import Entry
 from .result import Discovery
 
@@ -259,9 +259,8 @@ def _trace_cost(model: SparseLKM, Z: Floats) -> float:
 
 def _warn_of_the_trace(cost: float, inducing: int) -> None:
     if cost > _TRACE_PER_VALUE:
-        warnings.warn(
+        warn(
             f"inducing: expected at most {_TRACE_PER_VALUE} nats of trace an observed value, but "
             f"{inducing} inducing variables cost up to {cost:.2g}: fast components may have been "
             "learnt as noise. Give more inducing variables",
-            stacklevel=3,
         )

@@ -94,4 +94,4 @@ def sum_quantiles(
                 own = own @ root(correlation[m][np.ix_(places, places)]).T
             values[which == f] = mean[m, places] + np.sqrt(variance[m, places]) * own
         told.append(np.quantile(some.back(values) @ weights[places], quantiles))
-    return np.array(told).T
+    return np.reshape(told, (-1, len(quantiles))).T

@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from ..comparators import Comparator, comparator
-from ..data.checks import MIN_OBSERVED
+from ..data.checks import MIN_OBSERVED, check_variation
 from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..discovery.columns import coverage_column
@@ -353,6 +353,8 @@ def _forecast_from(
     times = frame.index[origin : origin + horizon]
     # A copy, because methods may keep what they learn, and threads forecast at the same time.
     try:
+        for name, column in frame.iloc[:origin].items():
+            check_variation(name, column.dropna().to_numpy())  # scores are in its sd
         fitted = copy(method).fit(frame.iloc[:origin], seed=seed)
     except ValueError as error:
         raise ValueError(

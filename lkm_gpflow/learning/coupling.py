@@ -87,11 +87,6 @@ class Coupling:
         """R of the patterns and of the noise, [K + 1, N, N]."""
         return correlations(self.loadings)
 
-    @property
-    def is_none(self) -> bool:
-        """Whether the series are independent."""
-        return not np.any(self.loadings)
-
 
 def couple(fit: Fit, observations: Observations) -> Coupling:
     """Learn how the series of a fit go together.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.observations import Observations
-from ..kernels.grammar import Product
 from ..models.amplitudes import HEIGHT_SD
 from ..numerics.types import Floats
 from .evidence import curvature
@@ -42,13 +41,6 @@ class HyperparameterPosterior:
     def sd(self) -> Floats:
         """Standard deviations, [P]: relative errors of positive hyperparameters where small."""
         return np.sqrt(np.diag(self.covariance))
-
-    def draw(self, rng: np.random.Generator) -> tuple[tuple[Product, ...], Floats]:
-        """Draw kernels and noise variances."""
-        root = np.linalg.cholesky(self.covariance + 1e-12 * np.eye(len(self.mean)))
-        flat = self.mean + root @ rng.normal(size=len(self.mean))
-        flat = np.where(self.sd > 0.0, flat, self.mean)
-        return self.layout.unpack(np.clip(flat, self.ranges.lower, self.ranges.upper))
 
 
 def laplace(

@@ -14,6 +14,7 @@ from gpflow.kernels import Kernel
 from gpflow.utilities import to_default_float
 
 from ..numerics.types import FloatTensor
+from ..runtime.text import whole_number
 from . import model_data
 from .configurations import all_configurations
 from .ibp import FiniteIBP
@@ -106,14 +107,12 @@ class MinibatchLKM(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         posterior: PosteriorName = "enumerated",
     ) -> None:
         super().__init__()
-        if num_series < 1:
-            raise ValueError(f"num_series: expected at least 1, got {num_series!r}")
         if posterior not in get_args(PosteriorName):
             raise ValueError(
                 f"posterior: expected one of {sorted(get_args(PosteriorName))}, got {posterior!r}"
             )
         self.kernels = model_data.checked_kernels(kernels, num_inputs=1)
-        self.num_series = num_series
+        self.num_series = whole_number(num_series, "num_series", 1)
         self.posterior = posterior
         self.prior = FiniteIBP(alpha, len(self.kernels))
         self._configurations = all_configurations(len(self.kernels))

@@ -6,7 +6,6 @@ says what was expected, what was given, and where.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from gpflow.utilities import positive, to_default_float
 
 from ..kernels.component import ComponentKernel
 from ..numerics.types import FloatTensor
+from ..runtime.warn import warn
 from .amplitudes import HEIGHT_SD
 from .ibp import IBP, FiniteIBP, InfiniteIBP
 from .posteriors import EnumeratedPosterior, Posterior, RelaxedPosterior
@@ -103,11 +103,10 @@ def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
 def warn_if_long(num_times: int, longest: float) -> None:
     """Warn of more time points than an exact model can cope with."""
     if num_times > longest:
-        warnings.warn(
+        warn(
             f"expected at most {longest:g} time points, because time grows with their third power "
             f"and memory with their second, got {num_times}: SparseLKM takes a bound with "
             "inducing variables instead",
-            stacklevel=3,
         )
 
 

@@ -167,7 +167,8 @@ class RelaxedPosterior(Posterior):
 
     def __init__(self, num_samples: int = 10, temperature: float = 0.5, seed: int = 0) -> None:
         super().__init__()
-        if not temperature > 0.0:
+        is_number = isinstance(temperature, int | float | np.number)
+        if not is_number or not 0.0 < temperature < np.inf:
             raise ValueError(f"temperature: expected a positive number, got {temperature!r}")
         self.num_samples = whole_number(num_samples, "num_samples", 1)
         self.temperature = gpflow.Parameter(temperature, transform=positive(), trainable=False)

@@ -14,8 +14,8 @@ _LAG_DIGITS = 13
 _WALKS = 4
 """How many walks of different starts a grid remembers."""
 
-_LONG = 500
-"""Of more times a grid takes many megabytes."""
+_LONG, _LONGEST = 500, 1000
+"""Of more times a grid takes many megabytes, and hundreds."""
 
 
 class LagGrid:
@@ -116,9 +116,10 @@ def _grid_of(times: bytes) -> LagGrid:
 
 
 _short, _long = lru_cache(maxsize=32)(_grid_of), lru_cache(maxsize=8)(_grid_of)
+_longest = lru_cache(maxsize=1)(_grid_of)
 
 
 def lag_grid(x: Floats) -> LagGrid:
     """Return the grid of these times, [D]; the last ones are remembered, of long ones fewer."""
-    grid_of = _short if len(x) <= _LONG else _long
+    grid_of = _short if len(x) <= _LONG else _long if len(x) <= _LONGEST else _longest
     return grid_of(x.tobytes())

@@ -15,6 +15,7 @@ from ..data.observations import Observations
 from ..learning.engine import components
 from ..learning.fits import Fit, FitSettings, State, check_is_plain
 from ..learning.learner import Learner
+from ..learning.patterns import LEAST_NOISE
 from ..models.amplitudes import degrees_of
 from ..numerics.types import Booleans, Floats
 from ..runtime.threads import single_threaded
@@ -26,9 +27,6 @@ _WINDOWS = 5
 
 _MAX_ITERATIONS = 30
 """Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
-
-_LEAST_NOISE = 1.1e-6
-"""Noise variance of a forecast, in that of the series; models take no less either."""
 
 _CONSTANT = 1e-6
 """A series of a smaller standard deviation cannot be scaled by it."""
@@ -217,7 +215,7 @@ def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tup
 
     the variance times ``(v + y' V^-1 y) / (v + D - 2)`` for scales of v degrees of freedom.
     """
-    D, noise_variance = len(past.x), np.maximum(state.noise_variance, _LEAST_NOISE)
+    D, noise_variance = len(past.x), np.maximum(state.noise_variance, LEAST_NOISE)
     C = components(state.kernels, np.concatenate([past.x, x]))
     moments = []
     for y, mask, z, noise in zip(past.Y, past.mask, state.loadings, noise_variance, strict=True):

@@ -32,8 +32,6 @@ from .ledger import ACCEPTED, EVERY, REGROUPED, START, Entry, Ledger
 from .progress import SearchReport, progress_bar
 from .settings import SearchSettings
 
-"""The decision on the best fit of a step that is better than all before it."""
-
 _Key: TypeAlias = tuple[int, int]
 """Step, and number of the attempt."""
 

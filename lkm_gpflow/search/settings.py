@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from numbers import Integral
@@ -24,6 +23,7 @@ from ..learning.fits import FitSettings
 from ..numerics import limits
 from ..numerics.types import Integers
 from ..runtime.text import whole_number
+from ..runtime.warn import warn
 
 _DRAW = 2_000_000
 """Sets the seed of the draw apart from those of the search, (seed, step, restart)."""
@@ -132,15 +132,13 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
             f"and memory with their second, got {num_times}: {instead}"
         )
     if num_times > LONGEST_SEARCH:
-        warnings.warn(
+        warn(
             f"a search on more than {LONGEST_SEARCH} times takes hours, got {num_times}: {instead}",
-            stacklevel=4,
         )
     if subset is None and num_series > MOST_SEARCHED:
-        warnings.warn(
+        warn(
             f"a search on more than {MOST_SEARCHED} series may take hours, got {num_series}: with "
             "a subset, such as 25, it searches on 25 series and then learns the result on all",
-            stacklevel=4,
         )
 
 

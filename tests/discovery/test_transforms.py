@@ -99,6 +99,7 @@ def test_sums_of_series_some_of_them_logarithmic() -> None:
     paths = found.samples(3, DRAWS, seed=1)
     sums: np.ndarray = sum(w * paths.loc[name].to_numpy() for name, w in weights.items())
     error = sums.std(axis=1) / np.sqrt(DRAWS)
+    assert found.aggregate(frame.index[:0], weights).shape == (0, 4)
     assert np.all(np.abs(sums.mean(axis=1) - told["mean"]) < 4.5 * error)
     np.testing.assert_allclose(sums.std(axis=1), told["sd"], rtol=0.03)
     for column, q in (("lower", 0.1), ("upper", 0.9)):

@@ -279,6 +279,21 @@ def test_an_origin_before_a_series_begins_is_named() -> None:
         run(frame, folds=2)
 
 
+@pytest.mark.parametrize("before", [0.0, 5.0, np.nan])
+def test_a_series_that_begins_late_is_named_whatever_the_method(before: float) -> None:
+    """Scores are in standard deviations of what came before."""
+
+    class Always:
+        def fit(self, train: pd.DataFrame, *, seed: int) -> Fitted:
+            sound = train.fillna(0.0) + np.arange(len(train))[:, None]
+            return LastValue().fit(sound, seed=seed)
+
+    frame = small_table()
+    frame.iloc[:-6, 0] = before
+    with pytest.raises(ValueError, match=r"Always, given the \d+ rows .*'a'"):
+        lkm.backtest(frame, Always(), horizon=3, folds=2, progress=False)
+
+
 def test_a_method_is_no_backtest() -> None:
     frame = small_table()
     with pytest.raises(ValueError, match="expected another Backtest to compare with, got 'drift'"):

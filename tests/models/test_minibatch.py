@@ -291,8 +291,9 @@ def test_margins_that_are_all_but_certain_survive() -> None:
 
 
 def test_errors_say_what_was_expected() -> None:
-    with pytest.raises(ValueError, match="num_series: expected at least 1, got 0"):
-        lkm.MinibatchLKM(kernels(), 0)
+    for wrong in (0, 2.5, float("nan")):
+        with pytest.raises(ValueError, match=f"num_series as a whole number .* got {wrong}"):
+            lkm.MinibatchLKM(kernels(), wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"posterior: expected one of .* got 'exact'"):
         lkm.MinibatchLKM(kernels(), 3, posterior="exact")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"at most 12 components .* got 13"):

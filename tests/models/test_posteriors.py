@@ -41,6 +41,12 @@ def posterior_with(logits: object, temperature: float, num_samples: int) -> Rela
     return posterior
 
 
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("inf"), float("nan"), "hot", None])
+def test_a_temperature_is_a_positive_number(temperature: float) -> None:
+    with pytest.raises(ValueError, match=f"temperature: expected .* got {temperature!r}"):
+        RelaxedPosterior(temperature=temperature)
+
+
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
 @pytest.mark.parametrize("logit", [-2.0, 0.0, 1.0])
 def test_the_distribution_is_tfps(temperature: float, logit: float) -> None:

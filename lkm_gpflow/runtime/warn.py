@@ -1,0 +1,21 @@
+"""Warnings that point at the line of the caller, however deep in the package they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_BETWEEN = ("lkm_gpflow", "contextlib", "functools", "gpflow", "tensorflow")
+"""Modules whose lines nobody can mend: our own, and those through which decorators call."""
+
+
+def warn(text: str) -> None:
+    """Warn with a `UserWarning` at the innermost line outside of the package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and _is_between(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
+
+
+def _is_between(module: str) -> bool:
+    return module.partition(".")[0] in _BETWEEN
