@@ -14,7 +14,7 @@ import check_shapes
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
-from small import learn_in_a_hurry, small_table
+from small import agreed, learn_in_a_hurry, small_table
 
 from lkm_gpflow.datasets import registry
 from lkm_gpflow.runtime.threads import single_threaded
@@ -90,3 +90,18 @@ def small_found() -> lkm.Discovery:
     """What is discovered in the small table, for tests that only look at it."""
     bases = ("C", "LIN", "SE", "RW")
     return lkm.discover(small_table(), bases=bases, depth=0, restarts=2, progress=False)
+
+
+@pytest.fixture(scope="session")
+def disagreeing() -> lkm.Discovery:
+    """Three fits by hand of the small table: with a wave and a line, a wave alone, and neither."""
+    wave_and_line = ["0.6 x SE(lengthscale=20)", "2e-5 x LIN(location=130)"]
+    fits = [
+        (0.6, wave_and_line, [[1, 0], [1, 1], [0, 1]]),
+        (0.3, ["0.9 x SE(lengthscale=24)"], [[1]] * 3),
+        (0.1, ["0.02 x RW(start=-7)"], [[1]] * 3),
+    ]
+    found = agreed(small_table(), fits)
+    assert [len(fit.kernels) for fit in found.consensus.fits] == [2, 1, 1]
+    assert found.names == ["SE", "LIN"]
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.consensus import OTHERS
+from lkm_gpflow.discovery.forecaster import Averaging
 from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
     DISAGREEMENT,
@@ -23,10 +26,11 @@ from lkm_gpflow.explain.attribution import (
 
 
 @pytest.mark.parametrize("averaging", ["stacked", "tempered", "none"])
-def test_parts_add_up_to_the_forecast(averaging: str, small_found: lkm.Discovery) -> None:
-    from dataclasses import replace
-
-    found = replace(small_found, averaging=averaging)
+@pytest.mark.parametrize("fixture", ["small_found", "disagreeing"])
+def test_parts_add_up_to_the_forecast(
+    averaging: Averaging, fixture: str, request: pytest.FixtureRequest
+) -> None:
+    found = replace(request.getfixturevalue(fixture), averaging=averaging)
     parts, forecast = attribute(found, 7), found.forecast(7)
     assert parts.index.equals(forecast.index)
     np.testing.assert_allclose(parts["mean"].sum(axis=1), forecast["mean"], rtol=1e-10, atol=1e-10)

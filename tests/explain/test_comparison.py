@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from small import made_by_hand
+from small import agreed, made_by_hand
 
 from lkm_gpflow.explain.comparison import (
     clustered,
@@ -52,6 +52,27 @@ def test_correlation_has_the_sign_of_the_planted_one() -> None:
     assert against.upper < -0.9
     assert abs(across.of_means) < 0.2
     assert across.lower <= across.of_means <= across.upper
+
+
+def test_fits_count_by_their_weights() -> None:
+    """Waves against each other by a fit that knows of the line; in step with it by another."""
+    t = np.arange(40.0)
+    wave, line = np.sin(t / 3.0), 0.1 * t
+    frame = pd.DataFrame({"a": line + wave, "b": line - wave})
+    waves, lines = ["0.5 x SE(lengthscale=3)", "0.003 x LIN(location=20)"], [[1, 1], [1, 1]]
+    Y = ((frame - frame.mean()) / frame.std(ddof=0)).to_numpy()
+    smooth = 0.5 * np.exp(-0.5 * ((t[:, None] - t) / 3.0) ** 2)
+    V = smooth + 0.05 * np.eye(40)
+    straight = 0.003 * np.outer(t - 20.0, t - 20.0)
+    knowing, other = (smooth @ np.linalg.solve(each, Y) for each in (V + straight, V))
+    for weight in (0.97, 0.03):
+        rest = 1.0 - weight
+        found = agreed(frame, [(weight, waves, lines), (rest, waves[:1], [[1], [1]])])
+        c = correlations(found, 0, 1)[found.names.index("SE")]
+        expected = np.corrcoef((weight * knowing + rest * other).T)[0, 1]
+        assert c.of_means == pytest.approx(expected, abs=1e-6)
+        # Of the draws 97% come from the heavy fit: more than the interval leaves out.
+        assert (c.upper < 0.0) if weight > 0.5 else (c.lower > 0.0)
 
 
 def test_a_correlation_is_one_at_most() -> None:

@@ -22,8 +22,10 @@ def test_components_add_up_to_the_fit_given_z(small_found: lkm.Discovery) -> Non
     assert np.all(np.broadcast_to(absent, parts.mean.shape) <= (parts.mean == 0.0))
 
 
-def test_shares_add_up_and_count_the_noise(small_found: lkm.Discovery) -> None:
-    for found in (small_found, small_found.best):
+def test_shares_add_up_and_count_the_noise(
+    small_found: lkm.Discovery, disagreeing: lkm.Discovery
+) -> None:
+    for found in (small_found, small_found.best, disagreeing):
         parts = Decomposition.of(found)
         share = parts.share
         np.testing.assert_allclose(share.sum(axis=1) + parts.share_of_others, 1.0)
@@ -31,14 +33,19 @@ def test_shares_add_up_and_count_the_noise(small_found: lkm.Discovery) -> None:
         assert share.min() >= 0.0
 
 
-def test_shares_are_averaged_over_fits(small_found: lkm.Discovery) -> None:
+def test_shares_are_averaged_over_fits(disagreeing: lkm.Discovery) -> None:
     """The share of the noise, which every fit has, is the weighted mean of those of the fits."""
-    expected = np.zeros(3)
-    for member in small_found.searched:
-        entry = replace(small_found.entries[0], fit=member.fit)
-        alone = replace(small_found, averaging="none", entries=(entry,), stacked=())
-        expected += member.weight * Decomposition.of(alone).share[:, -1]
-    np.testing.assert_allclose(Decomposition.of(small_found).share[:, -1], expected, rtol=1e-6)
+    alone = [
+        Decomposition.of(replace(disagreeing, averaging="none", entries=(entry,), stacked=()))
+        for entry in (
+            replace(disagreeing.entries[0], fit=member.fit) for member in disagreeing.searched
+        )
+    ]
+    of_noise = np.array([each.share[:, -1] for each in alone])
+    got = Decomposition.of(disagreeing)
+    np.testing.assert_allclose(got.share[:, -1], [0.6, 0.3, 0.1] @ of_noise, rtol=1e-6)
+    # All that varies by the third fit is its walk, which the others have not.
+    np.testing.assert_allclose(got.share_of_others, 0.1 * (1.0 - of_noise[2]), rtol=1e-6)
 
 
 def test_directions_of_planted_lines() -> None:
