@@ -56,6 +56,9 @@ class HoldOut:
 def hold_out_tail(found: Discovery) -> HoldOut:
     """Forecast the last tenth of the rows from those before it.
 
+    Only the six fits that weigh most are learnt again.  Those of them that could be have the weight
+    of all fits, in proportion to their own; the vector autoregression keeps its weight.
+
     Not for more than `LKM.LONGEST` times or by fits of a subclass of `LKM`, which cannot be learnt
     again: nothing is held out then.
     """

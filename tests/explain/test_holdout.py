@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
+import pytest
+from scipy.stats import t
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.explain.holdout import hold_out_tail
-from lkm_gpflow.search.held_out import Window, held_out_forecast
+from lkm_gpflow.discovery.tails import FORECAST_DEGREES, FORECAST_VARIANCE
+from lkm_gpflow.explain import holdout
+from lkm_gpflow.explain.holdout import HoldOut, hold_out_tail
+from lkm_gpflow.learning.fits import Fit, FitSettings
+from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.search.held_out import HeldOut, Window, held_out_forecast
 
 
 def test_the_tail_is_not_seen(small_found: lkm.Discovery) -> None:
@@ -27,13 +34,55 @@ def test_the_tail_is_not_seen(small_found: lkm.Discovery) -> None:
     np.testing.assert_array_equal(first.variance, second.variance)
 
 
-def test_probabilities_of_the_tail(small_found: lkm.Discovery) -> None:
+def test_the_tail_is_the_last_tenth(small_found: lkm.Discovery) -> None:
     told = hold_out_tail(small_found)
     assert told.probabilities.shape == (3, 4)
     assert told.times.equals(small_found.table.frame.index[-4:])
-    inside = np.abs(told.probabilities.to_numpy() - 0.5) <= 0.45
-    assert told.overall(0.9) == inside.mean()
-    assert told.inside(0.9).tolist() == inside.mean(axis=1).tolist()
+    assert told.probabilities.stack().between(0.0, 1.0, inclusive="neither").all()
+
+
+def test_an_interval_holds_what_has_middling_probabilities() -> None:
+    """One of 90% those from 0.05 to 0.95."""
+    values = [[0.04, 0.06, 0.5, 0.94], [0.96, np.nan, 0.3, np.nan], [np.nan] * 4]
+    told = HoldOut(pd.RangeIndex(4), pd.DataFrame(values))
+    np.testing.assert_array_equal(told.inside(0.9), [3 / 4, 1 / 2, np.nan])
+    assert told.overall(0.9) == pytest.approx(4 / 6)
+    assert told.overall(0.5) == pytest.approx(2 / 6)
+
+
+def test_probabilities_are_those_of_the_average_over_all_forecasters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the two heaviest of three fits, one of them learnt as exact, and an autoregression."""
+    frame = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20.0) ** 2})
+    found = made_by_hand(frame, ["1 x C"], [[1], [1]])
+
+    def told(mean: float, variance: float) -> HeldOut:
+        return HeldOut(np.full((2, 2), mean), np.full((2, 2), variance))
+
+    def learnt_again(
+        fit: Fit, data: object, window: Window, settings: FitSettings, **_: int
+    ) -> HeldOut:
+        assert window == Window(18, 20)
+        return told(1.0, 0.5) if settings.exact else told(-0.5, 2.0)
+
+    monkeypatch.setattr(holdout, "held_out_forecast", learnt_again)
+    monkeypatch.setattr(holdout, "_MOST_MEMBERS", 2)
+    members = (
+        Member(found.fit, 0.45),
+        Member(found.fit, 0.3, exact=True, spread=1.5),
+        Member(found.fit, 0.25),
+    )
+    autoregression = Mock(weight=0.2, held_out_forecast=lambda window: told(0.3, 1.0))
+    found = replace(found, averaging="stacked", stacked=members, autoregression=autoregression)
+    # The fits have four fifths of the weight, and of these shares of 0.6 and 0.4.
+    mean = 0.48 * -0.5 + 0.32 * 1.0 + 0.2 * 0.3
+    variance = FORECAST_VARIANCE * (0.48 * 2.0 + 0.32 * 1.5 * 0.5 + 0.2 * 1.0)
+    variance += 0.48 * (-0.5 - mean) ** 2 + 0.32 * (1.0 - mean) ** 2 + 0.2 * (0.3 - mean) ** 2
+    scale = np.sqrt(variance * (FORECAST_DEGREES - 2.0) / FORECAST_DEGREES)
+    values = ((frame - frame.mean()) / frame.std(ddof=0)).iloc[-2:].T
+    expected = t.cdf(values, FORECAST_DEGREES, mean, scale)
+    np.testing.assert_allclose(hold_out_tail(found).probabilities, expected, rtol=1e-6)
 
 
 def test_noise_is_covered_as_it_should_be() -> None:
