@@ -121,4 +121,4 @@ def _trend(mean: Floats, gain: Floats, variance: Floats) -> Floats:
     is_sure = np.abs(gain) > norm.ppf(_SURELY) * np.sqrt(variance)
     steps = np.diff(mean, axis=2)
     one_way = np.all(steps >= 0.0, axis=2) | np.all(steps <= 0.0, axis=2)
-    return np.where(is_sure & one_way & (gain != 0.0), np.sign(gain), 0.0)
+    return np.where(is_sure & one_way, np.sign(gain), 0.0)

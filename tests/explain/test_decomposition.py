@@ -67,3 +67,22 @@ def test_a_wave_has_no_direction_and_an_absent_component_neither() -> None:
     trend = Decomposition.of(found).trend
     assert trend[0].tolist() == [0.0, 0.0]
     assert trend[1, 1] == 1.0
+
+
+def test_a_line_of_which_the_data_are_not_sure_has_no_direction() -> None:
+    """It goes up by 0.2, give or take 0.5; in the other series by 1.4."""
+    t = np.arange(40.0)
+    frame = pd.DataFrame({slope: (-1.0) ** t + slope * t for slope in (0.005, 0.05)})
+    found = made_by_hand(frame, ["1e-3 x LIN(location=20)"], [[1], [1]], noise=1.0)
+    assert Decomposition.of(found).trend[:, 0].tolist() == [0.0, 1.0]
+
+
+def test_a_rise_is_sure_though_nobody_knows_how_high_it_lies() -> None:
+    """Its level and the constant cannot be told apart: both ends are off by the same."""
+    t = np.arange(40.0)
+    frame = pd.DataFrame({"a": t, "b": -t}) + 0.1 * np.random.default_rng(0).normal(size=(40, 2))
+    found = made_by_hand(frame, ["100 x SE(lengthscale=200)", "100 x C"], [[1, 1], [1, 1]])
+    parts = Decomposition.of(found)
+    assert parts.sd[0].min() > 5.0
+    assert np.ptp(parts.mean[0], axis=0).max() < 4.0
+    assert parts.trend[:, 0].tolist() == [1.0, -1.0]
