@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from small import made_by_hand, small_table
+from small import agreed, made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.consensus import OTHERS
@@ -79,6 +79,23 @@ def test_variance_goes_to_components_by_their_covariance_with_the_whole() -> Non
         np.testing.assert_allclose(table.loc[series]["mean", LEVEL], frame[series].mean())
 
 
+def test_constants_belong_to_the_level_where_fits_are_averaged() -> None:
+    """Of one fit alone they are a component as any other."""
+    frame = pd.DataFrame({"a": np.arange(30.0) ** 2})
+    one = made_by_hand(frame, ["2 x C", "0.7 x SE(lengthscale=9)"], [[1, 1]])
+    x = np.arange(30.0)
+    V = 2.0 + 0.7 * np.exp(-0.5 * ((x[:, None] - x) / 9.0) ** 2) + 0.05 * np.eye(30)
+    location, scale = frame["a"].mean(), frame["a"].std(ddof=0)
+    constant = scale * 2.0 * np.linalg.solve(V, (frame["a"] - location) / scale).sum()
+    assert abs(constant) > 0.1 * scale
+    alone = attribute(one, 2)["mean"]
+    np.testing.assert_allclose(alone["C"], constant, rtol=1e-6)
+    np.testing.assert_allclose(alone[LEVEL], location)
+    averaged = attribute(agreed(frame, [(1.0, ["2 x C", "0.7 x SE(lengthscale=9)"], [[1, 1]])]), 2)
+    assert "C" not in averaged["mean"]
+    assert "C" in averaged["variance"]
+
+
 def test_little_parts_are_added_up() -> None:
     columns = pd.MultiIndex.from_tuples(
         [(m, p) for m in ("mean", "variance") for p in ("SE", "PER", "RW", NOISE)]
@@ -88,6 +105,8 @@ def test_little_parts_are_added_up() -> None:
     parts = folded(table)
     assert set(parts["variance"].columns) == {"SE", OTHERS, NOISE}
     np.testing.assert_allclose(parts["mean", OTHERS], 0.011)
+    alone = table.drop(columns="RW", level="part")
+    pd.testing.assert_frame_equal(folded(alone), alone)  # "others" would say less than its name
 
 
 def test_order_of_parts(small_found: lkm.Discovery) -> None:
