@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from small import agreed, made_by_hand
 
+from lkm_gpflow.explain import comparison
 from lkm_gpflow.explain.comparison import (
     clustered,
     correlation_of_rows,
@@ -16,13 +17,14 @@ from lkm_gpflow.explain.comparison import (
 from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.engine import components
+from lkm_gpflow.numerics import limits
 
 
-def parts(variance: list[list[float]]) -> Decomposition:
-    """Only variances matter here."""
+def parts(variance: list[list[float]], has: list[list[int]] | None = None) -> Decomposition:
+    """Only variances matter here, and who has what: by default what varies."""
     nothing, values = np.zeros(0), np.array(variance)
-    has = (values[:, :-1] > 0.0).astype(np.float64)
-    return Decomposition(nothing, nothing, nothing, values, has, np.zeros(len(values)))
+    Z = np.array(values[:, :-1] > 0.0 if has is None else has, np.float64)
+    return Decomposition(nothing, nothing, nothing, values, Z, np.zeros(len(values)))
 
 
 def test_likeness_is_the_variance_of_what_both_have() -> None:
@@ -30,6 +32,12 @@ def test_likeness_is_the_variance_of_what_both_have() -> None:
     got = likeness(parts([[6.0, 3.0, 1.0], [1.0, 0.0, 1.0], [0.0, 4.0, 1.0]]))
     expected = [[0.9, 0.55, 0.55], [0.55, 0.5, 0.0], [0.55, 0.0, 0.8]]
     np.testing.assert_allclose(got, expected)
+
+
+def test_what_few_fits_see_in_a_series_makes_it_like_no_other() -> None:
+    """The second component varies in the first series, which probably does not have it."""
+    got = likeness(parts([[6.0, 3.0, 1.0], [5.0, 3.0, 2.0]], has=[[1, 0], [1, 1]]))
+    np.testing.assert_allclose(got, [[0.6, 0.55], [0.55, 0.8]])
 
 
 def test_like_series_stand_together() -> None:
@@ -129,6 +137,31 @@ def ways(truth: str, model: str, pairs: int = 40) -> list[int]:
 def test_independent_functions_are_seldom_given_a_direction(truth: str, model: str) -> None:
     """In at most 5% of all pairs; most random walks look correlated."""
     assert np.abs(ways(truth, model)).mean() <= 0.05
+
+
+def test_a_drift_of_few_bends_is_given_no_direction_even_in_copies() -> None:
+    """So are all of them, for estimates are smoother than what they estimate."""
+    t = np.arange(40.0)
+    frame = pd.DataFrame({"a": np.sin(t / 12.0), "b": np.sin(t / 12.0)}, t)
+    found = made_by_hand(frame, ["1 x SE(lengthscale=20)"], [[1], [1]], noise=0.01)
+    c = correlations(found, 0, 1)[0]
+    assert c.is_strong
+    assert c.of_means == pytest.approx(1.0)
+    assert c.way == 0
+
+
+def test_of_long_tables_evenly_spaced_times_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LONGEST", 50)
+    monkeypatch.setattr(comparison, "_MOST_DRAWN", 5)
+    t = np.arange(61.0)
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(61, 2)))
+    found = made_by_hand(frame, ["1 x SE(lengthscale=3)"], [[1], [1]], noise=0.5)
+    C = np.exp(-0.5 * ((t[:, None] - t) / 3.0) ** 2)
+    means = C @ np.linalg.solve(C + 0.5 * np.eye(61), (frame - frame.mean()) / frame.std(ddof=0))
+    expected, of_all = (np.corrcoef(some.T)[0, 1] for some in (means[::15], means))
+    assert abs(expected - of_all) > 0.1
+    got = correlations(found, 0, 1)[0].of_means
+    assert got == pytest.approx(expected, abs=1e-3)  # long fits are asked by a sparse model
 
 
 @pytest.mark.parametrize("sign", [1, -1])
