@@ -9,6 +9,7 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow.explain import stability as module
 from lkm_gpflow.explain.stability import leave_one_out, stability
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Entry
@@ -80,6 +81,18 @@ def test_of_a_discovery_without_components_nothing_is_looked_up() -> None:
     found = with_more_fits(made_by_hand(small_table(), [], [[]] * 3), ("1 x SE(lengthscale=21)",))
     assert not found.kernels
     assert stability(found) == []
+
+
+def test_only_those_who_have_a_component_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is found without another series says nothing."""
+    kernels = ["1 x SE(lengthscale=20)", "1 x PER(period=85,lengthscale=1)"]
+    found = made_by_hand(small_table(), kernels, [[1, 0], [1, 1], [0, 1]])
+    both = found.fit.of_components(np.array([found.names.index("SE"), found.names.index("PER")]))
+    se = both.of_components(np.array([0]))
+    monkeypatch.setattr(module, "_without", lambda found, n: se if n == 1 else both)
+    told = dict(zip(found.names, leave_one_out(found, progress=False), strict=True))
+    assert (told["SE"].left_out, told["SE"].survived) == (2, 2)
+    assert (told["PER"].left_out, told["PER"].survived) == (2, 1)
 
 
 @pytest.mark.slow
