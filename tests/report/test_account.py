@@ -21,6 +21,7 @@ from lkm_gpflow.explain.attribution import (
     OTHER_TITLES,
     WALKS,
 )
+from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.plotting import plot_attribution, plot_attribution_shares
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.summary import LIKELY, summary
@@ -174,6 +175,27 @@ def test_the_summary_leaves_out_what_a_coin_could_say(likely: float, named: bool
     said = summary(found, [replace(line, claims=claims)], [], {})
     assert ("Perhaps a has a straight line." in said) == named
     assert ("straight line" in said) == named
+
+
+@pytest.mark.parametrize(
+    ("verdict", "bases", "said"),
+    [
+        ("has not", ("PER", "SE"), True),
+        ("cannot be told", ("PER", "SE"), False),
+        ("has not", ("SE",), False),
+    ],
+)
+def test_nothing_repeats_if_no_series_may_have_a_cycle(
+    verdict: Verdict, bases: tuple[str, ...], said: bool
+) -> None:
+    """One that the search found is denied for all series, or one of them may have it."""
+    found = made_by_hand(small_table(), ["0.5 x PER(period=85,lengthscale=1)"], [[1]] * 3)
+    found = replace(found, settings=replace(found.settings, bases=bases))
+    (cycle,) = found.report().components
+    verdicts = zip(cycle.claims.items(), ("has not", "has not", verdict), strict=True)
+    claims = {name: replace(claim, verdict=judged) for (name, claim), judged in verdicts}
+    told = summary(found, [replace(cycle, claims=claims)], [], {})
+    assert ("Nothing repeats in cycles." in told) == said
 
 
 def test_the_summary_says_once_what_a_sure_family_may_consist_of() -> None:

@@ -19,6 +19,7 @@ from lkm_gpflow.explain import decomposition
 from lkm_gpflow.explain.attribution import LEVEL
 from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.explain.verdicts import Verdict
+from lkm_gpflow.explain.wording import how_sure
 from lkm_gpflow.learning.coupling import independent
 from lkm_gpflow.report import GroupReport, group
 from lkm_gpflow.report.component import Claim, ComponentReport
@@ -574,6 +575,17 @@ def test_one_may_have_surely_what_the_other_has_perhaps() -> None:
     assert wave.membership.startswith(
         "Oil almost certainly has a 2.8-month cycle, and Gold perhaps (probability 0.99 and 0.80)"
     )
+
+
+@pytest.mark.parametrize("likelier", [0, 1])
+def test_two_share_a_component_as_surely_as_the_less_sure_has_it(likelier: int) -> None:
+    p = [0.999, 0.92] if likelier == 0 else [0.92, 0.999]
+    found = judged_as(found_in(waves()), [[p[0], 1e-4], [p[1], 1e-4], [1e-4, 0.999]])
+    evidence = np.where(found.probabilities > 0.5, 10.0, -10.0)
+    found.__dict__["consensus"] = replace(found.consensus, evidence=evidence)
+    (wave,) = found.compare("Gold", "Oil").components
+    assert how_sure(0.92) != how_sure(0.999)
+    assert wave.membership.startswith(f"Gold and Oil {how_sure(0.92)} share a 2.8-month cycle")
 
 
 def test_the_summary_gives_walks_no_direction() -> None:
