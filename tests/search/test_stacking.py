@@ -16,7 +16,7 @@ from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.learning.training import fit
 from lkm_gpflow.search.autoregression import Calendar
-from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.search.averaging import Member, average
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
 from lkm_gpflow.search.stacking import (
@@ -110,6 +110,20 @@ def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings
     expected = np.exp((wave.bic - smooth.bic) / 6.0)
     assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
     assert sum(weight.values()) == pytest.approx(1.0)
+
+
+def test_of_fits_that_found_the_same_optimum_one_counts() -> None:
+    """Fits of nearly the same BIC and the same members, in whatever order."""
+    none = np.empty((0, 0))
+
+    def learnt(bic: float, *names: str) -> Fit:
+        return Fit(tuple(map(parse, names)), none, none, none, np.empty(0), 0.0, bic, 0.0, 0.0)
+
+    fits = [
+        learnt(100.0, "SE", "PER"), learnt(100.4, "PER", "SE"), learnt(100.3, "SE", "LIN"),
+        learnt(100.2, "SE"), learnt(100.6, "PER", "SE"),
+    ]  # fmt: skip
+    assert [member.fit.bic for member in average(fits)] == [100.0, 100.2, 100.3, 100.6]
 
 
 def weight_with_season(members: list[Member]) -> float:
