@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm, ttest_rel
+from scipy.stats import norm, t, ttest_rel
 from small import small_table
 
 import lkm_gpflow as lkm
@@ -93,6 +93,20 @@ def test_without_overlap_the_comparison_is_a_paired_t_test() -> None:
     assert found.standard_error == pytest.approx(abs(found.difference / expected.statistic))
     back = other.compare(one)
     assert (back.difference, back.p_value) == pytest.approx((-found.difference, found.p_value))
+
+
+def test_the_standard_error_is_that_of_generalised_least_squares() -> None:
+    """Of origins at uneven distances, by whitened differences; shared rows are counted."""
+    frame = walks(60)
+    one, other = (run(frame, name) for name in ("last-value", "drift"))
+    d = (one.scores["crps"] - other.scores["crps"]).to_numpy()
+    ahead = [set(range(origin, origin + 5)) for origin in one.origins]
+    R = np.array([[len(a & b) / 5.0 for b in ahead] for a in ahead])
+    whiten = np.linalg.inv(np.linalg.cholesky(R))
+    _, (squares,), *_ = np.linalg.lstsq(whiten @ np.ones((8, 1)), whiten @ d, rcond=None)
+    found = one.compare(other)
+    assert found.standard_error == pytest.approx(np.sqrt(squares / 7.0 * R.mean()))
+    assert found.p_value == pytest.approx(2.0 * t(7).sf(abs(d.mean()) / found.standard_error))
 
 
 def test_comparison_allows_for_origins_that_overlap() -> None:
@@ -264,6 +278,22 @@ def test_without_a_step_before_the_origin_there_is_no_mase() -> None:
     assert scores.drop(columns="mase").notna().all(axis=None)
     frame.iloc[55:, 0] = np.nan  # who is not observed does not count
     assert np.isfinite(run(frame, folds=1).scores.loc[55, "mase"])
+
+
+class Noisy(Plain):
+    """Last value plus noise that follows from the seed."""
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> Fitted:
+        return LastValue().fit(train + np.random.default_rng(seed).normal(size=train.shape), seed=0)
+
+
+def test_the_seed_reaches_the_method() -> None:
+    frame = walks()
+    result = run(frame, Noisy(), folds=2, seed=7)
+    for origin in result.origins:
+        noise = np.random.default_rng(7).normal(size=(origin, 4))
+        told = result.forecasts.loc[origin, "mean"].unstack("series").iloc[0]
+        np.testing.assert_allclose(told, frame.iloc[origin - 1] + noise[-1])
 
 
 def test_executors_do_not_change_the_result() -> None:
