@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -81,16 +82,29 @@ def test_partial_expansion_tries_what_the_grammar_derives(done: Ledger) -> None:
     assert sorted(entry.structure) == sorted(rest + derived)
 
 
-def test_no_question_is_asked_twice(observations: Observations) -> None:
+def pretend(set_attribute: Callable[[object, str, object], object], *sets: str) -> None:
+    """Let the first fits have these members, each a better BIC than those before; others none."""
+    left, bics = iter(sets), itertools.count(100.0, -10.0)
+
+    def learn(*args: object, **options: object) -> Fit:
+        members = next(left, None)
+        kernels = tuple(map(numbered, (members or sets[-1]).split(" + ")))
+        Z = np.ones((3, len(kernels)))
+        bic = 200.0 if members is None else next(bics)
+        return Fit(kernels, Z, Z, np.ones((len(kernels), 2)), np.ones(3), 0.0, bic, 0.0, 0.0)
+
+    set_attribute(lkm_gpflow.search.search, "fit", learn)
+
+
+def test_no_question_is_asked_twice(
+    observations: Observations, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A member is not expanded again while everything is as it was."""
+    pretend(monkeypatch.setattr, "LIN + SE", "LIN x SE + SE")
     ledger = Ledger({})
     search(observations, replace(QUICK, depth=3, restarts=1), ledger, progress=False)
-    asked = [(e.parent, e.expanded) for e in ledger.rows]
-    repeated = len(asked) - len(set(asked))
-    # Members of the same structure are one question each.
-    first = next(e for e in ledger.rows if e.decision == "accepted")
-    names = [str(kernel.structure) for kernel in first.fit.kernels]
-    assert repeated <= len(names) - len(set(names))
+    asked = [(e.depth, e.expanded) for e in ledger.rows if e.expanded != "pairs and products"]
+    assert asked == [(0, "start"), (1, "LIN"), (1, "SE"), (2, "LIN x SE")]
 
 
 def test_full_expansion_tries_all_members_at_once(observations: Observations) -> None:
@@ -139,16 +153,17 @@ def test_partial_expansion_ends_with_regrouping(
         assert "pairs and products" not in {e.expanded for e in ledger.rows}
 
 
+@pytest.mark.parametrize(("depth", "most"), [(1, 2), (2, 3)])
 def test_products_have_no_more_factors_than_expansions_come_to(
-    observations: Observations, monkeypatch: pytest.MonkeyPatch
+    depth: int, most: int, observations: Observations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as one more than the depth."""
+    """Two members of the best set could become a product of four."""
+    pretend(monkeypatch.setattr, "LIN + PER + SE", "LIN x PER + PER x SE + SE")
     ledger = Ledger({})
-    settings = replace(QUICK, bases=("LIN", "SE", "PER"), restarts=1)
+    settings = replace(QUICK, bases=("LIN", "SE", "PER"), depth=depth, restarts=1)
     search(observations, settings, ledger, progress=False)
     last = [e for e in ledger.rows if e.expanded == "pairs and products"]
-    assert last
-    assert max(member.count(" x ") for e in last for member in e.structure) <= settings.depth
+    assert max(len(parse(member).factors) for e in last for member in e.structure) == most
 
 
 @pytest.mark.parametrize("learner", ["scan", "relaxed+scan", "relaxed"])
