@@ -114,6 +114,20 @@ def test_what_is_not_trainable_stays() -> None:
     assert model.kernels[0].lengthscales.numpy() != 0.15
 
 
+@pytest.mark.parametrize(("averaged", "count"), [(0.5, 3), (0.0, 1)])
+def test_the_result_is_the_mean_of_the_last_iterates(averaged: float, count: int) -> None:
+    """Of all that is learnt, on the unconstrained scale; without an average it is the last one."""
+    model, seen = lkm.MinibatchLKM(start(), 60), []
+    settings = lkm.MinibatchSettings(batch_size=10, num_steps=6, averaged=averaged)
+
+    def note(number: int, model: lkm.MinibatchLKM) -> None:
+        seen.append([v.numpy() for v in model.trainable_variables])
+
+    lkm.learn_by_minibatches(model, (X, planted(60)), settings, callback=note)
+    for variable, *values in zip(model.trainable_variables, *seen[-count:], strict=True):
+        np.testing.assert_allclose(variable, np.mean(values, axis=0), rtol=1e-12, atol=1e-14)
+
+
 # --- cost -----------------------------------------------------------------------------------------
 
 
