@@ -59,6 +59,23 @@ def test_a_climb_that_has_settled_can_go_on() -> None:
     assert len(further.objective) > len(settled.objective)
 
 
+@pytest.mark.parametrize("rates", [(0.2, 1e-9), (1e-9, 0.2)])
+def test_logits_and_all_else_settle_at_rates_of_their_own(rates: tuple[float, float]) -> None:
+    """After the temperature has fallen what has next to no rate stays."""
+    model, seen = rhythm_or_line(), []
+    logits = {variable.ref() for variable in model.posterior.trainable_variables}
+
+    def note(step: int, model: lkm.LKM) -> None:
+        seen.append({v.ref(): v.numpy() for v in model.trainable_variables})
+
+    annealing = Annealing(num_steps=2, most_blocks=1, block_steps=4, settling_rates=rates)
+    anneal(model, annealing, callback=note)
+    tau = {variable.ref() for variable in model.tau.trainable_variables}  # in closed form
+    for own in seen[0].keys() - tau:
+        moved = np.abs(seen[-1][own] - seen[1][own]).max()
+        assert (moved > 1e-3) == (rates[own not in logits] > 0.1)
+
+
 def test_wrong_arguments() -> None:
     for name, bad in [
         ("num_steps", 0), ("num_steps", 2.5), ("most_blocks", -1), ("last_temperature", 0.0),
