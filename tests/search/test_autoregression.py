@@ -135,15 +135,15 @@ def test_paths_have_its_medians_and_intervals() -> None:
 
 @pytest.mark.parametrize("lacks", [3, 9])
 def test_a_series_that_ended_early_is_less_certain(lacks: int) -> None:
-    """As a walk is; its paths say so, too."""
+    """As a walk is, and it alone; its paths say so, too."""
     frame = dated(walks(120, 3, seed=6))
     frame.iloc[-lacks:, 0] = np.nan
     own = autoregression(frame)
     x = ahead(own, 4)
     _, variance = own.observed(x)
-    step = (frame.diff().std() / own.of_table.table.scale)["s0"]
-    steps = np.sqrt(lacks + np.arange(1.0, 5.0))
-    np.testing.assert_allclose(np.sqrt(variance[:, 0]), steps * step, rtol=0.2)
+    step = (frame.diff().std() / own.of_table.table.scale).to_numpy()
+    steps = np.array([lacks, 0.0, 0.0]) + np.arange(1.0, 5.0)[:, None]
+    np.testing.assert_allclose(np.sqrt(variance), np.sqrt(steps) * step, rtol=0.2)
     paths = own.samples(4000, x, np.random.default_rng(0))
     lower, upper = np.quantile(paths, [0.05, 0.95], axis=0)
     np.testing.assert_allclose((upper - lower) / (2.0 * 1.6449), np.sqrt(variance).T, rtol=0.15)
@@ -280,6 +280,16 @@ def test_one_that_explodes_is_not_asked(seed: int) -> None:
         assert own.of_table.learnt.explodes is explodes
         scores = held_out_scores(own.of_table.table.observations, own.of_table.calendar)
         assert (max(scores) < -1e5) is explodes
+
+
+def test_no_forecast_is_more_certain_than_a_thousandth_of_its_series() -> None:
+    """However exactly a table follows a rule."""
+    own = autoregression(dated(np.arange(90.0)[:, None] * [1.0, -2.0]))
+    mean, variance = own.observed(ahead(own, 3))
+    np.testing.assert_allclose(np.sqrt(variance), 1e-3, rtol=1e-6)
+    table = own.of_table.table
+    expected = np.arange(90.0, 93.0)[:, None] * [1.0, -2.0]
+    np.testing.assert_allclose(mean * table.scale + table.location, expected, rtol=1e-3)
 
 
 def leader(seed: int = 0, num_times: int = 90) -> pd.DataFrame:
