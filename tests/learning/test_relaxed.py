@@ -20,7 +20,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.experiments.recovery import from_planted, is_planted, planted_table
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning import relaxed
-from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.learning.fits import FitSettings, State
 from lkm_gpflow.learning.initialization import Ranges, typical_step
 from lkm_gpflow.learning.layout import Layout
 from lkm_gpflow.learning.relaxed import learn_relaxed, relaxed_model
@@ -73,6 +73,20 @@ def test_the_bound_is_that_of_a_model_with_kernels_of_its_own(observations: Obse
     )
     posterior.logits.assign(logits)
     assert float(bench.model.elbo(seed=4)) == pytest.approx(float(model.elbo(seed=4)), abs=1e-8)
+
+
+def test_learning_begins_with_what_the_parents_series_had(observations: Observations) -> None:
+    """P(z = 1) is 0.88 where the parent has a one, 0.12 elsewhere, one half of what is new."""
+    Z = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    kernels = parse("2 x LIN(location=0.3)"), parse("0.8 x PER(period=0.3, lengthscale=0.9)")
+    still = Annealing(num_steps=1, learning_rate=1e-9)
+    fit = learn_relaxed(
+        observations, [parse("SE")], seed=0, settings=replace(QUICK, annealing=still),
+        start=State(kernels, Z, np.full(3, 0.1)),
+    )  # fmt: skip
+    np.testing.assert_array_equal(fit.Z[:, :2], Z)
+    np.testing.assert_allclose(fit.probabilities[:, :2], np.where(Z == 1.0, 0.88, 0.12), atol=2e-3)
+    np.testing.assert_allclose(fit.probabilities[:, 2:], 0.5, atol=1e-6)
 
 
 def test_weak_priors_are_those_of_the_other_learner(observations: Observations) -> None:
