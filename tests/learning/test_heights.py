@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import digamma, logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from lkm_gpflow.data.observations import Observations
@@ -166,6 +166,23 @@ def test_gradient_is_that_of_finite_differences(gaps: bool, times: str) -> None:
         densities.append(multivariate_normal.logpdf(data.Y[n, seen], cov=V))
     expected = logsumexp([densities[0], densities[1] - 1.0]) + densities[2]
     assert value == pytest.approx(expected, rel=1e-9)
+
+
+def test_hyperparameters_are_learnt_on_what_rows_are_worth_with_any_heights() -> None:
+    """Not with the heights of the state alone: rows of more components have more to choose."""
+    data, settings = observations(), FitSettings(amplitudes="component")
+    learner = Learner(data, settings, np.random.default_rng(0))
+    state = State(tuple(PRODUCTS[:2]), Z[:, :2], NOISE, log_heights=np.log(HEIGHTS[:, :2]))
+    posterior = learner.posterior(state)
+    target = learner.target(state, posterior)
+    value, _ = target.objective(target.begin)
+    # E[log pi] and E[log(1 - pi)] of Beta distributions; without a component nothing is likely.
+    on, off = (digamma(posterior.tau) - digamma(posterior.tau.sum(axis=1, keepdims=True))).T
+    rows = np.array([[1.0, 1, 0], [1, 0, 0], [0, 1, 0]])
+    prior = rows[:, :2] @ on + (1.0 - rows[:, :2]) @ off
+    evidence = np.array([[by_quadrature(data, n, row) for row in rows] for n in (0, 1)])
+    expected = logsumexp(prior + evidence, axis=1).sum()
+    assert value == pytest.approx(expected, abs=0.35)
 
 
 def test_heights_of_a_fit_survive_json_and_selection() -> None:
