@@ -15,6 +15,7 @@ from lkm_gpflow.learning.engine import components
 from lkm_gpflow.learning.fits import Fit, FitSettings, State
 from lkm_gpflow.learning.initialization import NOISE_VARIANCE, VARIANCE
 from lkm_gpflow.learning.learner import Learner
+from lkm_gpflow.models.amplitudes import HEIGHT_SD
 
 TIMES = np.linspace(0.0, 1.0, 40)
 RW = parse("1.5 x RW(start=-0.025)")
@@ -58,6 +59,31 @@ def test_the_evidence_is_near_the_integral_over_hyperparameters(variance: float)
     # The bound over Z and pi is a little lower than their sum, the Laplace approximation near.
     assert -0.5 * fit.cost == pytest.approx(expected, abs=0.6)
     assert -0.5 * fit.cost < expected + 0.3
+
+
+def test_heights_are_integrated_out_of_the_evidence_once() -> None:
+    """Three walks of different heights: noise, height and variance summed over, one by one.
+
+    The evidence is low by two nats: it takes the curvature at the best heights.
+    """
+    rng, C = np.random.default_rng(5), components([parse("1 x RW(start=-0.025)")], TIMES)[0]
+    V = np.array([12.0, 30.0, 8.0])[:, None, None] * C + 0.1 * np.eye(40)
+    Y = np.einsum("nde,ne->nd", np.linalg.cholesky(V), rng.normal(size=(3, 40)))
+    settings = FitSettings(criterion="laplace", amplitudes="component")
+    learner = Learner(Observations(TIMES, Y, np.ones_like(Y)), settings, rng)
+    fit = learner.finish(State((RW,), np.ones((3, 1)), np.full(3, 0.1)), 0.0)
+    sizes, noises = np.linspace(-7.0, 11.0, 181), np.linspace(-7.0, 1.0, 81)
+    eigenvalues, U = np.linalg.eigh(C)
+    v = np.exp(sizes)[:, None, None] * eigenvalues + np.exp(noises)[:, None]
+    prior = norm(NOISE_VARIANCE.mean, NOISE_VARIANCE.sd).logpdf(noises) + np.log(0.1)
+    given_size = [logsumexp(norm.logpdf(y @ U, scale=v**0.5).sum(-1) + prior, 1) for y in Y]
+    of_height = norm.logpdf(sizes - sizes[:, None], scale=HEIGHT_SD) + np.log(0.1)
+    given_variance = logsumexp(np.array(given_size)[:, None] + of_height, axis=2).sum(axis=0)
+    of_variance = norm(VARIANCE.mean, VARIANCE.sd).logpdf(sizes) + np.log(0.1)
+    # All have the walk: p(Z) is the integral of pi^3.
+    expected = logsumexp(given_variance + of_variance) + np.log(1.0 / 4.0)
+    assert fit.cost is not None
+    assert -2.6 < -0.5 * fit.cost - expected < 0.3
 
 
 def test_the_prior_of_Z_is_an_integral_over_weights() -> None:
