@@ -11,10 +11,12 @@ import pytest
 
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.learning.evidence import curvature
+from lkm_gpflow.learning.fits import FitSettings, State
 from lkm_gpflow.learning.initialization import Ranges
 from lkm_gpflow.learning.laplace import laplace
 from lkm_gpflow.learning.layout import Layout
+from lkm_gpflow.learning.learner import Learner
 from lkm_gpflow.learning.training import fit
 
 SETTINGS = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
@@ -74,3 +76,19 @@ def test_an_open_direction_is_as_wide_as_its_prior() -> None:
     posterior = laplace(faint, observations, SETTINGS)
     assert posterior.sd[3] == pytest.approx(1.5, rel=0.1)
     assert posterior.sd[2] < 0.5
+
+
+def test_where_learning_stopped_early_nothing_is_less_certain_than_before_the_data() -> None:
+    """A component that ought to grow bends the log density upwards in its log variance."""
+    observations = Table.of(wave(3)).observations
+    found = fit(observations, [parse("SE")], seed=0, settings=SETTINGS)
+    early = replace(
+        found, kernels=(parse("0.01 x SE(lengthscale=0.2)"),), noise_variance=np.array([1.0])
+    )
+    learner = Learner(observations, SETTINGS, np.random.default_rng(0))
+    state = State(early.kernels, early.Z, early.noise_variance)
+    _, hessian = curvature(learner.target(state, learner.posterior(state)))
+    assert np.linalg.eigvalsh(hessian).min() < 0.0
+    posterior = laplace(early, observations, SETTINGS)
+    assert np.all(posterior.sd > 0.0)
+    assert np.all(posterior.sd**2 <= 1.001 / posterior.ranges.precision)
