@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -122,6 +123,25 @@ def test_a_component_that_a_series_has_not_is_tried_with_a_few_heights() -> None
         densities[h] = multivariate_normal.logpdf(data.Y[0], cov=V) + prior
     assert found[0, 0] == pytest.approx(np.log(max(densities, key=lambda h: densities[h])))
     assert np.all(found[lacking > 0.0] == 0.0)
+
+
+def test_a_new_component_is_tried_with_a_few_heights_and_their_prior() -> None:
+    """The prior that a height of one would have is taken off: it is the same for all candidates."""
+    data, settings = observations(), FitSettings(amplitudes="component")
+    learner = Learner(data, settings, np.random.default_rng(0))
+    C = components(PRODUCTS, TIMES)
+    base = np.stack([C[1], np.zeros_like(C[1])])
+    found, log_heights = learner._scan(base, PRODUCTS[::2], NOISE[None])
+    assert log_heights is not None
+    for (m, k), n in itertools.product(enumerate((0, 2)), (0, 1)):
+        densities = {}
+        for h in (0.2, 1.0, 5.0):
+            V = base[n] + h * C[k] + NOISE[n] * np.eye(40)
+            prior = norm.logpdf(np.log(h), 0.0, HEIGHT_SD) - norm.logpdf(0.0, 0.0, HEIGHT_SD)
+            densities[h] = multivariate_normal.logpdf(data.Y[n], cov=V) + prior
+        best = max(densities, key=lambda h: densities[h])
+        assert found[m, 0, n] == pytest.approx(densities[best])
+        assert log_heights[m, n] == pytest.approx(np.log(best))
 
 
 def test_rows_that_are_worth_nothing_keep_their_density() -> None:

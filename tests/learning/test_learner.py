@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import multivariate_normal, norm
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
@@ -57,6 +59,29 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
         return calls
 
     return of
+
+
+@pytest.mark.parametrize("share", [0.97, 1.03])
+def test_what_gains_less_than_half_its_price_does_not_enter(share: float) -> None:
+    """By BIC a variance and a lengthscale cost log 100 nats; unless nothing is pruned."""
+    x = np.linspace(0.0, 1.0, 100)
+    noise, wave = np.random.default_rng(0).normal(size=100), np.sin(9.0 * x)
+    member = parse("0.5 x SE(lengthscale=0.2)")
+    [C] = components([member], x)
+
+    def gain(height: float) -> float:
+        y = noise + height * wave
+        now = norm.logpdf(y).sum()
+        levels = (1.0, 0.2, 0.03)
+        return max(multivariate_normal.logpdf(y, cov=C + s * np.eye(100)) - now for s in levels)
+
+    half = 0.5 * np.log(100.0)
+    height = brentq(lambda height: gain(height) - share * half, 0.2, 2.0)
+    data = Observations(x, (noise + height * wave)[None], np.ones((1, 100)))
+    for settings, enters in ((SETTINGS, share > 1.0), (FitSettings(prune=False), True)):
+        learner = Learner(data, settings, np.random.default_rng(0))
+        grown = learner._enter(State.empty(1), member)
+        assert (grown is not None) is enters
 
 
 def test_what_converged_is_not_learnt_again(
