@@ -8,14 +8,17 @@ import gpflow
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from scipy.stats import t
 
 import lkm_gpflow as lkm
+from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.learning.engine import components
+from lkm_gpflow.learning.fits import FitSettings, State
 from lkm_gpflow.learning.training import fit
-from lkm_gpflow.search.held_out import Window, held_out_score, windows
+from lkm_gpflow.search.held_out import Window, _predict, held_out_score, windows
 
 QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
 
@@ -78,3 +81,33 @@ def test_gaps_and_series_that_begin_late() -> None:
     found = fit(observations, [parse("RW"), parse("C")], seed=0, settings=QUICK)
     for window in windows(60):
         assert np.all(np.isfinite(held_out_score(found, observations, window, QUICK)))
+
+
+def test_a_series_that_is_constant_before_a_window_is_left_out() -> None:
+    """The score is that of the others: by a standard deviation of zero nothing can be scaled."""
+    frame, window = one_walk(2), Window(45, 52)
+    frame.iloc[:45, 1] = 5.0
+    observations = Table.of(frame).observations
+    found = fit(observations, [parse("RW"), parse("C")], seed=0, settings=QUICK)
+    first = np.array([0], np.int32)
+    alone = held_out_score(found.of_series(first), observations.of_series(first), window, QUICK)
+    assert np.isfinite(alone)
+    assert held_out_score(found, observations, window, QUICK) == pytest.approx(alone)
+
+
+def test_where_scales_are_not_known_the_past_tells_them() -> None:
+    """The variance is that of a known scale times its mean given the past, summed up on a grid."""
+    rng, x, size = np.random.default_rng(0), np.linspace(0.0, 1.2, 24), 20
+    kernel, log_s = parse("0.7 x SE(lengthscale=0.2)"), np.linspace(-6.0, 8.0, 4001)
+    V = components([kernel], x)[0] + 0.1 * np.eye(24)
+    Y = 2.5 * np.linalg.cholesky(V[:size, :size]) @ rng.normal(size=size)
+    past = Observations(x[:size], Y[None], np.ones((1, size)))
+    state = State((kernel,), np.ones((1, 1)), np.array([0.1]))
+    mean, variance = _predict(state, past, x[size:], 4.0)
+    A = np.linalg.solve(V[:size, :size], V[:size, size:])
+    np.testing.assert_allclose(mean[0], A.T @ Y)
+    # InvGamma(2, 2) times ds = s d(log s), and the density of the past.
+    q = Y @ np.linalg.solve(V[:size, :size], Y)
+    weights = softmax(-2.0 * log_s - 2.0 / np.exp(log_s) - 0.5 * (q / np.exp(log_s) + size * log_s))
+    known = np.diag(V[size:, size:] - V[size:, :size] @ A)
+    np.testing.assert_allclose(variance[0], weights @ np.exp(log_s) * known, rtol=1e-6)
