@@ -170,15 +170,16 @@ def test_products_have_no_more_factors_than_expansions_come_to(
 def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     observations: Observations, done: Ledger, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    starts = []
+    starts, counts = [], []
 
-    def learn(*args: Any, start: State | None, **options: Any) -> Fit:
+    def learn(*args: Any, start: State | None, settings: FitSettings, **options: Any) -> Fit:
         starts.append(start)
+        counts.append(settings.num_starts)
         return done.entries[0, 0].fit
 
     monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
     at_once = Annealing(num_steps=TRIAL_STEPS)
-    own = replace(QUICK.fit, learner=learner, annealing=at_once)
+    own = replace(QUICK.fit, learner=learner, annealing=at_once, num_starts=2)
     search(observations, replace(QUICK, restarts=3, fit=own), Ledger({}), progress=False)
     assert starts[:3] == [None, None, None]
     assert len(starts) > 3
@@ -186,6 +187,9 @@ def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
         again = starts[3 + restart :: 3]
         assert all((start is None) == (learner == "scan") for start in again)
     assert all(start is not None for start in starts[3::3])
+    # Of later steps: there the next restart is another start from nothing.
+    from_nothing = [start is None and number > 2 for number, start in enumerate(starts)]
+    assert counts == [1 if is_bare else 2 for is_bare in from_nothing]
 
 
 @pytest.mark.parametrize(("num_series", "price"), [(3, 10), (12, 12)])
