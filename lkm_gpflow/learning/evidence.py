@@ -50,8 +50,10 @@ def log_evidence(target: Target, elbo: float) -> float:
         The bound there.
     """
     free, H = curvature(target)
-    is_own = free < target.layout.size  # the evidence has integrated heights out
-    own, H = free[is_own], H[np.ix_(is_own, is_own)]
+    is_own = free < target.layout.size
+    own, across = free[is_own], H[np.ix_(is_own, ~is_own)]
+    # The bound has integrated heights out; what is left of the curvature where they may follow.
+    H = H[np.ix_(is_own, is_own)] - across @ np.linalg.solve(H[np.ix_(~is_own, ~is_own)], across.T)
     prior, _ = target.ranges.log_prior(target.begin[: target.layout.size])
     # The two pi of priors and of the integral cancel.
     precision = target.ranges.precision[own]
