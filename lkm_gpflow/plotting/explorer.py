@@ -88,7 +88,7 @@ class Explorer:
         self.view = widgets.Dropdown(options=views, description="picture")
         self.series = widgets.Dropdown(options=series, description="series")
         self.other = widgets.Dropdown(options=series[1:], description="beside")
-        parts = [(ALL, None), *((f"{k}. {name}", k - 1) for k, name in enumerate(names, start=1))]
+        parts = [(ALL, ALL), *((f"{k}. {name}", k - 1) for k, name in enumerate(names, start=1))]
         self.component = widgets.Dropdown(options=parts, description="component")
         self.horizon = widgets.IntSlider(
             value=steps,
@@ -167,7 +167,7 @@ class Explorer:
 
     def _draw_components(self) -> Any:
         series, found, k = self.series.value, self._of(self.series.value), self.component.value
-        names = None if k is None else [found.names[k]]
+        names = None if k == ALL else [found.names[k]]
         unit = self._units.get(str(series), "")
         return plot_components(
             found, series, self.horizon.value, unit=unit, names=names, title=self._labels[series]

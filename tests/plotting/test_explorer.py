@@ -97,6 +97,7 @@ def test_components_of_a_series(explorer: plotting.Explorer) -> None:
     explorer.view.value = "components"
     assert shown(explorer) == ["series", "component", "horizon"]
     assert titles(explorer) == ["SE", "PER"]  # that explains more
+    assert explorer.component.index == 0  # or the control would be blank
     explorer.component.value = 0
     assert titles(explorer) == ["SE"]
     (ax,) = (ax for ax in explorer.figure.axes if ax.axison)
@@ -156,7 +157,9 @@ def test_every_change_draws_once_and_leaves_no_figure_open(
 
 def test_it_shows_itself_and_says_what_it_shows(explorer: plotting.Explorer) -> None:
     explorer.view.value = "components"
-    assert repr(explorer) == "Explorer: components (series='a', component=None, horizon=4)"
+    assert (
+        repr(explorer) == "Explorer: components (series='a', component='all components', horizon=4)"
+    )
     bundle = explorer._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
 
