@@ -348,7 +348,8 @@ def group_report(
     Raises
     ------
     ValueError
-        If the level is not between 0 and 1; or the coupling is of another table.
+        If the horizon is below one, the level not between 0 and 1, the coupling of another table,
+        or one series is to be left out of one.
     """
     check_level(level)
     ties = None if coupled is None else Ties(found, coupled)
