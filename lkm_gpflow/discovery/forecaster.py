@@ -168,10 +168,7 @@ class Forecaster:
     def quantiles(
         self, horizon: int | pd.Index, levels: Sequence[float] = (0.05, 0.5, 0.95)
     ) -> pd.DataFrame:
-        """Quantiles of new observations: index (series, time), columns the levels.
-
-        It raises what `forecast` raises.
-        """
+        """Quantiles of new observations: index (series, time), columns levels; see `forecast`."""
         told = self.forecast(horizon, quantiles=levels)
         return told[[quantile_column(q) for q in levels]].set_axis(list(levels), axis=1)
 
@@ -256,7 +253,7 @@ class Forecaster:
         return told.assign(sd=told["sd"].abs())[["mean", "sd", "lower", "upper"]]
 
     def couple(self, most: int = 4) -> CoupledDiscovery:
-        """Learn which components of different series go together; see `coupled.couple`.
+        """Learn which components of different series go together; errors: see `coupled.couple`.
 
         It is a step of its own because not every table gains: gaps and missing ends do, and sums
         and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
@@ -268,11 +265,6 @@ class Forecaster:
         ----------
         most
             So many fits of the highest weight are coupled, and count from there on.
-
-        Raises
-        ------
-        ValueError
-            See `coupled.couple`.
         """
         return couple(self.table, self.counting_members, most)
 
