@@ -3,7 +3,7 @@
 What is done is kept in `paper_experiments/results`, or the folder --results: a run that was stopped
 goes on where it was.
 
-    python -m paper_experiments.lab benchmark --method auto-arima --method lkm
+    python -m paper_experiments.lab bench --method auto-arima --method lkm
 """
 
 from __future__ import annotations

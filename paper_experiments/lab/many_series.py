@@ -90,6 +90,11 @@ def _chosen_among(ledger: Path) -> list[Fit]:
     ]
 
 
+def kept(what: str, results: Path | str = RESULTS) -> dict[str, Any]:
+    """Return what `learn_all` kept last."""
+    return [d for d in opened(results, "many_series", {}).records if d["what"] == what][-1]
+
+
 def recall(
     what: str, frame: pd.DataFrame, results: Path | str = RESULTS
 ) -> tuple[Discovery, dict[str, Any]]:
@@ -102,15 +107,12 @@ def recall(
     Raises
     ------
     ValueError
-        If nothing was kept that was learnt from this table.
+        If it was learnt from another table.
     """
-    table = Table.of(frame)
+    table, document = Table.of(frame), kept(what, results)
     observations = table.observations
-    kept = opened(results, "many_series", {}).records
-    documents = [d for d in kept if (d["what"], d["data"]) == (what, observations.fingerprint)]
-    if not documents:
+    if document["data"] != observations.fingerprint:
         raise ValueError(f"expected the table that was learnt from ({what}), got another one")
-    document = documents[-1]
     settings = SearchSettings.from_json(document["settings"])
     kernels = [parse(text) for text in document["kernels"]]
     fit = evaluate(kernels, np.array(document["noise_variance"]), observations, settings.fit)
