@@ -201,7 +201,9 @@ def _commit(folder: Path) -> str:
     """Return the commit, with "changed" after it if code differs; empty outside of a repository."""
     git = ["git", "-C", str(folder)]
     try:
-        head = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
+        head = subprocess.check_output(
+            [*git, "rev-parse", "HEAD"], text=True, stderr=subprocess.DEVNULL
+        ).strip()
         code = ["--untracked-files=no", "--", ":/*.py", ":/*.ipynb"]
         changed = subprocess.check_output([*git, "status", "--porcelain", *code])
     except (OSError, subprocess.CalledProcessError):

@@ -7,26 +7,27 @@ import json
 import numpy as np
 import pytest
 
-from lkm_gpflow.experiments import families
+from paper_experiments.lab import families
+from paper_experiments.lab.planted import cycle_and_drift
 
 
 def test_what_is_planted_repeats() -> None:
     """Of a strict cycle, values a whole period apart are nearer than half a period apart."""
-    planted = families.plant(3)
-    assert planted.Z[:, 0].tolist() == [True, False, False, False]
-    lag = round(planted.period)
+    planted = cycle_and_drift(3)
+    assert planted.Z[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    lag = round(planted.kernels[0].factors[0].values[0] * 119)
     for name, own in zip(planted.frame.columns, planted.Z[:, 0], strict=True):
         y = planted.frame[name].to_numpy()
         apart = [np.var(y[k:] - y[:-k]) for k in (lag, lag // 2)]
         assert not own or apart[0] < 0.5 * apart[1]
-    np.testing.assert_array_equal(families.plant(3).frame, planted.frame)
+    np.testing.assert_array_equal(cycle_and_drift(3).frame, planted.frame)
 
 
 def test_what_is_planted_moves_slowly() -> None:
     """Averages of twelve steps vary more where the slow component is."""
     spreads: dict[bool, list[float]] = {True: [], False: []}
     for seed in range(20):
-        planted = families.plant(seed)
+        planted = cycle_and_drift(seed)
         means = planted.frame.to_numpy().reshape(10, 12, -1).mean(axis=1)
         for spread, own in zip(means.std(axis=0), planted.Z[:, 1], strict=True):
             spreads[bool(own)].append(float(spread))

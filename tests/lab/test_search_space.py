@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lkm_gpflow.experiments.search_space import (
+from lkm_gpflow.kernels.grammar import Product, parse
+from paper_experiments.lab.search_space import (
     as_sum,
     ckl_applications,
     ckl_bound,
@@ -17,7 +18,6 @@ from lkm_gpflow.experiments.search_space import (
     partial_expansion_kernels,
     sub_kernels,
 )
-from lkm_gpflow.kernels.grammar import Product, parse
 
 BASES = ("C", "LIN", "SE", "PER")
 STARTS = ("SE", "SE, PER", "LIN, PER, SE", "LIN, PER x SE", "LIN x PER, PER x SE", "LIN x PER x SE")

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lkm_gpflow.experiments import toy as module
-from lkm_gpflow.experiments.toy import STARTS, ToyResult, learn_toy, toy_starts
 from lkm_gpflow.kernels.grammar import parse
+from paper_experiments.lab import toy as module
+from paper_experiments.lab.toy import STARTS, ToyResult, learn_toy, toy_starts
 
 POSTERIORS = ("relaxed", "enumerated")
 
@@ -70,14 +70,14 @@ def test_starts_are_learnt_of_realisations_that_the_file_has_not(
         )
 
     monkeypatch.setattr(module, "learn_toy", found)
-    path, each = tmp_path / "starts.csv", 2 * len(STARTS)
+    path, each = tmp_path, 2 * len(STARTS)
     assert len(toy_starts(path, [0, 1])) == len(learnt) == 2 * each
     more = toy_starts(path, [1, 2])
     assert learnt[2 * each :] == [2] * each
     assert more["data_seed"].tolist() == [1] * each + [2] * each
     assert more["period"].tolist() == [2.0] * each + [3.0] * each
     assert len(toy_starts(path)) == 3 * each == len(learnt)
-    assert [p.name for p in tmp_path.iterdir()] == ["starts.csv"]
+    assert [p.name for p in tmp_path.iterdir()] == ["toy_starts.csv"]
 
 
 @pytest.mark.slow

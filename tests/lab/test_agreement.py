@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from lkm_gpflow.experiments import agreement
+from paper_experiments.lab import agreement
 
 X = np.linspace(0.0, 1.0, 40)
 WAVE, WALK, LINE = "1 x PER(period=0.2, lengthscale=1)", "2 x RW(start=-0.1)", "3 x LIN(location=0)"

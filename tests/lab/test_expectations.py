@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from lkm_gpflow.experiments.expectations import (
+from lkm_gpflow.models.ibp import FiniteIBP, InfiniteIBP
+from paper_experiments.lab.expectations import (
     closed_form,
     draw_weights,
     log_off_by_terms,
     log_off_monte_carlo,
     monte_carlo,
 )
-from lkm_gpflow.models.ibp import FiniteIBP, InfiniteIBP
 
 TAU = np.array([[2.5, 1.2], [0.8, 3.0], [4.0, 2.0]])
 NU = np.array([[0.9, 0.1, 0.5], [0.3, 0.0, 1.0]])

@@ -8,12 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lkm_gpflow.datasets.benchmark import benchmark_tables
-from lkm_gpflow.experiments import coupling
-from lkm_gpflow.experiments.benchmark.split import tables as tables_of
-from lkm_gpflow.runtime.journal import Journal
-
-RESULTS = Path(__file__).parents[2] / "paper_experiments" / "results" / "coupling.jsonl"
+from paper_experiments.lab import RESULTS, coupling
+from paper_experiments.lab.bench_tables import benchmark_tables, tables_of
+from paper_experiments.lab.journals import opened
 
 
 @pytest.fixture(autouse=True)
@@ -68,13 +65,13 @@ def test_neighbours_by_hand() -> None:
 
 def test_wrong_names_are_refused() -> None:
     with pytest.raises(ValueError, match=r"a task among .*got 'holes'"):
-        coupling.run("metals", "holes", "lines")  # type: ignore[arg-type]
+        coupling.compare("metals", "holes", "lines")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"a method among .*got 'arima'"):
-        coupling.run("metals", "gaps", "arima")
+        coupling.compare("metals", "gaps", "arima")
 
 
 def test_scores_are_those_of_the_hidden_cells() -> None:
-    (record,) = coupling.run("metals", "gaps", "lines")
+    (record,) = coupling.compare("metals", "gaps", "lines")
     cut = coupling.blanked("metals", "gaps")
     mean, sd = coupling.lines(cut.left)
     error, variance, inside = [], [], []
@@ -94,7 +91,7 @@ def test_scores_are_those_of_the_hidden_cells() -> None:
 
 def test_the_committed_results_are_of_these_tables_and_settings() -> None:
     header = {"structure": coupling.STRUCTURE, "lmc": dict(coupling.LMC_SETTINGS)}
-    records = Journal(RESULTS, "coupling", header).records
+    records = opened(RESULTS, "coupling", header).records
     assert records
     assert {record["table"] for record in records} <= set(tables_of("choosing"))
     for record in records:
@@ -102,7 +99,7 @@ def test_the_committed_results_are_of_these_tables_and_settings() -> None:
             "metals",
             "oilseeds",
         ):
-            (again,) = coupling.run(record["table"], record["task"], record["method"])
+            (again,) = coupling.compare(record["table"], record["task"], record["method"])
             assert {**again, "processor_seconds": 0} == {**record, "processor_seconds": 0}
     told = coupling.overview(records)
     assert told.loc[("gaps", "coupled"), "nlpd"] < told.loc[("gaps", "uncoupled"), "nlpd"]
@@ -133,7 +130,7 @@ def test_ratios_by_hand() -> None:
 
 @pytest.mark.slow
 def test_coupling_fills_gaps_better_than_the_same_fit_uncoupled() -> None:
-    records = coupling.run("office_room", "gaps", "lkm")
+    records = coupling.compare("office_room", "gaps", "lkm")
     assert [record["method"] for record in records] == ["uncoupled", "refitted", "coupled"]
     uncoupled, refitted, coupled = records
     assert coupled["smse"] < 0.8 * uncoupled["smse"]

@@ -1,16 +1,19 @@
-"""Variants of the default model, and the journals they are kept in."""
+"""Variants of the default model, and the file that keeps their backtests."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators.latent import LatentKernelModel
-from lkm_gpflow.experiments.ablations import DATASETS, PARTS, SEARCHES, VARIANTS, journal
+from paper_experiments.lab import ablations
+from paper_experiments.lab.ablations import PARTS, SEARCHES
 
 QUICK = LatentKernelModel(bases=("C", "RW", "IOU", "SE"), depth=0, restarts=1)
 
@@ -18,8 +21,6 @@ QUICK = LatentKernelModel(bases=("C", "RW", "IOU", "SE"), depth=0, restarts=1)
 def test_every_variant_changes_something() -> None:
     assert len(set(SEARCHES.values())) == len(SEARCHES)
     assert SEARCHES["default"] == LatentKernelModel()
-    files = {journal(Path(), d, v) for d in DATASETS for v in VARIANTS}
-    assert len(files) == len(DATASETS) * len(VARIANTS)
 
 
 def test_parts_of_the_stack_add_up_to_one() -> None:
@@ -48,10 +49,19 @@ def test_a_kept_ledger_spares_the_search(tmp_path: Path, monkeypatch: pytest.Mon
     assert repr(method) == repr(QUICK)
 
 
-def test_a_journal_is_read_without_a_fit(tmp_path: Path) -> None:
+def test_a_backtest_is_kept_and_read_without_a_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = small_table()
-    path = tmp_path / "kept.jsonl"
-    one = lkm.backtest(table, QUICK, 4, 2, journal=path, progress=False)
-    kept = replace(QUICK, ledgers=tmp_path / "elsewhere")
-    again = lkm.backtest(table, kept, 4, 2, journal=path, progress=False)
-    assert again.scores.equals(one.scores)
+    train, test = table.iloc[:-4], table.iloc[-4:]
+    data = SimpleNamespace(split=lambda: (train, test))
+    monkeypatch.setattr(ablations.datasets, "load", lambda _: data)
+    monkeypatch.setattr(ablations, "FOLDS", 2)
+    monkeypatch.setitem(SEARCHES, "default", QUICK)  # type: ignore[arg-type]
+    one = ablations.ablate("small", "default", tmp_path)
+    direct = lkm.backtest(train, QUICK, 4, 2, progress=False)
+    pd.testing.assert_frame_equal(one.forecasts, direct.forecasts)
+    monkeypatch.setattr(LatentKernelModel, "fit", None)
+    again = ablations.ablate("small", "default", tmp_path)
+    pd.testing.assert_frame_equal(again.forecasts, one.forecasts)
+    assert not list((tmp_path / "work").iterdir())

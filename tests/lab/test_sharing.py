@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,29 +12,23 @@ from scipy.special import softmax
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.experiments.sharing import (
-    DESIGNS,
-    best_possible,
-    compare,
-    counterparts,
-    plant,
-    summary,
-)
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
+from paper_experiments.lab import RESULTS
+from paper_experiments.lab.planted import DESIGNS, designed
+from paper_experiments.lab.sharing import best_possible, compare, counterparts, summary
 
-COMMITTED = Path(__file__).parents[2] / "paper_experiments" / "results" / "sharing.jsonl"
 TIMES = np.linspace(0.0, 1.0, 60)
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_tables_are_planted(design: str) -> None:
-    equal, unequal = plant(design, "equal", 1), plant(design, "unequal", 1)
+    equal, unequal = designed(design, "equal", 1), designed(design, "unequal", 1)
     assert equal.frame.shape == (120, 6)
     np.testing.assert_array_equal(equal.Z, unequal.Z)
     assert not np.allclose(equal.frame, unequal.frame)
-    assert plant(design, "equal", 1).frame.equals(equal.frame)
-    assert not np.array_equal(plant(design, "equal", 2).frame, equal.frame)
+    assert designed(design, "equal", 1).frame.equals(equal.frame)
+    assert not np.array_equal(designed(design, "equal", 2).frame, equal.frame)
     assert equal.Z.any(axis=1).all()
     assert (equal.Z.sum(axis=0) >= 2).all()
 
@@ -51,7 +44,7 @@ def test_components_stand_for_those_of_their_shape() -> None:
 
 
 def test_wrong_entries_are_counted() -> None:
-    planted = plant("SE+PER", "equal", 0)
+    planted = designed("SE+PER", "equal", 0)
     observations = Table.of(planted.frame).observations
     kernels = (*planted.kernels[::-1], planted.kernels[1], parse("1 x C"))
     Z = np.column_stack([planted.Z[:, ::-1], planted.Z[:, 1], np.ones(6)])
@@ -97,7 +90,7 @@ def test_what_is_best_possible_is_often_true() -> None:
 
 def test_scales_of_series_leave_fewer_wrong_entries_and_duplicates() -> None:
     """By the committed runs."""
-    lines = COMMITTED.read_text().splitlines()
+    lines = (RESULTS / "sharing.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines[1:]]
     table = summary(records)
     assert table["tables"].min() >= 1

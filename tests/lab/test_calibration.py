@@ -6,30 +6,28 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from small import made_by_hand
 
-from lkm_gpflow.experiments.calibration import (
-    STRUCTURES,
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.learning.engine import components
+from lkm_gpflow.learning.initialization import Proposer
+from paper_experiments.lab.calibration import (
     calibrate_one,
     expected_calibration_error,
     held,
     intervals,
     known,
-    plant,
     reliability,
 )
-from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.engine import components
-from lkm_gpflow.learning.initialization import Proposer
+from paper_experiments.lab.planted import PRIOR_STRUCTURES, from_prior
 
 
 def test_planted_data_come_from_the_model() -> None:
     """Whitened by their covariance, all series together are standard normal."""
     whitened = []
     for seed in range(20):
-        planted = plant(seed, num_series=3, num_times=30)
+        planted = from_prior(seed, num_series=3, num_times=30)
         x = planted.observations.x
         C = np.asarray(components(planted.kernels, x))
         for n in range(3):
@@ -41,33 +39,33 @@ def test_planted_data_come_from_the_model() -> None:
 
 
 def test_planted_walks_begin_where_those_of_a_search_do() -> None:
-    planted, walk = plant(0), parse("RW")
+    planted, walk = from_prior(0), parse("RW")
     (drawn,) = (kernel for kernel in planted.kernels if str(kernel.structure) == "RW")
     (proposed,) = Proposer.of(planted.observations).propose(walk, 1, np.random.default_rng(0))
     assert drawn.factors[0].values == pytest.approx(proposed.factors[0].values)
 
 
 def test_the_prior_of_an_entry_is_a_half() -> None:
-    share = np.mean([plant(seed, num_times=5).Z.mean() for seed in range(300)])
+    share = np.mean([from_prior(seed, num_times=5).Z.mean() for seed in range(300)])
     assert share == pytest.approx(0.5, abs=0.05)
 
 
 def test_same_seed_same_data() -> None:
-    np.testing.assert_array_equal(plant(3).observations.Y, plant(3).observations.Y)
-    assert not np.array_equal(plant(3).observations.Y, plant(4).observations.Y)
+    np.testing.assert_array_equal(from_prior(3).observations.Y, from_prior(3).observations.Y)
+    assert not np.array_equal(from_prior(3).observations.Y, from_prior(4).observations.Y)
 
 
 def test_known_kernels_are_told_apart() -> None:
     right = []
     for seed in range(12):
-        planted = plant(seed)
+        planted = from_prior(seed)
         right.append(np.mean((known(planted) > 0.5) == planted.Z))
     assert np.mean(right) > 0.8
 
 
 def test_a_record_has_everything() -> None:
-    record = json.loads(json.dumps(calibrate_one(1, search=True)))
-    entries = 6 * len(STRUCTURES)
+    record = json.loads(json.dumps(calibrate_one(1)))
+    entries = 6 * len(PRIOR_STRUCTURES)
     assert [len(record[key]) for key in ("truth", "known", "learnt")] == [entries] * 3
     assert len(record["searched"]) == len(record["searched_truth"])
     assert record["quantiles"]
@@ -106,12 +104,10 @@ def test_what_is_held_by_hand() -> None:
 
 def test_intervals_of_what_was_planted_and_found() -> None:
     """The planted components themselves, as if they had been found, and one that nobody has."""
-    planted = plant(5)
-    o = planted.observations
-    frame = pd.DataFrame(o.Y.T, index=o.x)
+    planted = from_prior(5)
     has = np.flatnonzero(planted.Z.any(axis=0))
     kernels = [replace(planted.kernels[k], variance=0.5) for k in has]
-    found = made_by_hand(frame, [str(kernel) for kernel in kernels], planted.Z[:, has])
+    found = made_by_hand(planted.frame, [str(kernel) for kernel in kernels], planted.Z[:, has])
     told = intervals(found, planted)
     expected = [
         (f"{factor.base.name} {name}", value)

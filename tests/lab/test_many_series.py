@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import lkm_gpflow as lkm
-from lkm_gpflow.experiments import many_series
-from lkm_gpflow.experiments.many_series import keep, recall, recordings, shares
 from lkm_gpflow.search import many_series as extension
+from paper_experiments.lab import many_series
+from paper_experiments.lab.many_series import recall, recordings, shares
 
 
 @pytest.fixture(scope="module")
@@ -30,24 +29,23 @@ def test_a_small_file_gives_the_fit_back(
 ) -> None:
     for module in (extension, many_series):
         monkeypatch.setattr(module, "ENOUGH_TO_CHOOSE", 30)
-    path, ledger = tmp_path / "found.json", tmp_path / "ledger.jsonl"
-    found = lkm.learn(frame, ["PER", "SE"], subset=10, restarts=1, ledger=ledger, progress=False)
-    keep(found, path, "a command", ledger)
-    again, document = recall(path, frame)
+    data = SimpleNamespace(frame=frame)
+    monkeypatch.setattr(many_series.datasets, "load", lambda _: data)
+    monkeypatch.setattr(many_series, "STRUCTURE", ["PER", "SE"])
+    options = {"subset": 10, "restarts": 1, "progress": False}
+    found = many_series.learn_all("learn", tmp_path / "ledger.jsonl", 1, tmp_path, **options)
+    again, document = recall("learn", frame, tmp_path)
     assert again.names == found.names
     assert again.kernels == found.kernels
     assert again.fit.elbo == pytest.approx(found.fit.elbo, rel=1e-5)
     np.testing.assert_allclose(again.probabilities, found.probabilities, atol=1e-2)
-    assert document["command"] == "a command"
+    assert document["command"].startswith("learn --subset 10")
     assert document["elbo"] == found.fit.elbo
     (other,) = document["chosen among"]
     assert other["series"] == 30
     assert other["found"] == [str(kernel.structure) for kernel in found.kernels]
-    with pytest.raises(ValueError, match="expected the table that it was learnt from"):
-        recall(path, frame.iloc[:, :69])
-    path.write_text(json.dumps({"format": "another"}))
-    with pytest.raises(ValueError, match="expected a file of the format"):
-        recall(path, frame)
+    with pytest.raises(ValueError, match="expected the table that was learnt from"):
+        recall("learn", frame.iloc[:, :69], tmp_path)
 
 
 def test_recordings_are_read_off_the_names() -> None:

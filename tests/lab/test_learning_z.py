@@ -7,13 +7,13 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.experiments.learning_z import (
+from lkm_gpflow.models.annealing import Annealing
+from paper_experiments.lab.learning_z import (
     STRUCTURE,
     WatchedLearning,
     starting_kernels,
     watch_learning,
 )
-from lkm_gpflow.models.annealing import Annealing
 
 
 @pytest.fixture(scope="session")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
-from lkm_gpflow.comparators import comparator_names
 from lkm_gpflow.comparators.protocol import forecast_frame
-from lkm_gpflow.datasets.benchmark import benchmark_tables
-from lkm_gpflow.experiments import benchmark
-from lkm_gpflow.experiments.benchmark import compare, runs, split
-from lkm_gpflow.experiments.benchmark.scoring import score_window
-from lkm_gpflow.experiments.benchmark.windows import Window
+from paper_experiments.lab import RESULTS, benchmark
+from paper_experiments.lab.__main__ import main
+from paper_experiments.lab.bench_tables import benchmark_tables, draw, tables_of
+from paper_experiments.lab.benchmark import Window, score_window
+from paper_experiments.lab.journals import opened
 
 CHEAP = ["last-value", "drift", "seasonal-naive"]
 
@@ -35,14 +34,14 @@ def bench(tables: Path) -> Path:
 
 def test_the_file_is_the_draw_of_its_seed() -> None:
     domains = {name: table.domain for name, table in benchmark_tables().items()}
-    assert benchmark.parts() == split.draw(domains)
-    assert split.draw(domains, seed=1) != split.draw(domains)
+    assert [table for table, part in draw(domains).items() if part == "held"] == tables_of("held")
+    assert draw(domains, seed=1) != draw(domains)
 
 
 def test_every_domain_holds_two_tables_back() -> None:
-    held = [benchmark_tables()[name].domain for name in benchmark.tables("held")]
+    held = [benchmark_tables()[name].domain for name in tables_of("held")]
     assert sorted(held) == sorted(2 * list(set(held)))
-    assert (len(held), len(benchmark.tables("choosing"))) == (12, 24)
+    assert (len(held), len(tables_of("choosing"))) == (12, 24)
 
 
 # --- windows ---
@@ -62,27 +61,27 @@ def test_windows_are_consecutive_and_end_with_the_table(bench: Path) -> None:
 
 
 def test_methods_exist_and_are_told_the_season() -> None:
-    for method in benchmark.METHODS.values():
-        assert method.comparator in comparator_names()
-    assert benchmark.METHODS["auto-ets"].with_season(7).season == 7  # type: ignore[attr-defined]
-    assert "season" not in repr(benchmark.METHODS["drift"].with_season(7))
+    for name in benchmark.METHODS:
+        benchmark.method_of(name, 1)
+    assert benchmark.method_of("auto-ets", 7).season == 7  # type: ignore[attr-defined]
+    assert "season" not in repr(benchmark.method_of("drift", 7))
 
 
 # --- runs ---
 
 
 def test_journals_go_on_where_they_were(bench: Path, tmp_path: Path) -> None:
-    benchmark.run(["drift"], ["office_room"], tmp_path, origins=[1], progress=False)
-    path = tmp_path / "drift.jsonl"
+    benchmark.run(["drift"], ["office_room"], tmp_path, origins=[1])
+    path = tmp_path / "benchmark.jsonl"
     first = path.read_text()
-    benchmark.run(["drift"], ["office_room", "us_prices"], tmp_path, progress=False)
+    benchmark.run(["drift"], ["office_room", "us_prices"], tmp_path)
     assert path.read_text().startswith(first)
     kept = benchmark.records(tmp_path, CHEAP)
     assert [(r["table"], r["origin"]) for r in kept["drift"]] == [
         ("office_room", 1), ("office_room", 2), ("us_prices", 1), ("us_prices", 2),
     ]  # fmt: skip
-    with pytest.raises(ValueError, match=r"expected methods among .*, got 'oracle'"):
-        benchmark.run(["oracle"], ["us_prices"], tmp_path, progress=False)
+    with pytest.raises(ValueError, match=r"expected methods among .*, got \['oracle'\]"):
+        benchmark.run(["oracle"], ["us_prices"], tmp_path)
 
 
 @pytest.mark.parametrize("kind", [np.linalg.LinAlgError, IndexError, TypeError])
@@ -91,7 +90,7 @@ def test_a_method_that_fails_is_on_record(kind: type[Exception], bench: Path) ->
         def fit(self, train: pd.DataFrame, *, seed: int) -> None:
             raise kind("singular")
 
-    record = runs.forecast(Failing(), benchmark.window("office_room", 1))  # type: ignore[arg-type]
+    record = benchmark.forecast(Failing(), benchmark.window("office_room", 1))  # type: ignore[arg-type]
     assert record["error"] == f"{kind.__name__}: singular"
     assert benchmark.failures({"x": [record]}).tolist() == [record["error"]]
 
@@ -106,15 +105,15 @@ def test_a_forecast_without_numbers_is_a_failure(bench: Path) -> None:
             shape = (len(times), len(self.series))
             return forecast_frame(self.series, times, np.zeros(shape), np.full(shape, np.nan))
 
-    record = runs.forecast(Nothing(), benchmark.window("office_room", 1))
+    record = benchmark.forecast(Nothing(), benchmark.window("office_room", 1))
     assert "sd nan of series" in record["error"]
     assert "mean" not in record
 
 
 def test_the_last_record_of_todays_table_counts(bench: Path, tmp_path: Path) -> None:
     """Two runners may have been at one window, and tables may have changed since."""
-    benchmark.run(["drift"], ["office_room"], tmp_path, progress=False)
-    journal = runs.journal(tmp_path, "drift")
+    benchmark.run(["drift"], ["office_room"], tmp_path)
+    journal = opened(tmp_path, "benchmark", {"seed": 0})
     last, before = journal.records
     journal.append({**last, "seconds": 7.0})
     journal.append({**before, "data": "0" * 12, "mean": [[0.0]]})
@@ -122,10 +121,10 @@ def test_the_last_record_of_todays_table_counts(bench: Path, tmp_path: Path) -> 
     kept = benchmark.records(tmp_path, ["drift"])
     assert kept["drift"] == [{**last, "seconds": 7.0}, before]
     assert benchmark.by_table(benchmark.scores(kept), "crps").shape == (1, 1)
-    path = tmp_path / "drift.jsonl"
+    path = tmp_path / "benchmark.jsonl"
     stale = path.read_text().replace(last["data"], "0" * 12)
     path.write_text(stale)
-    benchmark.run(["drift"], ["office_room"], tmp_path, origins=[1], progress=False)
+    benchmark.run(["drift"], ["office_room"], tmp_path, origins=[1])
     assert path.read_text().startswith(stale)
     assert [r["origin"] for r in benchmark.records(tmp_path, ["drift"])["drift"]] == [1]
 
@@ -133,7 +132,7 @@ def test_the_last_record_of_todays_table_counts(bench: Path, tmp_path: Path) -> 
 def test_naive_scores_are_those_of_the_reference(bench: Path, tmp_path: Path) -> None:
     """On tables without gaps; the reference was computed by another program."""
     chosen = ["us_prices", "great_lakes", "tourism_holiday", "flu_regions", "montreal_bikes"]
-    benchmark.run(CHEAP, chosen, tmp_path, progress=False)
+    benchmark.run(CHEAP, chosen, tmp_path)
     found = benchmark.scores(benchmark.records(tmp_path, CHEAP))
     reference = pd.read_csv(bench / "baselines.csv").set_index(["name", "origin", "method"])
     for name, theirs in zip(CHEAP, ["last", "drift", "snaive"], strict=True):
@@ -183,7 +182,7 @@ def test_scores_by_hand() -> None:
 
 
 def test_the_median_is_of_the_rivals_cell_by_cell(bench: Path, tmp_path: Path) -> None:
-    benchmark.run(CHEAP, ["office_room"], tmp_path, origins=[1], progress=False)
+    benchmark.run(CHEAP, ["office_room"], tmp_path, origins=[1])
     kept = benchmark.records(tmp_path, CHEAP)
     found = benchmark.scores(kept)
     cut = benchmark.window("office_room", 1)
@@ -214,15 +213,15 @@ def test_ratios_count_tables_alike() -> None:
     found = benchmark.ratios(scores, "r")
     assert found.loc["x", "m"] == pytest.approx(2.0)  # 16^(1/2), 1: their geometric mean
     assert found.loc["y", "m"] == pytest.approx(3.0)
-    assert found.loc[compare.ALL, "m"] == pytest.approx(12.0 ** (1.0 / 3.0))
+    assert found.loc[benchmark.ALL, "m"] == pytest.approx(12.0 ** (1.0 / 3.0))
     assert found["tables"].to_dict() == {"x": 2, "y": 1, "all": 3}
 
 
 def test_ratios_do_not_flatter_who_fails_where_it_is_hard() -> None:
     scores = table_of_scores({"m": [0.5, 0.5, 4.0, 4.0], "n": [1.0, 1.0, 2.0, 2.0], "r": [1.0] * 4})
-    whole = benchmark.ratios(scores, "r").loc[compare.ALL]
+    whole = benchmark.ratios(scores, "r").loc[benchmark.ALL]
     assert whole.to_dict() == pytest.approx({"m": 2.0**0.5, "n": 2.0**0.5, "r": 1.0, "tables": 2})
-    found = benchmark.ratios(scores.drop([("b", 1, "m"), ("b", 2, "m")]), "r").loc[compare.ALL]
+    found = benchmark.ratios(scores.drop([("b", 1, "m"), ("b", 2, "m")]), "r").loc[benchmark.ALL]
     assert found.to_dict() == pytest.approx({"m": 0.5, "n": 1.0, "r": 1.0, "tables": 1})
 
 
@@ -238,7 +237,7 @@ def test_ranks_and_tables_that_are_incomplete() -> None:
 
 def test_critical_difference_is_that_of_the_book() -> None:
     """Demšar 2006, section 3.2.2: four methods, 14 data sets, q = 2.569."""
-    assert compare.critical_difference(4, 14) == pytest.approx(2.569 * np.sqrt(20.0 / 84.0), 1e-3)
+    assert benchmark.critical_difference(4, 14) == pytest.approx(2.569 * np.sqrt(20.0 / 84.0), 1e-3)
 
 
 def test_methods_without_a_common_table_cannot_be_compared() -> None:
@@ -286,14 +285,25 @@ def test_methods_that_tie_everywhere_share_their_fate() -> None:
 # --- what is committed ---
 
 
-def test_committed_journals_are_of_these_tables() -> None:
-    folder = Path(__file__).resolve().parents[2] / "paper_experiments" / "results" / "benchmark"
-    journals = sorted(folder.rglob("*.jsonl"))
-    assert {folder / "lkm.jsonl", folder / "before" / "lkm.jsonl"} < set(journals)
-    for path in journals:
-        every = {(table, origin) for table in benchmark_tables() for origin in (1, 2)}
-        kept = [json.loads(line) for line in path.read_text().splitlines()[1:]]
-        windows = [(record["table"], record["origin"]) for record in kept]
-        assert sorted(windows) == sorted(every), path.name
-        for record in kept:
-            assert record["data"] == benchmark_tables()[record["table"]].sha256[:12]
+def test_committed_forecasts_are_of_these_tables() -> None:
+    every = {(table, origin) for table in benchmark_tables() for origin in (1, 2)}
+    kept = benchmark.records(RESULTS)
+    assert list(kept) == list(benchmark.METHODS)
+    for method, own in kept.items():
+        assert {(record["table"], record["origin"]) for record in own} == every, method
+
+
+def test_held_tables_are_not_run_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(benchmark, "run", lambda *given, **_: asked.append(given[1]))
+    held, chosen = tables_of("held")[0], tables_of("choosing")[0]
+    for arguments in (["--table", held], ["--part", "held", "--table", chosen]):
+        assert CliRunner().invoke(main, ["bench", "--jobs", "1", *arguments]).exit_code == 2
+    assert asked == []
+    assert CliRunner().invoke(main, ["bench", "--jobs", "1", "--table", chosen]).exit_code == 0
+    assert asked == [(chosen,)]
+
+
+def test_the_picture_of_ranks_has_the_best_on_top() -> None:
+    ax = benchmark.plot_ranks(pd.Series({"a": 2.0, "b": 1.2}), 0.7, ours=["b"])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]

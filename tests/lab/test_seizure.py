@@ -15,19 +15,20 @@ import pandas as pd
 import pytest
 
 from lkm_gpflow.discovery.cycles import longest_period
-from lkm_gpflow.experiments import seizure_claims as claims
-from lkm_gpflow.experiments.seizure import SAMPLES, SeizureResult, SeizureSettings, learn_seizure
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import FitSettings
-
-RESULTS = Path(__file__).resolve().parents[2] / "paper_experiments" / "results"
+from paper_experiments.lab import seizure as claims
+from paper_experiments.lab.seizure import (
+    SAMPLES,
+    SeizureResult,
+    learn_seizure,
+    load_sample,
+)
 
 
 @pytest.fixture(scope="session")
 def samples(tables: Path) -> list[SeizureResult]:
-    paths = [RESULTS / f"seizure_{i}_seed_0.jsonl" for i in range(len(SAMPLES))]
-    assert all(path.exists() for path in paths), "the notebook fig5_seizure makes them"
-    return [learn_seizure(name, path) for name, path in zip(SAMPLES, paths, strict=True)]
+    return [learn_seizure(name) for name in SAMPLES]
 
 
 @pytest.fixture(params=range(len(SAMPLES)), ids=SAMPLES)
@@ -190,16 +191,23 @@ def test_mains_by_hand() -> None:
 def test_learning_goes_on_from_its_journal(
     tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    frame, activities = load_sample(SAMPLES[0])
+    few = frame.iloc[:, ::5], activities.iloc[::5]
+    monkeypatch.setattr(claims, "load_sample", lambda _: few)
     quick = FitSettings(prune=False, num_starts=1, num_reseeds=0, num_candidates=4)
-    one = SeizureSettings(structure=("SE", "PER x SE"), restarts=1, fit=quick)
-    sample, path = "get_20_exp_0", tmp_path / "seizure.jsonl"
-    first = learn_seizure(sample, path, one)
+    options = {"structure": ("SE", "PER x SE"), "settings": quick, "restarts": 1}
+    first = learn_seizure(SAMPLES[0], "enumerated", tmp_path, **options)
     assert len(first.fits) == 1
-
-    def never(*args: object, **options: object) -> None:
-        raise AssertionError("learnt again")
-
-    monkeypatch.setattr("lkm_gpflow.experiments.seizure.fit", never)
-    again = learn_seizure(sample, path, one)
+    monkeypatch.setattr(claims, "fit", None)
+    again = learn_seizure(SAMPLES[0], "enumerated", tmp_path, **options)
     assert again.fits[0].elbo == first.fits[0].elbo
     pd.testing.assert_frame_equal(again.assignment(), first.assignment())
+
+
+def test_samples_are_those_of_the_authors(tables: Path) -> None:
+    drawn = pd.read_csv(tables / "seizure_samples.csv").sort_values(["sample", "row"])
+    for sample in SAMPLES:
+        rows = drawn[drawn["sample"] == sample.replace("get_", "sample")]
+        frame, activities = load_sample(sample)
+        assert list(frame.columns) == list(rows["id"])
+        assert activities.tolist() == rows["y"].tolist()
