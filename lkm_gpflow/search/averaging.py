@@ -18,10 +18,10 @@ TEMPERATURE = 3.0
 """Of the weights of fits.
 
 Flatter and sharper weights were compared by what the same searches say of planted tables.  With
-T = 8, 32 tables of `experiments.sharing` have 19 components too many, with 3 four, with as many
+T = 8, 32 tables of `lab/sharing.py` have 19 components too many, with 3 four, with as many
 entries of Z wrong.  Ten searches of one table agree on 96% of Z and more with all up to 3
-(`experiments.agreement`; houses), on 76 to 86% with 4 and more.  The calibration error on 60 tables
-of `experiments.calibration` is 0.023 to 0.029 with all from 3 to 16, 0.033 with 2 and 0.054 with 1;
+(`lab/agreement.py`; houses), on 76 to 86% with 4 and more.  The calibration error on 60 tables
+of `lab/calibration.py` is 0.023 to 0.029 with all from 3 to 16, 0.033 with 2 and 0.054 with 1;
 on 66 more it is 0.056 with 3 and 0.048 with 8, for which `consensus.softened` makes up.
 """
 

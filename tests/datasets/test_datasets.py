@@ -107,17 +107,6 @@ def test_seizure_equals_the_reference(tables: Path) -> None:
     assert list(data.labels) == list(expected["y"])
 
 
-def test_seizure_samples_are_those_of_the_authors(tables: Path) -> None:
-    drawn = pd.read_csv(tables / "seizure_samples.csv").sort_values(["sample", "row"])
-    assert drawn["sample"].nunique() == 6
-    for sample, rows in drawn.groupby("sample"):
-        data = datasets.load("seizure", sample=str(sample).replace("sample", "get_"))
-        assert data.labels is not None
-        assert list(data.frame.columns) == list(rows["id"])
-        assert list(data.labels) == list(rows["y"])
-        assert list(data.units) == list(rows["id"])
-
-
 def test_seizure_draws_the_same_number_of_each_class(tables: Path) -> None:
     one, again, other = (datasets.load("seizure", per_class=10, seed=seed) for seed in (0, 0, 1))
     assert one.labels is not None
