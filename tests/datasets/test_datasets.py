@@ -140,10 +140,8 @@ def test_unknown_name_lists_the_names_and_close_ones(call) -> None:
     ("name", "options", "message"),
     [
         ("stocks", {"seed": 1}, "data set 'stocks' has no option 'seed'; its options: none"),
-        ("demo", {"sample": "a"}, "data set 'demo' has no option 'sample'; its options: seed"),
-        ("seizure", {"sample": "a"}, "there is no sample 'a', only get_50_exp_0"),
+        ("demo", {"per_class": 1}, "data set 'demo' has no option 'per_class'; its options: seed"),
         ("seizure", {"seed": 1}, "`seed` only with `per_class`"),
-        ("seizure", {"sample": "get_50_exp_0", "per_class": 2}, "not both"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(name: str, options: dict, message: str) -> None:
