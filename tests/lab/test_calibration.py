@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from small import made_by_hand
 
-from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.engine import components
-from lkm_gpflow.learning.initialization import Proposer
 from paper_experiments.lab.calibration import (
     calibrate_one,
     expected_calibration_error,
     held,
     intervals,
-    known,
     reliability,
 )
 from paper_experiments.lab.planted import PRIOR_STRUCTURES, from_prior
@@ -38,31 +35,6 @@ def test_planted_data_come_from_the_model() -> None:
     assert flat.std() == pytest.approx(1.0, abs=4.0 / (2 * len(flat)) ** 0.5)
 
 
-def test_planted_walks_begin_where_those_of_a_search_do() -> None:
-    planted, walk = from_prior(0), parse("RW")
-    (drawn,) = (kernel for kernel in planted.kernels if str(kernel.structure) == "RW")
-    (proposed,) = Proposer.of(planted.observations).propose(walk, 1, np.random.default_rng(0))
-    assert drawn.factors[0].values == pytest.approx(proposed.factors[0].values)
-
-
-def test_the_prior_of_an_entry_is_a_half() -> None:
-    share = np.mean([from_prior(seed, num_times=5).Z.mean() for seed in range(300)])
-    assert share == pytest.approx(0.5, abs=0.05)
-
-
-def test_same_seed_same_data() -> None:
-    np.testing.assert_array_equal(from_prior(3).observations.Y, from_prior(3).observations.Y)
-    assert not np.array_equal(from_prior(3).observations.Y, from_prior(4).observations.Y)
-
-
-def test_known_kernels_are_told_apart() -> None:
-    right = []
-    for seed in range(12):
-        planted = from_prior(seed)
-        right.append(np.mean((known(planted) > 0.5) == planted.Z))
-    assert np.mean(right) > 0.8
-
-
 def test_a_record_has_everything() -> None:
     record = json.loads(json.dumps(calibrate_one(1)))
     entries = 6 * len(PRIOR_STRUCTURES)
@@ -80,15 +52,6 @@ def test_calibration_error_by_hand() -> None:
     table = reliability(p, z)
     assert table["count"].tolist() == [1, 3]
     assert table["frequency"].tolist() == pytest.approx([0.0, 2 / 3])
-
-
-def test_calibrated_probabilities_have_no_error() -> None:
-    rng = np.random.default_rng(0)
-    p = rng.uniform(size=50_000)
-    z = (rng.uniform(size=50_000) < p).astype(float)
-    assert expected_calibration_error(p, z) < 0.01
-    assert expected_calibration_error(np.clip(2 * p - 0.5, 0, 1), z) > 0.1
-    assert expected_calibration_error([1.0], [1.0]) == 0.0
 
 
 def test_what_is_held_by_hand() -> None:

@@ -34,14 +34,6 @@ def test_blocks_are_hidden_in_half_of_the_series(table: str) -> None:
     pd.testing.assert_frame_equal(cut.left.fillna(cut.hidden), cut.whole)
 
 
-def test_ends_are_hidden_in_a_third_of_the_series() -> None:
-    cut = coupling.blanked("metals", "ends")
-    D, N = cut.whole.shape
-    hidden = cut.hidden.notna()
-    assert (hidden.sum() == round(0.1 * D)).sum() == round(N / 3)
-    assert not hidden.iloc[: D - round(0.1 * D)].any().any()
-
-
 def test_straight_lines_by_hand() -> None:
     frame = pd.DataFrame({"a": [0.0, 1.0, 3.0, np.nan, np.nan, 6.0, np.nan]})
     mean, sd = coupling.lines(frame)
@@ -49,25 +41,6 @@ def test_straight_lines_by_hand() -> None:
     # Steps of 1 and 2; a bridge of three steps, and a walk of one step after the last.
     variance = 0.5 * np.array([2 / 3, 2 / 3, 1.0])
     np.testing.assert_allclose(sd[[3, 4, 6], 0], np.sqrt(variance))
-
-
-def test_neighbours_by_hand() -> None:
-    rng = np.random.default_rng(0)
-    common = rng.normal(size=50)
-    frame = pd.DataFrame({"a": common, "b": 10 + 2 * common, "c": 5 * common})
-    frame.iloc[7, 0] = np.nan
-    mean, sd = coupling.neighbours(frame)
-    z = [(frame[name].iloc[7] - frame[name].mean()) / frame[name].std() for name in "bc"]
-    expected = np.mean(z) * frame["a"].std() + frame["a"].mean()
-    assert mean[7, 0] == pytest.approx(expected)
-    assert sd[7, 0] < 0.1
-
-
-def test_wrong_names_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"a task among .*got 'holes'"):
-        coupling.compare("metals", "holes", "lines")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"a method among .*got 'arima'"):
-        coupling.compare("metals", "gaps", "arima")
 
 
 def test_scores_are_those_of_the_hidden_cells() -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 from lkm_gpflow.models.ibp import FiniteIBP, InfiniteIBP
 from paper_experiments.lab.expectations import (
     closed_form,
-    draw_weights,
     log_off_by_terms,
     log_off_monte_carlo,
     monte_carlo,
@@ -39,11 +37,3 @@ def test_bounds_enclose_the_average() -> None:
     assert (above.to_numpy() >= sampled["mean"].to_numpy() - slack).all()
     assert (above.diff().dropna() < 0.0).all(axis=None)
     assert above.iloc[0].to_numpy() == pytest.approx(-np.cumprod(TAU[:, 0] / TAU.sum(axis=1)))
-
-
-def test_weights_are_drawn_from_q() -> None:
-    weights = draw_weights(TAU, 20_000, seed=2)
-    assert weights.shape == (20_000, 3)
-    expected = beta.mean(TAU[:, 0], TAU[:, 1])
-    assert weights.mean(axis=0) == pytest.approx(expected, abs=0.01)
-    np.testing.assert_array_equal(weights, draw_weights(TAU, 20_000, seed=2))

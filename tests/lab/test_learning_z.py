@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.data.tables import Table
 from lkm_gpflow.models.annealing import Annealing
 from paper_experiments.lab.learning_z import (
-    STRUCTURE,
     WatchedLearning,
-    starting_kernels,
     watch_learning,
 )
 
@@ -28,24 +25,6 @@ def test_every_step_is_kept(short: WatchedLearning) -> None:
     assert np.abs(short.history[0] - 0.5).max() < 0.05
     np.testing.assert_allclose(short.history[-1], short.model.probabilities())
     assert list(short.bounds.index) == [0, 5, 10]
-
-
-def test_the_exact_bound_is_that_of_the_state_looked_at(short: WatchedLearning) -> None:
-    frame = short.table.frame
-    again = watch_learning(frame, ("SE", "PER"), Annealing(num_steps=11), every=10, seed=1)
-    # Another schedule of temperatures, so the states differ, but the last one can be looked at.
-    expected = float(again.model.posterior.mean_field_elbo(again.model))
-    assert again.bounds.loc[10, "exact"] == pytest.approx(expected)
-
-
-def test_periods_start_at_different_peaks() -> None:
-    observations = Table.of(lkm.datasets.load("demo").frame).observations
-    starts = starting_kernels(observations, STRUCTURE, seed=0)
-    assert [str(start.structure) for start in starts] == list(STRUCTURE)
-    assert all(start.variance == 1.0 for start in starts)
-    first, second = (start.factors[0].values[0] for start in starts[2:4])
-    assert first == pytest.approx(0.17, rel=0.05)
-    assert second != pytest.approx(first, rel=0.2)
 
 
 @pytest.mark.slow

@@ -12,16 +12,6 @@ from paper_experiments.lab.planted import smooth_and_periodic
 from paper_experiments.lab.recovery import is_planted, recover
 
 
-def test_tables_are_planted_and_differ() -> None:
-    first, second = smooth_and_periodic(0), smooth_and_periodic(1)
-    assert first.frame.shape == (120, 6)
-    assert first.kernels != second.kernels
-    assert smooth_and_periodic(0).frame.equals(first.frame)
-    for planted in (first, second):
-        assert planted.Z.any(axis=1).all()
-        assert (planted.Z.sum(axis=0) >= 2).all()
-
-
 def test_a_fit_is_planted_in_any_order_and_not_if_an_entry_differs() -> None:
     planted = smooth_and_periodic(0)
     kernels = tuple(parse(f"1 x {k.structure}") for k in planted.kernels)

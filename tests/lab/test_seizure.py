@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lkm_gpflow.discovery.cycles import longest_period
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.learning.fits import FitSettings
 from paper_experiments.lab import seizure as claims
@@ -36,26 +35,9 @@ def seizure(request: pytest.FixtureRequest, samples: list[SeizureResult]) -> Sei
     return samples[request.param]
 
 
-def test_every_activity_has_ten_series_and_all_kernels_are_used(seizure: SeizureResult) -> None:
-    assert seizure.activities.value_counts().tolist() == [10] * 5
-    assert len(seizure.fits) == 6
-    assert sorted(name[:-4] for name in seizure.profiles()) == [
-        "PER", "PER", "PER x SE", "PER x SE", "SE", "SE",
-    ]  # fmt: skip
-    assert seizure.fits[0].elbo == max(fit.elbo for fit in seizure.fits)
-
-
 def test_areas_of_tumour_patients_are_alike_on_two_samples(samples: list[SeizureResult]) -> None:
     found = [claims.tumour_patients(each.assignment(), each.activities) for each in samples]
     assert [each.holds for each in found] == [True, True, False]
-
-
-def test_tumour_patients_have_fewer_smooth_components_on_two_samples(
-    samples: list[SeizureResult],
-) -> None:
-    smooth = [each.profiles()[["SE (1)", "SE (2)"]].sum(axis=1) for each in samples]
-    fewer = [each[[2, 3]].mean() < each[[4, 5]].mean() for each in smooth]
-    assert fewer == [True, True, False]
 
 
 def test_seizures_do_not_lack_the_longest_period(seizure: SeizureResult) -> None:
@@ -65,21 +47,6 @@ def test_seizures_do_not_lack_the_longest_period(seizure: SeizureResult) -> None
 
 def test_eyes_share_rapid_components(seizure: SeizureResult) -> None:
     assert claims.rapid_components(seizure.profiles(), seizure.kernels()).holds
-
-
-def test_eyes_share_a_product_of_the_alpha_band(samples: list[SeizureResult]) -> None:
-    """Of 8 to 13 cycles per second; it is a rhythm on two samples.  Found after looking."""
-    remembered = []
-    for each in samples:
-        profiles, kernels = each.profiles(), each.kernels()
-        periods = pd.Series(map(longest_period, kernels), profiles.columns)
-        in_band = periods.between(1 / 13, 1 / 8) & periods.index.str.startswith("PER x SE")
-        (k,) = np.flatnonzero(in_band)
-        alpha = profiles.iloc[:, k]
-        assert (alpha[[4, 5]] >= 0.5).all()
-        assert (alpha[[2, 3]] <= 0.2).all()
-        remembered.append(claims.correlations(kernels[k], periods.iloc[[k]].to_numpy())[0])
-    assert [value > 0.15 for value in remembered] == [False, True, True]
 
 
 def test_where_seizures_lack_a_periodic_component_it_follows_the_mains(
@@ -104,16 +71,6 @@ def test_seizures_have_no_hum_of_the_mains(seizure: SeizureResult) -> None:
     medians = excess.groupby(level=0).median()
     assert medians[claims.SEIZURE] < 1.2
     assert (medians[[4, 5]] > 2.0).all()
-
-
-def test_components_add_up(seizure: SeizureResult) -> None:
-    mean, parts = seizure.decompose()
-    fit = seizure.fits[0]
-    absent = np.asarray(fit.Z).T == 0.0
-    assert np.all(parts[absent] == 0.0)
-    residual = seizure.table.observations.Y - mean
-    assert (residual.var(axis=1) < 1.0).all()
-    np.testing.assert_allclose(parts.sum(axis=0), mean)
 
 
 # The measures, by hand
@@ -169,12 +126,6 @@ def test_correlation_time_of_a_smooth_kernel_is_its_lengthscale() -> None:
         0.1 * np.arccos(np.exp(-0.5)) / (2 * np.pi), rel=2e-3
     )
     assert claims.correlation_time(parse("2.0 x C")) == np.inf
-
-
-def test_correlations_by_hand() -> None:
-    kernel = parse("2.0 x PER(period=0.1, lengthscale=1.0) x SE(lengthscale=0.1)")
-    found = claims.correlations(kernel, np.array([0.0, 0.1, 0.2]))
-    np.testing.assert_allclose(found, np.exp([0.0, -0.5, -2.0]))
 
 
 def test_mains_by_hand() -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 
-import lkm_gpflow as lkm
 from lkm_gpflow.comparators import comparator_names
 from paper_experiments.lab import table1 as tables
 from paper_experiments.lab.journals import opened
@@ -79,41 +76,11 @@ def test_cells_are_means_over_the_seeds_of_one_profile(store: Path) -> None:
     assert list(tables.beside_the_paper(table, "crps")["stocks"]) == ["ours"]
 
 
-def test_the_best_of_a_column_has_an_asterisk(store: Path) -> None:
-    for method, rmse in (("lkm", 4.004), ("gp", 3.998), ("last-value", 4.2)):
-        keep(store, "stocks", method, 0, rmse)
-    table = tables.cells(tables.extrapolation_runs(store, "paper"))
-    shown = tables.beside_the_paper(table, "rmse", mark_best=True)
-    ours, paper = shown["stocks", "ours"], shown["stocks", "paper"]
-    # What rounds to the same is as good; what has not been run is not.
-    assert list(ours[ours.str.contains("*", regex=False)].index) == ["lkm", "gp"]
-    assert ours["lkm"] == "4.00 (1) *"
-    published = tables.published_table()["rmse"].xs("stocks", level="dataset")
-    assert list(paper[paper.str.endswith("*")].index) == [published.idxmin()]
-    assert not (shown["houses", "ours"] != tables.MISSING).any()
-    table.loc[("lkm", "stocks"), "coverage90"] = 0.97
-    table.loc[("gp", "stocks"), "coverage90"] = 0.82
-    table.loc[("last-value", "stocks"), "coverage90"] = 0.5
-    held = tables.beside_the_paper(table, "coverage90", mark_best=True)["stocks", "ours"]
-    assert list(held[held.str.endswith("*")].index) == ["lkm"]
-
-
 def test_results_of_other_data_are_not_mixed(store: Path) -> None:
     keep(store, "gonu", "lkm", 0, 1.0)
     keep(store, "gonu", "lkm", 1, 1.0, data="other")
     with pytest.raises(ValueError, match=r"one version of the data 'gonu'.*abc"):
         tables.extrapolation_runs(store, "paper")
-
-
-def test_the_bar_picture_says_what_is_missing() -> None:
-    ours = pd.DataFrame({"mean": [1.0, np.nan], "sd": [0.1, np.nan]}, index=["lkm", "gprn"])
-    paper = pd.DataFrame({"mean": [2.0], "sd": [0.2]}, index=["gprn"])
-    ax = tables.plot_beside_published(ours, paper, "RMSE")
-    assert [bar.get_width() for bar in ax.patches] == [1.0, 0.0]
-    assert [text.get_text() for text in ax.texts] == ["missing"]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["lkm", "gprn"]
-    assert ax.texts[0].xy[1] == pytest.approx(ax.patches[1].get_y() + 0.3)
-    plt.close("all")
 
 
 def test_methods_have_their_own_settings_but_in_smoke() -> None:
@@ -151,12 +118,3 @@ def test_last_value_on_the_papers_windows(dataset: str) -> None:
     assert found.scores.rmse == pytest.approx(rmse, rel=0.01)
     assert found.scores.mnlp == pytest.approx(mnlp, abs=0.01)
     assert found.processor_seconds > 0.0
-
-
-def test_embedded_data_are_scored_in_their_own_units() -> None:
-    train, test = lkm.datasets.load("demo").split()
-    found = extrapolate("demo", "drift")
-    mean = found.forecast["mean"].unstack("series")[test.columns]
-    errors = [np.sqrt(np.nanmean((mean[c] - test[c]) ** 2)) for c in test]
-    assert found.scores.rmse == pytest.approx(np.mean(errors))
-    assert found.discovery is None
