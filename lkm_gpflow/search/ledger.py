@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..fit.fits import Fit, LearnerName, Relaxed
 from ..kernels.grammar import parse
-from ..learning.fits import Fit, LearnerName, Relaxed
 from ..runtime.journal import Journal
 
 START, EVERY, REGROUPED = "start", "every member", "pairs and products"

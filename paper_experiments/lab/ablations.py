@@ -22,7 +22,7 @@ from lkm_gpflow.comparators.latent import DiscoveryForecast, LatentKernelModel
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.evaluation.backtesting import Backtest, backtest
 from lkm_gpflow.evaluation.predictive import columns_of
-from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.forecast.averaging import Member
 
 from . import RESULTS
 from .journals import opened

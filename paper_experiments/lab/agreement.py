@@ -15,9 +15,9 @@ import pandas as pd
 from lkm_gpflow import datasets
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.discover import discover
-from lkm_gpflow.discovery.matching import thinned
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.sharing.matching import thinned
 
 from . import RESULTS
 from .journals import fill, opened

@@ -22,7 +22,7 @@ from scipy.stats import studentized_range, wilcoxon
 from lkm_gpflow.comparators import Comparator, comparator
 from lkm_gpflow.evaluation import metrics
 from lkm_gpflow.evaluation.predictive import Predictive, columns_of, matrices
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.plotting.style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,

@@ -20,14 +20,14 @@ from scipy.stats import norm
 
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.result import Discovery
+from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.fit.laplace import laplace
+from lkm_gpflow.fit.layout import Layout
+from lkm_gpflow.fit.training import fit
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, Product, parse
-from lkm_gpflow.learning.fits import FitSettings
-from lkm_gpflow.learning.laplace import laplace
-from lkm_gpflow.learning.layout import Layout
-from lkm_gpflow.learning.training import fit
-from lkm_gpflow.models.lkm import LKM
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.model.lkm import LKM
 
 from . import RESULTS
 from .journals import fill, opened

@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 
 from lkm_gpflow.comparators.lmc import LMC
+from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery
+from lkm_gpflow.coupling.learn_coupling import independent
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.discovery.coupled import CoupledDiscovery
 from lkm_gpflow.discovery.given_kernels import learn
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.evaluation.metrics import score
-from lkm_gpflow.learning.coupling import independent
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.gp.types import Floats
 
 from . import RESULTS
 from .bench_tables import load_table, tables_of

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-from lkm_gpflow.models.ibp import IBP, FiniteIBP, InfiniteIBP
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.gp.types import Floats
+from lkm_gpflow.model.ibp import IBP, FiniteIBP, InfiniteIBP
 
 TERMS = ("E log p(w)", "E log p(Z | w)", "H[q(w)]")
 """Prior of the weights w (pi or the sticks v), assignments given them, entropy of q(w)."""

@@ -11,11 +11,11 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from lkm_gpflow.discovery.cycles import longest_period
 from lkm_gpflow.discovery.discover import discover
-from lkm_gpflow.discovery.families import Kind, are_slow
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.sharing.cycles import longest_period
+from lkm_gpflow.sharing.families import Kind, are_slow
 
 from . import RESULTS
 from .journals import fill, opened

@@ -10,14 +10,14 @@ import pandas as pd
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.fit.initialization import Proposer
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.learning.initialization import Proposer
-from lkm_gpflow.models.annealing import Annealing
-from lkm_gpflow.models.lkm import LKM
-from lkm_gpflow.models.posteriors import RelaxedPosterior
-from lkm_gpflow.models.relaxation import anneal
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.model.annealing import Annealing
+from lkm_gpflow.model.lkm import LKM
+from lkm_gpflow.model.posteriors import RelaxedPosterior
+from lkm_gpflow.model.relaxation import anneal
 
 STRUCTURE = ("SE", "SE", "PER", "PER", "LIN")
 

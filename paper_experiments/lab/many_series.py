@@ -18,9 +18,9 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.given_kernels import learn
 from lkm_gpflow.discovery.result import Discovery
+from lkm_gpflow.fit.fits import Fit
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit
-from lkm_gpflow.numerics.types import Floats
 from lkm_gpflow.runtime.executors import process_pool
 from lkm_gpflow.search.ledger import Entry, fit_from_json
 from lkm_gpflow.search.many_series import ENOUGH_TO_CHOOSE, evaluate

@@ -14,9 +14,8 @@ import pandas as pd
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.datasets.synthetic import demo
-from lkm_gpflow.kernels.grammar import Kind, Product, parse
-from lkm_gpflow.learning.engine import components
-from lkm_gpflow.learning.initialization import (
+from lkm_gpflow.fit.engine import components
+from lkm_gpflow.fit.initialization import (
     NOISE_VARIANCE,
     VARIANCE,
     Range,
@@ -24,7 +23,8 @@ from lkm_gpflow.learning.initialization import (
     typical_step,
     walks_begin,
 )
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.gp.types import Floats
+from lkm_gpflow.kernels.grammar import Kind, Product, parse
 
 PRIOR_STRUCTURES = ("SE", "PER", "LIN", "RW")
 ALPHA = float(len(PRIOR_STRUCTURES))

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.fit.fits import Fit, FitSettings, State
+from lkm_gpflow.fit.relaxed import learn_relaxed
+from lkm_gpflow.fit.training import fit
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit, FitSettings, State
-from lkm_gpflow.learning.relaxed import learn_relaxed
-from lkm_gpflow.learning.training import fit
 
 from . import RESULTS
 from .journals import opened

@@ -21,18 +21,18 @@ import pandas as pd
 from lkm_gpflow import datasets
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.datasets.seizure import SAMPLING_RATE
-from lkm_gpflow.discovery.cycles import longest_period
 from lkm_gpflow.discovery.result import Discovery
+from lkm_gpflow.fit.fits import Fit, FitSettings
+from lkm_gpflow.fit.training import fit
+from lkm_gpflow.forecast.by_model import to_model
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.learning.fits import Fit, FitSettings
-from lkm_gpflow.learning.training import fit
-from lkm_gpflow.numerics.types import Floats
 from lkm_gpflow.runtime.executors import run_all
 from lkm_gpflow.runtime.journal import Journal
-from lkm_gpflow.search.by_model import to_model
 from lkm_gpflow.search.ledger import Entry, fit_from_json, fit_to_json
 from lkm_gpflow.search.settings import SearchSettings
+from lkm_gpflow.sharing.cycles import longest_period
 
 from . import RESULTS
 from .journals import opened

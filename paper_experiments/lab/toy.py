@@ -14,13 +14,13 @@ import pandas as pd
 
 from lkm_gpflow import datasets
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.models.annealing import Annealing
-from lkm_gpflow.models.lkm import LKM
-from lkm_gpflow.models.posteriors import RelaxedPosterior
-from lkm_gpflow.models.relaxation import anneal
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.model.annealing import Annealing
+from lkm_gpflow.model.lkm import LKM
+from lkm_gpflow.model.posteriors import RelaxedPosterior
+from lkm_gpflow.model.relaxation import anneal
 from lkm_gpflow.runtime.files import replacing
 
 from . import RESULTS

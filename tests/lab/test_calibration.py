@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from small import made_by_hand
 
-from lkm_gpflow.learning.engine import components
+from lkm_gpflow.fit.engine import components
 from paper_experiments.lab.calibration import (
     calibrate_one,
     expected_calibration_error,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lkm_gpflow.models.ibp import FiniteIBP, InfiniteIBP
+from lkm_gpflow.model.ibp import FiniteIBP, InfiniteIBP
 from paper_experiments.lab.expectations import (
     closed_form,
     log_off_by_terms,

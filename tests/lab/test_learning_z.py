@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.models.annealing import Annealing
+from lkm_gpflow.model.annealing import Annealing
 from paper_experiments.lab.learning_z import (
     WatchedLearning,
     watch_learning,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from lkm_gpflow.fit.fits import Fit
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit
 from paper_experiments.lab.planted import smooth_and_periodic
 from paper_experiments.lab.recovery import is_planted, recover
 

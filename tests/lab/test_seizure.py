@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import FitSettings
 from paper_experiments.lab import seizure as claims
 from paper_experiments.lab.seizure import (
     SAMPLES,
