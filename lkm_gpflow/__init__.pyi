@@ -1,6 +1,6 @@
 import lkm_gpflow.evaluation.metrics as _metrics
 import lkm_gpflow.kernels.grammar as _grammar
-import lkm_gpflow.models.ibp as _ibp
+import lkm_gpflow.model.ibp as _ibp
 
 from . import comparators as comparators
 from . import datasets as datasets
@@ -8,9 +8,10 @@ from . import experiments as experiments
 from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
+from .coupling.coupled_discovery import CoupledDiscovery as CoupledDiscovery
+from .coupling.coupled_lkm import CoupledLKM as CoupledLKM
 from .data.shapes import from_long as from_long
 from .data.shapes import to_long as to_long
-from .discovery.coupled import CoupledDiscovery as CoupledDiscovery
 from .discovery.discover import discover as discover
 from .discovery.discover import discover_steps as discover_steps
 from .discovery.given_kernels import learn as learn
@@ -24,17 +25,16 @@ from .kernels.grammar import EXTENDED_BASES as EXTENDED_BASES
 from .kernels.grammar import PAPER_BASES as PAPER_BASES
 from .kernels.grammar import Product as Product
 from .kernels.grammar import parse as parse
-from .models.annealing import Annealing as Annealing
-from .models.coupled import CoupledLKM as CoupledLKM
-from .models.lkm import LKM as LKM
-from .models.minibatch import MinibatchLKM as MinibatchLKM
-from .models.minibatch_learning import MinibatchSettings as MinibatchSettings
-from .models.minibatch_learning import elbo_in_batches as elbo_in_batches
-from .models.minibatch_learning import learn_by_minibatches as learn_by_minibatches
-from .models.posteriors import EnumeratedPosterior as EnumeratedPosterior
-from .models.posteriors import RelaxedPosterior as RelaxedPosterior
-from .models.relaxation import anneal as anneal
-from .models.sparse import SparseLKM as SparseLKM
+from .model.annealing import Annealing as Annealing
+from .model.lkm import LKM as LKM
+from .model.minibatch import MinibatchLKM as MinibatchLKM
+from .model.minibatch_learning import MinibatchSettings as MinibatchSettings
+from .model.minibatch_learning import elbo_in_batches as elbo_in_batches
+from .model.minibatch_learning import learn_by_minibatches as learn_by_minibatches
+from .model.posteriors import EnumeratedPosterior as EnumeratedPosterior
+from .model.posteriors import RelaxedPosterior as RelaxedPosterior
+from .model.relaxation import anneal as anneal
+from .model.sparse import SparseLKM as SparseLKM
 from .runtime.executors import WorkersLost as WorkersLost
 from .runtime.executors import process_pool as process_pool
 

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.learning.fits import FitSettings
-from lkm_gpflow.learning.training import fit
-from lkm_gpflow.search.held_out import held_out_score, windows
+from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.fit.training import fit
+from lkm_gpflow.forecast.held_out import held_out_score, windows
 
 SECOND = "/device:CPU:1"
 

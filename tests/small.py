@@ -16,12 +16,12 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.data.transforms import Transform
 from lkm_gpflow.discovery import options
 from lkm_gpflow.discovery.result import Discovery
+from lkm_gpflow.fit.fits import Fit, FitSettings
+from lkm_gpflow.forecast import stacking
+from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit, FitSettings
 from lkm_gpflow.report import GroupReport
-from lkm_gpflow.search import stacking
-from lkm_gpflow.search.averaging import Member
-from lkm_gpflow.search.by_model import to_model
 from lkm_gpflow.search.ledger import Entry
 from lkm_gpflow.search.settings import SearchSettings
 

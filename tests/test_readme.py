@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.tails import FORECAST_DEGREES
 from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.experiments import Store, ablations, agreement, benchmark, families
 from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error, held
 from lkm_gpflow.experiments.tables import extrapolation_runs
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.forecast.tails import FORECAST_DEGREES
+from lkm_gpflow.gp.types import Floats
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "paper_experiments" / "results"

@@ -22,8 +22,8 @@ from ..data.shapes import LongNames
 from ..data.tables import Table
 from ..data.transforms import Transform
 from ..datasets.catalogue import known_names
-from ..discovery.checks import check_level
 from ..discovery.options import choose_averaging
+from ..runtime.arguments import check_level
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, start_workers
 from ..runtime.loading import loading
@@ -211,7 +211,7 @@ def discover_command(
         with _telling_what_is_kept(folder, force=force), _workers(processes) as executor:
             if executor is not None and not fits and memory_budget is None:
                 # Where there is something to learn they will be needed.
-                start_workers(executor, "lkm_gpflow.learning.training")
+                start_workers(executor, "lkm_gpflow.fit.training")
             # Loaded when nothing is left to complain of.
             with loading():
                 from ..discovery.discover import discover

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..discovery import archive
+from ..runtime import archive
 from ..runtime.files import UNFINISHED
 from ..runtime.journal import Journal
 from ..runtime.text import counted

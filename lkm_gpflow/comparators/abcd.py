@@ -19,9 +19,9 @@ from scipy.linalg import cho_solve, cholesky, lapack
 
 from ..data.observations import Observations
 from ..data.tables import Table
+from ..fit.initialization import NOISE_VARIANCE, Proposer
+from ..gp.types import LOG_2PI, Floats
 from ..kernels.grammar import PAPER_BASES
-from ..learning.initialization import NOISE_VARIANCE, Proposer
-from ..numerics.types import LOG_2PI, Floats
 from ..runtime.threads import single_threaded
 from .compositional import Fit, Learner
 from .grammar import Sum, expand

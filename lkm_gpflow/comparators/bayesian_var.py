@@ -9,9 +9,9 @@ import pandas as pd
 
 from ..data.seasons import seasons_of
 from ..data.tables import Table
-from ..learning.seasonal_autoregression import SeasonalAutoregression
-from ..learning.vector_autoregression import LAGS
-from ..numerics.types import Floats
+from ..forecast.seasonal_autoregression import SeasonalAutoregression
+from ..forecast.vector_autoregression import LAGS
+from ..gp.types import Floats
 from .registry import register
 from .scaled import MIN_SD, ScaledForecast
 

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from ..runtime.text import did_you_mean
 from .gaps import Ahead, fit_alone
 from .registry import register

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from ..fit.initialization import Proposer
+from ..gp.types import Floats
 from ..kernels.grammar import Factor, Product
-from ..learning.initialization import Proposer
-from ..models.criterion import bic
-from ..numerics.types import Floats
+from ..model.criterion import bic
 from .grammar import Sum, Term
 from .tree_covariance import Grid, TreeCovariance, covariance
 

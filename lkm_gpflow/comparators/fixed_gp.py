@@ -13,7 +13,7 @@ import tensorflow_probability as tfp
 
 from ..data.seasons import seasons_of
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .independent import fit_each_gp
 from .registry import register
 from .scaled import ScaledForecast

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .scaled import MIN_SD, ScaledForecast
 
 Ahead = Callable[[int], tuple[Floats, Floats]]

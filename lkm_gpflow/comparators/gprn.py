@@ -12,8 +12,8 @@ from gpflow.utilities import set_trainable
 
 from ..data.observations import Observations
 from ..data.tables import Table
-from ..learning.initialization import log_uniform, typical_step
-from ..numerics.types import Floats
+from ..fit.initialization import log_uniform, typical_step
+from ..gp.types import Floats
 from .gprn_model import GPRN
 from .lbfgs import Learner
 from .registry import register

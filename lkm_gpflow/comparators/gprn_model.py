@@ -19,8 +19,8 @@ from gpflow.base import AnyNDArray, MeanAndVariance, Parameter, RegressionData, 
 from gpflow.kernels import Kernel
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
-from ..models.model_data import ModelData, checked_data, checked_kernels
-from ..numerics.types import LOG_2PI, FloatTensor
+from ..gp.types import LOG_2PI, FloatTensor
+from ..model.model_data import ModelData, checked_data, checked_kernels
 from .stacked import NOISE_FLOOR
 
 

@@ -20,12 +20,12 @@ from gpflow.utilities import positive
 
 from ..data.observations import Observations
 from ..data.tables import Table
+from ..fit.initialization import Proposer, typical_step
+from ..fit.parameter_priors import add_priors
+from ..gp.types import Floats
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import parse
-from ..learning.initialization import Proposer, typical_step
-from ..learning.parameter_priors import add_priors
-from ..models.criterion import bic
-from ..numerics.types import Floats
+from ..model.criterion import bic
 from .lbfgs import Learner
 from .registry import register
 from .scaled import ScaledForecast

@@ -13,8 +13,8 @@ from ..data.tables import Table
 from ..data.transforms import Transform
 from ..discovery.discover import discover
 from ..discovery.result import Averaging, Discovery
+from ..fit.fits import LearnerName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
-from ..learning.fits import LearnerName
 from .registry import register
 
 

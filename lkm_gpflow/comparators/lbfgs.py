@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.optimize import minimize
 
-from ..numerics.types import Floats, FloatTensor
+from ..gp.types import Floats, FloatTensor
 from ..runtime.threads import single_threaded
 
 _FAILED = 1e30

@@ -22,12 +22,12 @@ from gpflow.utilities import positive, set_trainable, to_default_float
 
 from ..data.observations import Observations
 from ..data.tables import Table
+from ..fit.initialization import VARIANCE, Proposer, typical_step
+from ..fit.parameter_priors import add_priors
+from ..gp.types import Floats, FloatTensor
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
-from ..learning.initialization import VARIANCE, Proposer, typical_step
-from ..learning.parameter_priors import add_priors
-from ..models.criterion import bic
-from ..numerics.types import Floats, FloatTensor
+from ..model.criterion import bic
 from .lbfgs import Learner
 from .registry import register
 from .scaled import ScaledForecast

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from ..data.observations import Observations
 from ..data.tables import Table
-from ..models.criterion import bic
-from ..numerics.types import Floats, FloatTensor, Integers
+from ..gp.types import Floats, FloatTensor, Integers
+from ..model.criterion import bic
 from .lbfgs import Learner
 from .registry import register
 from .scaled import ScaledForecast

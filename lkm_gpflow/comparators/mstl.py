@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pandas as pd
 
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .gaps import Ahead
 from .registry import register
 from .scaled import ScaledForecast

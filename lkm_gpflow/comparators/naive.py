@@ -19,7 +19,7 @@ import pandas as pd
 
 from ..data.seasons import checked_season, season_length
 from ..data.tables import Table
-from ..numerics.types import Floats, Integers
+from ..gp.types import Floats, Integers
 from .protocol import forecast_frame
 from .registry import register
 from .scaled import MIN_SD

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .gaps import Ahead
 from .registry import register
 from .scaled import ScaledForecast

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pandas as pd
 
-from ..numerics.types import Floats
+from ..gp.types import Floats
 
 
 class Fitted(Protocol):

@@ -16,9 +16,9 @@ import pandas as pd
 
 from ..data.observations import Observations
 from ..data.tables import Table
+from ..fit.initialization import NOISE_VARIANCE, Proposer, typical_step
+from ..gp.types import Floats
 from ..kernels.grammar import PAPER_BASES
-from ..learning.initialization import NOISE_VARIANCE, Proposer, typical_step
-from ..numerics.types import Floats
 from ..runtime.threads import single_threaded
 from .abcd import SingleSeries, search
 from .compositional import Fit, Learner

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .protocol import forecast_frame
 
 MIN_SD = 10**-2.5

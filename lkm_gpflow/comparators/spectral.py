@@ -14,8 +14,8 @@ from gpflow.utilities import positive
 from scipy.signal import lombscargle
 
 from ..data.observations import Observations
-from ..learning.initialization import typical_step
-from ..numerics.types import Floats, FloatTensor
+from ..fit.initialization import typical_step
+from ..gp.types import Floats, FloatTensor
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pandas as pd
 from gpflow.base import RegressionData
 
 from ..data.tables import Table
-from ..learning.initialization import typical_step
-from ..numerics.types import Floats
+from ..fit.initialization import typical_step
+from ..gp.types import Floats
 from .lbfgs import Learner
 from .registry import register
 from .scaled import ScaledForecast

@@ -20,8 +20,8 @@ from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.kernels import Kernel
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
-from ..models.model_data import ModelData, checked_data, checked_kernels
-from ..numerics.types import LOG_2PI, FloatTensor
+from ..gp.types import LOG_2PI, FloatTensor
+from ..model.model_data import ModelData, checked_data, checked_kernels
 from .stacked import NOISE_FLOOR
 
 _MIN_PROBABILITY = 1e-9

@@ -17,8 +17,8 @@ from gpflow.base import Parameter
 from gpflow.utilities import positive
 
 from ..data.observations import Observations
-from ..numerics.cholesky import factorise, gradient
-from ..numerics.types import Floats, FloatTensor
+from ..gp.lapack import factorise, gradient
+from ..gp.types import Floats, FloatTensor
 
 NOISE_FLOOR = 1e-5
 """Least noise variance of a series of unit variance: without a floor it collapses."""

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..data.seasons import MOST_WAVES, Waves, seasons_of
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .libraries import library
 from .registry import register
 from .scaled import MIN_SD, ScaledForecast

@@ -30,7 +30,7 @@ from scipy.stats import norm
 
 from ..data.seasons import seasons_of
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .gaps import Ahead, fit_alone
 from .libraries import library
 from .registry import register

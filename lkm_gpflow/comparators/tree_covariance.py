@@ -16,11 +16,11 @@ import gpflow
 import numpy as np
 from scipy.special import i0e, i1e
 
+from ..fit.initialization import VARIANCE, hyperparameter_range, typical_step
+from ..gp.types import Floats
 from ..kernels import component
 from ..kernels.component import ComponentKernel
 from ..kernels.grammar import Factor, Kind, Product
-from ..learning.initialization import VARIANCE, hyperparameter_range, typical_step
-from ..numerics.types import Floats
 from .grammar import Node, Sum, Term, is_stationary
 
 _LAG_DIGITS = 13

@@ -23,7 +23,7 @@ import pandas as pd
 from ..data.observations import filled
 from ..data.seasons import Waves, seasons_of
 from ..data.tables import Table
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .gaps import Ahead
 from .libraries import library
 from .registry import register

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..numerics.types import Booleans, Floats
+from ..gp.types import Booleans, Floats
 
 ORDERS = (1, 3, 12)
 """Orders of the autoregressions that are asked: all must agree."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from ..runtime.warn import warn
 from .foreign import Tabular, as_frame
 from .shapes import explain_columns, explain_index

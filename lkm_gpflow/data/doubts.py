@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from ..numerics.types import Floats
+from ..gp.types import Floats
 
 FEW_ROWS = 20
 """With fewer rows a search finds next to nothing but noise and levels."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..numerics.types import Floats, Integers
+from ..gp.types import Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from pandas.tseries.frequencies import to_offset
 
-from ..numerics.types import Floats, Integers
+from ..gp.types import Floats, Integers
 from .observations import Observations
 from .tables import Table
 

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from ..numerics.types import Floats, Integers
+from ..gp.types import Floats, Integers
 from .checks import checked
 from .foreign import Tabular
 from .observations import Observations

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from ..numerics.types import Booleans, Floats, Integers
+from ..gp.types import Booleans, Floats, Integers
 from ..runtime.text import did_you_mean, quoted
 from .box_cox import wants_logarithm
 

@@ -12,23 +12,23 @@ from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..data.transforms import Transform
+from ..fit.fits import Criterion, LearnerName, PriorName
+from ..forecast.autoregression import Autoregression, Calendar, OfTable
+from ..forecast.averaging import LITTLE_WEIGHT
 from ..kernels.grammar import EXTENDED_BASES
-from ..learning.fits import Criterion, LearnerName, PriorName
-from ..models.amplitudes import Amplitudes
-from ..models.annealing import Annealing
+from ..model.amplitudes import Amplitudes
+from ..model.annealing import Annealing
 from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
 from ..runtime.warn import warn
-from ..search.autoregression import Autoregression, Calendar, OfTable
-from ..search.averaging import LITTLE_WEIGHT
 from ..search.ledger import Ledger
-from ..search.pipeline import Learnt, learn_in_steps
 from ..search.settings import SearchSettings, Strategy, base_names, check_size, ledger_header
 from .options import choose_averaging, fit_settings
+from .pipeline import Learnt, learn_in_steps
 from .result import Averaging, Discovery
 
 if TYPE_CHECKING:
-    from ..models.lkm import LKM
+    from ..model.lkm import LKM
 
 
 def discover(

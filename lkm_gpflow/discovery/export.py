@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..numerics.types import Floats
+from ..forecast.columns import SIDES, interval_columns, quantile_column
+from ..gp.types import Floats
 from ..runtime.text import whole_number
 from ..runtime.threads import single_threaded
-from .columns import SIDES, interval_columns, quantile_column
 
 if TYPE_CHECKING:
     from .forecaster import Forecaster

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 import pandas as pd
 
+from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.tables import Table
-from ..learning.fits import Fit
-from ..models.amplitudes import degrees_of
-from ..numerics.student import unit_quantile
-from ..numerics.types import Floats
-from ..search.autoregression import Autoregression
-from ..search.averaging import Member, average, counting, mixture_moments
+from ..fit.fits import Fit
+from ..forecast.autoregression import Autoregression
+from ..forecast.averaging import Member, average, counting, mixture_moments
+from ..forecast.beginnings import warn_of_late_series, warn_of_times_before
+from ..forecast.columns import quantile_column
+from ..forecast.joint import intervals
+from ..forecast.prediction import Moments, Prediction
+from ..forecast.predictors import Predictors
+from ..forecast.tails import FORECAST_VARIANCE, degrees_of_freedom
+from ..forecast.weighted_series import sum_moments, sum_quantiles
+from ..gp.student import unit_quantile
+from ..gp.types import Floats
+from ..model.amplitudes import degrees_of
+from ..runtime.arguments import check_level as check_level
+from ..runtime.arguments import check_quantiles, check_series, check_weights
 from ..search.ledger import Entry
-from ..search.predictors import Predictors
 from ..search.settings import SearchSettings
-from .beginnings import warn_of_late_series, warn_of_times_before
-from .checks import check_level as check_level
-from .checks import check_quantiles, check_series, check_weights
-from .columns import quantile_column
-from .coupled import CoupledDiscovery, couple
-from .joint import intervals
-from .moments import Moments, Prediction
-from .sums import sum_moments, sum_quantiles
-from .tails import FORECAST_VARIANCE, degrees_of_freedom
 
 if TYPE_CHECKING:
-    from ..models.lkm import LKM
+    from ..model.lkm import LKM
 
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
@@ -82,7 +82,7 @@ class Forecaster:
     @cached_property
     def model(self) -> LKM:
         """The fitted model, on scaled data: times span one, series have unit variance."""
-        from ..search.by_model import to_model  # with TensorFlow, which takes seconds to load
+        from ..forecast.by_model import to_model  # with TensorFlow, which takes seconds to load
 
         return to_model(self.fit, self.table.observations, self.settings.fit)
 

@@ -13,16 +13,16 @@ import numpy as np
 from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..data.transforms import Transform
+from ..fit.fits import FitSettings
+from ..fit.training import fit
 from ..kernels.grammar import Kind, Product, parse
-from ..learning.fits import FitSettings
-from ..learning.training import fit
-from ..models.amplitudes import Amplitudes
+from ..model.amplitudes import Amplitudes
+from ..runtime.arguments import check_switch
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.progress import Progress
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import decided, extend_best, extended
 from ..search.settings import SearchSettings, draw
-from .checks import check_switch
 from .result import Discovery
 
 _LONGEST = {Kind.PERIOD: 1.0, Kind.DURATION: 20.0, Kind.MEMORY: 20.0}

@@ -20,14 +20,14 @@ from scipy.optimize import brentq, minimize
 
 from ..data.foreign import Tabular, as_frame
 from ..data.tables import Table
+from ..fit.fits import Fit
+from ..fit.initialization import typical_step, walks_begin
+from ..fit.parameter_priors import add_priors
+from ..gp.types import Floats
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Kind, Product
-from ..learning.fits import Fit
-from ..learning.initialization import typical_step, walks_begin
-from ..learning.parameter_priors import add_priors
-from ..models.posteriors import EnumeratedPosterior
-from ..models.sparse import NUM_INDUCING, SparseLKM
-from ..numerics.types import Floats
+from ..model.posteriors import EnumeratedPosterior
+from ..model.sparse import NUM_INDUCING, SparseLKM
 from ..runtime.text import whole_number
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn

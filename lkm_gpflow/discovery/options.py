@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from ..learning.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
-from ..models.amplitudes import Amplitudes, degrees_of
-from ..models.annealing import Annealing
-from ..models.subclasses import name_of
-from .checks import check_switch
+from ..fit.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
+from ..model.amplitudes import Amplitudes, degrees_of
+from ..model.annealing import Annealing
+from ..model.subclasses import name_of
+from ..runtime.arguments import check_switch
 from .forecaster import Averaging
 
 if TYPE_CHECKING:
-    from ..models.lkm import LKM
+    from ..model.lkm import LKM
 
 
 def fit_settings(

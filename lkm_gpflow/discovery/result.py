@@ -12,17 +12,17 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from ..fit.fits import Fit
+from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, change_unit
-from ..learning.fits import Fit
-from ..numerics.types import Floats, Integers
+from ..runtime.arguments import check_level
 from ..runtime.text import counted, numbered, quoted
 from ..search.ledger import Ledger
-from .alternatives import with_alternatives
-from .checks import check_level
-from .consensus import OTHERS, Consensus, agree, alone, predict_parts
+from ..sharing.alternatives import with_alternatives
+from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
+from ..sharing.hyperparameters import Marginal, marginals
 from .forecaster import Averaging as Averaging
 from .forecaster import Forecaster
-from .hyperparameters import Marginal, marginals
 
 if TYPE_CHECKING:
     from ..plotting.accessor import DiscoveryPlots

@@ -10,20 +10,20 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
+from ..coupling.coupled_discovery import CoupledDiscovery
+from ..coupling.learn_coupling import Coupling
+from ..coupling.patterns import Patterns
 from ..data.tables import Table
+from ..fit.fits import PLAIN_MODEL
+from ..forecast.autoregression import Autoregression, OfTable
+from ..forecast.averaging import Member
+from ..gp.types import Floats, Integers
 from ..kernels.grammar import UnknownBaseError, parse
-from ..learning.coupling import Coupling
-from ..learning.fits import PLAIN_MODEL
-from ..learning.patterns import Patterns
-from ..models import subclasses
-from ..models.subclasses import UnknownModelError
-from ..numerics.types import Floats, Integers
-from ..search.autoregression import Autoregression, OfTable
-from ..search.averaging import Member
+from ..model import subclasses
+from ..model.subclasses import UnknownModelError
+from ..runtime import archive
 from ..search.ledger import entry_from_json, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
-from . import archive
-from .coupled import CoupledDiscovery
 from .result import Discovery
 
 T = TypeVar("T", Discovery, CoupledDiscovery)

@@ -24,8 +24,8 @@ from ..comparators import Comparator, comparator
 from ..data.checks import MIN_OBSERVED, check_variation
 from ..data.foreign import Tabular
 from ..data.tables import Table
-from ..discovery.columns import coverage_column
-from ..numerics.types import Floats
+from ..forecast.columns import coverage_column
+from ..gp.types import Floats
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal
 from ..runtime.progress import Progress

@@ -10,8 +10,8 @@ import pandas as pd
 from scipy.special import beta, erf, ndtr, ndtri, stdtr
 from scipy.stats import t
 
-from ..numerics.student import unit_quantile, unit_scale
-from ..numerics.types import LOG_2PI, Booleans, Floats
+from ..gp.student import unit_quantile, unit_scale
+from ..gp.types import LOG_2PI, Booleans, Floats
 
 LOG_MOMENTS = ("log_mean", "log_sd")
 """Columns of forecasts, beside mean and sd: moments of the logarithm, NaN where it is not modelled.

@@ -18,7 +18,7 @@ from ..comparators import Comparator
 from ..comparators.latent import DiscoveryForecast, LatentKernelModel
 from ..discovery.result import Discovery
 from ..evaluation.backtesting import Backtest, backtest
-from ..search.averaging import Member
+from ..forecast.averaging import Member
 
 DATASETS = ("stocks", "houses", "currencies", "gonu")
 FOLDS = 8

@@ -12,9 +12,9 @@ import pandas as pd
 from .. import datasets
 from ..data.tables import Table
 from ..discovery.discover import discover
-from ..discovery.matching import thinned
+from ..gp.types import Floats
 from ..kernels.grammar import Product, parse
-from ..numerics.types import Floats
+from ..sharing.matching import thinned
 from .sharing import counterparts
 
 DATASETS = ("demo", "gonu", "houses")

@@ -19,11 +19,9 @@ from scipy.stats import norm
 from ..data.observations import Observations
 from ..discovery.discover import discover
 from ..discovery.result import Discovery
-from ..kernels.component import to_kernel
-from ..kernels.grammar import Kind, Product, parse
-from ..learning.engine import components
-from ..learning.fits import FitSettings
-from ..learning.initialization import (
+from ..fit.engine import components
+from ..fit.fits import FitSettings
+from ..fit.initialization import (
     NOISE_VARIANCE,
     VARIANCE,
     Range,
@@ -31,11 +29,13 @@ from ..learning.initialization import (
     typical_step,
     walks_begin,
 )
-from ..learning.laplace import laplace
-from ..learning.layout import Layout
-from ..learning.training import fit
-from ..models.lkm import LKM
-from ..numerics.types import Floats
+from ..fit.laplace import laplace
+from ..fit.layout import Layout
+from ..fit.training import fit
+from ..gp.types import Floats
+from ..kernels.component import to_kernel
+from ..kernels.grammar import Kind, Product, parse
+from ..model.lkm import LKM
 from .sharing import counterparts
 
 STRUCTURES = ("SE", "PER", "LIN", "RW")

@@ -18,15 +18,15 @@ import numpy as np
 import pandas as pd
 
 from ..comparators.lmc import LMC
+from ..coupling.coupled_discovery import CoupledDiscovery
+from ..coupling.learn_coupling import independent
 from ..data.tables import Table
 from ..datasets import load
 from ..datasets.benchmark import PREFIX
-from ..discovery.coupled import CoupledDiscovery
 from ..discovery.given_kernels import learn
 from ..discovery.result import Discovery
 from ..evaluation.metrics import score
-from ..learning.coupling import independent
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .benchmark.split import tables as tables_of
 
 Task = Literal["gaps", "ends"]

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-from ..models.ibp import IBP, FiniteIBP, InfiniteIBP
-from ..numerics.types import Floats
+from ..gp.types import Floats
+from ..model.ibp import IBP, FiniteIBP, InfiniteIBP
 
 TERMS = ("E log p(w)", "E log p(Z | w)", "H[q(w)]")
 """Prior of the weights w (pi or the sticks v), assignments given them, entropy of q(w)."""

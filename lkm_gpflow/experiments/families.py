@@ -9,14 +9,14 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from ..discovery.cycles import longest_period
 from ..discovery.discover import discover
-from ..discovery.families import Kind, are_slow
 from ..discovery.result import Discovery
+from ..fit.engine import components
+from ..fit.initialization import walks_begin
+from ..gp.types import Booleans
 from ..kernels.grammar import Product, parse
-from ..learning.engine import components
-from ..learning.initialization import walks_begin
-from ..numerics.types import Booleans
+from ..sharing.cycles import longest_period
+from ..sharing.families import Kind, are_slow
 
 FORMS = ("strict", "approximate", "of changing height")
 """Of the cycles, in turn."""

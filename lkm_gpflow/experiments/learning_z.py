@@ -10,14 +10,14 @@ import pandas as pd
 
 from ..data.observations import Observations
 from ..data.tables import Table
+from ..fit.initialization import Proposer
+from ..gp.types import Floats
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
-from ..learning.initialization import Proposer
-from ..models.annealing import Annealing
-from ..models.lkm import LKM
-from ..models.posteriors import RelaxedPosterior
-from ..models.relaxation import anneal
-from ..numerics.types import Floats
+from ..model.annealing import Annealing
+from ..model.lkm import LKM
+from ..model.posteriors import RelaxedPosterior
+from ..model.relaxation import anneal
 
 STRUCTURE = ("SE", "SE", "PER", "PER", "LIN")
 

@@ -15,9 +15,9 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..discovery.result import Discovery
+from ..fit.fits import Fit
+from ..gp.types import Floats
 from ..kernels.grammar import parse
-from ..learning.fits import Fit
-from ..numerics.types import Floats
 from ..search.ledger import Entry, fit_from_json
 from ..search.many_series import ENOUGH_TO_CHOOSE, evaluate
 from ..search.settings import SearchSettings

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
+from ..fit.fits import Fit, FitSettings, State
+from ..fit.relaxed import learn_relaxed
+from ..fit.training import fit
+from ..gp.types import Floats
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
-from ..learning.fits import Fit, FitSettings, State
-from ..learning.relaxed import learn_relaxed
-from ..learning.training import fit
-from ..numerics.types import Floats
 from ..runtime.journal import Journal
 
 NUM_TIMES, NUM_SERIES = 120, 6

@@ -14,13 +14,13 @@ import pandas as pd
 from .. import datasets
 from ..data.tables import Table
 from ..discovery.result import Discovery
+from ..fit.fits import Fit, FitSettings
+from ..fit.training import fit
+from ..forecast.by_model import to_model
+from ..gp.types import Floats
 from ..kernels.grammar import Product, parse
-from ..learning.fits import Fit, FitSettings
-from ..learning.training import fit
-from ..numerics.types import Floats
 from ..runtime.executors import run_all
 from ..runtime.journal import Journal
-from ..search.by_model import to_model
 from ..search.ledger import Entry, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
 

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.seizure import SAMPLING_RATE
-from ..discovery.cycles import longest_period
+from ..gp.types import Floats
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product
-from ..numerics.types import Floats
+from ..sharing.cycles import longest_period
 
 SEIZURE, TUMOUR_AREA, HEALTHY_AREA, EYES_CLOSED, EYES_OPEN = 1, 2, 3, 4, 5
 """The labels of the activities, see `lkm_gpflow.datasets.seizure.ACTIVITIES`.

@@ -23,12 +23,12 @@ from scipy.special import softmax
 from ..data.tables import Table
 from ..datasets.synthetic import demo
 from ..discovery.discover import discover
-from ..discovery.matching import MUCH_LIKE, SAME, correlation, one_to_one, shapes_of
 from ..discovery.result import Discovery
+from ..fit.engine import components
+from ..gp.lapack import log_density
+from ..gp.types import Floats
 from ..kernels.grammar import Product, parse
-from ..learning.engine import components
-from ..numerics.cholesky import log_density
-from ..numerics.types import Floats
+from ..sharing.matching import MUCH_LIKE, SAME, correlation, one_to_one, shapes_of
 
 NUM_TIMES, NUM_SERIES = 120, 6
 

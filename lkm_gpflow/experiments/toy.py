@@ -14,13 +14,13 @@ import pandas as pd
 
 from .. import datasets
 from ..data.tables import Table
+from ..gp.types import Floats
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
-from ..models.annealing import Annealing
-from ..models.lkm import LKM
-from ..models.posteriors import RelaxedPosterior
-from ..models.relaxation import anneal
-from ..numerics.types import Floats
+from ..model.annealing import Annealing
+from ..model.lkm import LKM
+from ..model.posteriors import RelaxedPosterior
+from ..model.relaxation import anneal
 from ..runtime.files import replacing
 
 PosteriorName = Literal["relaxed", "enumerated"]

@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
-from ..numerics.types import Floats
-from ..search.averaging import Member
+from ..forecast.averaging import Member
+from ..gp.types import Floats
+from ..sharing.consensus import OTHERS
 
 LEVEL, NOISE, DISAGREEMENT = "level", "noise", "disagreement of forecasters"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the

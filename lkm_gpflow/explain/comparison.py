@@ -9,12 +9,12 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
 from ..discovery.result import Discovery
+from ..fit.engine import components
+from ..forecast.predictors import Predictors
+from ..gp import limits
+from ..gp.lapack import root
+from ..gp.types import Floats
 from ..kernels.grammar import Product
-from ..learning.engine import components
-from ..numerics import limits
-from ..numerics.cholesky import root
-from ..numerics.types import Floats
-from ..search.predictors import Predictors
 from .decomposition import Decomposition
 
 _TOGETHER = 0.5

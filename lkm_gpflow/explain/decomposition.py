@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import norm
 
 from ..discovery.result import Discovery
-from ..numerics.types import Floats
-from ..search.averaging import mixture_moments
+from ..forecast.averaging import mixture_moments
+from ..gp.types import Floats
 
 MOST_SERIES = 200
 """So many are taken apart at a time: each is a posterior over all times, and a page to read."""

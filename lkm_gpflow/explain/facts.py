@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..discovery.cycles import never_repeats
 from ..kernels.grammar import Factor, Product
+from ..sharing.cycles import never_repeats
 from .wording import Timeline
 
 _KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "OU", "UNTIL", "FROM"})

@@ -10,11 +10,11 @@ import pandas as pd
 from scipy.special import stdtr
 
 from ..discovery.result import Discovery
-from ..numerics import limits
-from ..numerics.student import unit_scale
-from ..numerics.types import Floats
-from ..search.averaging import mixture_moments
-from ..search.held_out import Window, held_out_forecast
+from ..forecast.averaging import mixture_moments
+from ..forecast.held_out import Window, held_out_forecast
+from ..gp import limits
+from ..gp.student import unit_scale
+from ..gp.types import Floats
 
 _MOST_MEMBERS = 6
 """So many of the fits that weigh most are learnt again."""

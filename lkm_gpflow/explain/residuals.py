@@ -10,8 +10,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.stats import chi2, shapiro
 
 from ..discovery.result import Discovery
-from ..numerics import limits
-from ..numerics.types import Floats
+from ..gp import limits
+from ..gp.types import Floats
 
 LAGS = 10
 """Autocorrelations that are tested together, or a fifth of the observations if that is less."""

@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 
 from ..data.observations import Observations
-from ..discovery.matching import ALIKE, one_to_one, shapes_of, thinned
 from ..discovery.result import Discovery
+from ..fit.fits import Fit
+from ..fit.training import fit
+from ..gp.types import Floats
 from ..kernels.grammar import Product
-from ..learning.fits import Fit
-from ..learning.training import fit
-from ..numerics.types import Floats
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
+from ..sharing.matching import ALIKE, one_to_one, shapes_of, thinned
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from itertools import combinations
 
 import numpy as np
 
-from ..discovery.coupled import CoupledDiscovery
-from ..discovery.matching import ALIKE, correlation, shapes_of, thinned
+from ..coupling.coupled_discovery import CoupledDiscovery
+from ..coupling.learn_coupling import STRONG
 from ..discovery.result import Discovery
-from ..learning.coupling import STRONG
-from ..numerics.types import Floats, Integers
+from ..gp.types import Floats, Integers
+from ..sharing.matching import ALIKE, correlation, shapes_of, thinned
 
 
 @dataclass(frozen=True)

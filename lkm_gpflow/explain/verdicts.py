@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..discovery.consensus import is_likely
+from ..coupling.learn_coupling import STRONG as STRONG
 from ..discovery.result import Discovery
-from ..learning.coupling import STRONG as STRONG
-from ..numerics.types import Floats
+from ..gp.types import Floats
+from ..sharing.consensus import is_likely
 from .decomposition import Decomposition
 
 Verdict = Literal["has", "perhaps", "cannot be told", "has not"]

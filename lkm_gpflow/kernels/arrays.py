@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import expit, i0e, i1e
 
-from ..numerics.lags import LagGrid
-from ..numerics.types import Booleans, Floats
+from ..gp.lags import LagGrid
+from ..gp.types import Booleans, Floats
 from .bases import BaseKernel
 
 Pull: TypeAlias = Callable[[Floats], Sequence[float]]

@@ -18,9 +18,9 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..numerics.lags import LagGrid, lag_grid
-from ..numerics.types import Floats, FloatTensor
-from ..numerics.variables import open_variable
+from ..gp.lags import LagGrid, lag_grid
+from ..gp.types import Floats, FloatTensor
+from ..gp.variables import open_variable
 from .base import KERNELS, UnitKernel
 from .grammar import Kind, Product, with_values
 

@@ -18,7 +18,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import Parameter
 from gpflow.utilities import positive
 
-from ..numerics.types import FloatTensor
+from ..gp.types import FloatTensor
 from . import grammar
 from .grammar import Kind
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from ..numerics.lags import LagGrid
-from ..numerics.types import Floats
+from ..gp.lags import LagGrid
+from ..gp.types import Floats
 from .base import KERNELS
 from .bases import BaseKernel, UnknownBaseError
 

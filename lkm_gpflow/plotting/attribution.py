@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
 from ..explain.attribution import (
     AUTOREGRESSION,
@@ -23,6 +22,7 @@ from ..explain.attribution import (
     part_order,
     shares,
 )
+from ..sharing.consensus import OTHERS
 from .style import (
     HISTORY_COLOUR,
     AxesArray,

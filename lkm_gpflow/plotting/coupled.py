@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ..discovery.coupled import CoupledDiscovery
-from ..learning.coupling import STRONG
+from ..coupling.coupled_discovery import CoupledDiscovery
+from ..coupling.learn_coupling import STRONG
 from .style import (
     COMPONENT_COLOURS,
     FAINT_COLOUR,

@@ -8,11 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from ..discovery.checks import check_level
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
-from ..numerics.student import unit_quantile
-from ..numerics.types import Floats
+from ..gp.student import unit_quantile
+from ..gp.types import Floats
+from ..runtime.arguments import check_level
 from .style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from ..discovery.checks import check_level
 from ..discovery.result import Discovery
 from ..kernels.grammar import Product
+from ..runtime.arguments import check_level
 from ..runtime.text import did_you_mean, level_in_percent, listed
 from .style import (
     ABSENT,

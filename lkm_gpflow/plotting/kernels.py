@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..fit.engine import components
+from ..gp.types import Floats
 from ..kernels.grammar import Product
-from ..learning.engine import components
-from ..numerics.types import Floats
 from .style import AxesArray, component_colour, panel_axes, plain
 
 _JITTER = 1e-8

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ..discovery.result import Discovery
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from .style import (
     FAINT_COLOUR,
     HISTORY_COLOUR,

@@ -15,8 +15,8 @@ from ..explain.describe import Description, describe
 from ..explain.stability import Stability
 from ..explain.verdicts import ORDER, STRONG, SURE, WEIGHTY, Verdict
 from ..explain.wording import Timeline, few_digits, sentence
+from ..fit.fits import OtherModelError
 from ..kernels.grammar import Kind
-from ..learning.fits import OtherModelError
 from ..plotting import component_colour
 from ..plotting.style import unit_of
 from ..runtime.text import listed, percent

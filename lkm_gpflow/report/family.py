@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..discovery.consensus import is_likely
-from ..discovery.cycles import period
-from ..discovery.families import TENTHS, Family, Kind
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..explain.verdicts import STRONG, SURE, Verdict, judge
 from ..explain.wording import Timeline
-from ..numerics.types import Booleans, Floats, Integers
+from ..gp.types import Booleans, Floats, Integers
 from ..runtime.text import listed
+from ..sharing.consensus import is_likely
+from ..sharing.cycles import period
+from ..sharing.families import TENTHS, Family, Kind
 from .component import MOST_NAMES
 
 _WHATEVER = ", in whatever form"

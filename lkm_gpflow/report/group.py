@@ -12,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from .. import plotting
-from ..discovery.checks import check_level
-from ..discovery.coupled import CoupledDiscovery
+from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
 from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, WALKS, attribute, part_order
 from ..explain.comparison import clustered, likeness
@@ -24,6 +23,7 @@ from ..explain.together import Ties
 from ..explain.verdicts import verdicts
 from ..explain.wording import Timeline, scale_note
 from ..plotting.style import units_by_name
+from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, percent
 from ..runtime.threads import single_threaded
 from .component import ComponentReport, component_report

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .. import plotting
-from ..discovery.checks import check_level
-from ..discovery.coupled import CoupledDiscovery
+from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
 from ..explain.comparison import Correlation, clustered, correlations, likeness
 from ..explain.decomposition import Decomposition
@@ -20,8 +19,9 @@ from ..explain.describe import describe
 from ..explain.together import Ties, Together
 from ..explain.verdicts import Verdict, verdicts
 from ..explain.wording import Timeline, scale_note
-from ..numerics.types import Floats
+from ..gp.types import Floats
 from ..plotting.style import labels_by_name, units_by_name
+from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
 from .family import FamilyReport, families_of_pair

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from ..discovery.consensus import OTHERS
 from ..discovery.result import Discovery
 from ..explain.attribution import NOISE, folded, movement
 from ..explain.attribution import shares as attribution_shares
@@ -19,6 +18,7 @@ from ..explain.holdout import HoldOut
 from ..explain.residuals import residual_tests
 from ..explain.verdicts import Verdict
 from ..runtime.text import level_in_percent, listed, percent
+from ..sharing.consensus import OTHERS
 
 CONSPICUOUS = 0.01
 """A p-value below this is said to be too small for chance."""

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from .. import plotting
+from ..coupling.learn_coupling import STRONG
 from ..explain.together import Ties, Together
-from ..learning.coupling import STRONG
 from ..runtime.text import listed
 from .component import MOST_NAMES, ComponentReport
 from .page import Picture, markdown

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..discovery.result import Discovery
 from ..explain.holdout import HoldOut
 from ..explain.verdicts import STRONG, SURE, WEIGHTY
-from ..numerics import limits
+from ..gp import limits
 from ..runtime.text import counted, level_in_percent, percent
 from .series import SeriesReport
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..learning.fits import Fit, FitSettings
-from ..numerics.types import Floats
+from ..fit.fits import Fit, FitSettings
+from ..gp.types import Floats
 
 TRIAL_STEPS = 75
 """Steps that every start takes."""

@@ -16,16 +16,15 @@ from functools import partial
 import numpy as np
 
 from ..data.observations import Observations
+from ..fit.fits import MOST_ROUNDS, Fit, FitSettings, State
+from ..fit.learner import Learner
+from ..gp.types import Floats
 from ..kernels.grammar import Product
-from ..learning.fits import MOST_ROUNDS, Fit, FitSettings, State
-from ..learning.learner import Learner
-from ..numerics.types import Floats
 from ..runtime.budget import OutOfBudget, Spent, never_spent
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
 from ..runtime.threads import single_threaded
-from .averaging import different
-from .ledger import Entry, Ledger, fit_from_json, fit_to_json
+from .ledger import Entry, Ledger, different, fit_from_json, fit_to_json
 from .settings import draw
 
 MOST_EXTENDED = 3

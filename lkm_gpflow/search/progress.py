@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..data.observations import Observations
-from ..learning.fits import CRITERIA
+from ..fit.fits import CRITERIA
 from ..runtime.executors import num_workers
 from ..runtime.progress import Progress
 from .expectation import beforehand, left

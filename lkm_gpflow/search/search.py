@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..data.observations import Observations
+from ..fit.fits import CRITERIA, Fit, State, Trial
+from ..fit.training import fit, try_start
 from ..kernels.grammar import CHANGE_POINTS, Product, expand, multiplied, split
-from ..learning.fits import CRITERIA, Fit, State, Trial
-from ..learning.training import fit, try_start
 from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all

@@ -10,6 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ..data.tables import Table
+from ..fit.fits import FitSettings
+from ..gp import limits
+from ..gp.types import Integers
 from ..kernels.grammar import (
     CHANGE_POINTS,
     EXTENDED_BASES,
@@ -19,9 +22,6 @@ from ..kernels.grammar import (
     parse,
     with_windows,
 )
-from ..learning.fits import FitSettings
-from ..numerics import limits
-from ..numerics.types import Integers
 from ..runtime.text import whole_number
 from ..runtime.warn import warn
 

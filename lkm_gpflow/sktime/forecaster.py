@@ -14,9 +14,9 @@ from ..data.transforms import Transform
 from ..discovery.discover import discover
 from ..discovery.given_kernels import learn
 from ..discovery.result import Averaging
+from ..gp.student import unit_quantile, unit_scale
+from ..gp.types import Floats
 from ..kernels.grammar import EXTENDED_BASES
-from ..numerics.student import unit_quantile, unit_scale
-from ..numerics.types import Floats
 
 
 class LKMForecaster(BaseForecaster):

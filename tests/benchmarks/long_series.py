@@ -46,9 +46,9 @@ def _work(what: str, num_times: int) -> Callable[[], object]:
 
     import lkm_gpflow as lkm
     from lkm_gpflow.data.observations import Observations
+    from lkm_gpflow.fit.engine import Objective
+    from lkm_gpflow.fit.layout import Layout
     from lkm_gpflow.kernels.component import to_kernel
-    from lkm_gpflow.learning.engine import Objective
-    from lkm_gpflow.learning.layout import Layout
 
     x = np.linspace(0.0, 1.0, num_times)
     Y = np.random.default_rng(0).normal(size=(num_times, NUM_SERIES))

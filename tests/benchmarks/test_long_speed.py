@@ -16,9 +16,9 @@ from long_series import measure
 from small import made_by_hand
 
 import lkm_gpflow as lkm
+from lkm_gpflow.gp.lowrank import Features
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.models.inducing import place_inducing
-from lkm_gpflow.numerics.lowrank import Features
+from lkm_gpflow.model.inducing import place_inducing
 
 Figure = Callable[[str, float, float], None]
 

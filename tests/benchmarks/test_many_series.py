@@ -11,10 +11,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from test_speed import Figure, median_ratio
 
 from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.fit.assignments import Pairs
+from lkm_gpflow.fit.engine import Objective
+from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.assignments import Pairs
-from lkm_gpflow.learning.engine import Objective
-from lkm_gpflow.learning.layout import Layout
 
 KERNELS = [
     parse("0.5 x SE(lengthscale=0.2)"),

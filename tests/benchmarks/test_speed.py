@@ -22,11 +22,11 @@ from threadpoolctl import threadpool_limits
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.fit.engine import Objective
+from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.fit.layout import Layout
+from lkm_gpflow.fit.training import fit
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.learning.engine import Objective
-from lkm_gpflow.learning.fits import FitSettings
-from lkm_gpflow.learning.layout import Layout
-from lkm_gpflow.learning.training import fit
 
 Figure = Callable[..., None]
 

@@ -20,9 +20,9 @@ from lkm_gpflow.comparators.grammar import ForbiddenProduct, Sum, Term, expand
 from lkm_gpflow.comparators.tree_covariance import Grid, TreeCovariance, covariance, to_kernel
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.evaluation import metrics
+from lkm_gpflow.fit.initialization import Proposer
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import PAPER_BASES, Factor, Kind
-from lkm_gpflow.learning.initialization import Proposer
-from lkm_gpflow.numerics.types import Floats
 from lkm_gpflow.runtime.threads import single_threaded
 
 WN, C, LIN, SE, PER, RW = (Sum.of(name) for name in ("WN", "C", "LIN", "SE", "PER", "RW"))

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_t, norm, t
 from walks import forecast, walks
 
 from lkm_gpflow.comparators import BayesianVAR
-from lkm_gpflow.learning.vector_autoregression import (
+from lkm_gpflow.forecast.vector_autoregression import (
     TIGHTNESS,
     NormalInverseWishart,
     minnesota,

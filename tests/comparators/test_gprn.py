@@ -16,7 +16,7 @@ from lkm_gpflow.comparators.gprn import GPRegressionNetwork
 from lkm_gpflow.comparators.gprn_model import GPRN, Factor, Moments
 from lkm_gpflow.comparators.lbfgs import Learner
 from lkm_gpflow.comparators.naive import LastValue
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.gp.types import Floats
 
 SE = gpflow.kernels.SquaredExponential
 

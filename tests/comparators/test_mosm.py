@@ -28,7 +28,7 @@ from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation import metrics
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.gp.types import Floats
 
 QUICK = settings(deadline=None, max_examples=25)
 

@@ -32,8 +32,8 @@ from lkm_gpflow.comparators.tree_covariance import Grid, TreeCovariance, covaria
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation import metrics
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import PAPER_BASES
-from lkm_gpflow.numerics.types import Floats
 
 C, LIN, SE, PER = (Sum.of(name) for name in ("C", "LIN", "SE", "PER"))
 PLANTED = LIN + PER * SE

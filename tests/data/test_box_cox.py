@@ -10,7 +10,7 @@ from statsmodels.api import OLS, add_constant
 from lkm_gpflow import datasets
 from lkm_gpflow.data.box_cox import ORDERS, STRONG, log_gain, wants_logarithm
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.gp.types import Floats
 
 
 def planted(num_series: int, num_times: int = 150, seed: int = 0) -> Floats:

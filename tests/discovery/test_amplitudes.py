@@ -13,8 +13,8 @@ from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.given_kernels import learn
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.discovery.storage import load
-from lkm_gpflow.learning.engine import components
-from lkm_gpflow.search.held_out import Window, held_out_forecast, held_out_score
+from lkm_gpflow.fit.engine import components
+from lkm_gpflow.forecast.held_out import Window, held_out_forecast, held_out_score
 
 D = 14
 

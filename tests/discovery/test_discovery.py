@@ -21,8 +21,8 @@ from small import made_by_hand, numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.search.averaging import Member, average, mixture_moments
-from lkm_gpflow.search.by_model import to_model
+from lkm_gpflow.forecast.averaging import Member, average, mixture_moments
+from lkm_gpflow.forecast.by_model import to_model
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.forecast.averaging import Member
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
 

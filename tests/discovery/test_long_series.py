@@ -15,7 +15,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.long_series import _in_time_of
 from lkm_gpflow.explain.comparison import correlations
 from lkm_gpflow.explain.residuals import whitened
-from lkm_gpflow.numerics import limits
+from lkm_gpflow.gp import limits
 from lkm_gpflow.search.settings import check_size
 
 

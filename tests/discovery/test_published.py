@@ -15,12 +15,12 @@ import tensorflow as tf
 from small import numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery import archive
 from lkm_gpflow.discovery.result import Discovery
+from lkm_gpflow.fit import assignments, engine, learner, moves, relaxed, scanning, scores
+from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.kernels.grammar import expand
-from lkm_gpflow.learning import assignments, engine, learner, moves, relaxed, scanning, scores
-from lkm_gpflow.learning.fits import FitSettings
-from lkm_gpflow.models.posteriors import EnumeratedPosterior
+from lkm_gpflow.model.posteriors import EnumeratedPosterior
+from lkm_gpflow.runtime import archive
 from lkm_gpflow.search.settings import SearchSettings
 
 SHORT = lkm.Annealing(num_steps=60, logits_rate=0.15, last_temperature=0.3, most_blocks=1)

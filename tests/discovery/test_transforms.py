@@ -16,9 +16,9 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.discovery.tails import FORECAST_VARIANCE
 from lkm_gpflow.explain.wording import scale_note
-from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.tails import FORECAST_VARIANCE
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
 Z = [[1, 0], [1, 1], [0, 1]]

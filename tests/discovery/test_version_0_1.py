@@ -17,9 +17,9 @@ import pytest
 from small import small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.tails import FORECAST_VARIANCE
-from lkm_gpflow.models.sparse import SparseLKM
-from lkm_gpflow.numerics import limits
+from lkm_gpflow.forecast.tails import FORECAST_VARIANCE
+from lkm_gpflow.gp import limits
+from lkm_gpflow.model.sparse import SparseLKM
 
 FILES = Path(__file__).with_name("version_0_1")
 
@@ -57,7 +57,7 @@ def test_a_search_goes_on_from_its_ledger(tmp_path: Path, monkeypatch: pytest.Mo
         raise AssertionError("everything is in the ledger")
 
     monkeypatch.setattr("lkm_gpflow.search.search.fit", never)
-    monkeypatch.setattr("lkm_gpflow.search.stacking.fit", never)
+    monkeypatch.setattr("lkm_gpflow.forecast.stacking.fit", never)
     ledger = tmp_path / "ledger.jsonl"
     shutil.copy(FILES / "ledger.jsonl", ledger)
     found = lkm.discover(

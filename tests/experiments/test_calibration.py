@@ -20,9 +20,9 @@ from lkm_gpflow.experiments.calibration import (
     plant,
     reliability,
 )
+from lkm_gpflow.fit.engine import components
+from lkm_gpflow.fit.initialization import Proposer
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.engine import components
-from lkm_gpflow.learning.initialization import Proposer
 
 
 def test_planted_data_come_from_the_model() -> None:

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lkm_gpflow.discovery.cycles import longest_period
 from lkm_gpflow.experiments import seizure_claims as claims
 from lkm_gpflow.experiments.seizure import SAMPLES, SeizureResult, SeizureSettings, learn_seizure
+from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.sharing.cycles import longest_period
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_experiments" / "results"
 

@@ -13,7 +13,7 @@ from lkm_gpflow.experiments.expectations import (
     log_off_monte_carlo,
     monte_carlo,
 )
-from lkm_gpflow.models.ibp import FiniteIBP, InfiniteIBP
+from lkm_gpflow.model.ibp import FiniteIBP, InfiniteIBP
 
 TAU = np.array([[2.5, 1.2], [0.8, 3.0], [4.0, 2.0]])
 NU = np.array([[0.9, 0.1, 0.5], [0.3, 0.0, 1.0]])

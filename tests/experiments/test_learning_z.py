@@ -13,7 +13,7 @@ from lkm_gpflow.experiments.learning_z import (
     starting_kernels,
     watch_learning,
 )
-from lkm_gpflow.models.annealing import Annealing
+from lkm_gpflow.model.annealing import Annealing
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from lkm_gpflow.experiments.recovery import is_planted, planted_table, recover
+from lkm_gpflow.fit.fits import Fit
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit
 
 COMMITTED = Path(__file__).parents[2] / "paper_experiments" / "results" / "recovery.jsonl"
 

@@ -10,7 +10,6 @@ import pytest
 from small import agreed, made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.consensus import OTHERS
 from lkm_gpflow.discovery.forecaster import Averaging
 from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
@@ -23,6 +22,7 @@ from lkm_gpflow.explain.attribution import (
     part_order,
     shares,
 )
+from lkm_gpflow.sharing.consensus import OTHERS
 
 
 @pytest.mark.parametrize("averaging", ["stacked", "tempered", "none"])

@@ -15,9 +15,9 @@ from lkm_gpflow.explain.comparison import (
     likeness,
 )
 from lkm_gpflow.explain.decomposition import Decomposition
+from lkm_gpflow.fit.engine import components
+from lkm_gpflow.gp import limits
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.engine import components
-from lkm_gpflow.numerics import limits
 
 
 def parts(variance: list[list[float]], has: list[list[int]] | None = None) -> Decomposition:

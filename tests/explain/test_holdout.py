@@ -12,12 +12,12 @@ from scipy.stats import t
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.tails import FORECAST_DEGREES, FORECAST_VARIANCE
 from lkm_gpflow.explain import holdout
 from lkm_gpflow.explain.holdout import HoldOut, hold_out_tail
-from lkm_gpflow.learning.fits import Fit, FitSettings
-from lkm_gpflow.search.averaging import Member
-from lkm_gpflow.search.held_out import HeldOut, Window, held_out_forecast
+from lkm_gpflow.fit.fits import Fit, FitSettings
+from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.held_out import HeldOut, Window, held_out_forecast
+from lkm_gpflow.forecast.tails import FORECAST_DEGREES, FORECAST_VARIANCE
 
 
 def test_the_tail_is_not_seen(small_found: lkm.Discovery) -> None:

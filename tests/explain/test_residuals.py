@@ -13,8 +13,8 @@ from small import made_by_hand, small_table
 
 from lkm_gpflow.explain import residuals
 from lkm_gpflow.explain.residuals import ljung_box, residual_tests, whitened
-from lkm_gpflow.numerics import limits
-from lkm_gpflow.numerics.student import SERIES_DEGREES
+from lkm_gpflow.gp import limits
+from lkm_gpflow.gp.student import SERIES_DEGREES
 
 
 @pytest.mark.parametrize(("longest", "rows"), [(40, 40), (39, 20)])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lkm_gpflow as lkm
+from lkm_gpflow.coupling.learn_coupling import Coupling, independent
 from lkm_gpflow.explain.together import Ties
-from lkm_gpflow.learning.coupling import Coupling, independent
-from lkm_gpflow.learning.fits import Fit
+from lkm_gpflow.fit.fits import Fit
 
 
 def tied(found: lkm.Discovery, fit: Fit, correlation: float, evidence: float) -> Coupling:

@@ -12,10 +12,10 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.matching import one_to_one, shapes_of
 from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.explain.verdicts import verdicts
 from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.sharing.matching import one_to_one, shapes_of
 
 ROOT = Path(__file__).parents[2]
 HALF = 0.5

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from lkm_gpflow.gp.lags import LagGrid, matrix
 from lkm_gpflow.kernels import arrays
 from lkm_gpflow.kernels.arrays import evaluate
 from lkm_gpflow.kernels.base import KERNELS
 from lkm_gpflow.kernels.grammar import base_kernel
-from lkm_gpflow.numerics.lags import LagGrid, matrix
 
 GRIDS = {
     "regular": np.linspace(0.0, 1.0, 12),

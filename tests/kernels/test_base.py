@@ -12,14 +12,14 @@ import tensorflow as tf
 from gpflow.utilities import deepcopy, parameter_dict
 from numpy.typing import NDArray
 
+from lkm_gpflow.fit.engine import components
+from lkm_gpflow.gp.types import FloatTensor
 from lkm_gpflow.kernels import base as kernels
 from lkm_gpflow.kernels import bases
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.base import KERNELS, UnitKernel, ZeroMeanPeriodic, register
 from lkm_gpflow.kernels.component import ComponentKernel, to_kernel
 from lkm_gpflow.kernels.grammar import BaseKernel, Kind, Product, parse
-from lkm_gpflow.learning.engine import components
-from lkm_gpflow.numerics.types import FloatTensor
 
 Array = NDArray[np.float64]
 SEEDS = range(5)

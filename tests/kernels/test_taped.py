@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lkm_gpflow.gp.lags import LagGrid
 from lkm_gpflow.kernels.arrays import evaluate
 from lkm_gpflow.kernels.grammar import BaseKernel, UnknownBaseError
-from lkm_gpflow.numerics.lags import LagGrid
 
 
 def test_a_worker_that_lacks_the_module_says_so() -> None:

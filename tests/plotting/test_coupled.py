@@ -8,10 +8,10 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow import plotting
-from lkm_gpflow.discovery.coupled import CoupledDiscovery
-from lkm_gpflow.learning.coupling import Coupling
-from lkm_gpflow.learning.patterns import Patterns
-from lkm_gpflow.search.averaging import Member
+from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery
+from lkm_gpflow.coupling.learn_coupling import Coupling
+from lkm_gpflow.coupling.patterns import Patterns
+from lkm_gpflow.forecast.averaging import Member
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.consensus import OTHERS
 from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
     DISAGREEMENT,
@@ -25,6 +24,7 @@ from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.plotting import plot_attribution, plot_attribution_shares
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.summary import LIKELY, summary
+from lkm_gpflow.sharing.consensus import OTHERS
 
 LEANS = 0.1
 """Of a forecast: a part of a larger share must be told of."""

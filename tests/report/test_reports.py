@@ -15,17 +15,17 @@ import pytest
 from small import made_by_hand
 
 import lkm_gpflow as lkm
+from lkm_gpflow.coupling.learn_coupling import independent
 from lkm_gpflow.explain import decomposition
 from lkm_gpflow.explain.attribution import LEVEL
 from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.explain.wording import how_sure
-from lkm_gpflow.learning.coupling import independent
+from lkm_gpflow.forecast.averaging import Member
 from lkm_gpflow.report import GroupReport, group
 from lkm_gpflow.report.component import Claim, ComponentReport
 from lkm_gpflow.report.page import with_contents
 from lkm_gpflow.report.summary import summary
-from lkm_gpflow.search.averaging import Member
 
 LONG, RTL = "a name of thirty signs, exactly", "ذهب"
 ODD_NAMES = ("<b>&amp;</b>", "😀 & co", LONG, RTL, "a|b*c_d")

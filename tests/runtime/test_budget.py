@@ -13,9 +13,10 @@ from small import small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery import discover as discovering
-from lkm_gpflow.learning.fits import Fit
+from lkm_gpflow.fit.fits import Fit
+from lkm_gpflow.forecast import stacking
 from lkm_gpflow.runtime.budget import Guard, num_bytes, resident_memory, seconds
-from lkm_gpflow.search import search, stacking
+from lkm_gpflow.search import search
 
 
 def table() -> pd.DataFrame:

@@ -15,10 +15,10 @@ from lkm_gpflow import parse
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.explain.describe import describe
 from lkm_gpflow.explain.wording import Timeline
+from lkm_gpflow.fit.fits import FitSettings, State
+from lkm_gpflow.fit.learner import Learner
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.learning.fits import FitSettings, State
-from lkm_gpflow.learning.learner import Learner
-from lkm_gpflow.numerics.types import Floats
 from lkm_gpflow.search.settings import SearchSettings
 
 NUM_TIMES, NUM_SERIES = 100, 4

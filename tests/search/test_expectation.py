@@ -10,7 +10,7 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.experiments import benchmark
-from lkm_gpflow.learning.fits import FitSettings
+from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.search.expectation import beforehand, expected_seconds, left
 from lkm_gpflow.search.settings import SearchSettings
 

@@ -13,10 +13,10 @@ from small import small_table
 import lkm_gpflow.search.search
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.fit.fits import Fit, FitSettings
+from lkm_gpflow.fit.relaxed import learn_relaxed, try_relaxed
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.learning.fits import Fit, FitSettings
-from lkm_gpflow.learning.relaxed import learn_relaxed, try_relaxed
-from lkm_gpflow.models.annealing import Annealing
+from lkm_gpflow.model.annealing import Annealing
 from lkm_gpflow.search.halving import TRIAL_STEPS, better_half, is_halved, reached
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.search import search

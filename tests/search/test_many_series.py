@@ -16,12 +16,12 @@ from small import numbers, without_seconds
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.learning.assignments import Pairs
-from lkm_gpflow.learning.fits import Fit, FitSettings
-from lkm_gpflow.learning.learner import Learner
-from lkm_gpflow.learning.training import fit
-from lkm_gpflow.numerics import basis
-from lkm_gpflow.numerics.types import Floats
+from lkm_gpflow.fit.assignments import Pairs
+from lkm_gpflow.fit.fits import Fit, FitSettings
+from lkm_gpflow.fit.learner import Learner
+from lkm_gpflow.fit.training import fit
+from lkm_gpflow.gp import eigenbasis as basis
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.search import many_series as extension
 from lkm_gpflow.search.many_series import evaluate, extend
 from lkm_gpflow.search.settings import draw

@@ -21,10 +21,10 @@ import lkm_gpflow.search.search
 from lkm_gpflow import process_pool
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.fit.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.grammar import Product, parse, with_values
-from lkm_gpflow.learning.fits import Fit, FitSettings, LearnerName, State
-from lkm_gpflow.models.annealing import Annealing
+from lkm_gpflow.model.annealing import Annealing
 from lkm_gpflow.search.halving import TRIAL_STEPS
 from lkm_gpflow.search.ledger import Entry, Ledger
 from lkm_gpflow.search.search import search

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import studentized_range, wilcoxon
 
-from ...numerics.types import Floats
+from ...gp.types import Floats
 
 ALL = "all"
 """The row of all domains."""

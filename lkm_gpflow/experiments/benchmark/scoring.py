@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...evaluation import metrics
 from ...evaluation.predictive import Predictive, columns_of
-from ...numerics.types import Floats
+from ...gp.types import Floats
 from .methods import MEDIAN, RIVALS
 from .windows import Window, window
 

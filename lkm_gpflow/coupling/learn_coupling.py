@@ -1,0 +1,378 @@
+r"""Which patterns of a fit go together in which series: correlations, learnt after the search.
+
+The series of a latent kernel model are independent given its kernels.  Here the components of
+different series may be correlated,
+
+.. math:: \mathrm{cov}(f_n(t), f_m(t')) = \sum_k a_{nk} a_{mk} R_k[n, m] C_k(t, t'),
+
+and so may their noise, with C the identity.  Kernels and Z are held; the amplitudes a of a series
+are fitted to it alone, and also stand in for its scale where that was integrated out (amplitudes
+"series"), so that it is normal here and not a Student-t.  Correlations start at one step of Fisher
+scoring from independence, climb the likelihood, and stay where they pay (`Loadings.price`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ..data.observations import Observations
+from ..fit.fits import LEAST_NOISE, Fit, check_is_plain
+from ..gp.types import Booleans, Floats
+from ..model.amplitudes import HEIGHT_SD
+from ..runtime.threads import single_threaded
+from .density import CoupledDensity, check_number_of_cells
+from .loadings import Climber, Loadings, correlations, covariances
+from .patterns import Patterns
+
+MOST_COLUMNS = 3
+"""Rank of what a pattern's correlation matrix has beside its diagonal."""
+
+_STEP_SD = 0.7
+"""Prior of a correlation in the step that the search starts from."""
+
+_OWN_SD = 0.3
+"""Of a series' log variances about a factor that they share.
+
+Chosen on the last windows of 15 tables of the benchmark that choose defaults, without the factor;
+with it, 0.1 forecasts 13 of them as well, and 0.6 two per cent worse.
+"""
+
+_SHORT = 10
+"""Iterations of a climb that only tries something."""
+
+_PROMISING = 3.0
+"""Nats that another column must promise to gain, before it is tried."""
+
+_WORTH = 1.0
+"""Nats that another column gains at least."""
+
+STRONG = 3.0
+"""Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """How the series of a fit go together.
+
+    Parameters
+    ----------
+    patterns
+        What they may share.
+    loadings
+        w, [K + 1, N, R]; those of the noise last.
+    evidence
+        Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
+        the noise, [K + 1]; zero where there are none.
+    pair_evidence
+        The same of each pair of series alone, [K + 1, N, N]; see `evidence_of_pairs`.
+    log_likelihood
+        Of all series together.
+    uncoupled
+        The same without any correlation.
+    """
+
+    patterns: Patterns
+    loadings: Floats
+    evidence: Floats
+    pair_evidence: Floats
+    log_likelihood: float
+    uncoupled: float
+
+    @property
+    def correlations(self) -> Floats:
+        """R of the patterns and of the noise, [K + 1, N, N]."""
+        return correlations(self.loadings)
+
+
+def couple(fit: Fit, observations: Observations) -> Coupling:
+    """Learn how the series of a fit go together.
+
+    Parameters
+    ----------
+    fit
+        Of the search; its kernels and Z are held.
+    observations
+        The scaled data.
+
+    Raises
+    ------
+    CellsTooManyError
+        If there are too many values.
+    OtherModelError
+        If it is a fit of a subclass of `LKM`, whose covariances may be others.
+    """
+    alone = independent(fit, observations)
+    amplitudes = alone.patterns.amplitudes
+    C = alone.patterns.covariances(observations.x)
+    climber = Climber(CoupledDensity(C, observations.Y, observations.mask), amplitudes)
+    search = _Search(climber, amplitudes > 0.0, len(observations.x))
+    none = replace(Loadings.none(*alone.loadings.shape), log_likelihood=alone.log_likelihood)
+    found, evidence = search.run(none, first_step(C, amplitudes, observations).mean)
+    pairs = evidence_of_pairs(C, covariances(found.w, amplitudes), observations)
+    return replace(
+        alone,
+        loadings=found.w,
+        evidence=evidence,
+        pair_evidence=pairs,
+        log_likelihood=found.log_likelihood,
+    )
+
+
+def independent(fit: Fit, observations: Observations) -> Coupling:
+    """Return the series of a fit without correlations: what coupling begins from.
+
+    Every series gets amplitudes of its own first: series that share a variance have it on average
+    alone, and correlations would make up for that.
+
+    Parameters
+    ----------
+    fit, observations
+        As of `couple`, which also raises the same.
+    """
+    check_is_plain(fit, "to couple")
+    check_number_of_cells(observations.num_observed)
+    patterns = Patterns.of(fit, observations.x)
+    C = patterns.covariances(observations.x)
+    patterns = replace(patterns, amplitudes=adapted(C, patterns.amplitudes, observations))
+    N, K = patterns.amplitudes.shape
+    density = CoupledDensity(C, observations.Y, observations.mask)
+    none = Loadings.none(K, N, MOST_COLUMNS)
+    value = Climber(density, patterns.amplitudes).value(none.u)
+    zero = np.zeros((K, N, N))
+    return Coupling(patterns, none.w, zero[:, 0, 0], zero, value, value)
+
+
+def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
+    """Amplitudes [N, K] at which each series alone has its highest posterior density.
+
+    See `log_variance_precision` for the prior.
+    """
+    found = amplitudes.copy()
+    for n, (y, mask) in enumerate(zip(observations.Y, observations.mask, strict=True)):
+        own = np.flatnonzero(amplitudes[n])
+        alone = CoupledDensity(C[own], y[None], mask[None])
+        before, P = 2.0 * np.log(amplitudes[n, own]), log_variance_precision(len(own))
+
+        def loss(
+            h: Floats, alone: CoupledDensity = alone, before: Floats = before, P: Floats = P
+        ) -> tuple[float, Floats]:
+            variance = np.exp(before + h)
+            value, G = alone.value_and_gradient(variance[:, None, None])
+            if np.isnan(value):
+                return 1e30, np.zeros_like(h)
+            return 0.5 * float(h @ P @ h) - value, P @ h - G[:, 0, 0] * variance
+
+        best = minimize(loss, np.zeros(len(own)), jac=True, method="L-BFGS-B")
+        found[n, own] = np.exp(0.5 * (before + best.x))
+    found[:, -1] = np.maximum(found[:, -1], np.sqrt(LEAST_NOISE))
+    return found
+
+
+def log_variance_precision(count: int) -> Floats:
+    r"""Precision of the prior of a series' log variances around those of the fit, [K, K].
+
+    .. math:: \log a_k^2 - \log \hat a_k^2 = s + d_k, \qquad
+       s \sim \mathcal{N}(0, 1.5^2), \quad d_k \sim \mathcal{N}(0, 0.3^2)
+
+    A series may be larger or smaller as a whole, as in the fit, which integrates that out; its
+    components keep about the proportions that the fit gives them.
+    """
+    covariance = _OWN_SD**2 * np.eye(count) + HEIGHT_SD**2
+    return np.asarray(np.linalg.inv(covariance))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the data say of each correlation, of two series alone and from independence.
+
+    Parameters
+    ----------
+    mean, sd
+        Of the correlations, [K, N, N]; zero where series do not both have the pattern.
+    """
+
+    mean: Floats
+    sd: Floats
+
+
+@single_threaded()  # one series or two at a time
+def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Step:
+    r"""Correlations one step of Fisher scoring away from independence.
+
+    .. math:: s_k = a_{nk} a_{mk} b_n^\top C_k b_m, \qquad
+       F_{kl} = a_{nk} a_{mk} a_{nl} a_{ml} \operatorname{tr}(V_n^{-1} C_k V_m^{-1} C_l), \qquad
+       b_n = V_n^{-1} y_n
+
+    for every pair of series: where nothing is coupled, the information of different pairs is
+    separate.  The prior of a correlation is normal, of mean 0 and standard deviation 0.7.
+    """
+    N, K = amplitudes.shape
+    D = len(observations.x)
+    b, P = np.zeros((N, D)), np.zeros((N, K, D, D))
+    for n, mask in enumerate(observations.mask):
+        seen = np.flatnonzero(mask)
+        V = np.tensordot(np.square(amplitudes[n]), C, axes=1)[np.ix_(seen, seen)]
+        inverse = np.zeros((D, D))
+        inverse[np.ix_(seen, seen)] = np.linalg.inv(V)
+        b[n] = inverse @ observations.Y[n]
+        P[n] = inverse @ C
+    step, sd = np.zeros((2, K, N, N))
+    for n in range(N):
+        for m in range(n):
+            both = np.flatnonzero((amplitudes[n] > 0.0) & (amplitudes[m] > 0.0))
+            aa = amplitudes[n, both] * amplitudes[m, both]
+            s = aa * np.einsum("d,kde,e->k", b[n], C[both], b[m])
+            left = P[n, both].reshape(len(both), -1)
+            right = P[m, both].transpose(0, 2, 1).reshape(len(both), -1)
+            F = np.outer(aa, aa) * (left @ right.T)
+            covariance = np.linalg.inv(0.5 * (F + F.T) + np.eye(len(both)) / _STEP_SD**2)
+            step[both, n, m] = step[both, m, n] = covariance @ s
+            sd[both, n, m] = sd[both, m, n] = np.sqrt(covariance.diagonal())
+    return Step(np.clip(step, -0.95, 0.95), sd)
+
+
+@single_threaded()
+def evidence_of_pairs(C: Floats, B: Floats, observations: Observations) -> Floats:
+    r"""Log Bayes factors that two series are correlated in a pattern, by BIC, [K, N, N].
+
+    .. math:: \log p(y_n, y_m \mid B) - \log p(y_n, y_m \mid B \text{ with } B_k[n, m] = 0)
+       - \tfrac12 \log D
+
+    of the two series alone; zero where they are not correlated.
+    """
+    found = np.zeros_like(B)
+    price = 0.5 * np.log(len(observations.x))
+    N = observations.num_series
+    for n, m in zip(*np.triu_indices(N, 1), strict=True):
+        joined = np.flatnonzero(B[:, n, m])
+        if not len(joined):
+            continue
+        both = np.ix_(range(len(B)), (n, m), (n, m))
+        pair = [n, m]
+        density = CoupledDensity(C, observations.Y[pair], observations.mask[pair])
+        together = density.value(B[both])
+        for k in joined:
+            apart = B[both].copy()
+            apart[k, 0, 1] = apart[k, 1, 0] = 0.0
+            gain = together - density.value(apart)
+            found[k, n, m] = found[k, m, n] = gain - price
+    return found
+
+
+class _Search:
+    """Columns of loadings that pay, one after the other."""
+
+    def __init__(self, climber: Climber, owners: Booleans, num_times: int) -> None:
+        self._climber, self._owners, self._D = climber, owners, num_times
+
+    def run(self, none: Loadings, step: Floats) -> tuple[Loadings, Floats]:
+        """Begin with a column for every pattern, leave out what does not pay, add what does.
+
+        Returns
+        -------
+        The loadings, and the evidence for the correlations of each pattern, [K].
+        """
+        first, promise = none, self._promise(none)
+        for k in self._able():
+            if promise[k][0] > _PROMISING:
+                first = first.column(k, 0, _unbounded(_leading(step[k])), self._owners[:, k])
+        begun, evidence = self._pruned(self._thinned(self._climber.climb(first), first.free))
+        found = self._extended(begun)
+        return (found, evidence) if found is begun else self._pruned(found)
+
+    def _promise(self, found: Loadings) -> list[tuple[float, Floats]]:
+        """What another column of each pattern may gain, in nats, and in which direction, [N].
+
+        With slope s along a direction, a quadratic that has its top at a correlation of one gains
+        half of s.
+        """
+        _, slope = self._climber.slope(found.u)
+        directions = np.linalg.eigh(slope)[1][:, :, -1]
+        directions /= np.abs(directions).max(axis=1, keepdims=True)
+        gains = 0.5 * np.einsum("kn,knm,km->k", directions, slope, directions)
+        return [(float(gain), direction) for gain, direction in zip(gains, directions, strict=True)]
+
+    def _score(self, at: Loadings) -> float:
+        return at.log_likelihood - at.price(self._owners, self._D)
+
+    def _able(self) -> Sequence[int]:
+        """Patterns that at least two series have."""
+        return [int(k) for k in np.flatnonzero(self._owners.sum(axis=0) > 1)]
+
+    def _pruned(self, found: Loadings) -> tuple[Loadings, Floats]:
+        """Take out the correlations of patterns, the least first, until evidence for all is strong.
+
+        Returns
+        -------
+        What is left, and how much the score falls without the correlations of each pattern, [K].
+        """
+        while True:
+            evidence = np.zeros(len(found.u))
+            others: dict[int, Loadings] = {}
+            for k in np.flatnonzero(found.free.any(axis=(1, 2))):
+                others[k] = self._climber.climb(found.without(int(k)), _SHORT)
+                evidence[k] = self._score(found) - self._score(others[k])
+            weakest = min(others, key=lambda k: evidence[k], default=None)
+            if weakest is None or evidence[weakest] >= STRONG:
+                return found, evidence
+            found = others[weakest]
+
+    def _thinned(self, found: Loadings, asked: Booleans) -> Loadings:
+        """Take out those of the loadings asked about [K, N, R] that do not pay, if it is better."""
+        free = found.free.copy()
+        price = 0.5 * np.log(self._D)
+        for k, n, r in np.argwhere(found.free & asked):
+            tried = found.u.copy()
+            tried[k, n, r] = 0.0
+            free[k, n, r] = found.log_likelihood - self._climber.value(tried) > price
+        free &= free.sum(axis=1, keepdims=True) > 1
+        if np.array_equal(free, found.free):
+            return found
+        fewer = replace(found, u=np.where(free, found.u, 0.0), free=free)
+        return max(self._climber.climb(fewer, _SHORT), found, key=self._score)
+
+    def _extended(self, found: Loadings) -> Loadings:
+        """Add columns to the patterns where the likelihood rises most, for as long as they pay."""
+        tried: set[int] = set()
+        while True:
+            columns = found.free.any(axis=1).sum(axis=1)
+            promise = self._promise(found)
+            able = [
+                k for k in self._able()
+                if k not in tried and columns[k] < min(MOST_COLUMNS, self._owners[:, k].sum() - 1)
+            ]  # fmt: skip
+            if not able:
+                return found
+            k = max(able, key=lambda k: promise[k][0])
+            gain, direction = promise[k]
+            if gain < _PROMISING:
+                return found
+            r = int(np.argmin(found.free[k].any(axis=0)))
+            more = found.column(k, r, 0.3 * direction, self._owners[:, k])
+            asked = more.free & ~found.free
+            more = self._thinned(self._climber.climb(more, _SHORT), asked)
+            if more.free[k, :, r].any() and self._score(more) > self._score(found) + _WORTH:
+                found, tried = self._climber.climb(more), set()
+            else:
+                tried.add(k)
+
+
+def _leading(correlation: Floats) -> Floats:
+    """Loadings [N] of one column that come near to correlations off the diagonal, [N, N]."""
+    communality = np.abs(correlation).max(axis=1)
+    for _ in range(10):
+        values, vectors = np.linalg.eigh(correlation + np.diag(communality))
+        w = np.sqrt(max(float(values[-1]), 0.0)) * vectors[:, -1]
+        w = np.clip(w, -0.9, 0.9)
+        communality = np.square(w)
+    return w
+
+
+def _unbounded(w: Floats) -> Floats:
+    """Return the u of loadings that are not almost zero, from which L-BFGS could not leave."""
+    w = np.where(np.abs(w) < 0.05, 0.05, w)
+    return w / np.sqrt(1.0 - np.square(w))

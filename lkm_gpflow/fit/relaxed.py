@@ -1,0 +1,351 @@
+"""The paper's learning of one structure: section 4.2, and nothing else.
+
+The relaxed evidence lower bound is maximised over nu, tau, the hyperparameters and the noise
+variances by Adam, with fresh draws of Z at every step, while the temperature falls (`Annealing`
+says how, and when learning stops).  nu above one half is a one in Z, and BIC is that of this Z.  A
+search learns every structure from several starts; the one of the largest bound counts, and starts
+that are behind after their first steps end there (`try_relaxed`).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import gpflow
+import numpy as np
+
+from ..data.observations import Observations
+from ..gp.types import Floats
+from ..kernels.bank import KernelBank
+from ..kernels.base import KERNELS
+from ..kernels.component import to_kernel
+from ..kernels.grammar import Product, parse
+from ..model.annealing import Climb
+from ..model.lkm import LKM
+from ..model.posteriors import RelaxedPosterior
+from ..model.relaxation import Annealer
+from ..model.sparse import SparseLKM
+from ..model.subclasses import find
+from .fits import Fit, FitSettings, Relaxed, State, Trial
+from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
+
+_MODELS_KEPT = 24
+"""Models, each with its traced step: one for each number of components that a search comes to."""
+
+_EVALUATIONS = 20
+"""Sets of S draws over which the bound of a finished start is averaged, the same for all starts."""
+
+_FRESH_NOISE = 0.5
+"""Noise variance that series begin with; they have unit variance."""
+
+_LEAST_NOISE = 2e-6
+
+_KEPT_LOGIT = 2.0
+"""A component of the parent begins with nu of 0.88 or 0.12, as its Z has it."""
+
+_FEWEST_FACTORS = 3
+"""Places for factors in every component, more if a product has more."""
+
+_ANY = parse("1 x C")
+
+_LKMS_OWN = re.compile(r"\.(kernels|noise_variance|tau|posterior)\b")
+"""Parameters of every `LKM`; others are those of a subclass."""
+
+
+def learn_relaxed(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    seed: int | Sequence[int],
+    settings: FitSettings,
+    start: State | None = None,
+    kept_logit: float = _KEPT_LOGIT,
+    trial: Trial | None = None,
+    most_steps: int | None = None,
+) -> Fit:
+    r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
+
+    .. math:: \mathcal{L} = E_q[\log p(Z \mid \pi)] + E_q[\log p(\pi)] + H[q]
+       + \frac1S \sum_s \sum_n \log p(x_n \mid \tilde z_n^{(s)}), \qquad
+       \tilde z_{nk}^{(s)} \sim \mathrm{RelaxedBernoulli}(\lambda, \mathrm{logit}\,\nu_{nk})
+
+    Parameters
+    ----------
+    observations
+        Scaled data.
+    structure
+        Members; numbers that they have are where learning begins, absent ones are drawn from the
+        data's own scales.
+    seed
+        Everything random follows from it.
+    settings
+        ``annealing``, ``num_samples``, ``alpha``, ``prior``, ``priors`` and ``model`` count.
+    start
+        What the parent had beside the member that is expanded: learning begins there.
+    kept_logit
+        Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
+    trial
+        What `try_relaxed` returned of the same start: learning goes on from there.
+    most_steps
+        Learning stops after so many steps, those of the trial among them.
+
+    Returns
+    -------
+    Fit
+        With the posterior that was learnt.  Components that no series has are left out; ``elbo`` is
+        that of the whole structure, averaged over draws, at the last temperature.
+
+    Raises
+    ------
+    ValueError
+        If a covariance is not positive definite at the end, or if the model is a `SparseLKM`.
+    """
+    began = time.perf_counter()
+    begun = None if trial is None else trial.climb
+    with _climbed(
+        observations, structure, seed, settings, start, kept_logit,
+        begun=begun, most_steps=most_steps,
+    ) as (bench, climb):  # fmt: skip
+        found = bench.describe(observations, settings, climb.objective, began)
+    before = 0.0 if trial is None else trial.seconds
+    return replace(found, seconds=before + found.seconds)
+
+
+def try_relaxed(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    num_steps: int,
+    seed: int | Sequence[int],
+    settings: FitSettings,
+    start: State | None = None,
+) -> Trial:
+    """Take the first steps of `learn_relaxed`, which goes on from what they lead to."""
+    began = time.perf_counter()
+    with _climbed(
+        observations, structure, seed, settings, start, _KEPT_LOGIT, most_steps=num_steps
+    ) as (_, climb):
+        return Trial(climb, time.perf_counter() - began)
+
+
+def relaxed_start(
+    observations: Observations,
+    structure: Sequence[Product],
+    *,
+    rng: np.random.Generator,
+    settings: FitSettings,
+    start: State,
+) -> State:
+    """Climb as `learn_relaxed` does, every nu from one half; return where nu above one half leads.
+
+    Components that no series has are there, too.
+    """
+    with _climbed(observations, structure, rng, settings, start, 0.0) as (bench, _):
+        return bench.state()
+
+
+def relaxed_model(
+    fit: Fit, relaxed: Relaxed, observations: Observations, settings: FitSettings
+) -> LKM:
+    """Return the model that was learnt, on these observations.
+
+    Raises
+    ------
+    ValueError
+        If its class is not defined.
+    """
+    posterior = RelaxedPosterior(relaxed.num_samples, relaxed.temperature)
+    model = find(relaxed.model)(
+        observations.table,
+        kernels=[to_kernel(kernel) for kernel in fit.kernels],
+        alpha=settings.alpha,
+        posterior=posterior,
+        noise_variance=fit.noise_variance,
+        prior=relaxed.prior,
+        **_amplitudes(settings),
+    )
+    posterior.logits.assign(relaxed.logits)
+    model.tau.assign(fit.tau)
+    gpflow.utilities.multiple_assign(model, relaxed.parameters)
+    return model
+
+
+def _amplitudes(settings: FitSettings) -> dict[str, Any]:
+    """Return the argument of a model; subclasses of a narrower constructor stay usable without."""
+    return {} if settings.amplitudes == "none" else {"amplitudes": settings.amplitudes}
+
+
+class _Bench:
+    """A model whose components are a bank, for all structures of one size, and what climbs it."""
+
+    def __init__(
+        self, observations: Observations, settings: FitSettings, num_components: int, most: int
+    ) -> None:
+        model = find(settings.model)
+        if issubclass(model, SparseLKM):
+            raise ValueError(
+                "model: expected a subclass of LKM for the learner 'relaxed', got "
+                f"{model.__name__}, a SparseLKM: its inducing variables belong to one structure, "
+                "and a search tries many.  Learn fewer rows (subset=...), or train it yourself"
+            )
+        self.bank = KernelBank(num_components, most)
+        self.bank.load([_ANY] * num_components)
+        self.posterior = RelaxedPosterior(settings.num_samples)
+        self.model = model(
+            observations.table,
+            kernels=self.bank.kernels,
+            alpha=settings.alpha,
+            posterior=self.posterior,
+            noise_variance=_FRESH_NOISE,
+            prior=settings.prior,
+            **_amplitudes(settings),
+        )
+        self.annealer = Annealer(self.model)
+        self._tau = self.model.tau.numpy()
+        self._own = self._own_parameters()
+        self._step = typical_step(observations.x)
+
+    def begin(
+        self,
+        products: Sequence[Product],
+        logits: Floats,
+        noise_variance: Floats,
+        settings: FitSettings,
+    ) -> None:
+        """Assign all variables."""
+        self.bank.load(products)
+        self.bank.load_priors(*self._priors(products, settings.priors))
+        self.posterior.logits.assign(logits)
+        self.model.noise_variance.assign(np.maximum(noise_variance, _LEAST_NOISE))
+        self.model.tau.assign(self._tau)
+        gpflow.utilities.multiple_assign(self.model, self._own)
+
+    def state(self) -> State:
+        """Return what the variables say, nu above one half as one."""
+        return State(
+            kernels=self.bank.to_expressions(),
+            Z=(self.posterior.logits.numpy() > 0.0).astype(np.float64),
+            noise_variance=self.model.noise_variance.numpy(),
+        )
+
+    def describe(
+        self, observations: Observations, settings: FitSettings, history: Floats, began: float
+    ) -> Fit:
+        """Return what the variables say as a fit."""
+        logits, state = self.posterior.logits.numpy(), self.state()
+        relaxed = Relaxed(
+            logits=logits,
+            temperature=float(self.posterior.temperature.numpy()),
+            num_samples=settings.num_samples,
+            prior=settings.prior,
+            model=settings.model,
+            parameters=self._own_parameters(),
+        )
+        whole = Fit(
+            kernels=state.kernels,
+            Z=state.Z,
+            probabilities=self.model.probabilities().numpy(),
+            tau=self.model.tau.numpy(),
+            noise_variance=state.noise_variance,
+            log_likelihood=np.nan,
+            bic=np.nan,
+            elbo=self.annealer.objective(_EVALUATIONS),
+            seconds=np.nan,
+            history=history,
+            relaxed=relaxed,
+        )
+        used = np.flatnonzero(whole.Z.any(axis=0))
+        if not used.size:  # a model needs a component
+            used = np.argmax(logits.sum(axis=0), keepdims=True)
+        fit = whole.of_components(used.astype(np.int32))
+        assert fit.relaxed is not None
+        model = relaxed_model(fit, fit.relaxed, observations, settings)
+        return replace(
+            fit,
+            log_likelihood=float(np.sum(model.log_likelihood(fit.Z))),
+            bic=float(model.bic(fit.Z)),
+            seconds=time.perf_counter() - began,
+        )
+
+    def _own_parameters(self) -> dict[str, Any]:
+        """Parameters that a subclass adds, by path."""
+        return {
+            path: parameter.numpy().tolist()
+            for path, parameter in gpflow.utilities.parameter_dict(self.model).items()
+            if not _LKMS_OWN.match(path)
+        }
+
+    def _priors(
+        self, products: Sequence[Product], priors: bool
+    ) -> tuple[tuple[float, float], Floats]:
+        """Moments of the weak priors of `initialization`; see `KernelBank.load_priors`."""
+        moments = np.full((*self.bank.values.shape, 2), [0.0, np.inf])
+        if not priors:
+            return (0.0, np.inf), moments
+        for k, product in enumerate(products):
+            for m, factor in enumerate(product.factors):
+                for p, (_, kind) in enumerate(factor.base.parameters):
+                    range_ = hyperparameter_range(kind, self._step)
+                    moments[k, m, p] = range_.mean, range_.sd
+        return (VARIANCE.mean, VARIANCE.sd), moments
+
+
+@contextmanager
+def _climbed(
+    observations: Observations,
+    structure: Sequence[Product],
+    seed: int | Sequence[int] | np.random.Generator,
+    settings: FitSettings,
+    start: State | None,
+    kept_logit: float,
+    *,
+    begun: Climb | None = None,
+    most_steps: int | None = None,
+) -> Iterator[tuple[_Bench, Climb]]:
+    """Lend a bench whose variables are where learning ended, and how it came there."""
+    rng = np.random.default_rng(seed)
+    start = start or State.empty(observations.num_series, _FRESH_NOISE)
+    proposer = Proposer.of(observations)
+    drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
+    logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))
+    logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
+    with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
+        bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
+        own_seed = int(rng.integers(2**31 - 1))
+        yield (
+            bench,
+            bench.annealer.run(settings.annealing, own_seed, begun=begun, most_steps=most_steps),
+        )
+
+
+_BENCHES: list[tuple[tuple[object, ...], _Bench]] = []
+"""Those that nobody uses, each after what it is for; the last ones were used last."""
+
+_AT_BENCHES = threading.Lock()
+
+
+@contextmanager
+def _bench_for(
+    observations: Observations, settings: FitSettings, products: Sequence[Product]
+) -> Iterator[_Bench]:
+    """Lend a bench of this size: threads learn side by side, each on a bench of its own."""
+    most = max(_FEWEST_FACTORS, *(len(product.factors) for product in products))
+    key = (
+        find(settings.model), tuple(KERNELS.values()), observations.fingerprint,
+        len(products), most, settings.alpha, settings.prior, settings.num_samples,
+        settings.amplitudes,
+    )  # fmt: skip
+    with _AT_BENCHES:
+        place = next((i for i, (own, _) in enumerate(_BENCHES) if own == key), None)
+        bench = None if place is None else _BENCHES.pop(place)[1]
+    bench = bench or _Bench(observations, settings, len(products), most)
+    yield bench
+    with _AT_BENCHES:  # not after an error: what it left behind is not known
+        _BENCHES.append((key, bench))
+        del _BENCHES[:-_MODELS_KEPT]

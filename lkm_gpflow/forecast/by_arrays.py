@@ -1,0 +1,188 @@
+"""A fit asked by NumPy, with the covariances and densities that it was learnt with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+from scipy.special import softmax
+
+from ..fit.assignments import Pairs, log_prior_weights
+from ..fit.engine import components, pair_log_densities
+from ..gp.limits import MIN_WEIGHT
+from ..gp.types import Floats, Integers
+from ..model.amplitudes import degrees_of
+from ..runtime.threads import single_threaded
+from .predictor import Predictor
+
+_AT_A_TIME = 1000
+"""So many times are predicted at once: covariances of all pairs are needed."""
+
+
+class ByArrays(Predictor):
+    r"""A fit of `LKM` itself, with its enumerated posterior, by NumPy.
+
+    Given a row z of a series, a sum g of its components with covariances C_g is
+
+    .. math:: f_g \mid x_n \sim \mathcal{N}(C_{g*} V^{-1} x_n,\;
+       s\,(C_{g**} - C_{g*} V^{-1} C_{g*}^\top))
+
+    with s = 1, or the mean of the scale of the series (`LKM.expected_scales`); moments are those
+    of the mixture over rows.
+    """
+
+    @single_threaded()
+    def sums(
+        self, x: Floats, sums: Floats, *, full_cov: bool = False, Z: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """See `Predictor.sums`; many times are asked for some at a time, which spares memory."""
+        if not full_cov and len(x) > _AT_A_TIME:
+            parts = np.array_split(x, range(_AT_A_TIME, len(x), _AT_A_TIME))
+            means, variances = zip(*(self.sums(part, sums, Z=Z) for part in parts), strict=True)
+            return np.concatenate(means, axis=2), np.concatenate(variances, axis=2)
+        own, where = np.unique(np.concatenate([self.observations.x, x]), return_inverse=True)
+        old, new = np.split(where.reshape(-1), [len(self.observations.x)])
+        every = self.covariances(own)
+        C, C_cross = (every[:, old[:, None], times] for times in (old, new))
+        C_new = every[:, new[:, None], new] if full_cov else every[:, new, new]
+        shape = (self.observations.num_series, len(sums), len(x))
+        mean, second = np.zeros(shape), np.zeros(shape + shape[-1:] * full_cov)
+        for n, z, weight in self._rows(Z):
+            among = sums * z
+            some = np.flatnonzero(among.any(axis=1))
+            if not some.size * len(x):  # all moments are zero, or there are none
+                continue
+            whitening = self._whitening(n, np.tensordot(z, C, axes=1))
+            cross = np.tensordot(among[some], C_cross[:, whitening.seen], axes=1)  # [G, d, M]
+            prior = np.tensordot(among[some], C_new, axes=1)
+            W = whitening.of(cross.transpose(1, 0, 2).reshape(cross.shape[1], -1))
+            W = W.reshape(len(whitening.seen), len(some), len(x))
+            m = np.tensordot(whitening.y, W, axes=1)
+            if full_cov:
+                V = prior - W.transpose(1, 2, 0) @ W.transpose(1, 0, 2)
+                V = whitening.scale * V + m[:, :, None] * m[:, None, :]
+            else:
+                V = prior - np.square(W).sum(axis=0)
+                V = np.maximum(whitening.scale * V, 0.0) + np.square(m)
+            mean[n, some] += weight * m
+            second[n, some] += weight * V
+        if full_cov:
+            return mean, second - mean[..., :, None] * mean[..., None, :]
+        return mean, np.maximum(second - np.square(mean), 0.0)
+
+    @single_threaded()
+    def noise(self, Z: Floats | None = None) -> Floats:
+        """See `Predictor.noise`."""
+        if np.isinf(self._degrees):
+            return self.fit.noise_variance
+        C, total = self.covariances(self.observations.x), np.zeros(self.observations.num_series)
+        for n, z, weight in self._rows(Z):
+            total[n] += weight * self._whitening(n, np.tensordot(z, C, axes=1)).scale
+        return total * self.fit.noise_variance
+
+    def observed(self, x: Floats) -> tuple[Floats, Floats]:
+        """See `Predictor.observed`."""
+        mean, variance = self.sums(x, np.ones((1, len(self.fit.kernels))))
+        return mean[:, 0].T, variance[:, 0].T + self.noise()
+
+    def covariances(self, x: Floats) -> Floats:
+        """See `Predictor.covariances`."""
+        return components(self.fit.kernels, x)
+
+    @property
+    def _degrees(self) -> float:
+        return degrees_of(self.settings.amplitudes)
+
+    def _rows(self, Z: Floats | None) -> Iterator[tuple[int, Floats, float]]:
+        """Series, loadings [K] and weights of the rows of Z."""
+        pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
+        for n, z, weight in zip(pairs.series, pairs.configurations, weights, strict=True):
+            yield n, z if self.fit.heights is None else z * self.fit.heights[n], weight
+
+    def _whitening(self, n: int, total: Floats) -> _Whitening:
+        """Factorise the covariance of a series, from that of its components [D, D]."""
+        seen = np.flatnonzero(self.observations.mask[n])
+        V = total[np.ix_(seen, seen)]
+        V.flat[:: len(V) + 1] += self.fit.noise_variance[n]
+        L, failed = dpotrf(V, lower=1)
+        if failed:
+            L.fill(np.nan)
+        return _Whitening(L, seen, self.observations.Y[n, seen], self._degrees)
+
+    @cached_property
+    @single_threaded()
+    def posterior(self) -> tuple[Pairs, Floats]:
+        """See `Predictor.posterior`."""
+        series, rows, weights, before = [], [], [], 0
+        for part in self._in_parts():
+            assert isinstance(part, ByArrays)
+            pairs = Pairs.around(part.fit.Z, enumerate_up_to=part.fit.Z.shape[1])
+            log_joint = part._log_densities(pairs) + log_prior_weights(part.fit.tau, pairs)
+            own = softmax(pairs.by_series(log_joint, -np.inf), axis=1)
+            own = np.where(own >= MIN_WEIGHT, own, 0.0)
+            own = pairs.flatten(own / own.sum(axis=1, keepdims=True))
+            series.append(before + pairs.series[own > 0.0])
+            rows.append(pairs.configurations[own > 0.0])
+            weights.append(own[own > 0.0])
+            before += part.observations.num_series
+        return Pairs(np.concatenate(series), np.concatenate(rows)), np.concatenate(weights)
+
+    def _log_densities(self, pairs: Pairs) -> Floats:
+        """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
+        C, noise = self.covariances(self.observations.x), self.fit.noise_variance
+        if self.fit.heights is None:
+            found = pair_log_densities(
+                C, noise[None], self.observations,
+                pairs.series, pairs.configurations, self._degrees,
+            )[0]  # fmt: skip
+            return np.nan_to_num(found, nan=-np.inf)
+        found = np.empty(len(pairs.series))
+        for n, heights in enumerate(self.fit.heights):
+            own, alone = pairs.series == n, np.array([n], np.int32)
+            found[own] = pair_log_densities(
+                heights[:, None, None] * C, noise[None, alone], self.observations.of_series(alone),
+                np.zeros(own.sum(), np.int32), pairs.configurations[own], self._degrees,
+            )[0]  # fmt: skip
+        return np.nan_to_num(found, nan=-np.inf)
+
+
+@dataclass(frozen=True)
+class _Whitening:
+    """The factor of a series' covariance.
+
+    Parameters
+    ----------
+    L
+        Lower triangle, [d, d].
+    seen
+        Places of its observations among the times, [d].
+    observed
+        Their values, [d].
+    degrees
+        Of freedom of the scale of the series.
+    """
+
+    L: Floats
+    seen: Integers
+    observed: Floats
+    degrees: float
+
+    def of(self, B: Floats) -> Floats:
+        """``L^-1 B``."""
+        return np.asarray(dtrsm(1.0, self.L, B, lower=1))
+
+    @cached_property
+    def y(self) -> Floats:
+        """The whitened observations, [d]."""
+        return self.of(self.observed[:, None])[:, 0]
+
+    @property
+    def scale(self) -> float:
+        """Posterior mean of the scale of the series."""
+        if np.isinf(self.degrees):
+            return 1.0
+        return float((self.degrees + self.y @ self.y) / (self.degrees + len(self.y) - 2.0))

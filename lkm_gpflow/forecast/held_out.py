@@ -1,0 +1,233 @@
+"""Windows of the past, forecast by a structure that is learnt again from what came before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
+from scipy.stats import t
+
+from ..data.checks import MIN_OBSERVED
+from ..data.observations import Observations
+from ..fit.engine import components
+from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State, check_is_plain
+from ..fit.learner import Learner
+from ..gp.types import Booleans, Floats
+from ..model.amplitudes import degrees_of
+from ..runtime.threads import single_threaded
+
+TAILS = 4.0
+"""Degrees of freedom of the density that scores a window."""
+
+_WINDOWS = 5
+
+_MAX_ITERATIONS = 30
+"""Of L-BFGS, when a fit is learnt again from a part of the data: it starts near its optimum."""
+
+_CONSTANT = 1e-6
+"""A series of a smaller standard deviation cannot be scaled by it."""
+
+IMPOSSIBLE = -1e6
+"""Log density where no forecast could be had."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the past that is forecast from what came before it.
+
+    Parameters
+    ----------
+    begin, end
+        Rows ``begin`` to ``end - 1`` are forecast, those before ``begin`` are known.
+    """
+
+    begin: int
+    end: int
+
+
+def windows(num_times: int) -> list[Window]:
+    """Up to five windows over the second half of the data, the last one at its end.
+
+    Parameters
+    ----------
+    num_times
+        D.  A window has a ninth of the rows: what comes next is to be forecast as far as a tenth
+        of the longer table.
+    """
+    horizon = max(1, round(num_times / 9))
+    first = max(num_times // 2, min(num_times - horizon, 4))
+    begins = np.linspace(num_times - horizon, first, _WINDOWS).round().astype(int)
+    return [Window(int(begin), int(begin) + horizon) for begin in np.unique(begins)]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A forecast of a window from what came before it, in the units of the scaled table.
+
+    Parameters
+    ----------
+    mean, variance
+        Of the window's observations, [N, M]; NaN in series of whose past too little is known.
+    """
+
+    mean: Floats
+    variance: Floats
+
+
+def held_out_score(
+    fit: Fit, observations: Observations, window: Window, settings: FitSettings
+) -> float:
+    """Score a fit's structure on a window, see `score`; very low where nothing can be forecast."""
+    try:
+        forecast = held_out_forecast(fit, observations, window, settings)
+    except ValueError:  # not positive definite
+        return IMPOSSIBLE
+    return score(forecast, observations, window)
+
+
+def score(forecast: HeldOut, observations: Observations, window: Window) -> float:
+    """Score a forecast of a window.
+
+    Log densities are those of a Student-t of `TAILS` degrees of freedom about the forecast, with
+    the forecast's standard deviations as its scale.  Otherwise one window with a break, far outside
+    all intervals, would decide alone.
+
+    Returns
+    -------
+    The mean log density of the window's observations, each series counting alike; zero where
+    nothing can be said.
+    """
+    rows = slice(window.begin, window.end)
+    unseen = (observations.mask[:, rows] == 0.0) | np.isnan(forecast.mean)
+    if np.all(unseen):
+        return 0.0
+    seen = np.where(unseen, forecast.mean, observations.Y[:, rows])
+    sd = np.sqrt(forecast.variance)
+    log_density: Any = np.ma.masked_array(t.logpdf(seen, TAILS, forecast.mean, sd), unseen)
+    return float(log_density.mean(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Past:
+    """What came before a window, scaled anew as if the table ended there.
+
+    Series of which too little is known are left out.
+
+    Parameters
+    ----------
+    observations
+        Of the series that are told, over a span of one.
+    told
+        Which series they are, of all, [N].
+    location, scale
+        Of these series, in the units of the whole table.
+    begin, span
+        Of the times, in the units of the whole table.
+    """
+
+    observations: Observations
+    told: Booleans
+    location: Floats
+    scale: Floats
+    begin: float
+    span: float
+
+    @classmethod
+    def of(cls, observations: Observations, window: Window) -> Past | None:
+        """Return the past of a window; None if it tells nothing of what the window has."""
+        rows = slice(window.begin, window.end)
+        mask = observations.mask[:, : window.begin]
+        told = mask.sum(axis=1) >= MIN_OBSERVED
+        Y = np.where(mask > 0.0, observations.Y[:, : window.begin], np.nan)
+        told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
+        if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
+            return None
+        location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
+        begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
+        past = Observations(
+            x=(observations.x[: window.begin] - begin) / span,
+            Y=np.nan_to_num((Y[told] - location[:, None]) / scale[:, None]).round(9),
+            mask=mask[told],
+        )
+        return cls(past, told, location, scale, begin, span)
+
+    def back(self, mean: Floats, variance: Floats) -> HeldOut:
+        """Return a forecast [n, M] of the told series in the units of the whole table.
+
+        So windows compare.
+        """
+        of_all = (len(self.told), mean.shape[1])
+        found = HeldOut(np.full(of_all, np.nan), np.full(of_all, np.nan))
+        found.mean[self.told] = mean * self.scale[:, None] + self.location[:, None]
+        found.variance[self.told] = variance * np.square(self.scale)[:, None]
+        return found
+
+
+def nothing_told(observations: Observations, window: Window) -> HeldOut:
+    """Return the forecast of a window of which nothing can be said."""
+    nothing = np.full((observations.num_series, window.end - window.begin), np.nan)
+    return HeldOut(nothing, nothing)
+
+
+def held_out_forecast(
+    fit: Fit, observations: Observations, window: Window, settings: FitSettings, rounds: int = 2
+) -> HeldOut:
+    """Learn a fit's structure again on what came before a window, and forecast the window.
+
+    Learning begins at the fit's numbers, and takes turns of hyperparameters and Z at most `rounds`
+    times; the past is scaled anew, as if the table ended there.
+
+    Raises
+    ------
+    ValueError
+        If a covariance is not positive definite, or the fit is one of a subclass of `LKM`.
+    """
+    check_is_plain(fit, "to learn it again on what came before")
+    past = Past.of(observations, window)
+    if past is None:
+        return nothing_told(observations, window)
+    told, scale = past.told, past.scale
+    units = 1.0 / past.span, -past.begin / past.span
+    state = State(
+        kernels=tuple(kernel.change_units(*units) for kernel in fit.kernels),
+        Z=fit.Z[told],
+        noise_variance=fit.noise_variance[told] / np.square(scale),
+        log_heights=None
+        if fit.heights is None
+        else np.log(fit.heights[told] / np.square(scale)[:, None]),
+    )
+    learner = Learner(past.observations, settings, np.random.default_rng(0))
+    with single_threaded():
+        state = learner.refine(state, rounds, _MAX_ITERATIONS)
+    x = (observations.x[window.begin : window.end] - past.begin) / past.span
+    degrees = degrees_of(settings.amplitudes)
+    return past.back(*_predict(state, past.observations, x, degrees))
+
+
+def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tuple[Floats, Floats]:
+    r"""Mean and variance of new observations at times x, [N, M].
+
+    .. math:: C_* V^{-1} y, \qquad \mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2,
+
+    the variance times ``(v + y' V^-1 y) / (v + D - 2)`` for scales of v degrees of freedom.
+    """
+    D, noise_variance = len(past.x), np.maximum(state.noise_variance, LEAST_NOISE)
+    C = components(state.kernels, np.concatenate([past.x, x]))
+    moments = []
+    for y, mask, z, noise in zip(past.Y, past.mask, state.loadings, noise_variance, strict=True):
+        seen = np.flatnonzero(mask)
+        total = np.tensordot(z, C, axes=1)
+        L, failed = dpotrf(total[np.ix_(seen, seen)] + noise * np.eye(len(seen)), lower=1)
+        if failed:
+            raise ValueError("the covariance of a series is not positive definite")
+        white = solve_triangular(L, np.column_stack([total[seen, D:], y[seen]]), lower=True)
+        K, own = white[:, :-1], white[:, -1]
+        variance = total.diagonal()[D:] - np.square(K).sum(axis=0) + noise
+        if np.isfinite(degrees):
+            variance *= (degrees + own @ own) / (degrees + len(own) - 2.0)
+        moments.append((own @ K, variance))
+    mean, variance = zip(*moments, strict=True)
+    return np.array(mean), np.array(variance)

@@ -1,0 +1,304 @@
+"""Discoveries that are coupled, and what the same asks of those that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.coupling import coupled_discovery as discovery_coupled
+from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery, step_correlation
+from lkm_gpflow.coupling.learn_coupling import Coupling
+from lkm_gpflow.coupling.patterns import Patterns
+from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.tails import FORECAST_VARIANCE
+from lkm_gpflow.runtime import threads
+
+KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
+
+
+def by_hand() -> lkm.Discovery:
+    return made_by_hand(small_table(), KERNELS, [[1, 1], [1, 1], [1, 1]])
+
+
+def coupled_by_hand(found: lkm.Discovery, correlation: float = 0.0) -> CoupledDiscovery:
+    """A coupling that nobody learnt: the walks of all series have this correlation."""
+    patterns = Patterns.of(found.fit, found.table.observations.x)
+    w = np.zeros((3, 3, 1))
+    walk = [str(kernel.structure) for kernel in patterns.kernels].index("RW")
+    w[walk] = np.sqrt(correlation)
+    evidence, pairs = np.zeros(3), np.zeros((3, 3, 3))
+    evidence[walk] = pairs[walk] = 7.0 * (correlation > 0.0)
+    coupling = Coupling(patterns, w, evidence, pairs, 0.0, 0.0)
+    return CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
+
+
+def test_without_correlations_forecasts_are_todays() -> None:
+    found = by_hand()
+    coupled = coupled_by_hand(found)
+    for told, expected in [
+        (coupled.forecast(5, 0.8), found.forecast(5, 0.8)),
+        (coupled.fill(), found.fill()),
+        (coupled.aggregate(5, {"a": 1, "c": -2}), found.aggregate(5, {"a": 1, "c": -2})),
+        (coupled.quantiles(4), found.quantiles(4)),
+    ]:
+        assert list(told.index) == list(expected.index)
+        np.testing.assert_allclose(told, expected, rtol=1e-7, atol=1e-9)
+    assert "no strong evidence that any series go together" in repr(coupled)
+    assert coupled.pairs.empty
+
+
+@pytest.mark.parametrize(("few", "added"), [(1500, 1), (10, 0)])
+def test_linear_algebra_of_few_values_uses_one_thread(
+    few: int, added: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads take a hundred times as long for some hundred values if processors are busy."""
+    one_thread, inside = threads.single_threaded(), []
+    before = one_thread._inside  # all tests run in such a context
+
+    def looked(function: Callable[..., Any], *arguments: Any) -> Any:
+        inside.append(one_thread._inside - before)
+        return function(*arguments)
+
+    monkeypatch.setattr(threads, "FEW_ROWS", few)
+    for name in ("learn_coupling", "intervals"):
+        function = getattr(discovery_coupled, name)
+        monkeypatch.setattr(discovery_coupled, name, partial(looked, function))
+    by_hand().couple().correlations()
+    assert inside == [added, added]
+    assert one_thread._inside == before
+
+
+def test_gaps_of_a_discovery() -> None:
+    frame = small_table()
+    told = by_hand().fill()
+    assert list(told.index) == [("c", time) for time in frame.index[5:8]]
+    expected = by_hand().predict(frame.index).loc["c"].loc[frame.index[5:8]]
+    np.testing.assert_allclose(told, expected)
+
+
+def test_quantiles_of_a_discovery() -> None:
+    found = by_hand()
+    told, forecast = found.quantiles(3, [0.1, 0.9]), found.forecast(3)
+    np.testing.assert_allclose(told[0.9], norm(forecast["mean"], forecast["sd"]).ppf(0.9))
+    pd.testing.assert_frame_equal(found.samples(2, 3, seed=1), found.sample(2, 3, seed=1))
+
+
+def test_spread_and_average_of_fits() -> None:
+    found = by_hand()
+    fit = found.fit
+    other = replace(fit, noise_variance=4.0 * fit.noise_variance)
+    members = (Member(fit, 0.25, spread=2.0), Member(other, 0.75))
+    found = replace(found, averaging="stacked", stacked=members)
+    couplings = coupled_by_hand(found).couplings[0]
+    louder = replace(couplings, patterns=Patterns.of(other, found.table.observations.x))
+    coupled = CoupledDiscovery(found.table, members, (couplings, louder))
+    # Coupled forecasts are normal, with the variances that fits say.
+    as_told = tuple(replace(m, spread=m.spread / FORECAST_VARIANCE) for m in members)
+    plain, moments = replace(found, stacked=as_told), ["mean", "sd"]
+    told = coupled.forecast(4)
+    np.testing.assert_allclose(told[moments], plain.forecast(4)[moments], rtol=1e-7)
+    np.testing.assert_allclose(told["upper"], told["mean"] + norm.ppf(0.95) * told["sd"])
+    weights = {"a": 0.5, "b": 2.0}
+    np.testing.assert_allclose(
+        coupled.aggregate(4, weights), plain.aggregate(4, weights), rtol=1e-7
+    )
+
+
+def test_gaps_are_filled_from_the_other_series() -> None:
+    alone, together = (coupled_by_hand(by_hand(), correlation) for correlation in (0.0, 0.98))
+    assert (together.fill()["sd"] < 0.99 * alone.fill()["sd"]).all()
+    row = together.pairs.iloc[0]
+    assert row["evidence"] == 7.0
+    assert 0.0 < row["correlation"] < 0.98
+    np.testing.assert_allclose(together.correlations().loc["RW", "correlation"], 0.98)
+
+
+def test_late_series_follow_the_early_ones() -> None:
+    frame = small_table()
+    frame.iloc[-6:, 0] = np.nan
+    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1], [1, 1]])
+    up = frame.copy()
+    up.iloc[-6:, 1] += 3.0
+    ahead = made_by_hand(up, KERNELS, [[1, 1], [1, 1], [1, 1]])
+    tables = [
+        replace(coupled_by_hand(each, 0.9), table=replace(found.table, frame=each.table.frame))
+        for each in (found, ahead)
+    ]
+    calm, risen = (each.fill().loc["a", "mean"] for each in tables)
+    assert (risen > calm).all()
+    calm, risen = (each.forecast(3).loc["a", "mean"] for each in tables)
+    assert (risen > calm).all()
+
+
+def test_what_if() -> None:
+    coupled = coupled_by_hand(by_hand(), 0.9)
+    plain = coupled.forecast(4)
+    high = plain.loc["b", "mean"].iloc[-1] + 5.0
+    told = coupled.forecast(4, given={"b": high})
+    assert told.loc["b", "mean"].iloc[-1] == pytest.approx(high)
+    assert told.loc["b", "sd"].iloc[-1] == 0.0
+    assert (told.loc["a", "mean"] > plain.loc["a", "mean"]).all()
+    assert told.loc["a", "sd"].iloc[-1] < plain.loc["a", "sd"].iloc[-1]
+    draws = coupled.samples(4, 4000, seed=0, given={"b": high})
+    error = draws.mean(axis=1) - told["mean"]
+    assert (error.abs() <= 5.0 * told["sd"] / np.sqrt(4000) + 1e-6).all()
+    sums = coupled.aggregate(4, {"a": 1.0, "b": -1.0}, given={"b": high})
+    assert sums["mean"].iloc[-1] == pytest.approx(told.loc["a", "mean"].iloc[-1] - high)
+    with pytest.raises(ValueError, match="one of the series 'a', 'b' and 'c', got 'oil'"):
+        coupled.forecast(4, given={"oil": 1.0})
+    with pytest.raises(ValueError, match="a horizon of at least 1 step, got 0"):
+        coupled.forecast(0)
+
+
+def test_draws_go_together_as_they_should() -> None:
+    coupled = coupled_by_hand(by_hand(), 0.9)
+    _, covariance = coupled.ahead(3).moments()
+    draws = coupled.samples(3, 100_000, seed=2)
+    sd = np.sqrt(covariance.diagonal())
+    np.testing.assert_allclose(
+        np.corrcoef(draws), covariance / np.outer(sd, sd), atol=5.0 / np.sqrt(100_000)
+    )
+
+
+def test_correlation_of_steps_by_draws() -> None:
+    found = by_hand()
+    coupled = coupled_by_hand(found, 0.8)
+    x = found.table.observations.x
+    patterns = coupled.couplings[0].patterns
+    rng = np.random.default_rng(0)
+    C = patterns.covariances(x)
+    R, a = coupled.couplings[0].correlations, patterns.amplitudes.T
+    steps = np.zeros((4000, 3, len(x) - 1))
+    for k in range(3):
+        roots = np.linalg.cholesky(C[k] + 1e-9 * np.eye(len(x)))
+        paths = rng.normal(size=(4000, 3, len(x))) @ roots.T
+        together = np.einsum("nm,smd->snd", np.linalg.cholesky(R[k]), paths)
+        steps += np.diff(together * a[k][:, None], axis=2)
+    expected = np.corrcoef(steps.transpose(1, 0, 2).reshape(3, -1))
+    np.testing.assert_allclose(step_correlation(coupled.couplings[0], x), expected, atol=0.01)
+
+
+@pytest.fixture(scope="module")
+def learnt() -> tuple[pd.DataFrame, lkm.CoupledDiscovery]:
+    """Two walks that go together and one that does not; the first is broken for a while."""
+    rng = np.random.default_rng(5)
+    steps = rng.normal(size=(100, 3))
+    steps[:, 1] = 0.95 * steps[:, 0] + 0.3 * steps[:, 1]
+    frame = pd.DataFrame(np.cumsum(steps, axis=0), columns=["gauge", "next", "other"])
+    broken = frame.copy()
+    broken.iloc[40:60, 0] = np.nan
+    found = lkm.learn(broken, ["C", "RW"], restarts=1, progress=False)
+    return frame, found.couple()
+
+
+def test_learnt_coupling_fills_a_broken_gauge(
+    learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery],
+) -> None:
+    frame, coupled = learnt
+    told = coupled.fill().loc["gauge"]
+    truth = frame["gauge"].iloc[40:60]
+    straight = np.interp(np.arange(40, 60), [39, 60], frame["gauge"].iloc[[39, 60]])
+    assert np.square(told["mean"] - truth).mean() < 0.5 * np.square(straight - truth).mean()
+    # The errors of one gap are one path, so their mean square is far from one as often as not.
+    assert np.square((told["mean"] - truth) / told["sd"]).mean() < 6.0
+    assert "gauge and next: correlation +0.9" in repr(coupled)
+    first = coupled.pairs.iloc[0]
+    assert (first["first"], first["second"]) == ("gauge", "next")
+    assert first["evidence"] > 20.0
+
+
+def test_nothing_to_couple_is_refused() -> None:
+    with pytest.raises(ValueError, match="fits to couple as a whole number of 1 or more, got 0"):
+        by_hand().couple(0)
+
+
+def test_a_fit_of_nothing_but_noise_forecasts_noise() -> None:
+    frame = small_table()
+    found = made_by_hand(frame, KERNELS, [[0, 0], [0, 0], [0, 0]], noise=1.0)
+    coupled = found.couple()
+    told = coupled.forecast(1).droplevel("time")
+    np.testing.assert_allclose(told["mean"], frame.mean(), rtol=1e-6)
+    np.testing.assert_allclose(told["sd"], frame.std(ddof=0), rtol=0.05)
+    assert list(coupled.fill().index) == list(found.fill().index)
+    assert set(coupled.correlations().index.get_level_values("pattern")) == {"noise"}
+
+
+def test_wrong_questions_are_refused() -> None:
+    coupled = coupled_by_hand(by_hand())
+    cells = pd.MultiIndex.from_product([["a", "d"], coupled.table.after(2)])
+    with pytest.raises(ValueError, match=r"one of the series 'a', 'b' and 'c', got 'd'"):
+        coupled.joint(cells)
+    for weights, message in [
+        ({"a": np.nan}, "a finite weight of 'a', got nan"),
+        ({"a": 1.0, "b": np.inf}, "a finite weight of 'b', got inf"),
+        ({}, "the weight of at least one series, got none"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            coupled.aggregate(3, weights)
+
+
+def test_a_table_without_gaps_has_nothing_to_fill() -> None:
+    frame = small_table()[["a", "b"]]
+    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1]])
+    patterns = Patterns.of(found.fit, found.table.observations.x)
+    none = np.zeros((3, 2, 1))
+    coupling = Coupling(patterns, none, np.zeros(3), np.zeros((3, 2, 2)), 0.0, 0.0)
+    coupled = CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
+    for told in (found.fill(), coupled.fill()):
+        assert told.empty
+        assert list(told.columns) == ["mean", "sd", "lower", "upper"]
+
+
+def test_every_pair_of_a_pattern_has_an_interval(
+    learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery],
+) -> None:
+    told = learnt[1].correlations()
+    assert told.index.names == ["pattern", "first", "second"]
+    assert (told["lower"] <= told["upper"]).all()
+    joined = told.loc[("RW", "gauge", "next")]
+    assert 0.8 < joined["lower"] < joined["correlation"] < joined["upper"] < 1.0
+    # About as wide as that of a sample correlation of the 80 steps that both were seen in.
+    width = np.diff(np.arctanh(joined[["lower", "upper"]]))[0]
+    assert width == pytest.approx(2.0 * 1.645 / np.sqrt(80), rel=0.5)
+    assert joined["evidence"] == learnt[1].couplings[0].pair_evidence[:, 0, 1].max()
+    apart = told.loc[("RW", "gauge", "other")]
+    assert apart["correlation"] == apart["evidence"] == 0.0
+    assert apart["lower"] < 0.0 < apart["upper"]
+    wide = learnt[1].correlations(0.99)
+    assert (wide["lower"] <= told["lower"]).all()
+    with pytest.raises(ValueError, match="level between 0 and 1, got 90"):
+        learnt[1].correlations(90)
+
+
+def test_saved_and_loaded(
+    learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery], tmp_path: Path
+) -> None:
+    coupled, path = learnt[1], tmp_path / "gauges.lkm"
+    coupled.save(path)
+    back = lkm.CoupledDiscovery.load(path)
+    for told, expected in [
+        (back.fill(), coupled.fill()),
+        (back.forecast(3, given={"next": 1.0}), coupled.forecast(3, given={"next": 1.0})),
+        (back.correlations(), coupled.correlations()),
+        (back.pairs, coupled.pairs),
+    ]:
+        pd.testing.assert_frame_equal(told, expected, check_index_type=False)
+    assert repr(back) == repr(coupled)
+    with pytest.raises(FileExistsError, match="force"):
+        coupled.save(path)
+    coupled.save(path, force=True)
+    with pytest.raises(ValueError, match="holds a coupled discovery: CoupledDiscovery"):
+        lkm.load(path)
+    by_hand().save(path, force=True)
+    with pytest.raises(ValueError, match="holds a discovery that is not coupled: load reads it"):
+        lkm.CoupledDiscovery.load(path)

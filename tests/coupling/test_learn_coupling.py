@@ -1,0 +1,291 @@
+"""What goes together in which series: found where it is planted, and not where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
+from small import made_by_hand, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.coupling.density import CoupledDensity
+from lkm_gpflow.coupling.learn_coupling import (
+    STRONG,
+    _Search,
+    adapted,
+    couple,
+    evidence_of_pairs,
+    first_step,
+)
+from lkm_gpflow.coupling.loadings import Climber, Loadings, correlations
+from lkm_gpflow.coupling.patterns import Patterns
+from lkm_gpflow.fit.engine import components
+from lkm_gpflow.fit.fits import Fit, FitSettings, Relaxed
+from lkm_gpflow.fit.laplace import laplace
+from lkm_gpflow.sharing.coarsened import coarsened
+
+
+def walks(seed: int, correlation: float = 0.0, num_times: int = 120) -> pd.DataFrame:
+    """Six random walks of different step; those of a and b have correlated steps."""
+    rng = np.random.default_rng((12, seed))
+    steps = rng.normal(size=(num_times, 6))
+    steps[:, 1] = correlation * steps[:, 0] + np.sqrt(1.0 - correlation**2) * steps[:, 1]
+    values = np.cumsum(steps * np.exp(rng.normal(0.0, 0.5, 6)), axis=0)
+    index = pd.date_range("2020-01-05", periods=num_times, freq="W")
+    return pd.DataFrame(values, index=index, columns=list("abcdef"))
+
+
+def fit_of(kernels: list[str], Z: list[list[int]]) -> tuple[Fit, lkm.Discovery]:
+    found = made_by_hand(small_table(), kernels, Z)
+    return found.fit, found
+
+
+def test_components_of_one_shape_are_one_pattern() -> None:
+    kernels = ["0.5 x RW(start=-1)", "0.2 x RW(start=-1)", "0.3 x C", "0.4 x SE(lengthscale=60)"]
+    fit, found = fit_of(kernels, [[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 1]])
+    x = found.table.observations.x
+    patterns = Patterns.of(fit, x)
+    assert sorted(len(own) for own in patterns.components) == [1, 1, 2]
+    C = components(fit.kernels, x)
+    total = np.tensordot(np.square(patterns.amplitudes), patterns.covariances(x), axes=1)
+    expected = np.tensordot(fit.Z, C, axes=1) + 0.05 * np.eye(len(x))
+    np.testing.assert_allclose(total, expected, atol=1e-12)
+
+
+def test_shapes_that_no_series_could_tell_apart_are_one_pattern() -> None:
+    Z = [[1, 0], [0, 1], [1, 0]]
+    short = ["0.02 x RW(start=-1)", "0.01 x IOU(lengthscale=0.2, start=-1)"]
+    assert len(Patterns.of(*told(short, Z)).kernels) == 1
+    long = ["0.02 x RW(start=-1)", "0.01 x IOU(lengthscale=60, start=-1)"]
+    assert len(Patterns.of(*told(long, Z)).kernels) == 2
+
+
+def told(kernels: list[str], Z: list[list[int]]) -> tuple[Fit, np.ndarray]:
+    fit, found = fit_of(kernels, Z)
+    return fit, found.table.observations.x
+
+
+def small_problem() -> tuple[np.ndarray, np.ndarray, lkm.Discovery]:
+    kernels = ["0.6 x RW(start=-1)", "0.4 x SE(lengthscale=60)"]
+    fit, found = fit_of(kernels, [[1, 0], [1, 1], [1, 1]])
+    x = found.table.observations.x
+    patterns = Patterns.of(fit, x)
+    return patterns.covariances(x), patterns.amplitudes, found
+
+
+def by_brute_force(
+    C: np.ndarray, amplitudes: np.ndarray, R: np.ndarray, found: lkm.Discovery
+) -> float:
+    """Log density of the observed cells, in one matrix of Kronecker products."""
+    observations = found.table.observations
+    B = R * amplitudes.T[:, :, None] * amplitudes.T[:, None, :]
+    V = sum(np.kron(b, c) for b, c in zip(B, C, strict=True))
+    seen = np.flatnonzero(observations.mask.ravel())
+    y = observations.Y.ravel()[seen]
+    return float(multivariate_normal(np.zeros(len(y)), V[np.ix_(seen, seen)]).logpdf(y))
+
+
+def test_first_step_by_finite_differences() -> None:
+    C, amplitudes, found = small_problem()
+    told = first_step(C, amplitudes, found.table.observations)
+    step = told.mean
+    K, N = len(C), len(amplitudes)
+
+    def moved(pairs: dict[tuple[int, int, int], float]) -> float:
+        R = np.tile(np.eye(N), (K, 1, 1))
+        for (k, n, m), value in pairs.items():
+            R[k, n, m] = R[k, m, n] = value
+        return by_brute_force(C, amplitudes, R, found)
+
+    # The slope is that of the likelihood; the information is checked by its definition.
+    h = 1e-4
+    slope = np.array([(moved({(k, 2, 1): h}) - moved({(k, 2, 1): -h})) / (2 * h) for k in range(K)])
+    observations = found.table.observations
+    inverse = []
+    for n in (1, 2):
+        seen = np.flatnonzero(observations.mask[n])
+        V = np.tensordot(np.square(amplitudes[n]), C, axes=1)[np.ix_(seen, seen)]
+        whole = np.zeros(C.shape[1:])
+        whole[np.ix_(seen, seen)] = np.linalg.inv(V)
+        inverse.append(whole)
+    aa = amplitudes[1] * amplitudes[2]
+    F = np.array([
+        [aa[k] * aa[j] * np.trace(inverse[1] @ C[k] @ inverse[0] @ C[j]) for j in range(K)]
+        for k in range(K)
+    ])  # fmt: skip
+    expected = np.linalg.solve(F + np.eye(K) / 0.7**2, slope)
+    np.testing.assert_allclose(step[:, 2, 1], np.clip(expected, -0.95, 0.95), rtol=1e-5)
+    assert step[1, 0, 1] == 0.0  # the first series has no SE
+
+
+def test_evidence_of_pairs_by_brute_force() -> None:
+    C, amplitudes, found = small_problem()
+    observations = found.table.observations
+    R = np.tile(np.eye(3), (3, 1, 1))
+    R[0, 0, 1] = R[0, 1, 0] = 0.5
+    R[2, 1, 2] = R[2, 2, 1] = -0.4
+    B = R * amplitudes.T[:, :, None] * amplitudes.T[:, None, :]
+    told = evidence_of_pairs(C, B, observations)
+    assert np.array_equal(told != 0.0, (R != 0.0) & ~np.eye(3, dtype=bool))
+
+    def density(n: int, m: int, R: np.ndarray) -> float:
+        pair = found.select([found.table.names[n], found.table.names[m]])
+        return by_brute_force(C, amplitudes[[n, m]], R[np.ix_(range(3), (n, m), (n, m))], pair)
+
+    for k, n, m in [(0, 0, 1), (2, 1, 2)]:
+        gain = density(n, m, R) - density(n, m, np.tile(np.eye(3), (3, 1, 1)))
+        expected = gain - 0.5 * np.log(len(observations.x))
+        np.testing.assert_allclose([told[k, n, m], told[k, m, n]], expected, rtol=1e-8)
+
+
+def test_fits_of_other_models_are_refused() -> None:
+    fit, found = fit_of(["0.5 x C"], [[1], [1], [1]])
+    other = replace(fit, relaxed=Relaxed(np.zeros((3, 1)), 0.3, 5, model="mine:Other"))
+    with pytest.raises(ValueError, match="a fit of LKM itself to couple, got one of mine:Other"):
+        couple(other, found.table.observations)
+    # Their hyperparameters would be those of other covariances too.
+    for posterior in (laplace, coarsened):
+        with pytest.raises(ValueError, match=r"for the posterior .*, got one of mine:Other"):
+            posterior(other, found.table.observations, FitSettings())
+
+
+def test_loadings_climb_along_their_gradient() -> None:
+    C, amplitudes, found = small_problem()
+    observations = found.table.observations
+    climber = Climber(CoupledDensity(C, observations.Y, observations.mask), amplitudes)
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(len(C), len(amplitudes), 2))
+    R = correlations(u / np.sqrt(1.0 + np.square(u).sum(axis=2, keepdims=True)))
+    expected = by_brute_force(C, amplitudes, R, found)
+    np.testing.assert_allclose(climber.value(u), expected, rtol=1e-8)
+    begun = replace(Loadings.none(*u.shape), u=u, free=np.ones(u.shape, bool))
+    top = climber.climb(begun, 200)
+    # At the top of the posterior the slope of likelihood and prior is zero.
+
+    def posterior(u: np.ndarray) -> float:
+        return climber.value(u) - np.log(1.0 + np.square(u).sum(axis=2)).sum()
+
+    assert posterior(top.u) > posterior(u)
+    for place in [(0, 0, 0), (0, 2, 1), (2, 1, 0)]:
+        step = np.zeros_like(u)
+        step[place] = 1e-4
+        assert abs(posterior(top.u + step) - posterior(top.u - step)) / 2e-4 < 0.05
+
+
+@pytest.mark.parametrize(
+    ("columns", "numbers", "choices"),
+    [
+        ([[1, 1, 0, 0, 0]], 1, 10),  # two loadings are one correlation
+        ([[1, 1, 1, 0, 0]], 3, 10),
+        ([[1, 1, 1, 1, 1]], 5, 1),
+        ([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], 7, 10),  # a second column may be turned by an angle
+        ([[1, 1, 1, 1, 0], [1, 1, 1, 1, 0]], 6, 25),  # four series have six correlations
+        ([[0, 0, 0, 0, 0]], 0, 1),
+    ],
+)
+def test_loadings_are_charged_for_numbers_and_for_the_choice_of_series(
+    columns: list[list[int]], numbers: int, choices: int
+) -> None:
+    """Of five series that have the pattern; a sixth has not, and none has the other pattern."""
+    free = np.zeros((2, 6, len(columns)), bool)
+    free[0, :5] = np.transpose(columns)
+    owners = np.array([[True, False]] * 5 + [[False, False]])
+    price = Loadings(free.astype(float), free).price(owners, 100)
+    assert price == pytest.approx(numbers * np.log(10.0) + np.log(choices))
+
+
+def test_no_loading_is_left_alone() -> None:
+    """Three walks that hardly go together: without the first of them nothing is left.
+
+    Each of the other two gains less than its price, both together more.
+    """
+    rng, w, D = np.random.default_rng(0), np.array([0.8, 0.29, 0.29]), 60
+    R = np.outer(w, w)
+    np.fill_diagonal(R, 1.0)
+    # Steps whose correlations are R exactly.
+    steps = np.sqrt(D) * np.linalg.qr(rng.normal(size=(D, 3)))[0] @ np.linalg.cholesky(R).T
+    x = np.arange(1.0, D + 1.0)
+    C = np.stack([np.minimum(x[:, None], x), 1e-6 * np.eye(D)])
+    climber = Climber(CoupledDensity(C, steps.cumsum(axis=0).T, np.ones((3, D))), np.ones((3, 2)))
+    none = Loadings.none(2, 3, 1)
+    whole = climber.climb(none.column(0, 0, np.full(3, 0.5), np.ones(3, bool)))
+    price, gains = 0.5 * np.log(D), []
+    for n in range(3):
+        u = whole.u.copy()
+        u[0, n] = 0.0
+        gains.append(whole.log_likelihood - climber.value(u))
+    assert gains[0] > price > max(gains[1:])
+    thinned = _Search(climber, np.ones((3, 2), bool), D)._thinned(whole, whole.free)
+    assert not thinned.free.any()
+    assert not thinned.u.any()
+
+
+def test_adapted_amplitudes_are_at_their_highest_density() -> None:
+    C, amplitudes, found = small_problem()
+    observations = found.table.observations
+    best = adapted(C, amplitudes, observations)
+    assert np.array_equal(best > 0.0, amplitudes > 0.0)
+    seen = np.flatnonzero(observations.mask[1])
+
+    def density(a: np.ndarray) -> float:
+        V = np.tensordot(np.square(a), C, axes=1)[np.ix_(seen, seen)]
+        h = 2.0 * np.log(a / amplitudes[1])
+        y = observations.Y[1][seen]
+        likelihood = float(multivariate_normal(np.zeros(len(y)), V).logpdf(y))
+        # Their own part and the one that all share, which is integrated out on a grid.
+        shared = np.linspace(-9.0, 9.0, 2001)
+        joint = norm.logpdf(h, shared[:, None], 0.3).sum(axis=1) + norm.logpdf(shared, 0.0, 1.5)
+        return likelihood + float(logsumexp(joint))
+
+    for k in range(3):
+        for factor in (0.98, 1.02):
+            moved = best[1].copy()
+            moved[k] *= factor
+            assert density(moved) < density(best[1])
+
+
+@pytest.fixture(scope="module")
+def planted() -> tuple[lkm.Discovery, lkm.Discovery]:
+    return tuple(
+        lkm.learn(walks(seed, correlation), ["C", "RW"], restarts=1, progress=False)
+        for seed, correlation in ((0, 0.0), (1, -0.7))
+    )  # type: ignore[return-value]
+
+
+def test_independent_walks_stay_so(planted: tuple[lkm.Discovery, lkm.Discovery]) -> None:
+    found = planted[0]
+    coupling = couple(found.fit, found.table.observations)
+    assert not np.any(coupling.loadings)
+    assert not coupling.evidence.any()
+    assert coupling.log_likelihood == coupling.uncoupled
+
+
+def test_coupled_walks_are_found(planted: tuple[lkm.Discovery, lkm.Discovery]) -> None:
+    found = planted[1]
+    coupling = couple(found.fit, found.table.observations)
+    walk = [str(kernel.structure) for kernel in coupling.patterns.kernels].index("RW")
+    R = coupling.correlations[walk]
+    assert R[0, 1] == pytest.approx(-0.7, abs=0.12)
+    assert np.abs(R[np.triu_indices(6, 1)][1:]).max() < 0.35
+    assert coupling.evidence[walk] > STRONG
+    assert coupling.pair_evidence[walk, 0, 1] > STRONG
+    assert coupling.log_likelihood > coupling.uncoupled + 20.0
+
+
+@pytest.mark.slow
+def test_false_and_found_correlations_over_many_tables() -> None:
+    pairs = wrong = found = 0
+    for seed in range(100, 120):
+        told = lkm.learn(walks(seed, 0.7 * (seed % 2)), ["C", "RW"], restarts=1, progress=False)
+        coupling = couple(told.fit, told.table.observations)
+        strong = np.abs(coupling.correlations) * (coupling.evidence > STRONG)[:, None, None]
+        largest = strong.max(axis=0)[np.triu_indices(6, 1)] > 0.5
+        found += seed % 2 and largest[0]
+        others = largest[1:] if seed % 2 else largest
+        pairs, wrong = pairs + len(others), wrong + int(others.sum())
+    assert wrong <= 0.02 * pairs
+    assert found >= 9

@@ -1,0 +1,257 @@
+"""The paper's learner of one structure: its bound, its traces, priors over Z, subclasses."""
+
+from __future__ import annotations
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import gpflow
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+import tensorflow as tf
+from small import numbers, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.experiments.recovery import from_planted, is_planted, planted_table
+from lkm_gpflow.fit import relaxed
+from lkm_gpflow.fit.fits import FitSettings, State
+from lkm_gpflow.fit.initialization import Ranges, typical_step
+from lkm_gpflow.fit.layout import Layout
+from lkm_gpflow.fit.relaxed import learn_relaxed, relaxed_model
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.model.annealing import Annealing
+from lkm_gpflow.model.subclasses import find, name_of
+
+SHORT = Annealing(num_steps=40, most_blocks=2, block_steps=10)
+QUICK = FitSettings(learner="relaxed", annealing=SHORT, num_samples=3)
+BASES = [parse(text) for text in ("LIN", "SE", "PER")]
+
+
+@pytest.fixture(scope="module")
+def observations() -> Observations:
+    return Table.of(small_table()).observations
+
+
+def test_the_fit_is_that_of_the_model_it_names(observations: Observations) -> None:
+    """BIC by hand, from the likelihood at the thresholded nu; the posterior as it was learnt."""
+    fit = learn_relaxed(observations, BASES, seed=0, settings=QUICK)
+    model = relaxed_model(fit, fit.relaxed, observations, FitSettings())
+    assert isinstance(model.posterior, lkm.RelaxedPosterior)
+    np.testing.assert_allclose(model.probabilities(), fit.probabilities, rtol=1e-12)
+    np.testing.assert_array_equal(fit.Z, fit.probabilities > 0.5)
+    np.testing.assert_allclose(model.tau, model.prior.best_tau(fit.probabilities), rtol=0.5)
+    log_likelihood = float(np.sum(model.log_likelihood(fit.Z)))
+    count = sum(kernel.num_parameters for kernel in fit.kernels) + 3
+    assert fit.log_likelihood == pytest.approx(log_likelihood)
+    expected = -2.0 * log_likelihood + count * np.log(observations.num_observed)
+    assert fit.bic == pytest.approx(expected)
+    assert fit.Z.any(axis=0).all()
+
+
+def test_the_bound_is_that_of_a_model_with_kernels_of_its_own(observations: Observations) -> None:
+    """The bank is a way to trace once, not another model."""
+    kernels = (
+        "0.8 x PER(period=0.3, lengthscale=0.9) x SE(lengthscale=0.4)",
+        "2 x LIN(location=0.3)",
+    )
+    products = tuple(parse(text) for text in kernels)
+    with relaxed._bench_for(observations, QUICK, products) as bench:
+        pass
+    logits = np.array([[1.0, -1.0], [0.2, 0.3], [-2.0, 2.0]])
+    bench.begin(products, logits, np.array([0.1, 0.2, 0.3]), replace(QUICK, priors=False))
+    posterior = lkm.RelaxedPosterior(3, temperature=float(bench.posterior.temperature.numpy()))
+    model = lkm.LKM(
+        observations.table,
+        [lkm.kernels.to_kernel(product) for product in products],
+        posterior=posterior,
+        noise_variance=[0.1, 0.2, 0.3],
+    )
+    posterior.logits.assign(logits)
+    assert float(bench.model.elbo(seed=4)) == pytest.approx(float(model.elbo(seed=4)), abs=1e-8)
+
+
+def test_learning_begins_with_what_the_parents_series_had(observations: Observations) -> None:
+    """P(z = 1) is 0.88 where the parent has a one, 0.12 elsewhere, one half of what is new."""
+    Z = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    kernels = parse("2 x LIN(location=0.3)"), parse("0.8 x PER(period=0.3, lengthscale=0.9)")
+    still = Annealing(num_steps=1, learning_rate=1e-9)
+    fit = learn_relaxed(
+        observations, [parse("SE")], seed=0, settings=replace(QUICK, annealing=still),
+        start=State(kernels, Z, np.full(3, 0.1)),
+    )  # fmt: skip
+    np.testing.assert_array_equal(fit.Z[:, :2], Z)
+    np.testing.assert_allclose(fit.probabilities[:, :2], np.where(Z == 1.0, 0.88, 0.12), atol=2e-3)
+    np.testing.assert_allclose(fit.probabilities[:, 2:], 0.5, atol=1e-6)
+
+
+def test_weak_priors_are_those_of_the_other_learner(observations: Observations) -> None:
+    """But for constants, on the scale of learning; without them nothing is said."""
+    step, noise = typical_step(observations.x), np.full(3, 0.1)
+    values: dict[str, list[float]] = {"ours": [], "theirs": [], "none": []}
+    for second in ("2 x SE(lengthscale=4)", "3 x SE(lengthscale=0.05)"):
+        products = (parse("0.8 x PER(period=0.3, lengthscale=0.9)"), parse(second))
+        with relaxed._bench_for(observations, QUICK, products) as bench:
+            pass
+        for name, priors in (("ours", True), ("none", False)):
+            bench.begin(products, np.zeros((3, 2)), noise, replace(QUICK, priors=priors))
+            values[name].append(float(bench.model.log_prior_density()))
+        layout = Layout(products, num_series=3)
+        values["theirs"].append(Ranges.of(layout, step).log_prior(layout.pack(noise))[0])
+    difference = {name: each[0] - each[1] for name, each in values.items()}
+    assert difference["ours"] == pytest.approx(difference["theirs"], abs=1e-8)
+    assert abs(difference["ours"]) > 0.1
+    assert difference["none"] == pytest.approx(0.0, abs=1e-8)
+
+
+def test_same_seed_same_fit_whatever_was_learnt_before(observations: Observations) -> None:
+    first = learn_relaxed(observations, BASES, seed=1, settings=QUICK)
+    learn_relaxed(observations, BASES[::-1], seed=2, settings=QUICK)
+    again = learn_relaxed(observations, BASES, seed=1, settings=QUICK)
+    assert numbers(first) == numbers(again)
+    assert numbers(first) != numbers(learn_relaxed(observations, BASES, seed=2, settings=QUICK))
+
+
+def test_one_trace_serves_all_structures_of_a_size(
+    observations: Observations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traced = []
+    elbo = lkm.RelaxedPosterior.elbo
+
+    def counted(*args: object, **options: object) -> tf.Tensor:
+        traced.append(1)
+        return elbo(*args, **options)
+
+    monkeypatch.setattr(lkm.RelaxedPosterior, "elbo", counted)
+    monkeypatch.setattr(relaxed, "_BENCHES", type(relaxed._BENCHES)())
+    for structure in (["SE", "PER"], ["LIN", "PER x SE"], ["LIN x PER x SE", "RW"]):
+        members = [parse(text) for text in structure]
+        learn_relaxed(observations, members, seed=0, settings=QUICK)
+    # Once to climb and once to be averaged at the end.
+    assert len(traced) == 2
+
+
+def test_starts_of_a_planted_table_reach_the_planted_bound() -> None:
+    """Table 0 of the experiment: the target, and the best of two starts."""
+    planted = planted_table(0)
+    settings = FitSettings(learner="relaxed", priors=False)
+    target = from_planted(planted, settings)
+    assert is_planted(target, planted)
+    observations = Table.of(planted.frame).observations
+    members = [parse("SE"), parse("PER")]
+    found = learn_relaxed(observations, members, seed=(0, 0), settings=settings)
+    assert is_planted(found, planted)
+    assert found.elbo > target.elbo - 1.0
+
+
+def test_the_infinite_prior_learns_tau_by_gradient(observations: Observations) -> None:
+    settings = replace(QUICK, prior="infinite")
+    fit = learn_relaxed(observations, BASES, seed=0, settings=settings)
+    model = relaxed_model(fit, fit.relaxed, observations, FitSettings())
+    assert isinstance(model.prior, lkm.ibp.InfiniteIBP)
+    np.testing.assert_allclose(model.tau, fit.tau)
+    start = lkm.LKM(observations.table, model.kernels, posterior="relaxed", prior="infinite").tau
+    assert np.abs(fit.tau - start.numpy()).max() > 0.1
+
+
+def test_dropping_a_component_leaves_the_sticks_of_those_after_it(
+    observations: Observations,
+) -> None:
+    """How probable a component is under the infinite prior is the product of all before it."""
+    settings = replace(QUICK, prior="infinite")
+    fit = learn_relaxed(observations, BASES, seed=0, settings=settings)
+    K, tau = len(fit.kernels), fit.tau
+    part = fit.of_components(np.array([K - 1]))
+    before, after = (
+        lkm.ibp.InfiniteIBP(1.0, len(each)).expected_log_on(each).numpy()
+        for each in (tau, part.tau)
+    )
+    assert K > 1
+    assert after[-1] == before[-1]
+    assert part.relaxed.logits.shape == part.Z.shape == fit.Z.shape
+
+
+def test_threads_learn_side_by_side(observations: Observations) -> None:
+    """The same seeds, the same fits: no thread sees another's variables."""
+    seeds = range(4)
+    alone = [numbers(learn_relaxed(observations, BASES, seed=s, settings=QUICK)) for s in seeds]
+    with ThreadPoolExecutor(4) as threads:
+        jobs = [
+            threads.submit(learn_relaxed, observations, BASES, seed=s, settings=QUICK)
+            for s in seeds
+        ]
+        assert [numbers(job.result()) for job in jobs] == alone
+
+
+def test_a_sparse_model_is_refused_before_it_is_learnt(observations: Observations) -> None:
+    settings = replace(QUICK, model=name_of(lkm.SparseLKM))
+    with pytest.raises(ValueError, match=r"expected a subclass of LKM .*, got SparseLKM"):
+        learn_relaxed(observations, BASES, seed=0, settings=settings)
+
+
+class Tilted(lkm.LKM):
+    """Every component is seen on a clock that a parameter bends: x + bend x^2."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)
+        self.bend = gpflow.Parameter(0.5)
+        self.tau_of_old = gpflow.Parameter(0.5)  # not LKM's tau
+
+    def component_covariances(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
+        def clock(x: tf.Tensor) -> tf.Tensor:
+            return x + self.bend * tf.square(x) + (self.tau_of_old - 0.5) * x**3
+
+        return super().component_covariances(clock(X), None if X2 is None else clock(X2))
+
+
+def test_a_subclass_is_learnt_with_its_own_parameters(observations: Observations) -> None:
+    settings = replace(QUICK, model=name_of(Tilted))
+    fits = [learn_relaxed(observations, BASES, seed=s, settings=settings) for s in (0, 0)]
+    assert numbers(fits[0]) == numbers(fits[1]), "a start begins with the class's own values"
+    assert fits[0].relaxed.parameters[".tau_of_old"] != 0.5
+    bend = fits[0].relaxed.parameters[".bend"]
+    assert bend != 0.5
+    model = relaxed_model(fits[0], fits[0].relaxed, observations, FitSettings())
+    assert type(model) is Tilted
+    assert float(model.bend.numpy()) == bend
+    # The parameter of its own counts in BIC.
+    count = 2 + 3 + sum(kernel.num_parameters for kernel in fits[0].kernels)
+    expected = -2.0 * fits[0].log_likelihood + count * np.log(observations.num_observed)
+    assert fits[0].bic == pytest.approx(expected)
+    straight = lkm.LKM.log_likelihood
+    model.bend.assign(0.0)
+    assert not np.allclose(straight(model, fits[0].Z).numpy().sum(), fits[0].log_likelihood)
+
+
+def test_classes_are_found_by_name() -> None:
+    assert find(name_of(lkm.LKM)) is lkm.LKM
+    assert find(name_of(Tilted)) is Tilted
+    with pytest.raises(ValueError, match=r"named 'nowhere:Model', but there is none: define it"):
+        find("nowhere:Model")
+
+
+def test_series_of_noise_keep_one_component() -> None:
+    noise = np.random.default_rng(3).normal(size=(30, 2))
+    observations = Table.of(pd.DataFrame(noise)).observations
+    fit = learn_relaxed(observations, BASES, seed=0, settings=QUICK)
+    assert len(fit.kernels) >= 1
+    assert np.isfinite(fit.bic)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_every_fit(observations: Observations) -> None:
+    """After 200 fits at most 200 MB above that after 5."""
+    structures = [["SE"], ["PER", "SE"], ["LIN", "PER x SE"], ["LIN", "SE", "PER"], ["SE"] * 4]
+    very_short = replace(QUICK, annealing=Annealing(num_steps=3, most_blocks=0))
+    used = []
+    for number in range(200):
+        members = [parse(text) for text in structures[number % 5]]
+        learn_relaxed(observations, members, seed=number, settings=very_short)
+        if number + 1 in (5, 200):
+            gc.collect()
+            used.append(psutil.Process().memory_info().rss)
+    assert used[1] - used[0] < 200e6, used

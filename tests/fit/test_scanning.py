@@ -1,0 +1,109 @@
+"""A rough scan of candidates against densities of the same times, and against the whole scan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.fit.scanning import promising, scan
+from lkm_gpflow.kernels.component import to_kernel
+from lkm_gpflow.kernels.grammar import Product, parse
+
+X = np.linspace(0.0, 1.0, 150)
+TRUE = parse("1 x PER(period=0.13, lengthscale=1)")
+CANDIDATES = [
+    parse("1 x SE(lengthscale=0.02)"),
+    parse("1 x LIN(location=0.4)"),
+    parse("1 x PER(period=0.23, lengthscale=1)"),
+    TRUE,
+    parse("1 x SE(lengthscale=0.5)"),
+    parse("1 x RW(start=-0.1)"),
+    parse("1 x PER(period=0.3, lengthscale=1)"),
+]
+NOISE = np.array([[0.5, 0.5, 0.5], [0.05, 0.05, 0.05]])
+
+
+def covariance(product: Product) -> np.ndarray:
+    return np.asarray(to_kernel(product)(X[:, None]))
+
+
+def observations(*, gaps: bool = False) -> Observations:
+    rng = np.random.default_rng(1)
+    own = covariance(TRUE) + 0.05 * np.eye(150)
+    Y = rng.multivariate_normal(np.zeros(150), own, size=3)
+    Y[2] = rng.normal(size=150)
+    mask = (rng.uniform(size=Y.shape) > 0.3) * 1.0 if gaps else np.ones_like(Y)
+    return Observations(X, Y * mask, mask)
+
+
+def log_densities(data: Observations, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the series at some of the times, by SciPy: with each candidate [M, L, N], without [N]."""
+    found, without = np.empty((len(CANDIDATES), *NOISE.shape)), np.empty(len(data.Y))
+    for n, (y, mask) in enumerate(zip(data.Y, data.mask, strict=True)):
+        seen = places[mask[places] > 0.0]
+        I = np.eye(len(seen))
+        without[n] = multivariate_normal(cov=NOISE[0, n] * I).logpdf(y[seen])
+        for m, candidate in enumerate(CANDIDATES):
+            own = covariance(candidate)[np.ix_(seen, seen)]
+            found[m, :, n] = [
+                multivariate_normal(cov=own + s * I).logpdf(y[seen]) for s in NOISE[:, n]
+            ]
+    return found, without
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_best_of_a_part_of_the_times_are_kept(gaps: bool) -> None:
+    """The best first, each with the noise that suits every series best there."""
+    data = observations(gaps=gaps)
+    kept, noise = promising(np.zeros((3, 150, 150)), CANDIDATES, NOISE, data, count=3)
+    # Eight blocks of eight neighbours, the first and the last at the ends.
+    starts = np.round(np.arange(8) * 142 / 7).astype(int)
+    found, without = log_densities(data, (starts[:, None] + np.arange(8)).ravel())
+    gains = np.maximum(found.max(axis=1) - without, 0.0).sum(axis=1)
+    best = np.argsort(-gains)[:3]
+    assert kept == [CANDIDATES[m] for m in best]
+    assert kept[0] == TRUE
+    level = found[best].argmax(axis=1)
+    np.testing.assert_array_equal(noise, np.where(level == 0, NOISE[0], NOISE[1]))
+    assert len(np.unique(noise)) == 2
+
+
+def test_what_the_whole_scan_likes_best_is_among_them() -> None:
+    data = observations()
+    base = np.zeros((3, 150, 150))
+    whole = scan(base, CANDIDATES, NOISE, data).max(axis=1).sum(axis=1)
+    kept, _ = promising(base, CANDIDATES, NOISE, data, count=2)
+    assert CANDIDATES[int(np.argmax(whole))] in kept
+
+
+def test_a_gain_is_over_the_noise_that_series_have_now() -> None:
+    """With too little noise now, all candidates gain; with more of it, none of them does."""
+    data = observations().at_times(np.arange(60, dtype=np.int32))
+    worse, bad = parse("9 x SE(lengthscale=0.001)"), parse("3 x SE(lengthscale=0.001)")
+    base = np.zeros((3, 60, 60))
+    kept, _ = promising(base, [worse, bad], NOISE[::-1], data, count=2)
+    assert kept == [bad, worse]
+    kept, _ = promising(base, [worse, bad], NOISE, data, count=2)
+    assert kept == [worse, bad]
+
+
+def test_each_candidate_may_have_noise_of_its_own() -> None:
+    data = observations(gaps=True)
+    base = np.zeros((3, 150, 150))
+    noise = np.random.default_rng(2).uniform(0.05, 1.0, (len(CANDIDATES), 1, 3))
+    found = scan(base, CANDIDATES, noise, data)
+    for candidate, own, expected in zip(CANDIDATES, noise, found, strict=True):
+        np.testing.assert_allclose(scan(base, [candidate], own, data)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_of_few_times_all_are_looked_at(count: int) -> None:
+    data = observations().at_times(np.arange(count, dtype=np.int32))
+    base = np.zeros((3, count, count))
+    kept, _ = promising(base, CANDIDATES, NOISE, data, count=len(CANDIDATES))
+    whole = scan(base, CANDIDATES, NOISE, data).max(axis=1)
+    [[without]] = scan(base, [parse("1e-12 x C")], NOISE[:1], data)
+    gains = np.maximum(whole - without, 0.0).sum(axis=1)
+    assert kept == [CANDIDATES[m] for m in np.argsort(-gains, kind="stable")]

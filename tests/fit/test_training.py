@@ -1,0 +1,264 @@
+"""One structure: does learning find what was planted, and are its numbers those of the model?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+from small import numbers, small_table
+
+from lkm_gpflow import datasets, parse
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.fit.fits import MOST_ROUNDS, Fit, FitSettings, LearnerName, State
+from lkm_gpflow.fit.learner import Learner
+from lkm_gpflow.fit.training import fit
+from lkm_gpflow.forecast.by_model import to_model
+from lkm_gpflow.kernels.component import to_kernel
+from lkm_gpflow.kernels.grammar import Product
+
+BASES = tuple(parse(name) for name in ("LIN", "SE", "PER"))
+
+
+@pytest.fixture(scope="module")
+def observations() -> Observations:
+    return Table.of(small_table()).observations
+
+
+@pytest.fixture(scope="module")
+def learnt(observations: Observations) -> Fit:
+    return fit(observations, BASES, seed=0)
+
+
+def test_bound_and_bic_are_those_of_the_model(observations: Observations, learnt: Fit) -> None:
+    model = to_model(learnt, observations, FitSettings())
+    assert float(model.elbo()) == pytest.approx(learnt.elbo, abs=1e-6)
+    assert float(model.bic()) == pytest.approx(learnt.bic, abs=1e-6)
+    np.testing.assert_allclose(model.probabilities(), learnt.probabilities, atol=1e-6)
+    np.testing.assert_array_equal(model.assignment(), learnt.Z)
+
+
+def test_log_likelihood_is_scipys(observations: Observations, learnt: Fit) -> None:
+    C = np.array([to_kernel(kernel)(observations.x[:, None]).numpy() for kernel in learnt.kernels])
+    total = 0.0
+    for n, z in enumerate(learnt.Z):
+        seen = observations.mask[n] > 0.0
+        V = np.tensordot(z, C, axes=1) + learnt.noise_variance[n] * np.eye(len(seen))
+        total += multivariate_normal(cov=V[np.ix_(seen, seen)]).logpdf(observations.Y[n, seen])
+    assert learnt.log_likelihood == pytest.approx(total, abs=1e-6)
+
+
+def test_tau_is_the_closed_form(observations: Observations, learnt: Fit) -> None:
+    N, K = learnt.Z.shape
+    total = learnt.probabilities.sum(axis=0)
+    expected = np.column_stack([1.0 / K + total, 1.0 + N - total])
+    np.testing.assert_allclose(learnt.tau, expected, rtol=1e-4)
+
+
+def test_hyperparameters_are_a_local_optimum(observations: Observations, learnt: Fit) -> None:
+    """Learning the finished fit again changes nothing."""
+    learner = Learner(observations, FitSettings(), np.random.default_rng(0))
+    state = State(learnt.kernels, learnt.Z, learnt.noise_variance)
+    again = learner.finish(learner.refine(state), began=0.0)
+    assert again.elbo == pytest.approx(learnt.elbo, abs=0.1)
+
+
+def test_same_seed_same_result(observations: Observations, learnt: Fit) -> None:
+    assert numbers(fit(observations, BASES, seed=0)) == numbers(learnt)
+
+
+def test_the_hopeless_are_not_reseeded(
+    observations: Observations, learnt: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the criterion on that was given; it is that of the refined state, not of the fit."""
+    asked, refined = list[int](), list[float]()
+    finish, reseed = Learner.finish, Learner.reseed
+
+    def finished(self: Learner, state: State, began: float, rounds: int) -> Fit:
+        asked.append(rounds)
+        return finish(self, state, began, rounds)
+
+    def reseeded(self: Learner, state: State, members: Sequence[Product]) -> State:
+        refined.append(self.cost(state))
+        return reseed(self, state, members)
+
+    monkeypatch.setattr(Learner, "finish", finished)
+    monkeypatch.setattr(Learner, "reseed", reseeded)
+    again = fit(observations, BASES, seed=0)
+    [cost] = refined
+    assert numbers(again) == numbers(learnt)
+    assert numbers(fit(observations, BASES, seed=0, hopeless=cost + 1e-6)) == numbers(learnt)
+    assert len(refined) == 2
+    given_up = fit(observations, BASES, seed=0, hopeless=cost - 1e-6)
+    assert len(refined) == 2
+    assert asked == [MOST_ROUNDS, MOST_ROUNDS, 1]
+    assert given_up.bic >= learnt.bic - 0.1
+    assert float(to_model(given_up, observations, FitSettings()).elbo()) == pytest.approx(
+        given_up.elbo, abs=1e-6
+    )
+
+
+def test_what_began_at_a_state_and_is_hopeless_is_not_learnt_on(
+    observations: Observations, learnt: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the members have entered; what begins from nothing is refined first."""
+    refined: list[State] = []
+    refine = Learner.refine
+
+    def watched(self: Learner, state: State, **options: int) -> State:
+        refined.append(state)
+        return refine(self, state, **options)
+
+    monkeypatch.setattr(Learner, "refine", watched)
+    rest = State(learnt.kernels[1:], learnt.Z[:, 1:], learnt.noise_variance)
+    members = (learnt.kernels[0].structure,)
+    fit(observations, members, seed=0, start=rest, hopeless=1e9)
+    assert refined
+    refined.clear()
+    given_up = fit(observations, members, seed=0, start=rest, hopeless=-1e9)
+    assert not refined
+    assert len(given_up.history) == 1
+    fit(observations, members, seed=0, hopeless=-1e9)
+    assert refined
+
+
+def test_finds_who_shares_the_wave(observations: Observations, learnt: Fit) -> None:
+    """Only a and b have a periodic component in the table."""
+    rhythms = [k for k, kernel in enumerate(learnt.kernels) if "PER" in str(kernel)]
+    assert learnt.Z[:, rhythms].any(axis=1).tolist() == [True, True, False]
+
+
+def test_the_start_of_a_random_walk_is_not_learnt() -> None:
+    """It is a third of the span before the data, wherever the likelihood would like it."""
+    walks = np.cumsum(np.random.default_rng(5).normal(size=(40, 2)), axis=0)
+    found = fit(Table.of(pd.DataFrame(walks)).observations, [parse("RW"), parse("C")], seed=0)
+    starts = [
+        factor.values[0]
+        for kernel in found.kernels
+        for factor in kernel.factors
+        if factor.base.name == "RW"
+    ]
+    assert starts
+    assert starts == pytest.approx([-1.0 / 3.0] * len(starts), abs=1e-12)
+
+
+def test_noise_alone_gives_a_model() -> None:
+    noise = np.random.default_rng(3).normal(size=(30, 2))
+    observations = Table.of(pd.DataFrame(noise)).observations
+    found = fit(observations, BASES, seed=0)
+    assert found.Z.sum() <= 1.0
+    assert np.isfinite(found.elbo)
+
+
+def _planted(seed: int) -> tuple[float, float]:
+    """The bound reached from the planted Z and kernels, and the one that learning finds."""
+    demo = datasets.load("demo", seed=seed)
+    assert demo.truth is not None
+    table = Table.of(demo.frame)
+    observations = table.observations
+    settings = FitSettings(prune=False)
+    planted = tuple(parse(text) for text in demo.truth.kernels)
+    noise = demo.truth.noise_variance * (demo.truth.scale / table.scale) ** 2
+    learner = Learner(observations, settings, np.random.default_rng(0))
+    state = State(planted, demo.truth.Z.to_numpy(np.float64), noise)
+    from_truth = learner.finish(learner.refine(state), began=0.0)
+    structure = [kernel.structure for kernel in planted]
+    found = [fit(observations, structure, seed=(seed, r), settings=settings) for r in range(3)]
+    return from_truth.elbo, max(f.elbo for f in found)
+
+
+TOLERANCE = 0.1
+"""In nats: two optimisers stop this close to one optimum."""
+
+
+def test_planted_structure_is_found() -> None:
+    from_truth, found = _planted(seed=2)
+    assert found >= from_truth - TOLERANCE
+
+
+@pytest.mark.slow
+def test_planted_structure_is_found_in_nine_of_ten() -> None:
+    reached = [found >= from_truth - TOLERANCE for from_truth, found in map(_planted, range(10))]
+    assert sum(reached) >= 9, reached
+
+
+def _toy_shares_one_kernel(seed: int) -> bool:
+    observations = Table.of(datasets.load("toy", seed=seed).frame).observations
+    found = fit(observations, [parse("PER"), parse("PER")], seed=seed)
+    return found.Z.tolist() == [[1.0], [1.0]]
+
+
+def test_two_realisations_share_one_kernel() -> None:
+    """The paper's figure 1: of two periodic kernels one is used, by both series."""
+    assert _toy_shares_one_kernel(0)
+
+
+@pytest.mark.slow
+def test_two_realisations_share_one_kernel_in_nine_of_ten() -> None:
+    shared = [_toy_shares_one_kernel(seed) for seed in range(10)]
+    assert sum(shared) >= 9, shared
+
+
+def test_mixed_learner_finds_the_structure_too(observations: Observations) -> None:
+    settings = FitSettings(learner="relaxed+scan", num_starts=1)
+    found = fit(observations, BASES, seed=1, settings=settings)
+    rhythms = [k for k, kernel in enumerate(found.kernels) if "PER" in str(kernel)]
+    assert found.Z[:, rhythms].any(axis=1).tolist() == [True, True, False]
+
+
+def test_factors_given_to_the_wrong_component_are_exchanged() -> None:
+    """Planted: a slow pattern that grows, and a fast one that does not."""
+    x = np.linspace(0.0, 1.0, 150)
+    planted = [
+        parse("9 x LIN(location=0) x SE(lengthscale=0.3)"),
+        parse("0.3 x SE(lengthscale=0.02)"),
+    ]
+    V = sum(to_kernel(kernel)(x[:, None]).numpy() for kernel in planted) + 0.01 * np.eye(150)
+    values = np.random.default_rng(0).multivariate_normal(np.zeros(150), V, size=3)
+    observations = Table.of(pd.DataFrame(values.T, index=x)).observations
+    learner = Learner(observations, FitSettings(learner="relaxed+scan"), np.random.default_rng(0))
+    wrong = tuple(
+        parse(k) for k in ("1 x LIN(location=0) x SE(lengthscale=0.02)", "1 x SE(lengthscale=0.3)")
+    )
+    stuck = learner.refine(State(wrong, np.ones((3, 2)), np.full(3, 0.01)))
+    found = learner.exchange(stuck)
+    assert found.score > stuck.score + 3.0
+    growing = next(kernel for kernel in found.kernels if str(kernel.structure) == "LIN x SE")
+    assert growing.factors[1].values[0] == pytest.approx(0.3, rel=0.5)
+    assert learner.exchange(found) is found
+
+
+@pytest.mark.parametrize("learner", ["scan", "relaxed+scan"])
+def test_only_what_was_found_at_once_is_exchanged(
+    observations: Observations, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchanged = []
+    monkeypatch.setattr(Learner, "relax", Learner.grow)
+    monkeypatch.setattr(Learner, "exchange", lambda _, state: exchanged.append(state) or state)
+    settings = FitSettings(learner=learner, num_candidates=8, num_starts=1, num_reseeds=1)
+    fit(observations, BASES[:2], seed=0, settings=settings)
+    assert len(exchanged) == (learner == "relaxed+scan")
+
+
+def test_exchanges_keep_every_structure_and_every_number() -> None:
+    kernels = (
+        "2.0 x LIN(location=0.0) x SE(lengthscale=1.0)",
+        "3.0 x SE(lengthscale=2.0)",
+        "4.0 x SE(lengthscale=5.0)",
+    )
+    state = State(tuple(parse(kernel) for kernel in kernels), np.ones((2, 3)), np.ones(2))
+    found = [[str(kernel) for kernel in changed.kernels] for changed in state.exchanges()]
+    assert found == [
+        ["2.0 x SE(lengthscale=1.0)", "3.0 x LIN(location=0.0) x SE(lengthscale=2.0)", kernels[2]],
+        ["2.0 x SE(lengthscale=1.0)", kernels[1], "4.0 x LIN(location=0.0) x SE(lengthscale=5.0)"],
+    ]
+
+
+def test_more_components_than_can_be_enumerated_are_dropped(observations: Observations) -> None:
+    learner = Learner(observations, FitSettings(), np.random.default_rng(0))
+    kernels = tuple(parse(f"0.1 x SE(lengthscale={0.02 * (k + 1)})") for k in range(14))
+    limited = learner.limit(State(kernels, np.ones((3, 14)), np.full(3, 0.1)))
+    assert len(limited.kernels) <= 12

@@ -1,0 +1,208 @@
+"""Predictions of fits by NumPy: the same as those of the model in TensorFlow."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from small import made_by_hand, small_table
+
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.fit.fits import Fit, FitSettings, Relaxed
+from lkm_gpflow.forecast import by_arrays, predictor
+from lkm_gpflow.forecast.by_arrays import ByArrays
+from lkm_gpflow.forecast.by_model import ByModel, to_model
+from lkm_gpflow.forecast.predictor import Predictor
+from lkm_gpflow.forecast.predictors import Predictors
+from lkm_gpflow.gp import limits
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.runtime import threads
+
+KERNELS = (
+    "0.8 x SE(lengthscale=0.1)",
+    "0.5 x PER(period=0.25,lengthscale=0.8)",
+    "0.3 x WN",
+    "0.4 x RW(start=-0.05)",
+    "0.6 x LIN(location=0.4) x SE(lengthscale=0.6)",
+)
+SUMS = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0.0]])
+AMPLITUDES = ("none", "series", "component")
+
+
+def data(num_series: int = 4, num_times: int = 25, gaps: bool = True) -> Observations:
+    """Series of different gaps, on times that are not regular."""
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(size=num_times))
+    Y = np.sin(25.0 * x) * rng.normal(size=(num_series, 1)) + 0.5 * rng.normal(size=(num_series, 1))
+    Y += 0.4 * rng.normal(size=Y.shape)
+    mask = np.ones_like(Y)
+    if gaps:
+        mask[0, 3:7] = mask[2, ::4] = 0.0
+    return Observations(x, Y * mask, mask)
+
+
+def a_fit(num_series: int = 4, heights: bool = False) -> Fit:
+    """A fit by hand: rows of Z that the data do not agree with, so that several weigh something."""
+    rng = np.random.default_rng(5)
+    K = len(KERNELS)
+    Z = (rng.uniform(size=(num_series, K)) < 0.5).astype(np.float64)
+    tau = rng.uniform(0.5, 4.0, size=(K, 2))
+    noise = rng.uniform(0.02, 0.6, size=num_series)
+    products = tuple(parse(name) for name in KERNELS)
+    own = np.exp(rng.normal(size=(num_series, K))) if heights else None
+    return Fit(products, Z, Z, tau, noise, 0.0, 0.0, 0.0, 0.0, heights=own)
+
+
+def settings(amplitudes: Any) -> FitSettings:
+    return FitSettings(amplitudes=amplitudes)
+
+
+def close(found: NDArray[np.float64], expected: Any) -> None:
+    np.testing.assert_allclose(found, np.asarray(expected), rtol=0.0, atol=1e-9)
+
+
+def times(observations: Observations) -> NDArray[np.float64]:
+    """Times after the data, between them, and of them, in no order."""
+    return np.concatenate([[1.2, 1.1], observations.x[::3], [0.333, 1.4]])
+
+
+@pytest.mark.parametrize("amplitudes", AMPLITUDES)
+@pytest.mark.parametrize("given", [False, True])
+def test_sums_are_those_of_the_model(amplitudes: str, given: bool) -> None:
+    o, fit = data(), a_fit(heights=amplitudes == "component")
+    model, found = to_model(fit, o, settings(amplitudes)), ByArrays(fit, o, settings(amplitudes))
+    Z, x = fit.Z if given else None, times(o)
+    for full_cov in (False, True):
+        mean, variance = found.sums(x, SUMS, full_cov=full_cov, Z=Z)
+        expected = model.predict_sums(x[:, None], SUMS, full_cov, Z)
+        close(mean, expected[0])
+        close(variance, expected[1])
+    close(found.noise(Z), model.predict_noise(Z))
+    close(found.covariances(x), model.component_covariances(x[:, None]))
+    assert np.abs(mean).max() > 0.1
+
+
+def test_no_times_and_no_components() -> None:
+    o, fit = data(), a_fit()
+    found = ByArrays(fit, o, settings("series"))
+    assert found.sums(np.empty(0), SUMS)[0].shape == (4, len(SUMS), 0)
+    assert not any(moment.any() for moment in found.sums(o.x, SUMS, Z=np.zeros_like(fit.Z)))
+
+
+@pytest.mark.parametrize("amplitudes", AMPLITUDES)
+def test_new_observations_are_those_of_the_model(amplitudes: str) -> None:
+    o, fit = data(), a_fit(heights=amplitudes == "component")
+    x = times(o)
+    found = ByArrays(fit, o, settings(amplitudes)).observed(x)
+    expected = to_model(fit, o, settings(amplitudes)).predict_y(x[:, None])
+    close(found[0], expected[0])
+    close(found[1], expected[1])
+
+
+@pytest.mark.parametrize("amplitudes", AMPLITUDES)
+def test_posterior_is_that_of_the_model(amplitudes: str) -> None:
+    o, fit = data(), a_fit(heights=amplitudes == "component")
+    pairs, weights = ByArrays(fit, o, settings(amplitudes)).posterior
+    model = to_model(fit, o, settings(amplitudes))
+    rows = model.posterior.configurations(model)
+    # The model counts configurations from the other end.
+    places = np.lexsort((*np.asarray(rows.rows).T[::-1], np.asarray(rows.series)))
+    assert len(weights) > len(fit.Z)
+    np.testing.assert_array_equal(pairs.series, np.asarray(rows.series)[places])
+    np.testing.assert_array_equal(pairs.configurations, np.asarray(rows.rows)[places])
+    close(weights, np.asarray(rows.weights)[places])
+
+
+def test_scales_are_those_of_the_model() -> None:
+    o, fit = data(), a_fit()
+    expected = to_model(fit, o, settings("series")).expected_scales(np.arange(4), fit.Z)
+    close(ByArrays(fit, o, settings("series")).scales(fit.Z), expected)
+    close(ByArrays(fit, o, settings("none")).scales(fit.Z), np.ones(4))
+
+
+def test_many_times_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    o, fit, x = data(), a_fit(), np.linspace(0.0, 1.5, 40)
+    whole = ByArrays(fit, o, settings("series")).sums(x, SUMS)
+    monkeypatch.setattr(by_arrays, "_AT_A_TIME", 7)
+    parts = ByArrays(fit, o, settings("series")).sums(x, SUMS)
+    close(parts[0], whole[0])
+    close(parts[1], whole[1])
+
+
+@pytest.mark.parametrize("kind", [ByArrays, ByModel])
+def test_many_series_go_in_parts(kind: type[Predictor], monkeypatch: pytest.MonkeyPatch) -> None:
+    o, fit = data(7), a_fit(7)
+    x = times(o)
+    whole = kind(fit, o, settings("series")).observed(x)
+    monkeypatch.setattr(predictor, "_AT_A_TIME", 3)
+    parts = kind(fit, o, settings("series"))
+    close(parts.observed(x)[0], whole[0])
+    close(parts.observed(x)[1], whole[1])
+    assert [len(part.fit.Z) for part in parts._in_parts()] == [3, 3, 1]
+
+
+def test_components_explain_as_in_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    o, fit = data(6), a_fit(6)
+    mean, _ = to_model(fit, o, settings("none")).predict_components(o.x[:, None])
+    by_series = np.asarray(mean).var(axis=1)  # [K, N]
+    close(ByArrays(fit, o, settings("none")).explained(), by_series.mean(axis=1))
+    monkeypatch.setattr(predictor, "_JUDGES", 3)
+    close(ByArrays(fit, o, settings("none")).explained(), by_series[:, ::2].mean(axis=1))
+    ordered = Predictors(o, settings("none")).best_first(fit)
+    explained = ByArrays(ordered, o, settings("none")).explained()
+    assert np.all(np.diff(explained) <= 0.0)
+    assert set(ordered.kernels) == set(fit.kernels)
+
+
+def test_relaxed_fits_are_asked_by_their_model() -> None:
+    o = data()
+    fit = a_fit()
+    relaxed = replace(fit, relaxed=Relaxed(np.where(fit.Z > 0.0, 3.0, -3.0), 0.5, 3))
+    known = Predictors(o, settings("none"))
+    found = known.of(relaxed)
+    assert isinstance(found, ByModel)
+    assert known.of(relaxed) is found
+    model = to_model(relaxed, o, settings("none"))
+    x = times(o)
+    close(found.observed(x)[0], model.predict_y(x[:, None])[0])
+    close(found.sums(x, SUMS)[1], model.predict_sums(x[:, None], SUMS, False, None)[1])
+    again = pickle.loads(pickle.dumps(known)).of(relaxed)
+    close(again.observed(x)[0], found.observed(x)[0])
+    assert len(found.posterior[1]) == len(np.asarray(model.posterior.configurations(model).weights))
+
+
+def test_long_series_are_asked_by_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    o, fit = data(), a_fit()
+    assert isinstance(Predictors(o, settings("none")).of(fit), ByArrays)
+    monkeypatch.setattr(limits, "LONGEST", 24)
+    assert isinstance(Predictors(o, settings("none")).of(fit), ByModel)
+
+
+def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:
+    o, fit = data(gaps=False), a_fit()
+    broken = replace(fit, noise_variance=np.array([-5.0, 0.1, 0.1, 0.1]))
+    mean, variance = ByArrays(broken, o, settings("none")).sums(times(o), SUMS[:1], Z=fit.Z)
+    assert np.all(np.isnan(mean[0]))
+    assert np.all(np.isfinite(mean[1:]))
+    assert np.all(np.isfinite(variance[1:]))
+
+
+def test_linear_algebra_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads take several times as long for matrices of some hundred rows."""
+    found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3)
+    one_thread, factorise, inside = threads.single_threaded(), by_arrays.dpotrf, []
+    before = one_thread._inside  # all tests run in such a context
+
+    def looked(*arguments: Any, **options: Any) -> Any:
+        inside.append(one_thread._inside - before)
+        return factorise(*arguments, **options)
+
+    monkeypatch.setattr(by_arrays, "dpotrf", looked)
+    found.forecast(2)
+    assert inside
+    assert min(inside) >= 1
+    assert one_thread._inside == before

@@ -1,0 +1,286 @@
+"""Weights from held-out windows: kinds of forecasters, spreads, walks."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.data.tables import Table
+from lkm_gpflow.fit.fits import Fit, FitSettings
+from lkm_gpflow.fit.training import fit
+from lkm_gpflow.forecast.autoregression import Calendar
+from lkm_gpflow.forecast.averaging import Member, average
+from lkm_gpflow.forecast.stacking import (
+    MOST,
+    hold_out,
+    walks_to_learn,
+    weigh,
+)
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.search.ledger import Ledger, fit_key
+from lkm_gpflow.search.settings import SearchSettings
+
+QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
+
+
+def one_walk(seed: int = 0, num_times: int = 60) -> pd.DataFrame:
+    steps = np.random.default_rng(seed).normal(size=(num_times, 2))
+    return pd.DataFrame(steps.cumsum(axis=0), columns=["a", "b"])
+
+
+@pytest.fixture(scope="module")
+def settings() -> SearchSettings:
+    return SearchSettings(bases=("C", "SE", "RW", "IOU", "PER"), restarts=1, fit=QUICK)
+
+
+def best_of(frame: pd.DataFrame, members: str, settings: SearchSettings) -> list[Fit]:
+    observations = Table.of(frame).observations
+    parsed = [parse(name) for name in members.split(",")]
+    return [fit(observations, parsed, seed=0, settings=settings.fit)]
+
+
+def stack(
+    fits: list[Fit], frame: pd.DataFrame, settings: SearchSettings, ledger: Ledger
+) -> list[Member]:
+    hold_out(fits, Table.of(frame).observations, settings, ledger, progress=False)
+    return list(weigh(fits, settings, ledger).members)
+
+
+def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
+    frame = one_walk(3)
+    ledger = Ledger({})
+    fits = best_of(frame, "SE", settings)
+    members = stack(fits, frame, settings, ledger)
+    assert sum(m.weight for m in members) == pytest.approx(1.0)
+    assert sum(m.is_walk for m in members) == 7
+    held_out = [np.array(note) for key, note in ledger.notes.items() if key.startswith("weighed")]
+    assert [len(each) for each in held_out] == [5] * 8
+    best, *walks = (each.sum() for each in held_out)
+    # Nearly all to four walks; three walks with a season and what was found share the rest.
+    prior = [0.96 / 4.0] * 4 + [0.02 / 3.0] * 3 + [0.02]
+    weights = np.array(prior) * np.exp([*walks, best])
+    assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
+    assert all(m.spread == 1.0 for m in members)
+
+
+def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSettings) -> None:
+    wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
+    (cyclic,), (smooth,) = (best_of(wave, name, settings) for name in ("PER", "SE"))
+    (wanders,) = best_of(frame, "RW", settings)
+    assert [str(kernel.structure) for kernel in cyclic.kernels] == ["PER"]
+    for fits, prior in (([cyclic], 1 / 3), ([smooth], 0.02), ([cyclic, wanders], 0.02)):
+        ledger = Ledger({})
+        stack(fits, wave, settings, ledger)
+        for key in ledger.notes:
+            if key.startswith("weighed"):
+                ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
+        members = weigh(fits, settings, ledger).members
+        assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
+
+
+def test_a_fit_well_behind_that_needs_no_cycle_is_a_doubt(settings: SearchSettings) -> None:
+    """It has 6% of the weight in forecasts, and more where fits are asked whether they agree."""
+    wave, ledger = small_table(num_times=60).interpolate()[["a", "b"]], Ledger({})
+    (cyclic,), (smooth,) = (best_of(wave, name, settings) for name in ("PER", "SE"))
+    fits = [cyclic, replace(smooth, cost=cyclic.criterion + 16.0)]
+    stack(fits, wave, settings, ledger)
+    for key in ledger.notes:
+        if key.startswith("weighed"):
+            ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
+    found = [member for member in weigh(fits, settings, ledger).members if not member.is_walk]
+    share = sum(member.weight for member in found)
+    assert share == pytest.approx(0.02)
+    assert min(member.weight for member in found) / share == pytest.approx(0.065, abs=0.002)
+
+
+def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
+    """Their weights stand as exp(-BIC / 6) do, whichever of them foresaw the windows."""
+    frame, ledger = one_walk(3), Ledger({})
+    (smooth,), (wave,) = (best_of(frame, name, settings) for name in ("SE", "PER"))
+    ledger.note(f"weighed {fit_key(smooth)}", [-9.0] * 5)
+    ledger.note(f"weighed {fit_key(wave)}", [1.0] * 5)
+    members = weigh([smooth, wave], settings, ledger).members
+    weight = {id(member.fit): member.weight for member in members}
+    expected = np.exp((wave.bic - smooth.bic) / 6.0)
+    assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
+    assert sum(weight.values()) == pytest.approx(1.0)
+
+
+def test_of_fits_that_found_the_same_optimum_one_counts() -> None:
+    """Fits of nearly the same BIC and the same members, in whatever order."""
+    none = np.empty((0, 0))
+
+    def learnt(bic: float, *names: str) -> Fit:
+        return Fit(tuple(map(parse, names)), none, none, none, np.empty(0), 0.0, bic, 0.0, 0.0)
+
+    fits = [
+        learnt(100.0, "SE", "PER"), learnt(100.4, "PER", "SE"), learnt(100.3, "SE", "LIN"),
+        learnt(100.2, "SE"), learnt(100.6, "PER", "SE"),
+    ]  # fmt: skip
+    assert [member.fit.bic for member in average(fits)] == [100.0, 100.2, 100.3, 100.6]
+
+
+def weight_with_season(members: list[Member]) -> float:
+    """Weight of the members in which a series has a periodic component."""
+    return sum(m.weight for m in members if any("PER" in str(k) for k in m.fit.kernels))
+
+
+def test_who_wanders_and_who_has_a_season(settings: SearchSettings) -> None:
+    wave = small_table(num_times=60).interpolate()[["a", "b"]]
+    for frame, members, wanders in [(one_walk(4), "SE", True), (wave, "PER,SE", False)]:
+        fits = best_of(frame, members, settings)
+        stacked = stack(fits, frame, settings, Ledger({}))
+        share = sum(m.weight for m in stacked if m.is_walk)
+        assert (share > 0.8) is wanders, share
+        assert (weight_with_season(stacked) > 0.8) is not wanders
+
+
+def test_a_season_that_the_search_missed_is_in_the_forecast(settings: SearchSettings) -> None:
+    wave = small_table(num_times=60).interpolate()[["a", "b"]]
+    fits = best_of(wave, "SE", settings)
+    stacked = stack(fits, wave, settings, Ledger({}))
+    assert weight_with_season([m for m in stacked if m.is_walk]) > 0.5
+
+
+@pytest.mark.parametrize("seed", [8, 9])
+def test_windows_speak_for_walks_that_return_where_series_do(
+    seed: int, settings: SearchSettings
+) -> None:
+    shares = []
+    for kept in (0.7, 1.0):
+        rng, steps = np.random.default_rng(seed), [np.zeros(2)]
+        for _ in range(90):
+            steps.append(kept * steps[-1] + rng.normal(size=2))
+        frame = pd.DataFrame(steps[1:], columns=["a", "b"])
+        fits = best_of(frame, "RW", settings)
+        stacked = stack(fits, frame, settings, Ledger({}))
+        shares.append(sum(m.weight for m in stacked if "OU" in _names(m.fit)))
+    before = 0.02 * 2 / 3
+    assert shares[0] > 1.5 * before > before > shares[1]
+
+
+def _names(fit: Fit) -> set[str]:
+    return {factor.base.name for kernel in fit.kernels for factor in kernel.factors}
+
+
+def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
+    frame = one_walk(5)
+    paper = replace(settings, bases=lkm.PAPER_BASES)
+    fits = best_of(frame, "SE", settings)
+    (only,) = stack(fits, frame, paper, Ledger({}))
+    assert only.weight == pytest.approx(1.0)
+    assert not only.is_walk
+
+
+@pytest.mark.parametrize("worse", [20.0, 1e6])
+def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchSettings) -> None:
+    frame, ledger = one_walk(6), Ledger({})
+    fits = best_of(frame, "SE", settings)
+    stack(fits, frame, settings, ledger)
+    ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
+    members = weigh(fits, settings, ledger).members
+    (found,) = (member for member in members if not member.is_walk)
+    assert 0.0 < found.weight < 1e-12
+    assert sum(member.weight for member in members) == pytest.approx(1.0)
+
+
+def test_what_is_noted_is_not_computed_again(
+    settings: SearchSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame, ledger = one_walk(6), Ledger({})
+    fits = best_of(frame, "SE", settings)
+    observations = Table.of(frame).observations
+    assert len(walks_to_learn(observations, settings, ledger)) == 7
+    first = stack(fits, frame, settings, ledger)
+    assert not walks_to_learn(observations, settings, ledger)
+
+    def never(*args: object, **options: object) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr("lkm_gpflow.forecast.stacking.fit", never)
+    monkeypatch.setattr("lkm_gpflow.forecast.stacking.held_out_score", never)
+    again = stack(fits, frame, settings, ledger)
+    assert [m.weight for m in again] == [m.weight for m in first]
+    assert len(again) <= MOST + 7
+
+
+def calendar_of(frame: pd.DataFrame) -> Calendar:
+    calendar = Calendar.of(Table.of(frame))
+    assert calendar is not None
+    return calendar
+
+
+def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> None:
+    """Their scaled times may be the same, but not their seasons."""
+    frame = one_walk(3).reset_index(drop=True)
+    daily = frame.set_axis(pd.date_range("2020-01-06", periods=len(frame)))
+    ledger, fits = Ledger({}), best_of(frame, "SE", settings)
+    for number, table in enumerate((frame, daily), start=1):
+        observations = Table.of(table).observations
+        hold_out(fits, observations, settings, ledger, calendar_of(table), progress=False)
+        assert sum(key.startswith("weighed autoregression") for key in ledger.notes) == number
+    assert calendar_of(daily).season == 7
+
+
+def test_notes_of_before_long_seasons_are_not_taken(settings: SearchSettings) -> None:
+    frame = one_walk(3)
+    calendar, ledger, fits = calendar_of(frame), Ledger({}), best_of(frame, "SE", settings)
+    dates = zlib.crc32(calendar.steps.tobytes())
+    ledger.note(f"weighed autoregression {calendar.season} {dates}", [9.0] * 5)
+    hold_out(fits, Table.of(frame).observations, settings, ledger, calendar, progress=False)
+    assert max(ledger.notes[calendar.note]) < 9.0
+
+
+def test_what_the_autoregression_has_before_windows_are_looked_at(
+    settings: SearchSettings,
+) -> None:
+    wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
+    for table, name, own, of_search in ((frame, "SE", 0.5, 0.02), (wave, "PER", 0.25, 1 / 3)):
+        ledger, fits = Ledger({}), best_of(table, name, settings)
+        observations, calendar = Table.of(table).observations, calendar_of(table)
+        hold_out(fits, observations, settings, ledger, calendar, progress=False)
+        for key in ledger.notes:
+            if key.startswith("weighed"):
+                ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
+        stack = weigh(fits, settings, ledger, calendar)
+        assert stack.autoregression == pytest.approx(own)
+        assert sum(member.weight for member in stack.members) == pytest.approx(1.0)
+        share = sum(member.weight for member in stack.members if not member.is_walk)
+        assert share == pytest.approx(of_search)
+        ledger.notes[calendar.note] = [0.5] * 5
+        gained = weigh(fits, settings, ledger, calendar)
+        odds = gained.autoregression / (1.0 - gained.autoregression)
+        assert odds == pytest.approx(np.exp(2.5) * own / (1.0 - own))
+        before, after = ([m.weight for m in each.members] for each in (stack, gained))
+        assert after == pytest.approx(before)
+
+
+def test_the_autoregression_is_not_asked_where_walks_are_not(settings: SearchSettings) -> None:
+    frame, ledger = one_walk(5), Ledger({})
+    paper = replace(settings, bases=lkm.PAPER_BASES)
+    fits = best_of(frame, "SE", settings)
+    observations, calendar = Table.of(frame).observations, calendar_of(frame)
+    hold_out(fits, observations, paper, ledger, calendar, progress=False)
+    assert calendar.note not in ledger.notes
+    assert weigh(fits, paper, ledger, calendar).autoregression == 0.0
+
+
+def test_where_others_forecast_infinitely_better_the_fits_still_add_up(
+    settings: SearchSettings,
+) -> None:
+    frame, ledger = one_walk(6), Ledger({})
+    fits = best_of(frame, "SE", settings)
+    observations, calendar = Table.of(frame).observations, calendar_of(frame)
+    hold_out(fits, observations, settings, ledger, calendar, progress=False)
+    order = [key for key in ledger.notes if key.startswith("weighed")]
+    assert order[1] == calendar.note  # it is quick: a budget that ends early has it
+    ledger.notes[calendar.note] = [1e6] * 5
+    told = weigh(fits, settings, ledger, calendar)
+    assert told.autoregression == pytest.approx(1.0)
+    assert sum(member.weight for member in told.members) == pytest.approx(1.0)

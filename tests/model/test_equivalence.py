@@ -1,0 +1,349 @@
+"""Independent formulations of the model agree; a bound lies below what it bounds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.kernels import Kernel, Linear, Matern32, SquaredExponential
+from numpy.typing import NDArray
+from scipy.special import betaln, digamma, logsumexp
+from scipy.stats import multivariate_normal
+
+from lkm_gpflow.model.lkm import LKM
+from lkm_gpflow.model.posteriors import RelaxedPosterior
+
+Array = NDArray[np.float64]
+ALPHA = 1.3
+
+
+def table(
+    num_points: int, num_series: int, missing: float = 0.0, seed: int = 0
+) -> tuple[Array, Array]:
+    """Smooth curves with noise at uneven times, some of them missing."""
+    rng = np.random.default_rng(seed)
+    X = np.sort(rng.uniform(0.0, 6.0, size=(num_points, 1)), axis=0)
+    Y = np.sin(X + rng.uniform(0.0, 6.0, num_series)) + 0.3 * rng.normal(
+        size=(num_points, num_series)
+    )
+    Y[rng.random(Y.shape) < missing] = np.nan
+    return X, Y
+
+
+def kernels(num_components: int) -> list[Kernel]:
+    everything = [
+        SquaredExponential(variance=1.2, lengthscales=1.5),
+        Linear(variance=0.1),
+        Matern32(variance=0.7, lengthscales=0.8),
+        SquaredExponential(variance=0.4, lengthscales=0.3),
+    ]
+    return everything[:num_components]
+
+
+def numpy_covariances(X: Array, X2: Array, num_components: int) -> Array:
+    """The covariances of `kernels`, from their formulas, [K, D, D2]."""
+    r = np.abs(X - X2.T)
+    scaled = np.sqrt(3.0) * r / 0.8
+    return np.stack(
+        [
+            1.2 * np.exp(-0.5 * (r / 1.5) ** 2),
+            0.1 * X * X2.T,
+            0.7 * (1.0 + scaled) * np.exp(-scaled),
+            0.4 * np.exp(-0.5 * (r / 0.3) ** 2),
+        ]
+    )[:num_components]
+
+
+def numpy_log_likelihood(X: Array, Y: Array, noise: Array, Z: Array) -> Array:
+    """``log p(x_n | z_n)`` [N] of one Z [N, K], by SciPy, on the observed points only."""
+    C = numpy_covariances(X, X, Z.shape[1])
+    values = []
+    for x, variance, z in zip(Y.T, noise, Z, strict=True):
+        seen = ~np.isnan(x)
+        V = np.tensordot(z, C, axes=1) + variance * np.eye(len(x))
+        values.append(multivariate_normal.logpdf(x[seen], cov=V[np.ix_(seen, seen)]))
+    return np.array(values)
+
+
+def numpy_weight_terms(tau: Array) -> tuple[Array, Array, float]:
+    """E log pi_k, E log(1 - pi_k), and E log p(pi) + H[q(pi)] of the finite prior."""
+    (t1, t2), total, first = tau.T, tau.sum(axis=1), ALPHA / len(tau)
+    log_on, log_off = digamma(t1) - digamma(total), digamma(t2) - digamma(total)
+    prior = np.sum(np.log(first) + (first - 1.0) * log_on)
+    entropy = np.sum(betaln(t1, t2) - (t1 - 1.0) * log_on - (t2 - 1.0) * log_off)
+    return log_on, log_off, float(prior + entropy)
+
+
+def all_rows(num_components: int) -> Array:
+    return np.array(list(product([0.0, 1.0], repeat=num_components)))
+
+
+# --- one component that every series has is Gaussian process regression -------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("full_cov", [False, True])
+def test_one_component_is_gpr(missing: float, full_cov: bool) -> None:
+    X, Y = table(25, 3, missing)
+    noise = np.array([0.1, 0.3, 0.05])
+    kernel = SquaredExponential(variance=1.3, lengthscales=0.9)
+    model = LKM((X, Y), [kernel], noise_variance=noise)
+    Z, Xnew = np.ones((3, 1)), np.linspace(-1.0, 8.0, 17)[:, None]
+    regressions = []
+    for n in range(3):
+        seen = ~np.isnan(Y[:, n])
+        data = X[seen], Y[seen, n : n + 1]
+        regressions.append(gpflow.models.GPR(data, kernel, noise_variance=noise[n]))
+
+    with tf.GradientTape() as tape:
+        found = tf.reduce_sum(model.log_likelihood(Z))
+    variables = [*kernel.trainable_variables, *model.noise_variance.trainable_variables]
+    *kernel_gradients, noise_gradient = tape.gradient(found, variables)
+    with tf.GradientTape() as tape:
+        expected = tf.add_n([gpr.log_marginal_likelihood() for gpr in regressions])
+    noises = [gpr.likelihood.variance.unconstrained_variable for gpr in regressions]
+    expected_gradients = tape.gradient(expected, [*kernel.trainable_variables, *noises])
+
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    np.testing.assert_allclose(kernel_gradients, expected_gradients[:2], rtol=1e-8)
+    np.testing.assert_allclose(noise_gradient, expected_gradients[2:], rtol=1e-8)
+
+    mean, variance = model.predict_f(Xnew, full_cov=full_cov, Z=Z)
+    for n, gpr in enumerate(regressions):
+        gpr_mean, gpr_variance = gpr.predict_f(Xnew, full_cov=full_cov)
+        np.testing.assert_allclose(mean[:, n], gpr_mean[:, 0], atol=1e-8)
+        if full_cov:
+            np.testing.assert_allclose(variance[n], gpr_variance[0], atol=1e-8)
+        else:
+            np.testing.assert_allclose(variance[:, n], gpr_variance[:, 0], atol=1e-8)
+            y_mean, y_variance = model.predict_y(Xnew, Z=Z)
+            gpr_mean, gpr_variance = gpr.predict_y(Xnew)
+            np.testing.assert_allclose(y_variance[:, n], gpr_variance[:, 0], atol=1e-8)
+            density = model.predict_log_density((Xnew, np.tile(np.cos(Xnew), 3)), Z=Z)
+            np.testing.assert_allclose(
+                density[:, n], gpr.predict_log_density((Xnew, np.cos(Xnew))), atol=1e-8
+            )
+
+
+# --- the log likelihood --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_both_routes_to_the_log_likelihood_are_scipys(missing: float) -> None:
+    (X, Y), K, noise = table(12, 3, missing), 3, np.array([0.1, 0.2, 0.3])
+    model = LKM((X, Y), kernels(K), noise_variance=noise)
+    rows = all_rows(K)
+    expected = np.stack([numpy_log_likelihood(X, Y, noise, np.tile(t, (3, 1))) for t in rows])
+    by_cholesky = model.log_likelihood(np.tile(rows[:, None, :], (1, 3, 1)))
+    np.testing.assert_allclose(by_cholesky, expected, rtol=1e-10)
+    np.testing.assert_allclose(model.configuration_log_likelihood(rows).numpy().T, expected, 1e-10)
+    fractional = np.random.default_rng(1).uniform(0.0, 2.0, size=(3, K))
+    np.testing.assert_allclose(
+        model.log_likelihood(fractional), numpy_log_likelihood(X, Y, noise, fractional), rtol=1e-10
+    )
+
+
+# --- the enumerated bound ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("num_components", [1, 2, 4])
+def test_enumerated_bound_is_brute_force(num_components: int, missing: float) -> None:
+    (X, Y), K, N = table(10, 3, missing), num_components, 3
+    noise, rng = np.array([0.1, 0.2, 0.3]), np.random.default_rng(3)
+    model = LKM((X, Y), kernels(K), ALPHA, "enumerated", noise_variance=noise)
+    tau = rng.uniform(0.3, 4.0, size=(K, 2))
+    model.tau.assign(tau)
+
+    log_on, log_off, weight_terms = numpy_weight_terms(tau)
+    rows = all_rows(K)
+    joint = np.stack([numpy_log_likelihood(X, Y, noise, np.tile(t, (N, 1))) for t in rows])
+    joint += (rows @ log_on + (1.0 - rows) @ log_off)[:, None]
+    np.testing.assert_allclose(
+        model.elbo(), logsumexp(joint, axis=0).sum() + weight_terms, rtol=1e-8
+    )
+
+    responsibilities = np.exp(joint - logsumexp(joint, axis=0))
+    np.testing.assert_allclose(model.probabilities(), responsibilities.T @ rows, atol=1e-8)
+    np.testing.assert_array_equal(model.assignment(), rows[responsibilities.argmax(axis=0)])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_mean_field_bound_is_brute_force(missing: float) -> None:
+    (X, Y), K, N = table(10, 3, missing), 3, 3
+    noise, rng = np.array([0.1, 0.2, 0.3]), np.random.default_rng(3)
+    model = LKM((X, Y), kernels(K), ALPHA, noise_variance=noise)
+    tau, nu = rng.uniform(0.3, 4.0, size=(K, 2)), rng.uniform(0.05, 0.95, size=(N, K))
+    model.tau.assign(tau)
+    model.posterior.logits.assign(np.log(nu / (1.0 - nu)))
+
+    log_on, log_off, expected = numpy_weight_terms(tau)
+    expected += np.sum(nu * log_on + (1.0 - nu) * log_off)
+    expected -= np.sum(nu * np.log(nu) + (1.0 - nu) * np.log(1.0 - nu))
+    for t in all_rows(K):
+        weights = np.prod(np.where(t == 1.0, nu, 1.0 - nu), axis=1)
+        expected += weights @ numpy_log_likelihood(X, Y, noise, np.tile(t, (N, 1)))
+    np.testing.assert_allclose(model.posterior.mean_field_elbo(model), expected, rtol=1e-8)
+
+
+def test_bounds_are_ordered() -> None:
+    """Best mean-field bound <= best enumerated bound <= log p(X), the sum over all Z."""
+    (X, Y), K, N, noise = table(8, 3), 2, 3, np.full(3, 0.3)
+    shared = {"alpha": ALPHA, "noise_variance": noise}
+    rows = all_rows(K)
+    by_row = np.stack([numpy_log_likelihood(X, Y, noise, np.tile(t, (N, 1))) for t in rows])
+    terms = []
+    for choice in product(range(len(rows)), repeat=N):
+        on = rows[list(choice)].sum(axis=0)
+        log_prior = np.sum(np.log(ALPHA / K) + betaln(on + ALPHA / K, N - on + 1.0))
+        terms.append(log_prior + sum(by_row[t, n] for n, t in enumerate(choice)))
+    exact = logsumexp(terms)
+
+    enumerated = LKM((X, Y), kernels(K), posterior="enumerated", **shared)
+    bounds = [enumerated.elbo().numpy()]
+    for _ in range(60):
+        enumerated.update_tau()
+        bounds.append(enumerated.elbo().numpy())
+    assert np.diff(bounds).min() > -1e-10, "a coordinate step must not lower the bound"
+
+    mean_field = LKM((X, Y), kernels(K), posterior="relaxed", **shared)
+    gpflow.optimizers.Scipy().minimize(
+        lambda: -mean_field.posterior.mean_field_elbo(mean_field),
+        [*mean_field.posterior.trainable_variables, *mean_field.tau.trainable_variables],
+    )
+    best = mean_field.posterior.mean_field_elbo(mean_field).numpy()
+    assert best < bounds[-1] < exact
+    assert exact - best < 3.0, "loose bounds would make the order trivial"
+
+    enumerated.tau.assign(mean_field.tau)
+    assert best <= enumerated.elbo().numpy(), "the same order at the same tau"
+
+
+@pytest.mark.parametrize("prior", ["finite", "infinite"])
+def test_enumerated_bound_is_above_any_mean_field_bound(prior: str) -> None:
+    data, rng = table(8, 3, missing=0.2), np.random.default_rng(0)
+    enumerated = LKM(data, kernels(3), posterior="enumerated", prior=prior)
+    mean_field = LKM(data, kernels(3), posterior="relaxed", prior=prior)
+    for _ in range(10):
+        tau = rng.uniform(0.2, 5.0, size=(3, 2))
+        enumerated.tau.assign(tau)
+        mean_field.tau.assign(tau)
+        mean_field.posterior.logits.assign(rng.normal(scale=3.0, size=(3, 3)))
+        assert mean_field.posterior.mean_field_elbo(mean_field) <= enumerated.elbo()
+
+
+def test_bounds_meet_when_nothing_is_uncertain() -> None:
+    """With Z certain the mean-field bound is the enumerated one of the only configuration left."""
+    data = table(10, 2)
+    mean_field = LKM(data, kernels(2))
+    mean_field.posterior.logits.assign(np.array([[60.0, -60.0], [-60.0, 60.0]]))
+    Z = mean_field.assignment()
+    expected = (
+        tf.reduce_sum(mean_field.log_likelihood(Z))
+        + mean_field.prior.expected_log_weights(mean_field.tau)
+        + mean_field.prior.expected_log_assignments(mean_field.tau, Z)
+        + mean_field.prior.entropy(mean_field.tau)
+    )
+    for bound in (
+        mean_field.posterior.mean_field_elbo(mean_field),
+        mean_field.posterior.hard_elbo(mean_field),
+        mean_field.elbo(),
+    ):
+        np.testing.assert_allclose(bound, expected, rtol=1e-10)
+
+
+# --- the relaxed bound ---------------------------------------------------------------------------
+
+
+def test_relaxed_objective_tends_to_the_mean_field_bound() -> None:
+    """Within four standard errors of 20,000 draws at lambda = 0.001, and far off at lambda = 1."""
+    posterior = RelaxedPosterior(num_samples=20_000)
+    model = LKM(table(6, 2), kernels(2), posterior=posterior, noise_variance=0.3)
+    posterior.logits.assign(np.array([[0.4, -1.0], [1.5, 0.2]]))
+    exact = posterior.mean_field_elbo(model).numpy()
+
+    rows, nu = all_rows(2), model.probabilities().numpy()
+    weights = np.prod(np.where(rows[None] == 1.0, nu[:, None], 1.0 - nu[:, None]), axis=-1)
+    values = model.configuration_log_likelihood(rows).numpy()
+    mean = np.sum(weights * values, axis=1, keepdims=True)
+    standard_error = np.sqrt(np.sum(weights * (values - mean) ** 2) / posterior.num_samples)
+
+    gaps = {}
+    for temperature in (1.0, 0.1, 0.001):
+        posterior.temperature.assign(temperature)
+        gaps[temperature] = abs(model.elbo(seed=0).numpy() - exact)
+    assert gaps[0.001] < 4.0 * standard_error
+    assert gaps[0.001] < gaps[0.1] < gaps[1.0]
+    assert gaps[1.0] > 10.0 * standard_error
+    assert abs(posterior.hard_elbo(model, seed=0).numpy() - exact) < 4.0 * standard_error
+
+
+# --- components ----------------------------------------------------------------------------------
+
+
+def dense_components(
+    X: Array, x: Array, noise: float, z: Array, Xnew: Array
+) -> tuple[Array, Array]:
+    """Condition the joint Gaussian of (f_1, ..., f_K, x) on the observed part of x."""
+    K, M, seen = len(z), len(Xnew), ~np.isnan(x)
+    cross = numpy_covariances(Xnew, X[seen], K) * z[:, None, None]
+    prior = numpy_covariances(Xnew, Xnew, K) * z[:, None, None]
+    joint = np.zeros((K * M, K * M))
+    for k in range(K):
+        joint[k * M : (k + 1) * M, k * M : (k + 1) * M] = prior[k]
+    to_data = cross.reshape(K * M, -1)
+    V = np.tensordot(z, numpy_covariances(X[seen], X[seen], K), 1) + noise * np.eye(seen.sum())
+    mean = to_data @ np.linalg.solve(V, x[seen])
+    covariance = joint - to_data @ np.linalg.solve(V, to_data.T)
+    return mean.reshape(K, M), covariance
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_components_are_a_dense_joint_gaussians(missing: float) -> None:
+    (X, Y), K = table(14, 3, missing), 3
+    noise = np.array([0.1, 0.2, 0.3])
+    model = LKM((X, Y), kernels(K), noise_variance=noise)
+    Z = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    Xnew = np.linspace(-1.0, 8.0, 6)[:, None]
+    mean, variance = model.predict_components(Xnew, Z=Z)
+    f_mean, f_covariance = model.predict_f(Xnew, full_cov=True, Z=Z)
+    for n in range(3):
+        dense_mean, dense = dense_components(X, Y[:, n], noise[n], Z[n], Xnew)
+        np.testing.assert_allclose(mean[:, :, n], dense_mean, atol=1e-8)
+        np.testing.assert_allclose(variance[:, :, n], np.diag(dense).reshape(K, -1), atol=1e-8)
+        whole = dense.reshape(K, 6, K, 6).sum(axis=(0, 2))
+        np.testing.assert_allclose(f_covariance[n], whole, atol=1e-8)
+    np.testing.assert_allclose(tf.reduce_sum(mean, axis=0), f_mean, atol=1e-8)
+    np.testing.assert_array_equal(mean[1, :, 1], 0.0)
+    np.testing.assert_array_equal(variance[1, :, 1], 0.0)
+
+
+@pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])
+def test_predictions_are_mixtures_over_the_posterior(posterior: str) -> None:
+    X, Y = table(6, 2, missing=0.2)
+    model = LKM((X, Y), kernels(2), posterior=posterior, noise_variance=0.3)
+    Xnew = np.linspace(0.0, 8.0, 5)[:, None]
+    mean, variance = model.predict_f(Xnew)
+    _, covariance = model.predict_f(Xnew, full_cov=True)
+    parts, part_variances = model.predict_components(Xnew)
+    series, rows, weights = (value.numpy() for value in model.posterior.configurations(model))
+    for n in range(2):
+        of_series = series == n
+        assert of_series.sum() > 1
+        w = weights[of_series]
+        dense = [dense_components(X, Y[:, n], 0.3, z, Xnew) for z in rows[of_series]]
+        means = np.stack([m for m, _ in dense])  # [P, K, M]
+        variances = np.stack([np.diag(v).reshape(2, -1) for _, v in dense])
+        overall = np.einsum("p,pkm->km", w, means)
+        spread = np.einsum("p,pkm->km", w, variances + (means - overall) ** 2)
+        np.testing.assert_allclose(parts[:, :, n], overall, atol=1e-8)
+        np.testing.assert_allclose(part_variances[:, :, n], spread, atol=1e-8)
+        whole = np.stack([v.reshape(2, 5, 2, 5).sum(axis=(0, 2)) for _, v in dense])
+        deviation = means.sum(axis=1) - overall.sum(axis=0)
+        expected = np.einsum("p,pij->ij", w, whole + deviation[:, :, None] * deviation[:, None, :])
+        np.testing.assert_allclose(covariance[n], expected, atol=1e-8)
+        np.testing.assert_allclose(variance[:, n], np.diag(expected), atol=1e-8)
+    np.testing.assert_allclose(tf.reduce_sum(parts, axis=0), mean, atol=1e-8)

@@ -1,0 +1,321 @@
+"""Both posteriors over Z: samples, seeds, entropies, weighted rows, limits."""
+
+from __future__ import annotations
+
+import copy
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from gpflow.kernels import Linear, SquaredExponential
+from scipy.stats import bernoulli, ks_2samp, logistic
+
+from lkm_gpflow.model.configurations import all_configurations, independent_log_weights
+from lkm_gpflow.model.ibp import FiniteIBP
+from lkm_gpflow.model.lkm import LKM
+from lkm_gpflow.model.posteriors import (
+    EnumeratedPosterior,
+    Posterior,
+    RelaxedPosterior,
+    bernoulli_entropy,
+)
+
+X = np.linspace(0.0, 5.0, 10)[:, None]
+Y = np.hstack([np.sin(X), 2.0 * X - 4.0, np.cos(3.0 * X)])
+
+
+def model_with(posterior: Posterior, num_components: int = 3) -> LKM:
+    kernels = [SquaredExponential(lengthscales=0.5 + k) for k in range(num_components - 1)]
+    return LKM((X, Y), [*kernels, Linear()], posterior=posterior, noise_variance=0.1)
+
+
+# --- samples -------------------------------------------------------------------------------------
+
+
+def posterior_with(logits: object, temperature: float, num_samples: int) -> RelaxedPosterior:
+    posterior = RelaxedPosterior(num_samples, temperature)
+    posterior.build(*np.shape(logits))
+    posterior.logits.assign(logits)
+    return posterior
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("inf"), float("nan"), "hot", None])
+def test_a_temperature_is_a_positive_number(temperature: float) -> None:
+    with pytest.raises(ValueError, match=f"temperature: expected .* got {temperature!r}"):
+        RelaxedPosterior(temperature=temperature)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0])
+@pytest.mark.parametrize("logit", [-2.0, 0.0, 1.0])
+def test_the_distribution_is_tfps(temperature: float, logit: float) -> None:
+    """The same law as TFP's class: its own samples, and its density."""
+    posterior = posterior_with([[logit]], temperature, 10)
+    ours = posterior.distribution(model_with(RelaxedPosterior()))
+    theirs = tfp.distributions.RelaxedBernoulli(
+        temperature, logits=tf.constant([[logit]], tf.float64)
+    )
+    assert isinstance(ours, tfp.distributions.RelaxedBernoulli)
+    assert ours.batch_shape == (1, 1)
+    drawn = ours.sample(5000, seed=[1, 2]).numpy().ravel()
+    assert ks_2samp(drawn, theirs.sample(5000, seed=[2, 3]).numpy().ravel()).pvalue > 0.01
+    z = np.linspace(0.01, 0.99, 50)[:, None, None]
+    np.testing.assert_allclose(ours.log_prob(z), theirs.log_prob(z), rtol=1e-12)
+
+
+def test_the_density_is_that_of_a_sigmoid_of_a_logistic() -> None:
+    """By the rule for a change of variables, with SciPy's logistic distribution."""
+    logit, temperature = 0.7, 0.4
+    posterior = posterior_with([[logit]], temperature, 1)
+    z = np.linspace(0.05, 0.95, 19)
+    y = np.log(z / (1.0 - z))
+    expected = logistic.logpdf(y, logit / temperature, 1.0 / temperature) - np.log(z * (1.0 - z))
+    found = posterior.distribution(model_with(RelaxedPosterior())).log_prob(z[:, None, None])
+    np.testing.assert_allclose(found[:, 0, 0], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 0.1, 0.05, 1e-3])
+def test_gradients_are_finite_at_low_temperatures(temperature: float) -> None:
+    posterior = posterior_with([[-30.0, -1.0, 0.0, 2.0, 30.0]], temperature, 1000)
+    variables = [posterior.logits.unconstrained_variable]
+    variables += posterior.temperature.trainable_variables
+    with tf.GradientTape() as tape:
+        Z = posterior.distribution(model_with(RelaxedPosterior())).sample(1000, seed=[0, 0])
+    assert np.isfinite(Z).all()
+    for gradient in tape.gradient(Z, variables):
+        assert np.isfinite(gradient).all()
+
+
+def test_draws_are_kept_until_others_are_asked_for() -> None:
+    model = model_with(RelaxedPosterior())
+    compiled = tf.function(model.elbo)
+    kept = model.elbo()
+    assert model.elbo() == kept
+    np.testing.assert_allclose(compiled(), kept, rtol=1e-12)
+    model.posterior.resample()
+    assert model.elbo() != kept
+    np.testing.assert_allclose(compiled(), model.elbo(), rtol=1e-12)
+    model.posterior.resample(seed=0)
+    assert model.elbo() == kept
+    other = model_with(RelaxedPosterior(seed=5))
+    assert other.elbo() == other.elbo(seed=5) == model.elbo(seed=5) != kept
+
+
+def test_draws_change_at_every_step_of_a_compiled_loop() -> None:
+    model = model_with(RelaxedPosterior())
+
+    @tf.function
+    def step() -> tf.Tensor:
+        model.posterior.resample()
+        return model.elbo()
+
+    values = [float(step()) for _ in range(4)]
+    assert len(set(values)) == 4
+    model.posterior.resample(seed=0)
+    assert [float(step()) for _ in range(4)] == values
+
+
+def test_seeds_say_which_draws() -> None:
+    model = model_with(RelaxedPosterior())
+    assert model.elbo(seed=3) == model.elbo(seed=3) != model.elbo(seed=4)
+    assert model.elbo(seed=3) == model.elbo(seed=tf.constant([3, 0]))
+    assert model.training_loss(seed=3) == -model.elbo(seed=3)
+    compiled = tf.function(model.elbo)
+    np.testing.assert_allclose(compiled(seed=tf.constant([3, 0])), model.elbo(seed=3), rtol=1e-12)
+
+
+def test_binary_draws_have_the_probabilities() -> None:
+    """`hard_elbo` averages the likelihood over draws of Z whose mean is nu."""
+
+    class Counting:
+        """Stands for a model, and remembers which Z it was asked about."""
+
+        prior, tau = FiniteIBP(1.0, 2), np.ones((2, 2))
+
+        def log_likelihood(self, Z: tf.Tensor) -> tf.Tensor:
+            self.Z = Z.numpy()
+            return tf.reduce_sum(Z, axis=-1)
+
+    logits = np.array([[-2.0, 0.5], [1.0, 3.0]])
+    model = Counting()
+    posterior_with(logits, 0.5, 20_000).hard_elbo(model)
+    assert set(np.unique(model.Z)) == {0.0, 1.0}
+    np.testing.assert_allclose(model.Z.mean(axis=0), 1.0 / (1.0 + np.exp(-logits)), atol=0.02)
+
+
+def test_temperature_changes_without_retracing() -> None:
+    posterior = RelaxedPosterior(temperature=1.0)
+    model = model_with(posterior)
+    traces = []
+
+    @tf.function
+    def objective() -> tf.Tensor:
+        traces.append(1)
+        return model.elbo(seed=0)
+
+    warm = objective()
+    posterior.temperature.assign(0.1)
+    np.testing.assert_allclose(objective(), model.elbo(seed=0), rtol=1e-12)
+    assert objective() != warm
+    assert len(traces) == 1
+
+
+def test_configuration_is_never_trained() -> None:
+    for posterior, hidden in (
+        (RelaxedPosterior(), "temperature"),
+        (EnumeratedPosterior(), "active"),
+    ):
+        model = model_with(posterior)
+        gpflow.set_trainable(model, False)
+        gpflow.set_trainable(model, True)
+        assert not getattr(posterior, hidden).trainable
+        gpflow.optimizers.Scipy().minimize(
+            lambda model=model: -model.elbo(seed=0),
+            model.trainable_variables,
+            options={"maxiter": 2},
+        )
+
+
+# --- arithmetic ----------------------------------------------------------------------------------
+
+
+def test_entropy_is_scipys_and_finite_at_large_logits() -> None:
+    logits = np.array([[-3.0, 0.0, 0.5], [1.0, 8.0, -20.0]])
+    expected = bernoulli.entropy(1.0 / (1.0 + np.exp(-logits))).sum()
+    np.testing.assert_allclose(bernoulli_entropy(logits), expected, rtol=1e-10)
+    extreme = tf.constant([[-1e4, 1e4]], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(extreme)
+        entropy = bernoulli_entropy(extreme)
+    assert entropy == 0.0
+    np.testing.assert_array_equal(tape.gradient(entropy, extreme), 0.0)
+
+
+def test_configurations_are_all_different_rows() -> None:
+    rows = all_configurations(4).numpy()
+    assert rows.shape == (16, 4)
+    assert len({tuple(row) for row in rows}) == 16
+    np.testing.assert_array_equal(rows[0b0101], [1.0, 0.0, 1.0, 0.0])
+
+
+def test_independent_weights_are_a_distribution_with_these_margins() -> None:
+    logits = np.random.default_rng(0).normal(scale=2.0, size=(5, 4))
+    weights = tf.exp(independent_log_weights(logits, all_configurations(4)))
+    np.testing.assert_allclose(tf.reduce_sum(weights, axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(weights @ all_configurations(4), tf.sigmoid(logits), rtol=1e-12)
+
+
+# --- weighted rows -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("posterior", [RelaxedPosterior, EnumeratedPosterior])
+def test_rows_have_the_posteriors_margins(posterior: type[Posterior]) -> None:
+    model = model_with(posterior())
+    series, rows, weights = model.posterior.configurations(model)
+    assert rows.shape == (len(series), 3)
+    assert np.all(np.diff(series) >= 0)
+    assert np.all(weights.numpy() >= 1e-4)
+    np.testing.assert_allclose(tf.math.segment_sum(weights, series), np.ones(3), rtol=1e-12)
+    margins = tf.math.segment_sum(weights[:, None] * rows, series)
+    np.testing.assert_allclose(margins, model.probabilities(), atol=1e-3)
+
+
+def test_many_components_are_rounded_but_for_the_most_uncertain() -> None:
+    posterior, K = RelaxedPosterior(), 15
+    model = model_with(posterior, K)
+    logits = np.full((3, K), 9.0)
+    logits[:, ::2] *= -1.0
+    logits[0, [3, 4]] = 0.3, -0.2
+    logits[1, 14] = 1.0
+    posterior.logits.assign(logits)
+    series, rows, weights = (value.numpy() for value in posterior.configurations(model))
+    margins = np.stack([weights[series == n] @ rows[series == n] for n in range(3)])
+    np.testing.assert_allclose(margins, 1.0 / (1.0 + np.exp(-logits)), atol=2e-3)
+    assert np.bincount(series).max() < 32
+
+
+# --- enumeration ---------------------------------------------------------------------------------
+
+
+def test_refresh_keeps_the_bound_and_comes_back() -> None:
+    posterior = EnumeratedPosterior()
+    model = model_with(posterior, 4)
+    model.noise_variance.assign([1e-4, 1e-4, 1e-4])
+    compiled = tf.function(model.elbo)
+    full, probabilities = compiled().numpy(), model.probabilities()
+    posterior.refresh(model)
+    assert tf.size(posterior.active) < 16
+    assert full - 1e-5 < compiled().numpy() <= full, "still a lower bound, and no looser than this"
+    np.testing.assert_allclose(model.probabilities(), probabilities, atol=1e-6)
+
+    kept = set(posterior.active.numpy())
+    model.noise_variance.assign([50.0, 50.0, 50.0])  # now hardly anything is certain
+    restricted = compiled().numpy()
+    posterior.refresh(model)
+    assert kept < set(posterior.active.numpy())
+    assert restricted < compiled().numpy()
+
+
+def test_enumeration_is_deterministic() -> None:
+    model = model_with(EnumeratedPosterior())
+    assert model.elbo() == model.elbo(seed=1)
+
+
+def test_posteriors_survive_copying() -> None:
+    for posterior in (RelaxedPosterior(num_samples=4), EnumeratedPosterior()):
+        model = model_with(posterior)
+        twin = copy.deepcopy(model)
+        assert twin.elbo(seed=0) == model.elbo(seed=0)
+        twin.tau.assign(twin.tau + 1.0)
+        assert twin.elbo(seed=0) != model.elbo(seed=0)
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def test_errors_say_what_was_expected() -> None:
+    for number in (0, 2.5):
+        with pytest.raises(ValueError, match=f"num_samples as a whole number .* got {number}"):
+            RelaxedPosterior(num_samples=number)
+    with pytest.raises(ValueError, match=r"temperature: expected a positive number, got -1\.0"):
+        RelaxedPosterior(temperature=-1.0)
+    with pytest.raises(ValueError, match=r"at most 12 components .* got 13: use RelaxedPosterior"):
+        model_with(EnumeratedPosterior(), 13)
+    relaxed = RelaxedPosterior()
+    model = model_with(relaxed, 13)
+    with pytest.raises(ValueError, match="at most 12 components"):
+        relaxed.mean_field_elbo(model)
+    with pytest.raises(ValueError, match="expected a new object for each LKM"):
+        model_with(relaxed)
+
+
+@pytest.mark.parametrize("seed", [3, np.int64(3), 2**31 + 3, 2**62, -1])
+def test_seeds_are_whole_numbers_of_any_size(seed: int) -> None:
+    kept = model_with(RelaxedPosterior(seed=seed))
+    plain = model_with(RelaxedPosterior())
+    assert kept.elbo() == plain.elbo(seed=seed)
+    assert kept.elbo() != plain.elbo()
+    plain.posterior.resample(seed)
+    assert kept.elbo() == plain.elbo()
+    assert seed != 3 or plain.elbo() == plain.elbo(seed=tf.constant([3, 0]))
+
+
+def test_a_copy_keeps_configurations_of_its_own() -> None:
+    model = model_with(EnumeratedPosterior())
+    model.noise_variance.assign([1e-4] * 3)
+    model.posterior.refresh(model)
+    few = len(model.posterior.active.numpy())
+    copied = gpflow.utilities.deepcopy(model)
+    copied.noise_variance.assign([30.0] * 3)
+    copied.posterior.refresh(copied)
+    assert len(copied.posterior.active.numpy()) > few
+    assert len(model.posterior.active.numpy()) == few
+    assert np.isfinite(tf.function(copied.elbo)())
+
+
+def test_the_hard_bound_has_no_gradient() -> None:
+    model = model_with(RelaxedPosterior())
+    with tf.GradientTape() as tape:
+        value = model.posterior.hard_elbo(model)
+    assert all(gradient is None for gradient in tape.gradient(value, model.trainable_variables))
