@@ -20,13 +20,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
-from ..fit.fits import Fit, check_is_plain
+from ..fit.fits import LEAST_NOISE, Fit, check_is_plain
 from ..gp.types import Booleans, Floats
 from ..model.amplitudes import HEIGHT_SD
 from ..runtime.threads import single_threaded
 from .density import CoupledDensity, check_number_of_cells
 from .loadings import Climber, Loadings, correlations, covariances
-from .patterns import LEAST_NOISE, Patterns
+from .patterns import Patterns
 
 MOST_COLUMNS = 3
 """Rank of what a pattern's correlation matrix has beside its diagonal."""

@@ -13,12 +13,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..fit.engine import components
-from ..fit.fits import Fit
+from ..fit.fits import LEAST_NOISE, Fit
 from ..gp.types import Floats
 from ..kernels.grammar import Product
-
-LEAST_NOISE = 1.1e-6
-"""Noise variance, in that of the series; models take no less either."""
 
 _ALIKE = 1.0
 """Expected log Bayes factor below which two shapes count as one."""

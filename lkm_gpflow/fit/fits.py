@@ -45,6 +45,9 @@ stops on its way to zero or one, and starts that found the same differ by ten na
 do by a nat or two with a last temperature of 0.1.  With these values they differ by a few tenths.
 """
 
+LEAST_NOISE = 1.1e-6
+"""Noise variance, in that of the series; models take no less either."""
+
 MOST_ROUNDS = 6
 """Of learning hyperparameters and the posterior over Z in turn, at the end of a fit."""
 

@@ -10,18 +10,16 @@ from scipy.special import softmax
 
 from ..fit.fits import Fit
 from ..gp.types import Floats, FloatTensor
-
-_SAME_BIC = 0.5
-"""Two fits of one structure that differ by less in BIC are the same optimum."""
+from ..search.ledger import different
 
 TEMPERATURE = 3.0
 """Of the weights of fits.
 
 Flatter and sharper weights were compared by what the same searches say of planted tables.  With
-T = 8, 32 tables of `lab/sharing.py` have 19 components too many, with 3 four, with as many
+T = 8, 32 tables of `experiments.sharing` have 19 components too many, with 3 four, with as many
 entries of Z wrong.  Ten searches of one table agree on 96% of Z and more with all up to 3
-(`lab/agreement.py`; houses), on 76 to 86% with 4 and more.  The calibration error on 60 tables
-of `lab/calibration.py` is 0.023 to 0.029 with all from 3 to 16, 0.033 with 2 and 0.054 with 1;
+(`experiments.agreement`; houses), on 76 to 86% with 4 and more.  The calibration error on 60 tables
+of `experiments.calibration` is 0.023 to 0.029 with all from 3 to 16, 0.033 with 2 and 0.054 with 1;
 on 66 more it is 0.056 with 3 and 0.048 with 8, for which `consensus.softened` makes up.
 """
 
@@ -84,20 +82,6 @@ def counting(members: Sequence[Member]) -> list[Member]:
     kept = [member for member in members if member.weight > LITTLE_WEIGHT]
     total = sum(member.weight for member in kept)
     return [replace(member, weight=member.weight / total) for member in kept]
-
-
-def different(fits: Sequence[Fit]) -> list[Fit]:
-    """Sort fits by BIC, and keep one of those that found the same optimum."""
-    kept: list[Fit] = []
-    for fit in sorted(fits, key=lambda fit: fit.criterion):
-        if not any(_is_same(fit, other) for other in kept):
-            kept.append(fit)
-    return kept
-
-
-def _is_same(fit: Fit, other: Fit) -> bool:
-    names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
-    return names[0] == names[1] and abs(fit.criterion - other.criterion) < _SAME_BIC
 
 
 def mixture_moments(

@@ -10,11 +10,10 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.stats import t
 
-from ..coupling.patterns import LEAST_NOISE
 from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
 from ..fit.engine import components
-from ..fit.fits import Fit, FitSettings, State, check_is_plain
+from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State, check_is_plain
 from ..fit.learner import Learner
 from ..gp.types import Booleans, Floats
 from ..model.amplitudes import degrees_of

@@ -29,10 +29,10 @@ from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
 from ..runtime.threads import single_threaded
-from ..search.ledger import Ledger, fit_from_json, fit_key, fit_to_json
+from ..search.ledger import Ledger, different, fit_from_json, fit_key, fit_to_json
 from ..search.settings import SearchSettings
 from .autoregression import Calendar, held_out_scores
-from .averaging import Member, average, different
+from .averaging import Member, average
 from .held_out import held_out_score, windows
 
 Kind: TypeAlias = Literal["walk", "seasonal walk", "found", "autoregression"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -226,3 +226,21 @@ def fit_from_json(record: Mapping[str, Any]) -> Fit:
         logits = np.array(record["relaxed"]["logits"], np.float64).reshape(num_series, -1)
         values["relaxed"] = Relaxed(**{**record["relaxed"], "logits": logits})
     return Fit(kernels=tuple(parse(text) for text in record["kernels"]), **values)
+
+
+_SAME_BIC = 0.5
+"""Two fits of one structure that differ by less in BIC are the same optimum."""
+
+
+def different(fits: Sequence[Fit]) -> list[Fit]:
+    """Sort fits by BIC, and keep one of those that found the same optimum."""
+    kept: list[Fit] = []
+    for fit in sorted(fits, key=lambda fit: fit.criterion):
+        if not any(_is_same(fit, other) for other in kept):
+            kept.append(fit)
+    return kept
+
+
+def _is_same(fit: Fit, other: Fit) -> bool:
+    names = [sorted(str(kernel.structure) for kernel in f.kernels) for f in (fit, other)]
+    return names[0] == names[1] and abs(fit.criterion - other.criterion) < _SAME_BIC

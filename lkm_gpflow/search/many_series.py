@@ -18,14 +18,13 @@ import numpy as np
 from ..data.observations import Observations
 from ..fit.fits import MOST_ROUNDS, Fit, FitSettings, State
 from ..fit.learner import Learner
-from ..forecast.averaging import different
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 from ..runtime.budget import OutOfBudget, Spent, never_spent
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
 from ..runtime.threads import single_threaded
-from .ledger import Entry, Ledger, fit_from_json, fit_to_json
+from .ledger import Entry, Ledger, different, fit_from_json, fit_to_json
 from .settings import draw
 
 MOST_EXTENDED = 3
