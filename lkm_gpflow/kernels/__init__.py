@@ -1,7 +1,7 @@
 """Kernels: the grammar of products (`grammar`, pure Python) and base kernels (`base`, GPflow's).
 
 A new base kernel is a class and one line, `register`.
-May import: numerics, runtime.
+May import: gp, runtime.
 """
 
 import lazy_loader
