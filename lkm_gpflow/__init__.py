@@ -6,11 +6,11 @@ lists them.
 """
 
 import importlib
-from importlib.metadata import version
 from typing import Any
 
 import lazy_loader
 
+from .runtime.loading import explain_absent_tensorflow
 from .runtime.quiet import (
     load_gpflow_quickly,
     load_progress_bars_quietly,
@@ -20,8 +20,7 @@ from .runtime.quiet import (
 load_tensorflow_quietly()
 load_gpflow_quickly()
 load_progress_bars_quietly()
-
-__version__ = version("lkm_gpflow")
+explain_absent_tensorflow(__name__)
 
 _MODULES = {
     "expressions": ".kernels.grammar",
@@ -37,6 +36,10 @@ __all__ = sorted([*_names, *_MODULES])
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is used for the first time."""
+    if name == "__version__":
+        from importlib.metadata import version  # a twentieth of a second
+
+        return version("lkm_gpflow")
     if name in _MODULES:
         return importlib.import_module(_MODULES[name], __name__)
     return _load(name)

@@ -15,9 +15,9 @@ from .discovery.discover import discover as discover
 from .discovery.discover import discover_steps as discover_steps
 from .discovery.given_kernels import learn as learn
 from .discovery.long_series import refit_sparse as refit_sparse
-from .discovery.long_series import thin as thin
 from .discovery.result import Discovery as Discovery
 from .discovery.storage import load as load
+from .discovery.thinning import thin as thin
 from .evaluation.backtesting import Backtest as Backtest
 from .evaluation.backtesting import backtest as backtest
 from .kernels.grammar import EXTENDED_BASES as EXTENDED_BASES

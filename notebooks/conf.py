@@ -109,6 +109,7 @@ html_theme_options = {
 }
 # The workflow that publishes the site knows where the notebooks can be opened and run.
 if repository := os.environ.get("GITHUB_REPOSITORY"):
+    extensions.append("sphinx.ext.linkcode")
     html_theme_options |= {
         "repository_url": f"https://github.com/{repository}",
         "repository_branch": os.environ.get("GITHUB_REF_NAME", "main"),
@@ -119,6 +120,25 @@ if repository := os.environ.get("GITHUB_REPOSITORY"):
             "notebook_interface": "jupyterlab",
         },
     }
+
+
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """Return where the source of a name can be read, once the repository is known."""
+    named: Any = sys.modules.get(info["module"])
+    try:
+        for part in info["fullname"].split("."):
+            named = inspect.unwrap(getattr(named, part))
+        file = Path(inspect.getsourcefile(named) or "")
+        lines, first = inspect.getsourcelines(named)
+    except (AttributeError, OSError, TypeError):  # a value, or a property
+        return None
+    package = Path(lkm.__file__).parent
+    if not file.is_relative_to(package):
+        return None
+    place = f"lkm_gpflow/{file.relative_to(package).as_posix()}#L{first}-L{first + len(lines) - 1}"
+    return (
+        f"https://github.com/{repository}/blob/{os.environ.get('GITHUB_REF_NAME', 'main')}/{place}"
+    )
 
 
 def copy_experiments() -> None:

@@ -6,11 +6,13 @@ import lkm_gpflow as lkm  # before TensorFlow, which then starts without a word
 
 # isort: split
 import os
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
-import check_shapes
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
@@ -21,6 +23,30 @@ from lkm_gpflow.runtime.threads import single_threaded
 
 matplotlib.use("Agg")
 
+HAS_TENSORFLOW = find_spec("gpflow") is not None
+NEEDS_TENSORFLOW = "needs TensorFlow"
+
+
+class SkipWithoutTensorFlow(MetaPathFinder):
+    """Skips the file or the test that leads to an import of TensorFlow, by us, where it is absent.
+
+    Others may try whether it is there.
+    """
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> None:
+        if fullname in {"check_shapes", "gpflow", "tensorflow", "tensorflow_probability"}:
+            frame = sys._getframe(1)
+            while frame.f_back and frame.f_globals["__name__"].startswith("importlib."):
+                frame = frame.f_back
+            file = Path(frame.f_code.co_filename)
+            if file.is_relative_to(TESTS) or file.is_relative_to(PACKAGE):
+                pytest.skip(NEEDS_TENSORFLOW, allow_module_level=True)
+
+
+TESTS, PACKAGE = Path(__file__).parent, Path(lkm.__file__).parent
+if not HAS_TENSORFLOW:
+    sys.meta_path.append(SkipWithoutTensorFlow())
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -29,6 +55,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not HAS_TENSORFLOW:
+        for item in items:
+            if "tensorflow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=NEEDS_TENSORFLOW))
     if config.getoption("--runslow"):
         # Files with slow tests first: where several processes run, none is left with them at last.
         slow = Counter(item.path for item in items if "slow" in item.keywords)
@@ -50,9 +80,12 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def full_shape_checks(request: pytest.FixtureRequest) -> Iterator[None]:
     """Check shapes inside `tf.function` too (off by default), but not while speed is measured."""
-    if all("benchmarks" in item.path.parts for item in request.session.items):
+    is_for_speed = all("benchmarks" in item.path.parts for item in request.session.items)
+    if is_for_speed or not HAS_TENSORFLOW:
         yield
         return
+    import check_shapes
+
     before = check_shapes.get_enable_check_shapes()
     check_shapes.set_enable_check_shapes(check_shapes.ShapeCheckingState.ENABLED)
     yield

@@ -19,7 +19,6 @@ from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.forecast import stacking
 from lkm_gpflow.forecast.averaging import Member
-from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.search.ledger import Entry
@@ -107,6 +106,8 @@ def agreed(
     frame: pd.DataFrame, fits: Sequence[tuple[float, Sequence[str], Sequence[Sequence[int]]]]
 ) -> Discovery:
     """A discovery of several fits by hand, with the probabilities that their models give them."""
+    from lkm_gpflow.forecast.by_model import to_model  # with TensorFlow
+
     members = []
     for weight, kernels, Z in fits:
         found = made_by_hand(frame, kernels, Z)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
 import pandas as pd
@@ -21,7 +21,7 @@ from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table
 from ..data.transforms import Transform
-from ..discovery.options import choose_averaging
+from ..discovery.options import Averaging, choose_averaging
 from ..runtime.arguments import check_level
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, start_workers
@@ -32,9 +32,6 @@ from ..search.settings import SearchSettings, Strategy, check_size, draw, ledger
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
 from .options import Bases, Budget, LongColumns, NewFolder, Separator, Transforms
-
-if TYPE_CHECKING:
-    from ..discovery.result import Averaging
 
 _HORIZON_SHARE = 0.1
 """By default this share of the rows is forecast."""
@@ -190,7 +187,7 @@ def discover_command(
         table.after(steps)
         check_level(level)
         settings = SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
-        choose_averaging(cast("Averaging | None", averaging), "scan", subset)
+        choose_averaging(cast(Averaging | None, averaging), "scan", subset)
         if memory_budget is not None:
             with loading():  # libraries take memory, too
                 from . import output
@@ -226,7 +223,7 @@ def discover_command(
                     depth=depth,
                     restarts=restarts,
                     strategy=cast(Strategy, strategy),
-                    averaging=cast("Averaging | None", averaging),
+                    averaging=cast(Averaging | None, averaging),
                     subset=subset,
                     seed=seed,
                     ledger=folder.ledger,

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from ..data.observations import Observations
 from ..data.tables import Table
 from ..forecast.averaging import Member
 from ..forecast.columns import quantile_column
 from ..forecast.joint import Course, Joint
-from ..gp.types import Floats
+from ..gp.types import Floats, Integers
 from ..kernels.grammar import parse
 from ..runtime.arguments import check_level, check_series, check_weights
 from ..runtime.text import counted, whole_number
 from ..runtime.threads import threads_for
 from .learn_coupling import STRONG, Coupling
 from .learn_coupling import couple as learn_coupling
+from .loadings import covariances as between_series
 from .uncertainty import CouplingPosterior, intervals, posterior
 
 if TYPE_CHECKING:
@@ -184,11 +187,11 @@ class CoupledDiscovery:
         x = table.scaled_times(cells.get_level_values(1))
         is_forecast = x > table.observations.x[-1]
         means, covariances = [], []
-        for member, model in zip(self.members, self.models, strict=True):
-            mean, covariance = model.predict_cells(n, x[:, None])
+        for member, coupling in zip(self.members, self.couplings, strict=True):
+            mean, covariance = predict_cells(coupling, table.observations, n, x)
             wide = np.where(is_forecast, np.sqrt(member.spread), 1.0) * table.scale[n]
-            means.append(np.asarray(mean) * table.scale[n] + table.location[n])
-            covariances.append(np.asarray(covariance) * np.outer(wide, wide))
+            means.append(mean * table.scale[n] + table.location[n])
+            covariances.append(covariance * np.outer(wide, wide))
         weights = np.array([member.weight for member in self.members])
         transforms = table.transforms.of_series(n)
         return Joint(cells, weights, np.array(means), np.array(covariances), transforms)
@@ -306,6 +309,48 @@ class CoupledDiscovery:
         return "\n".join(
             [head, *(rows or ["  no strong evidence that any series go together"]), *left]
         )
+
+
+def predict_cells(
+    coupling: Coupling, observations: Observations, series: Integers, x: Floats
+) -> tuple[Floats, Floats]:
+    """Mean [P] and covariance [P, P] of new observations of cells, on scaled data.
+
+    As of `CoupledLKM.predict_cells`, which needs TensorFlow.
+
+    Raises
+    ------
+    ValueError
+        If the covariance of the data is not positive definite.
+    """
+    times, at = np.unique(np.concatenate([observations.x, x]), return_inverse=True)
+    at, new_at = at[: len(observations.x)], at[len(observations.x) :]
+    seen, rows = np.nonzero(observations.mask)  # series after series
+    C = coupling.patterns.covariances(times)  # [K + 1, T, T]
+    B = between_series(coupling.loadings, coupling.patterns.amplitudes)  # [K + 1, N, N]
+    # What two observations of one series and time have in common, and the rest of their noise.
+    shared = B[-1].diagonal() * np.square(coupling.loadings[-1]).sum(axis=1)
+    own = B[-1].diagonal() - shared
+    np.fill_diagonal(B[-1], shared)
+
+    def between(n: Integers, t: Integers, m: Integers, s: Integers) -> Floats:
+        total = np.zeros((len(n), len(m)))
+        for B_k, C_k in zip(B, C, strict=True):
+            total += B_k[np.ix_(n, m)] * C_k[np.ix_(t, s)]
+        return total
+
+    V = between(seen, at[rows], seen, at[rows]) + np.diag(own[seen])
+    try:
+        L = cholesky(V, lower=True)
+    except LinAlgError as error:
+        raise ValueError(
+            "expected a positive definite covariance of the series together, got none: give the "
+            "noise a larger variance"
+        ) from error
+    white = solve_triangular(L, between(seen, at[rows], series, new_at), lower=True)  # [M, P]
+    white_y = solve_triangular(L, observations.Y[seen, rows], lower=True)
+    new = between(series, new_at, series, new_at) + np.diag(own[series])
+    return white.T @ white_y, new - white.T @ white
 
 
 def to_model(coupling: Coupling, table: Table) -> CoupledLKM:

@@ -161,6 +161,6 @@ def _numbers(column: pd.Series, name: object, index: pd.Index) -> Floats:
             row = int(np.argmax(bad))
             raise ValueError(
                 f"column {name!r} at {index[row]}: expected {wanted}, "
-                f"got {column.iloc[row]!r}{cure}"
+                f"got {column.iloc[[row]].tolist()[0]!r}{cure}"
             )
     return values

@@ -90,7 +90,7 @@ def _clock_change(index: pd.Index) -> pd.Timestamp | None:
     """Return the first day of another distance to UTC in a table of several rows a day."""
     if not isinstance(index, pd.DatetimeIndex) or index.tz is None:
         return None
-    if np.median(np.diff(index.asi8)) >= pd.Timedelta("1D").as_unit(index.unit).value:
+    if np.median(index[1:] - index[:-1]) >= pd.Timedelta("1D"):
         return None
     offsets = index.tz_localize(None) - index.tz_convert(None)
     others = np.flatnonzero(offsets != offsets[0])

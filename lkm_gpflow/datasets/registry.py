@@ -6,17 +6,21 @@ bytes, and a checksum makes sure of it.
 
 from __future__ import annotations
 
-import logging
+import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
-import pooch
+from ..runtime.files import replacing
 
 FOLDER_VARIABLE = "LKM_GPFLOW_DATA"
+
+_PATIENCE = 60.0
+"""Seconds that a publisher may be silent."""
 
 GITHUB = "https://raw.githubusercontent.com"
 _GPSS = f"{GITHUB}/anh-tong/gpss-research/8f05da746c09c98830bed081540ed5401a987323/srkl-data"
@@ -109,7 +113,16 @@ RAW_FILES: dict[str, tuple[RawFile, ...]] = {
 def folder() -> Path:
     """Return the folder that files are looked for in and downloaded to; it may not exist yet."""
     named = os.environ.get(FOLDER_VARIABLE)
-    return Path(named or pooch.os_cache("lkm_gpflow")).expanduser()
+    return Path(named).expanduser() if named else _caches() / "lkm_gpflow"
+
+
+def _caches() -> Path:
+    """Return the folder in which a user's programs keep what can be had again."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def fetch(dataset: str) -> list[Path]:
@@ -159,7 +172,7 @@ def check_no_folder(path: Path) -> None:
 def _check(path: Path, file: RawFile) -> None:
     """A file that is wrong may be somebody's own: say so, and leave it alone."""
     check_no_folder(path)
-    found = pooch.file_hash(str(path))
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != file.sha256:
         raise ChecksumError(
             f"{path} is not the file that the tables are built from: expected SHA-256 "
@@ -168,47 +181,35 @@ def _check(path: Path, file: RawFile) -> None:
 
 
 def _download(dataset: str, file: RawFile, path: Path) -> None:
-    # A bar is for a person at a terminal; in a notebook or a log it would be noise.
-    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty())
     try:
-        with _quiet_pooch():
-            pooch.retrieve(
-                file.url,
-                known_hash=f"sha256:{file.sha256}",
-                fname=file.name,
-                path=path.parent,
-                downloader=downloader,
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = _served(dataset, file, path.parent)
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise ChecksumError(
+                f"what {file.url} serves today is not the file that data set {dataset!r} is built "
+                f"from (expected SHA-256 {file.sha256}); put that file into {path.parent} by hand, "
+                f"or name a folder that has it in the environment variable {FOLDER_VARIABLE}"
             )
-    except ValueError as error:  # pooch's word for a wrong checksum; it has kept nothing
-        raise ChecksumError(
-            f"what {file.url} serves today is not the file that data set {dataset!r} is built "
-            f"from (expected SHA-256 {file.sha256}); put that file into {path.parent} by hand, "
-            f"or name a folder that has it in the environment variable {FOLDER_VARIABLE}"
-        ) from error
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(content)
     except OSError as error:
-        # A system's error has a number (pooch hides it in the cause), one of the network has none.
-        failure = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        if failure.errno is not None:
-            raise DownloadError(
-                f"data set {dataset!r} needs {file.name}, and the folder {path.parent} cannot be "
-                f"written to ({failure.strerror}): name another one in the environment variable "
-                f"{FOLDER_VARIABLE}"
-            ) from error
         raise DownloadError(
-            f"data set {dataset!r} needs {file.name}, which is not in {path.parent} and could "
-            f"not be downloaded from {file.url} ({type(error).__name__}); with a network, try "
-            f"again, or name a folder that has the file in the environment variable "
+            f"data set {dataset!r} needs {file.name}, and the folder {path.parent} cannot be "
+            f"written to ({error.strerror}): name another one in the environment variable "
             f"{FOLDER_VARIABLE}"
         ) from error
 
 
-@contextmanager
-def _quiet_pooch() -> Iterator[None]:
-    """Silence pooch's account of each download, without changing it for other packages."""
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel(logging.WARNING)
+def _served(dataset: str, file: RawFile, place: Path) -> bytes:
+    """Return what the publisher serves."""
     try:
-        yield
-    finally:
-        logger.setLevel(level)
+        with urllib.request.urlopen(file.url, timeout=_PATIENCE) as response:
+            content: bytes = response.read()
+    except (OSError, HTTPException) as error:
+        raise DownloadError(
+            f"data set {dataset!r} needs {file.name}, which is not in {place} and could "
+            f"not be downloaded from {file.url} ({type(error).__name__}); with a network, try "
+            f"again, or name a folder that has the file in the environment variable "
+            f"{FOLDER_VARIABLE}"
+        ) from error
+    return content

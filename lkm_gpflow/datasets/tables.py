@@ -8,11 +8,11 @@ rounding to the published number of digits removes.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.io import loadmat
 
 from lkm_gpflow.datasets.dataset import Dataset
 from lkm_gpflow.datasets.registry import fetch
@@ -23,7 +23,7 @@ _GPSS = "the authors' file in GitHub anh-tong/gpss-research"
 def stocks() -> Dataset:
     """Nine US stocks, second half of 2001; 13 trading days are absent in the authors' file."""
     (path,) = fetch("stocks")
-    raw = loadmat(path)
+    raw = _matlab(path)
     columns = ["GE", "MSFT", "XOM", "PFE", "C", "WMT", "INTC", "BP", "AIG"]
     dates = _dates("2001-01-01", (raw["X"].ravel() - 2001) * 365)
     return Dataset(
@@ -39,7 +39,7 @@ def stocks() -> Dataset:
 def houses() -> Dataset:
     """Monthly house price index of six US cities, 2004 to 2013, seasonally adjusted."""
     (path,) = fetch("houses")
-    values = loadmat(path)["Y"].round(2)
+    values = _matlab(path)["Y"].round(2)
     columns = ["New York", "Los Angeles", "Chicago", "Phoenix", "San Diego", "San Francisco"]
     months = np.datetime64("2004-01", "M") + np.arange(len(values))
     return Dataset(
@@ -59,7 +59,7 @@ def currencies() -> Dataset:
     the source they name, with the day each of their columns is found under there.
     """
     path, *rates = fetch("currencies")
-    raw = loadmat(path)
+    raw = _matlab(path)
     columns = ["ZAR", "IDR", "MYR", "RUB"]
     # In this file 1 January is day 1, so that day 0 is the last of December.
     dates = _dates("2014-12-31", (raw["X"].ravel() - 2015) * 365.2425)
@@ -86,7 +86,7 @@ def gonu() -> Dataset:
     The authors' files hold z-scores over all weeks. The means and standard deviations that take
     them back to original units are those of the published daily series.
     """
-    train, test = (loadmat(path) for path in fetch("gonu"))
+    train, test = (_matlab(path) for path in fetch("gonu"))
     columns = ["Gold", "Oil", "NASDAQ", "USD index"]
     location = [1240.5993630573248, 52.28923566878981, 5783.568789808917, 90.79145796178345]
     scale = [79.63768112125926, 10.98355235548746, 937.3727956893861, 2.7800430830673286]
@@ -109,6 +109,12 @@ def gonu() -> Dataset:
         "gold copyright ICE Benchmark Administration",
         score_scale=pd.DataFrame({"location": location, "scale": scale}, columns),
     )
+
+
+def _matlab(path: Path) -> dict[str, Any]:
+    from scipy.io import loadmat  # what generated tables do without
+
+    return dict(loadmat(path))
 
 
 def _dates(origin: str, days: ArrayLike) -> pd.DatetimeIndex:

@@ -23,9 +23,9 @@ from ..runtime.executors import check_executor, kept_in
 from ..runtime.warn import warn
 from ..search.ledger import Ledger
 from ..search.settings import SearchSettings, Strategy, base_names, check_size, ledger_header
-from .options import choose_averaging, fit_settings
+from .options import Averaging, choose_averaging, fit_settings
 from .pipeline import Learnt, learn_in_steps
-from .result import Averaging, Discovery
+from .result import Discovery
 
 if TYPE_CHECKING:
     from ..model.lkm import LKM

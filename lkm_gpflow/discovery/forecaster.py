@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -29,14 +29,13 @@ from ..runtime.arguments import check_level as check_level
 from ..runtime.arguments import check_quantiles, check_series, check_weights
 from ..search.ledger import Entry
 from ..search.settings import SearchSettings
+from .options import Averaging
 
 if TYPE_CHECKING:
     from ..model.lkm import LKM
 
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
-
-Averaging = Literal["stacked", "tempered", "none"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ..fit.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
 from ..model.amplitudes import Amplitudes, degrees_of
 from ..model.annealing import Annealing
 from ..model.subclasses import name_of
 from ..runtime.arguments import check_switch
-from .forecaster import Averaging
 
 if TYPE_CHECKING:
     from ..model.lkm import LKM
+
+Averaging = Literal["stacked", "tempered", "none"]
 
 
 def fit_settings(

@@ -21,7 +21,6 @@ from ..search.ledger import Ledger
 from ..sharing.alternatives import with_alternatives
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
 from ..sharing.hyperparameters import Marginal, marginals
-from .forecaster import Averaging as Averaging
 from .forecaster import Forecaster
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-import psutil
-
 Spent = Callable[[], str]
 """Says which budget is spent, such as "the time budget of 10m"; nothing if none is."""
 
@@ -85,7 +83,19 @@ def resident_memory() -> float:
 
     Workers of a pool or of a Dask `LocalCluster` are among them, those on other machines are not.
     Pages that several processes share count once for each.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If psutil is not installed.
     """
+    try:
+        import psutil  # what only those need who set a memory budget
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "expected the library psutil for a memory budget: "
+            "pip install '.[scale]' in a clone of lkm_gpflow"
+        ) from error
     own = psutil.Process()
     total = 0.0
     for process in (own, *own.children(recursive=True)):

@@ -12,18 +12,16 @@ tqdm warns in a notebook that has no ipywidgets, whoever imports it; its bar of 
 
 from __future__ import annotations
 
-import importlib.machinery
 import os
 import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 
-_Context = Callable[[ModuleType], AbstractContextManager[None]]
+from .loading import LoadedWithin
 
 VERBOSE_VARIABLE = "LKM_GPFLOW_VERBOSE"
 """Set it to 1 to see what TensorFlow writes."""
@@ -57,34 +55,11 @@ def load_progress_bars_quietly() -> None:
     warnings.filterwarnings("ignore", message="IProgress not found")
 
 
-def _load_within(package: str, context: _Context) -> None:
+def _load_within(
+    package: str, context: Callable[[ModuleType], AbstractContextManager[None]]
+) -> None:
     if package not in sys.modules:
-        sys.meta_path.insert(0, _Finder(package, context))
-
-
-class _Finder(MetaPathFinder):
-    """Finds one package where it is, and has it loaded within a context."""
-
-    def __init__(self, package: str, context: _Context) -> None:
-        self.package, self.context = package, context
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self.package:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None:
-            return spec
-        load = spec.loader.exec_module
-
-        def load_within(module: ModuleType) -> None:
-            with self.context(module):
-                load(module)
-
-        spec.loader.exec_module = load_within  # type: ignore[method-assign]
-        return spec
+        sys.meta_path.insert(0, LoadedWithin(package.__eq__, context))
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """From the publishers' files to the tables of the benchmark, for those whose files are plain text.
 
-A recipe takes the paths of its files, in the order of `benchmark.yml`, and returns the table.
+A recipe takes the paths of its files, in the order of `benchmark.json`, and returns the table.
 Each is checked to the last digit by the SHA-256 of the table it makes.
 """
 

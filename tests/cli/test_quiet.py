@@ -51,6 +51,7 @@ def test_a_discovery_writes_its_progress_bar_and_nothing_else(tmp_path: Path) ->
     assert "report.html" in done.stdout
 
 
+@pytest.mark.tensorflow
 def test_a_notebook_that_imports_the_package_is_quiet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,7 +61,7 @@ def test_a_notebook_that_imports_the_package_is_quiet(
     notebook = new_notebook(
         cells=[
             new_code_cell("import sys\n_ = sys.modules.update(ipywidgets=None)"),
-            new_code_cell("import lkm_gpflow as lkm\nimport pooch.downloaders"),
+            new_code_cell("import lkm_gpflow as lkm\nimport tqdm.auto"),
             new_code_cell("lkm.discover\nlkm.LKM"),
             new_code_cell("import tensorflow as tf\n_ = tf.constant(1.0) + 1.0"),
         ],
@@ -77,6 +78,7 @@ def test_a_notebook_that_imports_the_package_is_quiet(
     assert "LKM" in outputs[0]["data"]["text/plain"]
 
 
+@pytest.mark.tensorflow
 def test_everything_is_shown_on_demand() -> None:
     """Or the other tests could not tell whether there was anything to silence.
 
@@ -87,6 +89,7 @@ def test_everything_is_shown_on_demand() -> None:
     assert "I0000" in python(code, **{VERBOSE_VARIABLE: "1"}).stderr
 
 
+@pytest.mark.tensorflow
 def test_tensorflow_that_was_there_before_is_left_alone() -> None:
     done = python("import tensorflow as a, lkm_gpflow, tensorflow as b; assert a is b")
     assert done.returncode == 0
@@ -125,6 +128,7 @@ def test_nothing_is_shown_of_an_import_that_is_stopped(capfd: pytest.CaptureFixt
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.tensorflow
 def test_devices_can_be_configured_after_the_import() -> None:
     """Listing them must not initialise them."""
     done = python(
@@ -135,6 +139,7 @@ def test_devices_can_be_configured_after_the_import() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.tensorflow
 def test_a_process_without_standard_error(tmp_path: Path) -> None:
     code = "import os; os.close(2); import lkm_gpflow as lkm; lkm.LKM; print('there')"
     assert python(code).stdout == "there\n"
@@ -167,6 +172,7 @@ def test_errors_about_arguments_and_files_need_no_tensorflow(tmp_path: Path) -> 
         assert complaint in done.stderr, (arguments, done.stderr)
 
 
+@pytest.mark.tensorflow
 def test_docstrings_of_gpflow_stay_as_written() -> None:
     """Each that check_shapes adds shapes to is parsed, at every start."""
     code = "import gpflow; print(gpflow.models.GPR.predict_f.__doc__)"

@@ -127,9 +127,8 @@ def test_probabilities_shares_and_counts() -> None:
     assert words[0] == "almost certainly"
     assert (percent(0.0), percent(0.004), percent(0.128)) == ("0%", "under 1%", "13%")
     assert (percent(0.994), percent(0.997), percent(1.0)) == ("99%", "over 99%", "100%")
-    weights = [0.1] * 10
-    assert sum(weights) < 1.0
-    assert (percent(sum(weights)), percent(1.0 - sum(weights))) == ("100%", "0%")
+    almost = np.nextafter(1.0, 0.0)
+    assert (percent(almost), percent(1.0 - almost)) == ("100%", "0%")
     assert (counted(1, "fit"), counted(2, "fit"), counted(1, "series")) == (
         "1 fit", "2 fits", "1 series",
     )  # fmt: skip

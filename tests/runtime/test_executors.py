@@ -301,6 +301,7 @@ def _threads_of_tensorflow() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
+@pytest.mark.tensorflow
 @pytest.mark.skipif(
     not Path("/proc/self/task").is_dir(), reason="Linux says what threads there are"
 )
