@@ -1,36 +1,189 @@
-"""ABCD: a search over sums and products of base kernels, for every series alone.
+"""ABCD: a search over sums of products of base kernels, for every series alone.
 
 Duvenaud, Lloyd, Grosse, Tenenbaum and Ghahramani, *Structure discovery in nonparametric regression
 through compositional kernel search*, ICML 2013; Lloyd, Duvenaud, Grosse, Tenenbaum and Ghahramani,
 *Automatic construction and natural-language description of nonparametric regression models*, AAAI
 2014.
+
+Base kernels, products and their derivatives are those of `lkm_gpflow.kernels`.  As in the search of
+Lloyd et al. for interpretable kernels, products are multiplied out: (LIN + SE) x PER is the sum
+LIN x PER + SE x PER, in which each term has its own numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
 
 import gpflow
 import numpy as np
 import pandas as pd
-from scipy.linalg import cho_solve, cholesky, lapack
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky
 
 from ..data.observations import Observations
 from ..data.tables import Table
-from ..fit.initialization import NOISE_VARIANCE, Proposer
-from ..gp.types import LOG_2PI, Floats
-from ..kernels.grammar import PAPER_BASES
+from ..fit.covariances import Structure, at
+from ..fit.initialization import NOISE_VARIANCE, Proposer, Ranges, typical_step
+from ..fit.layout import Layout
+from ..gp.lags import LagGrid, matrix
+from ..gp.lapack import factorise, gradient
+from ..gp.types import Floats
+from ..kernels.component import to_kernel
+from ..kernels.grammar import PAPER_BASES, Factor, Product, base_kernel, expand, with_windows
+from ..model.criterion import bic
 from ..runtime.threads import single_threaded
-from .compositional import Fit, Learner
-from .grammar import Sum, expand
+from .lbfgs import minimise
+from .protocol import ScaledForecast
 from .registry import register
-from .scaled import ScaledForecast
-from .tree_covariance import KNOWN_BASES, covariance, to_kernel
 
 _SMALLEST_PIVOT = 1e-13
-"""Of a covariance's Cholesky decomposition, relative to its largest variance."""
+"""Least pivot of a covariance, relative to its largest variance: rounding decides about smaller
+ones, and with them about the likelihood."""
+
+_DRAWS = 8
+"""A start is the likeliest of so many draws."""
+
+_SHORT = 8
+"""Iterations from every start."""
+
+_ROUNDS = ((12, 30), (3, 200))
+"""How many of the best go on, and for how many iterations; then again."""
+
+_LESS_NOISE = (0.0, 1.0, 3.0)
+"""By how much the logarithms of noise variances are lowered in a warm start."""
+
+_JITTER = 0.3
+"""Standard deviation of the noise on parameters (as they are learnt) of a jittered start."""
+
+
+# --- the grammar ----------------------------------------------------------------------------------
+
+Terms: TypeAlias = tuple[Product, ...]
+"""A kernel: the sum of these products, in canonical order.  Without any it is zero."""
+
+
+def canonical(products: Iterable[Product]) -> Terms:
+    """Sort the terms of a sum; keep one of those whose variances alone can differ (C + C)."""
+    kept: dict[object, Product] = {}
+    for product in sorted(products, key=lambda product: product.sort_key):
+        is_rigid = product.num_parameters == 1
+        kept.setdefault(product.structure if is_rigid else len(kept), product)
+    return tuple(kept.values())
+
+
+def structure(terms: Terms) -> str:
+    """Text without the numbers, which two kernels share if their structure is one."""
+    return " + ".join(str(product.structure) for product in terms) or "0"
+
+
+def num_parameters(terms: Terms) -> int:
+    """Count the numbers that are learnt."""
+    return sum(product.num_parameters for product in terms)
+
+
+def neighbours(terms: Terms, bases: Sequence[str]) -> tuple[Terms, ...]:
+    """All kernels that the grammar derives from one in a step (Lloyd et al. 2014, table 2).
+
+    For every base kernel B and every subexpression S, S' (the whole, a term of the sum, factors of
+    a product): S -> S + B, S -> S x B, S -> S x (B + C), S + S' -> S, S x S' -> S, S -> B, each
+    multiplied out.  Numbers of factors that stay are kept, new ones are absent; of several ways to
+    a structure the one that keeps most counts.  White noise alone is left out: every series has its
+    own noise already.
+    """
+    found: dict[str, Terms] = {}
+    for products in _derived(terms, bases):
+        derived = canonical(products)
+        if derived and not any(str(product.structure) == "WN" for product in derived):
+            known = found.setdefault(structure(derived), derived)
+            found[structure(derived)] = min(known, derived, key=_num_absent)
+    found.pop(structure(terms), None)
+    return tuple(found.values())
+
+
+def _derived(terms: Terms, bases: Sequence[str]) -> Iterator[Sequence[Product]]:
+    """All kernels of a step, as often as rules lead to them."""
+    for name in with_windows(bases):
+        fresh = Product((Factor(base := base_kernel(name), (None,) * len(base.parameters)),))
+        yield *terms, fresh
+        yield (fresh,)
+        times = [] if base.is_window else [_times(product, fresh) for product in terms]
+        whole = [product for product in times if product is not None]
+        if len(whole) == len(terms):
+            yield whole
+            yield *terms, *(replace(product, variance=None) for product in whole)
+    for i, term in enumerate(terms):
+        others = terms[:i] + terms[i + 1 :]
+        yield others
+        for j in range(len(term.factors) if len(term.factors) > 1 else 0):
+            yield *others, replace(term, factors=term.factors[:j] + term.factors[j + 1 :])
+        for product in expand(term, bases)[1:]:
+            is_fresh = not set(product.factors) & set(term.factors)
+            yield *others, replace(product, variance=None if is_fresh else term.variance)
+            # T -> T + B and T -> T x (B + C) for some of its factors T: the term stays.
+            yield *terms, product
+
+
+def _times(product: Product, other: Product) -> Product | None:
+    """The product of two, with the variance of the first; None if the grammar forbids it."""
+    try:
+        return Product(product.factors + other.factors, product.variance)
+    except ValueError:
+        return None
+
+
+def _num_absent(terms: Terms) -> int:
+    values = [v for p in terms for v in (p.variance, *(v for f in p.factors for v in f.values))]
+    return sum(value is None for value in values)
+
+
+def covariance(terms: Terms, x: Floats) -> Floats:
+    """Covariances of a complete kernel at times x, [D] to [D, D]."""
+    return _matrix(terms, LagGrid(x))
+
+
+def _matrix(terms: Terms, grid: LagGrid) -> Floats:
+    total = np.zeros((len(grid.x), len(grid.x)))
+    for component in at(terms, grid):
+        total += component.matrix()
+    return total
+
+
+# --- learning: many short runs from drawn and inherited numbers, few long ones --------------------
+
+
+class KernelLikelihood(Protocol):
+    """Minus the log likelihood of what is observed of functions with a covariance K on a grid.
+
+    Parameters
+    ----------
+    x
+        The times of the grid, [D].
+    num_observed
+        How many values were observed.
+    lower, upper
+        Bounds of its own parameters (noise, scales: what is not in the kernel), [P].
+    is_noise
+        Which of them are logarithms of noise variances, [P].
+    """
+
+    x: Floats
+    num_observed: int
+    lower: Floats
+    upper: Floats
+    is_noise: NDArray[np.bool_]
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Draw values of its own parameters to start from, [P]."""
+
+    def __call__(self, K: Floats, own: Floats) -> tuple[float, Callable[[], tuple[Floats, Floats]]]:
+        """Return the value and its gradients, by K and by its own parameters, [P].
+
+        The value is infinite where a covariance is not positive definite.  The gradient by K is a
+        lower triangle [D, D] as of `cholesky.gradient`.
+        """
 
 
 class SingleSeries:
@@ -51,41 +204,193 @@ class SingleSeries:
         self.is_noise = np.array([True])
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """See `Likelihood.draw`: log-uniform between 0.01 and 1."""
+        """See `KernelLikelihood.draw`: log-uniform between 0.01 and 1."""
         return rng.uniform(np.log(0.01), 0.0, size=1)
 
     def __call__(self, K: Floats, own: Floats) -> tuple[float, Callable[[], tuple[Floats, Floats]]]:
-        """See `Likelihood.__call__`."""
+        """See `KernelLikelihood.__call__`."""
         noise_variance = math.exp(own[0])
-        V = K.copy()
-        V.flat[:: len(V) + 1] += noise_variance
-        L, failure = lapack.dpotrf(V, lower=1)
-        # Rounding decides about smaller pivots, and with them about the likelihood.
-        if failure or np.diag(L).min() ** 2 < _SMALLEST_PIVOT * np.diag(V).max():
-            return -math.inf, lambda: (np.zeros_like(K), np.zeros(1))
-        L_inverse, _ = lapack.dtrtri(L, lower=1)
-        b = L_inverse.T @ (L_inverse @ self.y)
-        value = -0.5 * (self.y @ b + len(b) * LOG_2PI) - np.log(np.diag(L)).sum()
+        V = matrix(len(K))
+        V += K
+        V.T.reshape(-1)[:: len(V) + 1] += noise_variance
+        largest = V.diagonal().max()
+        value, b = factorise(V, self.y)
+        if not V.diagonal().min() ** 2 >= _SMALLEST_PIVOT * largest:  # NaN where it failed
+            value = math.nan
+        if math.isnan(value):
+            return math.inf, lambda: (np.zeros_like(K), np.zeros(1))
 
         def gradients() -> tuple[Floats, Floats]:
-            G = 0.5 * (np.outer(b, b) - L_inverse.T @ L_inverse)
-            return G, np.array([noise_variance * np.trace(G)])
+            G = gradient(V, b)
+            return G, np.array([noise_variance * G.trace()])
 
-        return float(value), gradients
+        return -value, gradients
 
 
-def search(learner: Learner, bases: Sequence[str], depth: int) -> list[Fit]:
-    """Greedy search: expand the best kernel, keep the best of what that gives while BIC falls.
+@dataclass(frozen=True)
+class KernelFit:
+    """A kernel that was learnt.
+
+    Parameters
+    ----------
+    kernel
+        With all its numbers.
+    own
+        Parameters of the likelihood.
+    log_likelihood
+        Of all that was observed.
+    bic
+        ``-2 log likelihood + (p + P) log(number of observed values)``, p parameters of the kernel,
+        P of the likelihood.
+    """
+
+    kernel: Terms
+    own: Floats
+    log_likelihood: float
+    bic: float
+
+
+class KernelLearner:
+    """Learns kernels for one likelihood: many short runs, of which the best go on.
+
+    Parameters
+    ----------
+    likelihood
+        What is observed.
+    proposer
+        Draws starting values from what the data suggest.
+    restarts
+        Random starts of a structure, beside two warm ones.
+    rng
+        Source of all randomness.
+    """
+
+    def __init__(
+        self,
+        likelihood: KernelLikelihood,
+        proposer: Proposer,
+        restarts: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._likelihood = likelihood
+        self._proposer = proposer
+        self._restarts = restarts
+        self._rng = rng
+        self._grid = LagGrid(likelihood.x)
+        self._step = typical_step(likelihood.x)
+
+    def noise_alone(self) -> KernelFit:
+        """Fit the kernel that is zero."""
+        return self.run((), self._likelihood.draw(self._rng), 100)
+
+    def compete(self, candidates: Sequence[Terms], parent: KernelFit) -> KernelFit:
+        """Return the fit of lowest BIC, of kernels derived from the parent's.
+
+        Short runs from all starts of all candidates; the best go on, and the best of these again.
+        """
+        fits = [fit for kernel in candidates for fit in self.begin(kernel, parent)]
+        for keep, max_iterations in _ROUNDS:
+            fits = [self.run(fit.kernel, fit.own, max_iterations) for fit in _promising(fits, keep)]
+        return min(fits, key=lambda fit: fit.bic)
+
+    def begin(self, kernel: Terms, parent: KernelFit) -> list[KernelFit]:
+        """Short runs from the parent's numbers, from these jittered, and from random ones.
+
+        Each starts at the likeliest of a few draws of the numbers that are absent.  A new part may
+        explain what passed for noise, so warm starts are tried with less of it.
+        """
+        likelihood, rng = self._likelihood, self._rng
+        less = [0.0, *rng.choice(_LESS_NOISE, _DRAWS)]
+        lowered = [parent.own - amount * likelihood.is_noise for amount in less]
+        warm = self._likeliest(zip(self.complete(kernel, len(less)), lowered, strict=True))
+        starts = [warm, (self._jittered(warm[0]), warm[1])]
+        bare = tuple(product.structure for product in kernel)
+        for _ in range(self._restarts):
+            own = [likelihood.draw(rng) for _ in range(_DRAWS)]
+            starts.append(self._likeliest(zip(self.complete(bare, _DRAWS), own, strict=True)))
+        return [self.run(*start, _SHORT) for start in starts]
+
+    def run(self, kernel: Terms, own: Floats, max_iterations: int) -> KernelFit:
+        """L-BFGS-B from a complete kernel, within the ranges of all parameters."""
+        layout = Layout(kernel, num_series=0)
+        by_theta, free = Structure(layout, self._grid), ~layout.is_fixed
+        theta, count = layout.pack(np.empty(0)), int(free.sum())
+
+        def loss(values: Floats) -> tuple[float, Floats]:
+            theta[free] = values[:count]
+            components = by_theta.at(theta)
+            K = np.zeros((len(self._grid.x), len(self._grid.x)))
+            for component in components:
+                K += component.matrix()
+            value, gradients = self._likelihood(K, values[count:])
+            if not math.isfinite(value):
+                return value, np.zeros_like(values)
+            G, by_own = gradients()
+            by_lag = self._grid.collect(G)
+            pulled = [c.pull_back(by_lag if c.moving is None else G) for c in components]
+            return value, np.concatenate([by_theta.gather(pulled)[free], by_own])
+
+        lower, upper = self._likelihood.lower, self._likelihood.upper
+        if kernel:
+            ranges = Ranges.of(layout, self._step)
+            lower = np.concatenate([ranges.lower[free], lower])
+            upper = np.concatenate([ranges.upper[free], upper])
+        start = np.clip(np.concatenate([theta[free], own]), lower, upper)
+        found = minimise(loss, start, max_iterations, np.column_stack([lower, upper]))
+        theta[free] = found.values[:count]
+        num_learnt = num_parameters(kernel) + len(own)
+        return KernelFit(
+            layout.unpack(theta)[0],
+            found.values[count:],
+            -found.loss,
+            bic(-found.loss, num_learnt, self._likelihood.num_observed),
+        )
+
+    def complete(self, kernel: Terms, count: int) -> list[Terms]:
+        """Draw the numbers that are absent, `count` times; see `Proposer.propose`."""
+        if not kernel:
+            return [()] * count
+        drawn = []
+        for term in kernel:
+            proposed = self._proposer.propose(term, count, self._rng)
+            if term.variance is not None:
+                proposed = [replace(each, variance=term.variance) for each in proposed]
+            drawn.append(proposed * count if len(proposed) < count else proposed)
+        return list(zip(*drawn, strict=True))
+
+    def _jittered(self, kernel: Terms) -> Terms:
+        layout = Layout(kernel, num_series=0)
+        theta = layout.pack(np.empty(0))
+        theta[~layout.is_fixed] += _JITTER * self._rng.normal(size=int((~layout.is_fixed).sum()))
+        return layout.unpack(theta)[0]
+
+    def _likeliest(self, starts: Iterable[tuple[Terms, Floats]]) -> tuple[Terms, Floats]:
+        return min(
+            starts, key=lambda start: self._likelihood(_matrix(start[0], self._grid), start[1])[0]
+        )
+
+
+def _promising(fits: Sequence[KernelFit], count: int) -> list[KernelFit]:
+    """Return the best by BIC, at most two of a structure."""
+    chosen: list[KernelFit] = []
+    for fit in sorted(fits, key=lambda fit: fit.bic):
+        if sum(structure(fit.kernel) == structure(other.kernel) for other in chosen) < 2:
+            chosen.append(fit)
+    return chosen[:count]
+
+
+def greedy_search(learner: KernelLearner, bases: Sequence[str], depth: int) -> list[KernelFit]:
+    """Expand the best kernel, and keep the best of its neighbours, while BIC falls.
 
     Returns
     -------
     The fits of the path, from the kernel that is zero to the best.
     """
     path = [learner.noise_alone()]
-    seen = {path[0].kernel.names}
+    seen = {structure(path[0].kernel)}
     for _ in range(depth):
-        candidates = [k for k in expand(path[-1].kernel, bases) if k.names not in seen]
-        seen.update(kernel.names for kernel in candidates)
+        candidates = [k for k in neighbours(path[-1].kernel, bases) if structure(k) not in seen]
+        seen.update(structure(kernel) for kernel in candidates)
         if not candidates:
             break
         best = learner.compete(candidates, path[-1])
@@ -93,6 +398,28 @@ def search(learner: Learner, bases: Sequence[str], depth: int) -> list[Fit]:
             break
         path.append(best)
     return path
+
+
+def check_search(depth: int, restarts: int, bases: Sequence[str]) -> None:
+    """Raise a ValueError if a setting of the search is wrong."""
+    if depth < 1:
+        raise ValueError(f"expected a depth of at least 1, got {depth}")
+    if restarts < 0:
+        raise ValueError(f"expected at least 0 restarts, got {restarts}")
+    if not bases:
+        raise ValueError("expected names of base kernels, got none")
+    for name in with_windows(bases):
+        base_kernel(name)
+
+
+# --- what is found --------------------------------------------------------------------------------
+
+
+def kernel_text(terms: Terms, span: float, variance: float) -> str:
+    """Write a kernel of scaled times, times a variance, with times in the units of the table."""
+    products = (product.change_units(span) for product in terms)
+    scaled = (replace(each, variance=(each.variance or 1.0) * variance) for each in products)
+    return " + ".join(format(product, ".3g") for product in scaled) or "0"
 
 
 @dataclass(frozen=True)
@@ -109,36 +436,38 @@ class CompositionalFit:
 
     x: Floats
     y: Floats
-    path: tuple[Fit, ...]
+    path: tuple[KernelFit, ...]
 
     @property
-    def kernel(self) -> Sum:
+    def kernel(self) -> Terms:
         """The kernel of scaled times that was found, with its numbers."""
         return self.path[-1].kernel
 
     @property
     def noise_variance(self) -> float:
-        """Of the scaled series."""
+        """The noise variance of the scaled series."""
         return float(np.exp(self.path[-1].own[0]))
 
     @property
     def model(self) -> gpflow.models.GPR:
         """The same as a GPflow model; a ValueError where no kernel was found."""
+        if not self.kernel:
+            raise ValueError("expected a kernel of at least one term, got the kernel that is zero")
         return gpflow.models.GPR(
             (self.x[:, None], self.y[:, None]),
-            kernel=to_kernel(self.kernel),
+            kernel=gpflow.kernels.Sum([to_kernel(product) for product in self.kernel]),
             noise_variance=self.noise_variance,
         )
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Means and variances (with noise) of new observations at scaled times x, [M] each."""
-        V = covariance(self.kernel, self.x[:, None], self.x[None, :])
-        factor = cholesky(V + self.noise_variance * np.eye(len(V)), lower=True), True
-        cross = covariance(self.kernel, self.x[:, None], x[None, :])
-        prior = covariance(self.kernel, x, x)
+        D = len(self.x)
+        K = covariance(self.kernel, np.concatenate([self.x, x]))
+        factor = cholesky(K[:D, :D] + self.noise_variance * np.eye(D), lower=True), True
+        cross = K[:D, D:]
         explained = np.sum(cross * cho_solve(factor, cross), axis=0)
         mean = cross.T @ cho_solve(factor, self.y)
-        return mean, np.maximum(prior - explained, 0.0) + self.noise_variance
+        return mean, np.maximum(K.diagonal()[D:] - explained, 0.0) + self.noise_variance
 
 
 @dataclass(frozen=True)
@@ -148,7 +477,7 @@ class CompositionalForecast(ScaledForecast):
     Parameters
     ----------
     fits
-        What was found, by series.
+        The fit of every series, by name.
     """
 
     fits: Mapping[str, CompositionalFit]
@@ -157,7 +486,7 @@ class CompositionalForecast(ScaledForecast):
     def kernels(self) -> dict[str, str]:
         """The kernels by series, with numbers in the units of the table (times from its start)."""
         return {
-            name: format(fit.kernel.change_units(self.table.span).scaled(scale**2), ".3g")
+            name: kernel_text(fit.kernel, self.table.span, scale**2)
             for (name, fit), scale in zip(self.fits.items(), self.table.scale, strict=True)
         }
 
@@ -168,11 +497,12 @@ class ABCD:
     """Automatic Bayesian Covariance Discovery: each series alone.
 
     The model of a series is y = f + noise, f ~ GP(0, k), with a kernel k of the grammar of
-    `grammar.expand`.  The search starts from noise alone, and as long as BIC falls replaces the
-    kernel by the best of those derived from it in a step, learnt by maximum likelihood.
+    `neighbours`.  The search starts from noise alone, and as long as BIC falls replaces the kernel
+    by the best of those derived from it in a step, learnt by maximum likelihood.
 
-    It departs from Lloyd et al. (2014) in that there are no change points, base kernels are those
-    of this package, and the search looks no further when a step brings nothing.
+    It departs from Lloyd et al. (2014) in that base kernels are those of this package, change
+    points ("CP" among the bases) are off by default, and the search ends when a step brings
+    nothing.
 
     Parameters
     ----------
@@ -189,14 +519,7 @@ class ABCD:
     restarts: int = 2
 
     def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise ValueError(f"expected a depth of at least 1, got {self.depth}")
-        if self.restarts < 0:
-            raise ValueError(f"expected at least 0 restarts, got {self.restarts}")
-        if not self.bases or set(self.bases) - set(KNOWN_BASES):
-            raise ValueError(
-                f"expected base kernels among {', '.join(KNOWN_BASES)}, got {self.bases}"
-            )
+        check_search(self.depth, self.restarts, self.bases)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> CompositionalForecast:
         """Search a kernel for every series; its draws do not depend on the other series."""
@@ -220,5 +543,5 @@ class ABCD:
         seen = observations.mask[n] > 0.0
         x, y = observations.x[seen], observations.Y[n, seen]
         proposer = Proposer.of(Observations(x, y[None, :], np.ones((1, len(x)))))
-        learner = Learner(SingleSeries(x, y), proposer, self.restarts, rng)
-        return CompositionalFit(x, y, tuple(search(learner, self.bases, self.depth)))
+        learner = KernelLearner(SingleSeries(x, y), proposer, self.restarts, rng)
+        return CompositionalFit(x, y, tuple(greedy_search(learner, self.bases, self.depth)))

@@ -1,23 +1,361 @@
-"""Gaussian process regression networks as a comparator: number of nodes, kernels, starts."""
+"""Gaussian process regression networks: latent functions mixed by weights that change in time.
+
+Wilson, Knowles and Ghahramani, *Gaussian process regression networks*, ICML 2012, with the
+mean-field variational inference of Nguyen and Bonilla, *Efficient variational inference for
+Gaussian process regression networks*, AISTATS 2013.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import gpflow
 import numpy as np
 import pandas as pd
-from gpflow.utilities import set_trainable
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import AnyNDArray, MeanAndVariance, Parameter, RegressionData, TensorType
+from gpflow.kernels import Kernel
+from gpflow.utilities import assert_params_false, positive, set_trainable, to_default_float
 
 from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.initialization import log_uniform, typical_step
-from ..gp.types import Floats
-from .gprn_model import GPRN
-from .lbfgs import Learner
+from ..gp.types import LOG_2PI, Floats, FloatTensor
+from ..model.model_data import ModelData, checked_data, checked_kernels
+from .lbfgs import MultiStart
+from .protocol import ScaledForecast
 from .registry import register
-from .scaled import ScaledForecast
+from .stacked import NOISE_FLOOR
+
+
+class NetworkMoments(NamedTuple):
+    """Means and variances of functions at some inputs, [..., M] each."""
+
+    mean: FloatTensor
+    variance: FloatTensor
+
+    @property
+    def second(self) -> FloatTensor:
+        """E[u^2], [..., M]."""
+        return tf.square(self.mean) + self.variance
+
+
+@dataclass(frozen=True)
+class SiteFactor:
+    r"""Gaussian posteriors of functions that share a prior, by their sites on the grid.
+
+    .. math:: q(u) \propto \mathcal{N}(u \mid 0, K) \prod_i \exp(b_i u_i - \lambda_i u_i^2 / 2),
+       \qquad S = (K^{-1} + \Lambda)^{-1}, \quad m = S b
+
+    Every optimal factor of the mean field has this form, so that 2 D numbers describe a full
+    Gaussian (Nguyen and Bonilla 2013).  Nothing here needs the inverse of K, or a jitter.
+
+    Parameters
+    ----------
+    precision, linear
+        lambda and b, [..., D]; both zero where nothing is observed.
+    moments
+        m and the diagonal of S, [..., D] each.
+    log_determinant
+        log|I + K Lambda|, [...].
+    """
+
+    precision: FloatTensor
+    linear: FloatTensor
+    moments: NetworkMoments
+    log_determinant: FloatTensor
+
+    @classmethod
+    @check_shapes("K: [D, D]", "precision: [batch..., D]", "linear: [batch..., D]")
+    def of(cls, K: FloatTensor, precision: FloatTensor, linear: FloatTensor) -> SiteFactor:
+        """Multiply priors of covariance K, [D, D], with sites, [..., D]."""
+        mean, variance, log_determinant = _site_posterior(K, precision, linear)
+        return cls(precision, linear, NetworkMoments(mean, variance), log_determinant)
+
+    @property
+    def divergence(self) -> FloatTensor:
+        """KL[q(u) || p(u)], [...]: the mean log of the sites less the log of their integral."""
+        mean, second = self.moments.mean, self.moments.second
+        # (b'm - log|I + K Lambda|) / 2 is the log of E_p[prod_i exp(b_i u_i - lambda_i u_i^2/2)].
+        return 0.5 * (
+            tf.reduce_sum(self.linear * mean - self.precision * second, axis=-1)
+            + self.log_determinant
+        )
+
+    @check_shapes("X: [D, Q]", "Xnew: [M, Q]")
+    def predict(self, kernel: Kernel, X: FloatTensor, Xnew: FloatTensor) -> NetworkMoments:
+        """Moments at new inputs, [..., M], given the prior's kernel and the grid."""
+        cross = kernel(X, Xnew)
+        root = tf.sqrt(self.precision)[..., None]
+        whitened = tf.linalg.triangular_solve(_cholesky(kernel(X), root), root * cross)
+        # K^-1 m = b - Lambda m, from S^-1 m = b.
+        weights = self.linear - self.precision * self.moments.mean
+        return NetworkMoments(
+            tf.linalg.matvec(cross, weights, transpose_a=True),
+            kernel(Xnew, full_cov=False) - tf.reduce_sum(tf.square(whitened), axis=-2),
+        )
+
+
+def _cholesky(K: FloatTensor, root: FloatTensor) -> FloatTensor:
+    """Cholesky factor of I + sqrt(Lambda) K sqrt(Lambda): no eigenvalue is below one."""
+    identity = tf.eye(tf.shape(K)[-1], dtype=K.dtype)
+    return tf.linalg.cholesky(identity + root * K * tf.linalg.matrix_transpose(root))
+
+
+@tf.custom_gradient
+def _site_posterior(
+    K: FloatTensor, precision: FloatTensor, linear: FloatTensor
+) -> tuple[tuple[FloatTensor, ...], Callable[..., tuple[FloatTensor, ...]]]:
+    """Mean, variance and log determinant of `SiteFactor`, with their analytic gradients.
+
+    With T = S K^-1 = I - S Lambda:  dS = T dK T' - S dLambda S,  dm = dS b + S db  and
+    d log|I + K Lambda| = tr(Lambda T dK) + tr(S dLambda).
+    """
+    root = tf.sqrt(precision)[..., None]
+    L = _cholesky(K, root)
+    A = tf.linalg.triangular_solve(L, root * K)
+    S = K - tf.matmul(A, A, transpose_a=True)
+    mean, variance = tf.linalg.matvec(S, linear), tf.linalg.diag_part(S)
+    log_determinant = 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)), axis=-1)
+
+    def gradient(
+        d_mean: FloatTensor, d_variance: FloatTensor, d_log: FloatTensor
+    ) -> tuple[FloatTensor, ...]:
+        size = tf.shape(K)[-1]
+        T = tf.eye(size, dtype=K.dtype) - S * precision[..., None, :]
+        S_mean = tf.linalg.matvec(S, d_mean)
+        d_log = d_log[..., None]
+
+        def sum_of_products(left: FloatTensor, right: FloatTensor) -> FloatTensor:
+            """Sum of left_f' right_f over the factors f, as one matrix product."""
+            left, right = (tf.reshape(part, [-1, size]) for part in (left, right))
+            return tf.matmul(left, right, transpose_a=True)
+
+        scaled_T = T * (d_log * precision)[..., None]
+        d_K = (
+            sum_of_products(T, T * d_variance[..., None])
+            + sum_of_products(d_mean - precision * S_mean, linear - precision * mean)
+            + tf.reduce_sum(tf.reshape(scaled_T, [-1, size, size]), axis=0)
+        )
+        d_precision = d_log * variance - S_mean * mean - tf.linalg.matvec(tf.square(S), d_variance)
+        return d_K, d_precision, S_mean
+
+    return (mean, variance, log_determinant), gradient
+
+
+class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
+    r"""Gaussian process regression network: nodes, mixed by weights that are processes too.
+
+    .. math::
+        f_k &\sim \mathcal{GP}(0, k_{f_k}), \qquad W_{nk} \sim \mathcal{GP}(0, k_W) \\
+        y_n(x) &\sim \mathcal{N}\Big(\sum_k W_{nk}(x) f_k(x), \sigma_n^2\Big)
+
+    Sources: Wilson et al. 2012, section 3; mean field :math:`q = \prod_k q(f_k) \prod_{nk}
+    q(W_{nk})`, each factor a full Gaussian over the inputs: Nguyen and Bonilla 2013.
+
+    Parameters
+    ----------
+    data
+        ``(X, Y)``: inputs [D, Q] and observations [D, N].  NaN in Y is a missing observation;
+        it is in no sum.
+    node_kernels
+        Kernels of the K nodes.  The node noise sigma_f^2 of the papers is a `White` term in them.
+    weight_kernel
+        The kernel that all N K weights share.  Only products of a weight and a node matter: fix
+        the variance of one of the two.
+    noise_variance
+        sigma_n^2, a number or an array [N], above 1e-5; a trainable parameter [N].
+
+    Attributes
+    ----------
+    node_mean, node_variance, weight_mean
+        Moments from which the posterior starts, parameters [K, D], [K, D] and [K, N, D].
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Notes
+    -----
+    `posterior` is what one sweep of closed-form coordinate updates makes of the moments in the
+    attributes, and the objective is its bound.  Where the papers alternate sweeps (here `update`)
+    with steps on the hyperparameters, this bound may be climbed by L-BFGS on the hyperparameters
+    and the moments at once.  The fixed points are the same, neither way lowers the bound, and
+    alternation is slow where the noise is small: on house prices, with one node, it was still 12
+    nats lower after seven times as long.
+    """
+
+    def __init__(
+        self,
+        data: RegressionData,
+        node_kernels: Sequence[Kernel],
+        weight_kernel: Kernel,
+        *,
+        noise_variance: float | AnyNDArray = 0.1,
+    ) -> None:
+        super().__init__()
+        X, Y = checked_data(data)
+        self.data = (to_default_float(X), to_default_float(Y))
+        self.node_kernels = checked_kernels(node_kernels, num_inputs=X.shape[1])
+        (self.weight_kernel,) = checked_kernels([weight_kernel], num_inputs=X.shape[1])
+        table = ModelData.from_table(Y)
+        self._y = table.x
+        self._mask = tf.ones_like(table.x) if table.mask is None else table.mask
+        num_inputs, num_series = Y.shape
+        noise = np.asarray(noise_variance, dtype=np.float64)
+        if noise.shape not in ((), (num_series,)) or not np.all(noise > NOISE_FLOOR):
+            raise ValueError(
+                f"noise_variance: expected a number or {num_series} numbers, one for each "
+                f"series, above {NOISE_FLOOR:g}, got {noise_variance!r}"
+            )
+        self.noise_variance = Parameter(
+            np.broadcast_to(noise, num_series).copy(), transform=positive(lower=NOISE_FLOOR)
+        )
+        nodes = (len(self.node_kernels), num_inputs)
+        self.node_mean = Parameter(np.ones(nodes))
+        self.node_variance = Parameter(np.ones(nodes), transform=positive(base="exp"))
+        self.weight_mean = Parameter(np.zeros((nodes[0], num_series, num_inputs)))
+
+    # --- learning -------------------------------------------------------------------------------
+
+    @inherit_check_shapes
+    def maximum_log_likelihood_objective(self) -> FloatTensor:
+        """The evidence lower bound, `elbo`."""
+        return self.elbo()
+
+    @check_shapes("return: []")
+    def elbo(self) -> FloatTensor:
+        """Evidence lower bound of `posterior`, in closed form."""
+        return self._bound(*self.posterior())
+
+    def update(self) -> FloatTensor:
+        """Move the moments to those of `posterior`; returns its bound, which never falls."""
+        nodes, weights = self.posterior()
+        bound = self._bound(nodes, weights)
+        self.node_mean.assign(tf.stack([node.moments.mean for node in nodes]))
+        self.node_variance.assign(tf.stack([node.moments.variance for node in nodes]))
+        self.weight_mean.assign(tf.stack([weight.moments.mean for weight in weights]))
+        return bound
+
+    def posterior(self) -> tuple[list[SiteFactor], list[SiteFactor]]:
+        """One sweep of coordinate updates: for every node its weights, then the node itself.
+
+        Returns
+        -------
+        For each node q(f_k), sites [D], and q(W_nk) of all series, sites [N, D].
+        """
+        nodes, weights = [], []
+        signals = list(tf.unstack(self.weight_mean * self.node_mean[:, None, :]))
+        for k in range(len(self.node_kernels)):
+            others = [signal for j, signal in enumerate(signals) if j != k]
+            residual = self._y - sum(others, start=tf.zeros_like(self._y))
+            start = NetworkMoments(self.node_mean[k], self.node_variance[k])
+            weights.append(self.weight_factor(start, residual))
+            nodes.append(self.node_factor(k, weights[k].moments, residual))
+            signals[k] = weights[k].moments.mean * nodes[k].moments.mean
+        return nodes, weights
+
+    @check_shapes("node[all]: [D]", "residual: [N, D]")
+    def weight_factor(self, node: NetworkMoments, residual: FloatTensor) -> SiteFactor:
+        """Return the optimal q(W_nk), sites [N, D].
+
+        Parameters
+        ----------
+        node
+            Moments of node k, [D].
+        residual
+            Observations less the mean products of all other nodes with their weights, [N, D].
+        """
+        precision = self._mask / self.noise_variance[:, None]
+        return SiteFactor.of(
+            self.weight_kernel(self.data[0]),
+            precision * node.second,
+            precision * residual * node.mean,
+        )
+
+    @check_shapes("weight[all]: [N, D]", "residual: [N, D]")
+    def node_factor(self, k: int, weight: NetworkMoments, residual: FloatTensor) -> SiteFactor:
+        """Return the optimal q(f_k), sites [D], given the moments of its weights, [N, D]."""
+        precision = self._mask / self.noise_variance[:, None]
+        return SiteFactor.of(
+            self.node_kernels[k](self.data[0]),
+            tf.reduce_sum(precision * weight.second, axis=0),
+            tf.reduce_sum(precision * residual * weight.mean, axis=0),
+        )
+
+    def expected_log_likelihood(
+        self, nodes: Sequence[NetworkMoments], weights: Sequence[NetworkMoments]
+    ) -> FloatTensor:
+        """E_q[log p(y | f, W)] over the observed cells; moments of K nodes and their weights."""
+        mean, variance = _sum_of_products(nodes, weights)
+        noise = self.noise_variance[:, None]
+        cells = LOG_2PI + tf.math.log(noise) + (tf.square(self._y - mean) + variance) / noise
+        return -0.5 * tf.reduce_sum(self._mask * cells)
+
+    def _bound(self, nodes: Sequence[SiteFactor], weights: Sequence[SiteFactor]) -> FloatTensor:
+        divergences = [tf.reduce_sum(factor.divergence) for factor in (*nodes, *weights)]
+        moments = ([factor.moments for factor in factors] for factors in (nodes, weights))
+        return self.expected_log_likelihood(*moments) - tf.add_n(divergences)
+
+    # --- prediction -----------------------------------------------------------------------------
+
+    def predict_network(
+        self, Xnew: TensorType
+    ) -> tuple[list[NetworkMoments], list[NetworkMoments]]:
+        """Moments at new inputs [M, Q]: for each node its own, [M], and its weights', [N, M]."""
+        X, Xnew = self.data[0], to_default_float(Xnew)
+        nodes, weights = self.posterior()
+        return (
+            [
+                node.predict(kernel, X, Xnew)
+                for node, kernel in zip(nodes, self.node_kernels, strict=True)
+            ],
+            [weight.predict(self.weight_kernel, X, Xnew) for weight in weights],
+        )
+
+    @check_shapes("Xnew: [M, Q]", "return[0]: [M, N]", "return[1]: [M, N]")
+    def predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        """Exact mean and variance, [M, N] each, of sum_k W_nk f_k under the posterior.
+
+        Raises
+        ------
+        NotImplementedError
+            If `full_cov` or `full_output_cov` is true.
+        """
+        assert_params_false(self.predict_f, full_cov=full_cov, full_output_cov=full_output_cov)
+        mean, variance = _sum_of_products(*self.predict_network(Xnew))
+        return tf.transpose(mean), tf.transpose(variance)
+
+    @check_shapes("Xnew: [M, Q]", "return[0]: [M, N]", "return[1]: [M, N]")
+    def predict_y(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        """Mean and variance of new observations, noise included; see `predict_f`."""
+        mean, variance = self.predict_f(Xnew, full_cov, full_output_cov)
+        return mean, variance + self.noise_variance
+
+
+def _sum_of_products(
+    nodes: Sequence[NetworkMoments], weights: Sequence[NetworkMoments]
+) -> NetworkMoments:
+    """Moments of sum_k W_nk f_k for independent W and f, [N, M]."""
+    pairs = list(zip(nodes, weights, strict=True))
+    return NetworkMoments(
+        tf.add_n([w.mean * f.mean for f, w in pairs]),
+        tf.add_n(
+            [tf.square(w.mean) * f.variance + w.variance * f.second for f, w in pairs],
+        ),
+    )
+
+
+# --- the comparator -------------------------------------------------------------------------------
 
 KERNELS = {
     kernel.__name__: kernel
@@ -82,7 +420,7 @@ class GPRegressionNetwork:
                 partial(_start, model, observations, rng, smaller if i % 2 else None)
                 for i in range(self.restarts)
             ]
-            optimum = Learner(model).best_of(
+            optimum = MultiStart(model).best_of(
                 starts, short=40, keep=2, max_iterations=self.max_iterations
             )
             fitted.append((optimum.loss, model))

@@ -26,9 +26,9 @@ from ..gp.types import Floats
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import parse
 from ..model.criterion import bic
-from .lbfgs import Learner
+from .lbfgs import MultiStart
+from .protocol import ScaledForecast
 from .registry import register
-from .scaled import ScaledForecast
 from .spectral import SpectralMixture, Spectrum
 from .stacked import NOISE_FLOOR
 
@@ -136,7 +136,7 @@ def fit_each_gp(
     model = gpflow.models.GPR(
         (X, Y), kernel, likelihood=gpflow.likelihoods.Gaussian(variance=noise)
     )
-    learner = Learner(model)
+    learner = MultiStart(model)
 
     def start_series(series: int, number: int) -> None:
         start(series, number)

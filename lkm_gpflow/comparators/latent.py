@@ -87,14 +87,6 @@ class LatentKernelModel:
         return self.ledgers / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.jsonl"
 
 
-@register("lkm-log")
-@dataclass(frozen=True)
-class LogLatentKernelModel(LatentKernelModel):
-    """The latent kernel model of logarithms, for series that are positive."""
-
-    transform: Transform = "log"
-
-
 @register("lkm-paper")
 @dataclass(frozen=True)
 class PaperLatentKernelModel(LatentKernelModel):

@@ -1,4 +1,4 @@
-"""L-BFGS from several starts, through one traced function."""
+"""L-BFGS from several starts: of a loss in NumPy, or of a GPflow model through one trace."""
 
 from __future__ import annotations
 
@@ -19,13 +19,51 @@ _FAILED = 1e30
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a run ended: the loss and the unconstrained values of the trainable variables."""
+    """Where a run ended: the loss, and what it was minimised by."""
 
     loss: float
     values: Floats
 
 
-class Learner:
+@single_threaded()  # SciPy's steps are linear algebra with some ten numbers
+def minimise(
+    loss: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    max_iterations: int,
+    bounds: Floats | None = None,
+) -> Optimum:
+    """Run L-BFGS-B once.
+
+    Parameters
+    ----------
+    loss
+        From values, [P], to the loss and its gradient; either may be no number somewhere.
+    start
+        Values to begin with, [P].
+    max_iterations
+        After so many it stops.
+    bounds
+        Lower and upper bounds of the values, [P, 2]; None: there are none.
+    """
+
+    def guarded(values: Floats) -> tuple[float, Floats]:
+        value, gradient = loss(values)
+        if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+            return _FAILED, np.zeros_like(values)
+        return float(value), gradient
+
+    found = minimize(
+        guarded,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": max_iterations, "maxfun": 2 * max_iterations},
+    )
+    return Optimum(float(found.fun), found.x)
+
+
+class MultiStart:
     """L-BFGS on the trainable variables of a GPflow model.
 
     The loss is traced once and serves all starts, and, where the model's data are `tf.Variable`,
@@ -36,7 +74,7 @@ class Learner:
     model
         A GPflow model, or any module with trainable parameters.
     loss
-        What is minimised; by default `model.training_loss`, the negative log likelihood (or
+        The function to minimise; by default `model.training_loss`, the negative log likelihood (or
         bound) and log priors.
     """
 
@@ -46,7 +84,7 @@ class Learner:
         objective = model.training_loss if loss is None else loss
 
         def value_and_gradient(values: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
-            # In here it takes no time; one by one from Python, as long as some bounds.
+            # Assigned in here it takes no time; one by one from Python, as long as some bounds.
             parts = tf.split(values, [int(np.prod(shape)) for shape in self._shapes])
             for variable, shape, part in zip(self._variables, self._shapes, parts, strict=True):
                 variable.assign(tf.reshape(part, shape))
@@ -77,25 +115,16 @@ class Learner:
             variable.assign(values[start : start + size].reshape(shape))
             start += size
 
-    @single_threaded()  # SciPy's steps are linear algebra with some ten numbers
     def run(self, max_iterations: int = 200) -> Optimum:
         """Minimise from where the model is, leave it at the optimum, and return that."""
 
-        def evaluate(values: Floats) -> tuple[float, Floats]:
-            value, gradient = (result.numpy() for result in self._traced(tf.constant(values)))
-            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
-                return _FAILED, np.zeros_like(values)
-            return float(value), gradient
+        def loss(values: Floats) -> tuple[float, Floats]:
+            value, gradient = self._traced(tf.constant(values))
+            return value.numpy(), gradient.numpy()
 
-        result = minimize(
-            evaluate,
-            self.values,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations},
-        )
-        self.values = result.x
-        return Optimum(float(result.fun), result.x)
+        optimum = minimise(loss, self.values, max_iterations)
+        self.values = optimum.values
+        return optimum
 
     def best_of(
         self,

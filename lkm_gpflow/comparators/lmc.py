@@ -28,9 +28,9 @@ from ..gp.types import Floats, FloatTensor
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
 from ..model.criterion import bic
-from .lbfgs import Learner
+from .lbfgs import MultiStart
+from .protocol import ScaledForecast
 from .registry import register
-from .scaled import ScaledForecast
 from .stacked import StackedGPR, stack
 
 
@@ -198,7 +198,7 @@ class LMC:
             gpflow.utilities.multiple_assign(model.kernel, gpflow.utilities.parameter_dict(fresh))
             model.likelihood.variance.variance.assign(np.full(observations.num_series, 0.1))
 
-        Learner(model).best_of(
+        MultiStart(model).best_of(
             [start] * self.restarts, short=self.short, max_iterations=self.max_iterations
         )
         return model

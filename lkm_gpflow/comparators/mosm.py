@@ -25,9 +25,9 @@ from ..data.observations import Observations
 from ..data.tables import Table
 from ..gp.types import Floats, FloatTensor, Integers
 from ..model.criterion import bic
-from .lbfgs import Learner
+from .lbfgs import MultiStart
+from .protocol import ScaledForecast
 from .registry import register
-from .scaled import ScaledForecast
 from .spectral import Mixture, Spectrum
 from .stacked import StackedGPR, stack
 
@@ -187,7 +187,7 @@ def _minus(values: FloatTensor) -> FloatTensor:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class LagPairs:
     """The different pairs among M stacked observations: two series and a lag.
 
     Series with common times have far fewer of them than M^2 (1.5% for nine stocks on 116 days).
@@ -206,7 +206,7 @@ class Pairs:
     index: Integers
 
     @classmethod
-    def of(cls, X: Floats) -> Pairs:
+    def of(cls, X: Floats) -> LagPairs:
         """Find them among inputs (time, number of the series), [M, 2]."""
         series = X[:, 1].astype(np.int64)
         lag = X[:, None, 0] - X[None, :, 0]
@@ -241,7 +241,7 @@ class MultiOutputGPR(StackedGPR):
     def __init__(self, observations: Observations, mixture: CrossMixture) -> None:
         data = stack(observations)
         super().__init__(data, MultiOutputSpectralMixture(mixture), observations.num_series)
-        self._distinct = Pairs.of(data[0])
+        self._distinct = LagPairs.of(data[0])
 
     @inherit_check_shapes
     def covariance(self) -> FloatTensor:
@@ -345,7 +345,7 @@ class MOSM:
         Starts for every Q, drawn from the spectra of the series; every other one continues from the
         best mixture of fewer components.
     short, keep, max_iterations
-        See `Learner.best_of`.
+        See `MultiStart.best_of`.
     """
 
     num_components: tuple[int, ...] = (1, 2, 3)
@@ -391,7 +391,7 @@ class MOSM:
                 model.kernel.assign(spectrum.draw(count, rng))
             noise.assign(np.full(observations.num_series, 0.1))
 
-        Learner(model).best_of(
+        MultiStart(model).best_of(
             [partial(start, bool(i % 2)) for i in range(self.restarts)],
             short=self.short,
             keep=self.keep,

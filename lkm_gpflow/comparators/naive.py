@@ -20,9 +20,8 @@ import pandas as pd
 from ..data.seasons import checked_season, season_length
 from ..data.tables import Table
 from ..gp.types import Floats, Integers
-from .protocol import forecast_frame
+from .protocol import MIN_SD, forecast_frame
 from .registry import register
-from .scaled import MIN_SD
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,21 @@
-"""What a comparator is."""
+"""What a comparator is, and what its implementations share: units, gaps, optional libraries."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Protocol
 
+import numpy as np
 import pandas as pd
 
+from ..data.tables import Table
 from ..gp.types import Floats
+
+MIN_SD = 10**-2.5
+"""Smallest forecast sd of methods without a noise of their own, in sds of the series."""
 
 
 class Fitted(Protocol):
@@ -40,3 +49,100 @@ def forecast_frame(series: pd.Index, times: pd.Index, mean: Floats, sd: Floats) 
     """Arrange means and sds, [M, N] each, as `Fitted.forecast` returns them."""
     index = pd.MultiIndex.from_product([series, times], names=["series", "time"])
     return pd.DataFrame({"mean": mean.T.ravel(), "sd": sd.T.ravel()}, index=index)
+
+
+@dataclass(frozen=True)
+class ScaledForecast:
+    """A fitted model of a table's `observations` (times to a span of one, series z-scored).
+
+    Parameters
+    ----------
+    table
+        The training data with their scaling.
+    predict
+        From scaled times, [M], to the means and variances (with noise) of new scaled
+        observations, [M, N] each.
+    """
+
+    table: Table
+    predict: Callable[[Floats], tuple[Floats, Floats]]
+
+    def forecast(self, times: pd.Index) -> pd.DataFrame:
+        """See `Fitted.forecast`.
+
+        Raises
+        ------
+        RuntimeError
+            If a mean is not finite, or a variance not finite and positive: which series it is.
+        """
+        mean, variance = self.predict(self.table.scaled_times(times))  # [M, N] each
+        sound = np.isfinite(mean) & np.isfinite(variance) & (variance > 0.0)
+        if not sound.all():
+            row, n = np.argwhere(~sound)[0]
+            raise RuntimeError(
+                f"series {self.table.names[n]!r}, {times[row]}: expected a finite mean and a "
+                f"finite positive variance, got {mean[row, n]:.4g} and {variance[row, n]:.4g} "
+                "(in sds of the series): the fit has diverged"
+            )
+        return forecast_frame(
+            self.table.frame.columns,
+            times,
+            self.table.location + self.table.scale * mean,
+            self.table.scale * np.sqrt(variance),
+        )
+
+
+Ahead = Callable[[int], tuple[Floats, Floats]]
+"""From a number of steps h to the means and sds of the next h values: [h] each for one series,
+[h, N] for several."""
+
+
+def fit_alone(table: Table, learn: Callable[[int, Floats], Ahead]) -> ScaledForecast:
+    """Fit every series alone, by a method that has no missing observations.
+
+    The method gets the rows from the first to the last observation, so that nothing is invented at
+    the ends; straight lines in time fill the gaps between.  A series that ended some rows before
+    the table is forecast for as many steps more.  No sd is smaller than `MIN_SD`.
+
+    Parameters
+    ----------
+    table
+        The training data.
+    learn
+        Fits one series: from its number and its z-scores to its forecasts.
+    """
+    observations = table.observations
+    filled, (begins, stops) = observations.filled, observations.ends
+    fitted = [
+        learn(n, filled[begin:stop, n])
+        for n, (begin, stop) in enumerate(zip(begins, stops, strict=True))
+    ]
+
+    def predict(times: Floats) -> tuple[Floats, Floats]:
+        moments = []
+        for ahead, missing in zip(fitted, len(filled) - stops, strict=True):
+            mean, sd = ahead(int(missing) + len(times))
+            moments.append((mean[missing:], sd[missing:]))
+        mean, sd = (np.column_stack(each) for each in zip(*moments, strict=True))
+        return mean, np.square(np.maximum(sd, MIN_SD))
+
+    return ScaledForecast(table, predict)
+
+
+def library(module: str) -> ModuleType:
+    """Import a module of an optional library, when a method that needs it is fitted.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If the library is not installed: how to install it.
+    """
+    name = module.split(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        extra = "sktime" if name == "sktime" else "comparators"
+        raise ModuleNotFoundError(
+            f"expected the library {name} for this method: "
+            f"pip install '.[{extra}]' in a clone of lkm_gpflow"
+        ) from error

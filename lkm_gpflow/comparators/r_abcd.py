@@ -17,16 +17,24 @@ import pandas as pd
 from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.initialization import NOISE_VARIANCE, Proposer, typical_step
+from ..gp.lags import LagGrid, matrix
 from ..gp.types import Floats
+from ..kernels.component import to_kernel
 from ..kernels.grammar import PAPER_BASES
 from ..runtime.threads import single_threaded
-from .abcd import SingleSeries, search
-from .compositional import Fit, Learner
-from .grammar import Sum
+from .abcd import (
+    KernelFit,
+    KernelLearner,
+    SingleSeries,
+    Terms,
+    check_search,
+    covariance,
+    greedy_search,
+    kernel_text,
+)
+from .protocol import ScaledForecast
 from .registry import register
-from .scaled import ScaledForecast
 from .spectral import Mixture, SpectralMixture, Spectrum
-from .tree_covariance import KNOWN_BASES, Grid, TreeCovariance, to_kernel
 
 _LOG_SCALES = (-12.0, 12.0)
 """Between these the logarithms of squared scales are learnt."""
@@ -82,12 +90,12 @@ class Shares:
 
 
 class SemiRelational:
-    r"""N series that share a kernel, given which they are independent: a `Likelihood`.
+    r"""N series that share a kernel, given which they are independent: a `KernelLikelihood`.
 
     .. math:: x_n \sim \mathcal{N}(0, s_n^2 K + K_{SM,n} + \sigma_n^2 I)
 
     with scales s_n, and a `SpectralMixture` for every series (Hwang et al. 2016).
-    Missing points are left out.  What it learns beside K is described at `Shares.of`.
+    Missing points are left out.  `Shares.of` describes the parameters beside K.
 
     Parameters
     ----------
@@ -103,7 +111,7 @@ class SemiRelational:
         self.num_series = N = observations.num_series
         self.num_observed = observations.num_observed
         self.num_components = num_components
-        self._grid = Grid(self.x)
+        self._grid = LagGrid(self.x)
         rows = [np.flatnonzero(mask) for mask in observations.mask]
         self._cells = [np.ix_(seen, seen) for seen in rows]
         self._series = [
@@ -120,7 +128,7 @@ class SemiRelational:
         self.is_noise[N - 1 : 2 * N - 1] = True
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """See `Likelihood.draw`: similar scales, similar noise, and no mixtures."""
+        """See `KernelLikelihood.draw`: similar scales, similar noise, and no mixtures."""
         own = self.lower.copy()
         N = self.num_series
         own[: N - 1] = 0.5 * rng.normal(size=N - 1)
@@ -128,34 +136,36 @@ class SemiRelational:
         return own
 
     def __call__(self, K: Floats, own: Floats) -> tuple[float, Callable[[], tuple[Floats, Floats]]]:
-        """See `Likelihood.__call__`."""
+        """See `KernelLikelihood.__call__`."""
         N = self.num_series
         shares = Shares.of(own, N)
-        by_lag, pull = self._mixtures(shares.mixtures)
+        by_lag, pull = self._mixtures(shares.mixtures)  # [N, R]
         value, gradients_of = 0.0, []
         for n, (series, cells) in enumerate(zip(self._series, self._cells, strict=True)):
-            V = shares.scale[n] * K + self._grid.spread(by_lag[n]).reshape(K.shape)
-            log_density, gradients_of_one = series(V[cells], own[N - 1 + n : N + n])
-            if not math.isfinite(log_density):
-                return -math.inf, lambda: (np.zeros_like(K), np.zeros_like(own))
-            value += log_density
+            V = shares.scale[n] * K + self._grid.spread(by_lag[n])
+            loss, gradients_of_one = series(V[cells], own[N - 1 + n : N + n])
+            if not math.isfinite(loss):
+                return math.inf, lambda: (np.zeros_like(K), np.zeros_like(own))
+            value += loss
             gradients_of.append(gradients_of_one)
 
         def gradients() -> tuple[Floats, Floats]:
-            by_V = np.zeros((N, *K.shape))
-            by_noise = np.zeros(N)
+            by_K = matrix(len(K))
+            by_scale, by_noise, by_lags = np.empty(N), np.empty(N), np.empty_like(by_lag)
             for n, cells in enumerate(self._cells):
-                by_V[n][cells], by_noise[n : n + 1] = gradients_of[n]()
-            by_scale = shares.scale * np.tensordot(by_V, K)
-            by_mixtures = pull(np.array([self._grid.collect(G.ravel()) for G in by_V]))
-            by_own = by_scale[:-1] - by_scale[-1], by_noise, by_mixtures.ravel()
-            return np.tensordot(shares.scale, by_V, axes=1), np.concatenate(by_own)
+                G = matrix(len(K))  # a lower triangle, as those of the series are
+                G[cells], by_noise[n : n + 1] = gradients_of[n]()
+                by_K += shares.scale[n] * G
+                by_scale[n] = shares.scale[n] * np.vdot(G, K)
+                by_lags[n] = self._grid.collect(G)
+            by_own = by_scale[:-1] - by_scale[-1], by_noise, pull(by_lags).ravel()
+            return by_K, np.concatenate(by_own)
 
         return value, gradients
 
     def _mixtures(self, mixtures: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """Mixtures by lag, [N, L], and from a gradient by these to one by logarithms, [N, 3, Q]."""
-        lags = self._grid.lags[0]
+        """Mixtures by lag, [N, R], and from a gradient by these to one by logarithms, [N, 3, Q]."""
+        lags = self._grid.lags
         weight, frequency, bandwidth = np.moveaxis(mixtures, 1, 0)[..., None]
         angle = 2.0 * np.pi * frequency * lags
         squared = np.square(2.0 * np.pi * bandwidth * lags)
@@ -169,7 +179,7 @@ class SemiRelational:
         return waves.sum(axis=1), pull
 
 
-class RelationalLearner(Learner):
+class RelationalLearner(KernelLearner):
     """Learns the kernel that series share, and with it what each has of its own.
 
     Parameters
@@ -195,27 +205,26 @@ class RelationalLearner(Learner):
         self._whole = SemiRelational(observations, num_components)
         super().__init__(self._whole, Proposer.of(observations), restarts, rng)
 
-    def run(self, kernel: Sum, own: Floats, max_iterations: int) -> Fit:
-        """See `Learner.run`; where no kernel is shared, the scales are not counted."""
+    def run(self, kernel: Terms, own: Floats, max_iterations: int) -> KernelFit:
+        """See `KernelLearner.run`; where no kernel is shared, the scales are not counted."""
         fit = super().run(kernel, own, max_iterations)
-        num_redundant = 0 if kernel.terms else self._whole.num_series - 1
+        num_redundant = 0 if kernel else self._whole.num_series - 1
         return replace(fit, bic=fit.bic - num_redundant * math.log(self._whole.num_observed))
 
-    def add_mixtures(self, fit: Fit) -> Fit:
+    def add_mixtures(self, fit: KernelFit) -> KernelFit:
         """Give a fit without mixtures its mixtures, and learn all jointly."""
         starts = [self._with_mixtures(fit) for _ in range(1 + self._restarts)]
         begun = [self.run(fit.kernel, own, _SHORT) for own in starts]
         best = max(begun, key=lambda fit: fit.log_likelihood)
         return self.run(best.kernel, best.own, _LONG)
 
-    def _with_mixtures(self, fit: Fit) -> Floats:
+    def _with_mixtures(self, fit: KernelFit) -> Floats:
         """Draw mixtures for a fit without them, from what its kernel leaves to the noise.
 
         That is ``E[noise | x_n] = sigma_n^2 V_n^-1 x_n``, whose spectrum the mixtures start from.
         """
         shares = Shares.of(fit.own, self._whole.num_series)
-        tree = TreeCovariance(fit.kernel, self._grid)
-        K, _ = tree(tree.pack(fit.kernel))
+        K = covariance(fit.kernel, self._observations.x)
         mixtures = []
         for n, mask in enumerate(self._observations.mask):
             alone = Observations(self._observations.x, self._observations.Y[[n]], mask[None, :])
@@ -232,7 +241,7 @@ class RelationalLearner(Learner):
                 for _ in range(_DRAWS)
             ]
             draws = [np.clip(own, likelihood.lower, likelihood.upper) for own in draws]
-            best = max(draws, key=lambda own: likelihood(shares.scale[n] * K, own)[0])
+            best = min(draws, key=lambda own: likelihood(shares.scale[n] * K, own)[0])
             mixtures.append(best[1:])
         return np.concatenate([fit.own[: 2 * len(mixtures) - 1], *mixtures])
 
@@ -258,11 +267,11 @@ class RelationalFit:
     """
 
     observations: Observations
-    path: tuple[Fit, ...]
-    joint: Fit
+    path: tuple[KernelFit, ...]
+    joint: KernelFit
 
     @property
-    def kernel(self) -> Sum:
+    def kernel(self) -> Terms:
         """The kernel of scaled times that the series share, with its numbers."""
         return self.joint.kernel
 
@@ -275,8 +284,9 @@ class RelationalFit:
         """Return the kernel of a series for GPflow: what it has of the shared one, and its own."""
         shares = self.shares
         parts: list[gpflow.kernels.Kernel] = [SpectralMixture(Mixture(*shares.mixtures[series]))]
-        if self.kernel.terms:
-            parts.insert(0, to_kernel(self.kernel.scaled(float(shares.scale[series]))))
+        scale = float(shares.scale[series])
+        shared = (replace(each, variance=scale * (each.variance or 1.0)) for each in self.kernel)
+        parts += [to_kernel(each) for each in shared]
         return gpflow.kernels.Sum(parts)
 
     def model_of(self, series: int) -> gpflow.models.GPR:
@@ -312,15 +322,14 @@ class RelationalForecast(ScaledForecast):
 
         Its variance is that of series scaled to unit variance, of geometric mean over them.
         """
-        return format(self.found.kernel.change_units(self.table.span), ".3g")
+        return kernel_text(self.found.kernel, self.table.span, 1.0)
 
     @property
     def kernels(self) -> dict[str, str]:
-        """What the series have of the shared kernel, in their own units."""
-        kernel = self.found.kernel.change_units(self.table.span)
+        """The part of the shared kernel in every series, in its own units."""
         variances = self.found.shares.scale * self.table.scale**2
         return {
-            name: format(kernel.scaled(float(variance)), ".3g")
+            name: kernel_text(self.found.kernel, self.table.span, float(variance))
             for name, variance in zip(self.table.names, variances, strict=True)
         }
 
@@ -333,7 +342,7 @@ class RelationalABCD:
     .. math:: x_n \sim \mathcal{N}(0, s_n^2 K_C(\theta) + K_{SM,n} + \sigma_n^2 I)
 
     The composite K_C is searched as in `ABCD`, over all series jointly, by BIC.  What is learnt
-    and counted are the numbers of K_C without redundant variances, N - 1 scales (one is redundant
+    and counted are the numbers of K_C, N - 1 scales (one is redundant
     too), N noise variances, and 3 Q numbers of every mixture.
 
     It departs from Hwang et al. (2016) in the order of learning: the search goes without
@@ -343,7 +352,7 @@ class RelationalABCD:
     forecasts inside the training parts of GONU and currencies, three origins each, intervals of
     90% then covered 36% and 58%.
 
-    As in `ABCD` there are no change points, and the search stops when a step brings nothing.
+    As in `ABCD` change points are off by default, and the search ends when a step brings nothing.
 
     Parameters
     ----------
@@ -365,16 +374,9 @@ class RelationalABCD:
     restarts: int = 2
 
     def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise ValueError(f"expected a depth of at least 1, got {self.depth}")
+        check_search(self.depth, self.restarts, self.bases)
         if self.num_components < 0:
             raise ValueError(f"expected at least 0 components, got {self.num_components}")
-        if self.restarts < 0:
-            raise ValueError(f"expected at least 0 restarts, got {self.restarts}")
-        if not self.bases or set(self.bases) - set(KNOWN_BASES):
-            raise ValueError(
-                f"expected base kernels among {', '.join(KNOWN_BASES)}, got {self.bases}"
-            )
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> RelationalForecast:
         """Search the composite and learn all by maximum likelihood."""
@@ -383,7 +385,7 @@ class RelationalABCD:
         rng = np.random.default_rng(seed)
         sharing = RelationalLearner(observations, 0, self.restarts, rng)
         with single_threaded():
-            path = tuple(search(sharing, self.bases, self.depth))
+            path = tuple(greedy_search(sharing, self.bases, self.depth))
             joint = path[-1]
             if self.num_components:
                 whole = RelationalLearner(observations, self.num_components, self.restarts, rng)

@@ -15,41 +15,26 @@ from .protocol import Comparator
 
 _OURS = {
     "abcd": "abcd",
-    "auto-arima": "statistical",
-    "auto-ets": "statistical",
-    "auto-theta": "statistical",
-    "bayesian-var": "bayesian_var",
+    "auto-arima": "libraries",
+    "auto-ets": "libraries",
+    "auto-theta": "libraries",
+    "drift": "naive",
     "gp": "independent",
     "gp-sm": "independent",
-    "gp-fixed": "fixed_gp",
     "gprn": "gprn",
+    "last-value": "naive",
     "lkm": "latent",
-    "lkm-log": "latent",
     "lkm-paper": "latent",
     "lkm-single": "latent",
     "lmc": "lmc",
     "mosm": "mosm",
-    "mstl": "mstl",
-    "last-value": "naive",
-    "drift": "naive",
-    "seasonal-naive": "naive",
-    "auto-arima-own-units": "own_units",
-    "auto-ets-own-units": "own_units",
-    "auto-theta-own-units": "own_units",
-    "auto-ces-own-units": "own_units",
-    "prophet": "prophet",
     "r-abcd": "r_abcd",
+    "seasonal-naive": "naive",
     "spike-slab": "spike_slab",
-    "arima-110": "state_space",
-    "unobserved-components": "state_space",
-    "dynamic-factor": "state_space",
-    "var": "vector",
-    "ridge-var": "vector",
-    "vecm": "vector",
 }
 """Our comparators, and the module of this package in which each registers itself."""
 
-_LIBRARIES = {"sktime": "by_library", "statsforecast": "by_library"}
+_LIBRARIES = {"sktime": "libraries", "statsforecast": "libraries"}
 """Libraries of which any method is a comparator, and the module that registers a class for each.
 
 The class takes the name of a method and its settings.

@@ -37,7 +37,7 @@ def grid(x: Floats, num_series: int) -> Floats:
 
 
 @check_shapes("C: [M, M]", "noise_variance: [M]", "y: [M]", "return: []")
-def log_density(C: FloatTensor, noise_variance: FloatTensor, y: FloatTensor) -> FloatTensor:
+def stacked_log_density(C: FloatTensor, noise_variance: FloatTensor, y: FloatTensor) -> FloatTensor:
     """Return log N(y | 0, C + diag(noise_variance)) with its gradient, by LAPACK.
 
     For a thousand rows value and gradient take half as long as `numerics.linalg`'s, whose
@@ -110,7 +110,8 @@ class SeriesNoise(gpflow.functions.Function):
 class StackedGPR(gpflow.models.GPR):
     """Exact regression of stacked series, with a noise variance for each.
 
-    GPflow's `GPR`, its log marginal likelihood with an analytic gradient (see `log_density`).
+    GPflow's `GPR`, its log marginal likelihood with an analytic gradient, see
+    `stacked_log_density`.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ class StackedGPR(gpflow.models.GPR):
     def log_marginal_likelihood(self) -> FloatTensor:
         """Return log p(y), as GPflow's `GPR` does."""
         X, y = self.data
-        return log_density(self.covariance(), self.likelihood.variance_at(X)[:, 0], y[:, 0])
+        return stacked_log_density(self.covariance(), self.likelihood.variance_at(X)[:, 0], y[:, 0])
 
     @check_shapes("return: [M, M]")
     def covariance(self) -> FloatTensor:

@@ -120,17 +120,14 @@ class Backtest:
         }
         scale = columns["scale"]
         observed, told = columns["observed"] / scale, Predictive.of(columns).divided_by(scale)
-        steps = self.steps.loc[origin].where(lambda size: size > 0.0).to_numpy()
         missing = np.isnan(observed)
-        seen = ~missing.all(axis=0)
-        errors = np.nanmean(np.abs(observed - told.mean)[:, seen], axis=0) / steps[seen]
         # Checks come with the plain scores; they are those of normal forecasts.
         plain = metrics.score(observed, told.mean, told.sd)
         return {
             "rmse": plain.rmse,
             "mnlp": float(np.nanmean(told.nlpd(observed))),
             "crps": float(np.nanmean(told.crps(observed))),
-            "mase": float(errors.mean()),
+            "mase": metrics.mase_of_steps(observed, told.mean, self.steps.loc[origin].to_numpy()),
             **{
                 coverage_column(level): float(np.mean(told.inside(observed, level)[~missing]))
                 for level in LEVELS
@@ -312,10 +309,7 @@ def _comparator(method: object) -> Comparator:
 
 
 def _described(value: object) -> str:
-    """What a journal says of a method or a setting of it, without addresses in memory.
-
-    A method without a text of its own is told by its class and attributes.
-    """
+    """Describe a method or a setting, without addresses: its text, or class and attributes."""
     kind = type(value)
     if kind.__repr__ is not object.__repr__ or not hasattr(value, "fit"):
         return _ADDRESS.sub("", repr(value))
@@ -384,7 +378,7 @@ def _assemble(
             "scale": np.repeat(past.std(ddof=0).to_numpy(), horizon),
         }
         forecasts[origin] = pd.DataFrame(columns, index=index)
-        steps[origin] = past.diff().abs().mean() / past.std(ddof=0)
+        steps[origin] = metrics.mean_steps(past.to_numpy()) / past.std(ddof=0)
     origins = tuple(forecasts)
     return Backtest(
         label,

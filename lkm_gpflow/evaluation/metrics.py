@@ -267,11 +267,23 @@ def mase(y: ArrayLike, mean: ArrayLike, train: ArrayLike) -> float:
     X = _matrix("train", train)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"train: expected {Y.shape[1]} columns, got shape {X.shape}.")
-    errors, scales = _column_means(np.abs(Y - mu)), _column_means(np.abs(np.diff(X, axis=0)))
-    unscaled = np.flatnonzero(~np.isnan(errors) & ~(scales > 0))
+    steps = mean_steps(X)
+    unscaled = np.flatnonzero(~np.isnan(Y).all(axis=0) & ~(steps > 0))
     if unscaled.size:
         raise ValueError(f"train: expected series that change, got no change in {unscaled}.")
-    return float(np.nanmean(errors / scales))
+    return mase_of_steps(Y, mu, steps)
+
+
+def mean_steps(train: Matrix) -> Matrix:
+    """Mean absolute steps of series, [T, N] to [N], by which `mase` divides; NaN without steps."""
+    return _column_means(np.abs(np.diff(train, axis=0)))
+
+
+def mase_of_steps(y: Matrix, mean: Matrix, steps: Matrix) -> float:
+    """Return `mase` for known mean steps, [N]; NaN if an observed series takes none."""
+    seen = ~np.isnan(y).all(axis=0)
+    errors = _column_means(np.abs(y - mean))[seen]
+    return float(np.mean(errors / np.where(steps > 0.0, steps, np.nan)[seen]))
 
 
 def _matrix(name: str, value: ArrayLike) -> Matrix:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from lkm_gpflow.comparators.gprn import GPRegressionNetwork
-from lkm_gpflow.comparators.gprn_model import GPRN, Factor, Moments
-from lkm_gpflow.comparators.lbfgs import Learner
+from lkm_gpflow.comparators.gprn import GPRN, GPRegressionNetwork, NetworkMoments, SiteFactor
+from lkm_gpflow.comparators.lbfgs import MultiStart
 from lkm_gpflow.comparators.naive import LastValue
 from lkm_gpflow.gp.types import Floats
 
@@ -39,7 +38,7 @@ def network(
     return model
 
 
-def dense(K: Floats, factor: Factor) -> tuple[Floats, Floats]:
+def dense(K: Floats, factor: SiteFactor) -> tuple[Floats, Floats]:
     """Mean and covariance of a factor, by inverses."""
     S = np.linalg.inv(np.linalg.inv(K) + np.diag(np.asarray(factor.precision)))
     return S @ np.asarray(factor.linear), S
@@ -58,11 +57,11 @@ def test_factor_is_the_dense_gaussian(lengthscale: float, variance: float, scale
     kernel = SE(variance, lengthscale) + gpflow.kernels.White(0.01)
     K, cross = kernel(X).numpy(), kernel(X, Xnew).numpy()
     precision = scale * rng.uniform(size=(2, 7)) * np.array([1, 1, 0, 1, 0, 1, 1.0])
-    factor = Factor.of(K, precision, precision * rng.normal(size=(2, 7)))
+    factor = SiteFactor.of(K, precision, precision * rng.normal(size=(2, 7)))
     predicted = factor.predict(kernel, tf.constant(X), tf.constant(Xnew))
     assert np.all(factor.moments.variance > 0.0)
     for i in range(2):
-        part = Factor(precision[i], factor.linear[i], factor.moments, factor.log_determinant)
+        part = SiteFactor(precision[i], factor.linear[i], factor.moments, factor.log_determinant)
         m, S = dense(K, part)
         np.testing.assert_allclose(factor.moments.mean[i], m, atol=1e-7)
         np.testing.assert_allclose(factor.moments.variance[i], np.diag(S), rtol=1e-6)
@@ -78,8 +77,8 @@ def test_factor_is_the_dense_gaussian(lengthscale: float, variance: float, scale
         )
 
 
-def known_weights(model: GPRN, W: Floats) -> list[Moments]:
-    return [Moments(tf.constant(w), tf.zeros_like(w)) for w in W]
+def known_weights(model: GPRN, W: Floats) -> list[NetworkMoments]:
+    return [NetworkMoments(tf.constant(w), tf.zeros_like(w)) for w in W]
 
 
 def log_evidence_given_weights(model: GPRN, W: Floats) -> float:
@@ -189,16 +188,16 @@ def test_updates_are_optimal() -> None:
     for _ in range(3):
         model.update()
     residual = tf.constant(np.nan_to_num(model.data[1].numpy().T))
-    node = Moments(tf.constant(model.node_mean[0]), tf.constant(model.node_variance[0]))
+    node = NetworkMoments(tf.constant(model.node_mean[0]), tf.constant(model.node_variance[0]))
     best = model.weight_factor(node, residual)
 
-    def bound(factor: Factor) -> float:
+    def bound(factor: SiteFactor) -> float:
         likelihood = model.expected_log_likelihood([node], [factor.moments])
         return float(likelihood - tf.reduce_sum(factor.divergence))
 
     rng = np.random.default_rng(1)
     for _ in range(20):
-        other = Factor.of(
+        other = SiteFactor.of(
             model.weight_kernel(model.data[0]),
             best.precision * np.exp(0.1 * rng.normal(size=best.precision.shape)),
             best.linear + 0.1 * rng.normal(size=best.linear.shape),
@@ -209,7 +208,7 @@ def test_updates_are_optimal() -> None:
 @pytest.mark.parametrize("num_nodes", [1, 2])
 def test_gradient_is_that_of_finite_differences(num_nodes: int) -> None:
     model = network(num_nodes, num_inputs=6)
-    learner = Learner(model)
+    learner = MultiStart(model)
     values = learner.values
     gradient = learner._traced(values)[1].numpy()
     for i in np.random.default_rng(0).permutation(len(values))[:25]:
@@ -249,7 +248,7 @@ def test_predictions_are_the_moments_of_draws() -> None:
     rng = np.random.default_rng(2)
     count = 200_000
 
-    def draw(kernel: gpflow.kernels.Kernel, factor: Factor) -> Floats:
+    def draw(kernel: gpflow.kernels.Kernel, factor: SiteFactor) -> Floats:
         m, S = dense(kernel(X).numpy(), factor)
         B = np.linalg.solve(kernel(X).numpy(), kernel(X, Xnew).numpy())
         conditional = kernel(Xnew).numpy() - B.T @ kernel(X, Xnew).numpy()
@@ -260,7 +259,7 @@ def test_predictions_are_the_moments_of_draws() -> None:
     for n, noise in enumerate(model.noise_variance.numpy()):
         y = np.sqrt(noise) * rng.normal(size=(count, 3))
         for kernel, node, weight in zip(model.node_kernels, nodes, weights, strict=True):
-            one = Factor(
+            one = SiteFactor(
                 weight.precision[n].numpy(), weight.linear[n].numpy(), weight.moments, tf.zeros([])
             )
             y += draw(model.weight_kernel, one) * draw(kernel, node)

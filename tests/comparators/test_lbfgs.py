@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from lkm_gpflow.comparators import lbfgs
-from lkm_gpflow.comparators.lbfgs import Learner
+from lkm_gpflow.comparators.lbfgs import MultiStart
 from lkm_gpflow.runtime.threads import single_threaded
 
 
@@ -29,7 +29,7 @@ class Well(gpflow.Module):
 
 def test_a_run_ends_in_the_nearest_minimum_and_the_best_of_all_starts_in_the_lowest() -> None:
     well = Well()
-    learner = Learner(well)
+    learner = MultiStart(well)
     near = learner.run()
     assert well.x.numpy() == pytest.approx(0.967, abs=1e-3)
     best = learner.best_of([lambda: well.x.assign(2.0), lambda: well.x.assign(-2.0)])
@@ -41,7 +41,7 @@ def test_a_run_ends_in_the_nearest_minimum_and_the_best_of_all_starts_in_the_low
 
 def test_what_is_not_a_number_is_passed_over() -> None:
     well = Well()
-    learner = Learner(well)
+    learner = MultiStart(well)
     learner.best_of([lambda: well.x.assign(6.0), lambda: well.x.assign(2.0)])
     assert well.x.numpy() == pytest.approx(0.967, abs=1e-3)
     with pytest.raises(RuntimeError, match="at any of 1 starts"):
@@ -56,7 +56,7 @@ def test_one_trace_serves_all_starts() -> None:
         traces.append(1)
         return well.training_loss()
 
-    Learner(well, loss).best_of([lambda: well.x.assign(2.0)] * 3)
+    MultiStart(well, loss).best_of([lambda: well.x.assign(2.0)] * 3)
     assert len(traces) == 1
 
 
@@ -70,6 +70,6 @@ def test_a_step_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         return minimize(*arguments, **options)
 
     monkeypatch.setattr(lbfgs, "minimize", looked)
-    Learner(Well()).run()
+    MultiStart(Well()).run()
     assert inside == [1]
     assert one_thread._inside == before

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from lkm_gpflow.comparators import LastValue
-from lkm_gpflow.comparators.lbfgs import Learner
+from lkm_gpflow.comparators.lbfgs import MultiStart
 from lkm_gpflow.comparators.mosm import (
     MOSM,
     CrossMixture,
     CrossSpectrum,
+    LagPairs,
     MultiOutputGPR,
     MultiOutputSpectralMixture,
-    Pairs,
 )
 from lkm_gpflow.comparators.spectral import Mixture, SpectralMixture
 from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack
@@ -169,10 +169,10 @@ def test_evaluating_every_lag_once_changes_nothing(irregular: bool) -> None:
 
 def test_a_common_grid_has_few_different_pairs() -> None:
     """Regular times have 2 D - 1 lags for each of N^2 pairs of series, irregular ones all."""
-    regular = Pairs.of(grid(np.linspace(0.0, 1.0, 20), 3))
+    regular = LagPairs.of(grid(np.linspace(0.0, 1.0, 20), 3))
     assert len(regular.lag) == 9 * 39
     times = np.random.default_rng(0).uniform(size=20)
-    assert len(Pairs.of(grid(times, 3)).lag) == 9 * (20 * 19 + 1)
+    assert len(LagPairs.of(grid(times, 3)).lag) == 9 * (20 * 19 + 1)
 
 
 def test_likelihood_is_that_of_gpflow() -> None:
@@ -280,7 +280,7 @@ def learnt() -> MultiOutputGPR:
         model.kernel.assign(spectrum.draw(1, rng))
         model.likelihood.variance.variance.assign(np.full(3, 0.1))
 
-    Learner(model).best_of([start] * 10, short=20, keep=2, max_iterations=100)
+    MultiStart(model).best_of([start] * 10, short=20, keep=2, max_iterations=100)
     return model
 
 

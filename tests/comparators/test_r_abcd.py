@@ -17,9 +17,15 @@ from hypothesis import strategies as st
 from small import small_table
 
 from lkm_gpflow.comparators import LastValue
-from lkm_gpflow.comparators.abcd import SingleSeries
-from lkm_gpflow.comparators.compositional import Fit
-from lkm_gpflow.comparators.grammar import Sum, expand
+from lkm_gpflow.comparators.abcd import (
+    KernelFit,
+    SingleSeries,
+    Terms,
+    covariance,
+    neighbours,
+    num_parameters,
+    structure,
+)
 from lkm_gpflow.comparators.r_abcd import (
     RelationalABCD,
     RelationalFit,
@@ -28,17 +34,21 @@ from lkm_gpflow.comparators.r_abcd import (
     SemiRelational,
     Shares,
 )
-from lkm_gpflow.comparators.tree_covariance import Grid, TreeCovariance, covariance, to_kernel
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation import metrics
+from lkm_gpflow.fit.covariances import Structure
+from lkm_gpflow.fit.layout import Layout
+from lkm_gpflow.gp.lags import LagGrid
 from lkm_gpflow.gp.types import Floats
-from lkm_gpflow.kernels.grammar import PAPER_BASES
+from lkm_gpflow.kernels.component import to_kernel
+from lkm_gpflow.kernels.grammar import PAPER_BASES, parse
 
-C, LIN, SE, PER = (Sum.of(name) for name in ("C", "LIN", "SE", "PER"))
-PLANTED = LIN + PER * SE
-KERNEL = PLANTED.with_parameters([0.4, 1.5, 0.11, 1.0, 0.8, 0.7])
-"""Location and variance of LIN; period, lengthscale; lengthscale of SE; variance."""
+PLANTED = (parse("LIN"), parse("PER x SE"))
+KERNEL = (
+    parse("1.5 x LIN(location=0.4)"),
+    parse("0.7 x PER(period=0.11, lengthscale=1) x SE(lengthscale=0.8)"),
+)
 
 SCALES = np.array([0.5, 1.0, 2.0])
 
@@ -68,20 +78,24 @@ def own_of(num_components: int, seed: int = 0) -> Floats:
     return np.log(np.concatenate([SCALES[:-1], noise_variance, mixtures.ravel()]))
 
 
-def evaluate(likelihood: SemiRelational, kernel: Sum, values: Floats) -> tuple[float, Floats]:
-    tree = TreeCovariance(kernel, Grid(likelihood.x))
-    K, pull = tree(values[: len(tree.lower)])
-    value, gradients = likelihood(K, values[len(tree.lower) :])
+def evaluate(likelihood: SemiRelational, kernel: Terms, values: Floats) -> tuple[float, Floats]:
+    grid, layout = LagGrid(likelihood.x), Layout(kernel, num_series=0)
+    by_theta = Structure(layout, grid)
+    components = by_theta.at(values[: layout.size])
+    K = sum((each.matrix() for each in components), start=np.zeros((len(grid.x),) * 2))
+    value, gradients = likelihood(K, values[layout.size :])
     G, by_own = gradients()
-    return value, np.concatenate([pull(G), by_own])
+    by_lag = grid.collect(G)
+    pulled = [each.pull_back(by_lag if each.moving is None else G) for each in components]
+    return value, np.concatenate([by_theta.gather(pulled), by_own])
 
 
-def packed(kernel: Sum, own: Floats, x: Floats) -> Floats:
-    return np.concatenate([TreeCovariance(kernel, Grid(x)).pack(kernel), own])
+def packed(kernel: Terms, own: Floats) -> Floats:
+    return np.concatenate([Layout(kernel, num_series=0).pack(np.empty(0)), own])
 
 
-def found_of(observations: Observations, kernel: Sum, own: Floats) -> RelationalFit:
-    fit = Fit(kernel, own, 0.0, 0.0)
+def found_of(observations: Observations, kernel: Terms, own: Floats) -> RelationalFit:
+    fit = KernelFit(kernel, own, 0.0, 0.0)
     return RelationalFit(observations, (fit,), fit)
 
 
@@ -92,17 +106,18 @@ def found_of(observations: Observations, kernel: Sum, own: Floats) -> Relational
 def test_without_mixtures_it_is_the_sum_of_gpflow_models(gaps: bool) -> None:
     """Each series by GPflow's GPR, with the kernel times a constant."""
     data = observed(gaps=gaps)
-    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
-    value, _ = SemiRelational(data, 0)(K, own_of(0))
+    K = covariance(KERNEL, data.x)
+    loss, _ = SemiRelational(data, 0)(K, own_of(0))
     expected = 0.0
     for n, noise_variance in enumerate((0.1, 0.3, 0.02)):
         seen = data.mask[n] > 0.0
-        kernel = gpflow.kernels.Product([gpflow.kernels.Constant(SCALES[n]), to_kernel(KERNEL)])
+        summed = gpflow.kernels.Sum([to_kernel(product) for product in KERNEL])
+        kernel = gpflow.kernels.Product([gpflow.kernels.Constant(SCALES[n]), summed])
         model = gpflow.models.GPR(
             (data.x[seen, None], data.Y[n, seen, None]), kernel, noise_variance=noise_variance
         )
         expected += float(model.log_marginal_likelihood())
-    assert value == pytest.approx(expected, rel=1e-9)
+    assert -loss == pytest.approx(expected, rel=1e-9)
 
 
 def own_covariance(mixture: Floats, x: Floats, x2: Floats) -> Floats:
@@ -118,12 +133,12 @@ def own_covariance(mixture: Floats, x: Floats, x2: Floats) -> Floats:
 def test_series_have_gpflow_kernels(gaps: bool) -> None:
     """The public view agrees with the fast likelihood and with the definition."""
     data, own = observed(gaps=gaps), own_of(3)
-    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
-    value, _ = SemiRelational(data, 3)(K, own)
+    K = covariance(KERNEL, data.x)
+    loss, _ = SemiRelational(data, 3)(K, own)
     found = found_of(data, KERNEL, own)
     models = [found.model_of(n) for n in range(3)]
     expected = sum(float(model.log_marginal_likelihood()) for model in models)
-    assert value == pytest.approx(expected, rel=1e-9)
+    assert -loss == pytest.approx(expected, rel=1e-9)
     for n in range(3):
         by_hand = SCALES[n] * K + own_covariance(found.shares.mixtures[n], data.x, data.x)
         np.testing.assert_allclose(found.kernel_of(n)(data.x[:, None]), by_hand, atol=1e-10)
@@ -134,7 +149,7 @@ def test_series_have_gpflow_kernels(gaps: bool) -> None:
 def test_one_series_is_a_single_series() -> None:
     data = observed(gaps=False)
     alone = replace(data, Y=data.Y[:1], mask=data.mask[:1])
-    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
+    K = covariance(KERNEL, data.x)
     noise = np.array([math.log(0.1)])
     one, other = (
         likelihood(K, noise)[0]
@@ -145,7 +160,7 @@ def test_one_series_is_a_single_series() -> None:
 
 def test_missing_values_do_not_matter() -> None:
     data, own = observed(), own_of(2)
-    K = covariance(KERNEL, data.x[:, None], data.x[None, :])
+    K = covariance(KERNEL, data.x)
     filled = replace(data, Y=np.where(data.mask > 0.0, data.Y, 1e3))
     assert SemiRelational(data, 2)(K, own)[0] == SemiRelational(filled, 2)(K, own)[0]
 
@@ -162,7 +177,7 @@ def test_missing_rows_are_absent_rows() -> None:
     rows = np.delete(np.arange(20), gaps)
     without = Observations(data.x[rows], data.Y[:, rows], data.mask[:, rows])
     (one, by_one), (other, by_other) = (
-        evaluate(SemiRelational(o, 2), KERNEL, packed(KERNEL, own_of(2), o.x))
+        evaluate(SemiRelational(o, 2), KERNEL, packed(KERNEL, own_of(2)))
         for o in (with_gaps, without)
     )
     assert one == pytest.approx(other, rel=1e-12)
@@ -178,7 +193,7 @@ def test_gradient(num_components: int, regular: bool) -> None:
     if regular:
         data = replace(data, x=np.linspace(0.0, 1.0, 20))
     likelihood = SemiRelational(data, num_components)
-    values = packed(KERNEL, own_of(num_components), data.x)
+    values = packed(KERNEL, own_of(num_components))
     value, gradient = evaluate(likelihood, KERNEL, values)
     assert len(values) == 6 + 2 + 3 + 9 * num_components
     for i in range(len(values)):
@@ -201,7 +216,7 @@ def test_covariances_are_positive_semidefinite(seed: int, num_components: int) -
         V = found.kernel_of(n)(data.x[:, None]).numpy()
         eigenvalues = np.linalg.eigvalsh(V)
         assert eigenvalues[0] >= -1e-11 * eigenvalues[-1]
-    value, gradient = evaluate(likelihood, KERNEL, packed(KERNEL, own, data.x))
+    value, gradient = evaluate(likelihood, KERNEL, packed(KERNEL, own))
     assert math.isfinite(value)
     assert np.isfinite(gradient).all()
 
@@ -212,7 +227,7 @@ def test_a_singular_covariance_has_no_likelihood() -> None:
     own[2:5] = -40.0
     own[5:] = np.log(1e-8)
     value, gradients = SemiRelational(data, 1)(np.ones((20, 20)), own)
-    assert value == -math.inf
+    assert value == math.inf
     assert not any(gradient.any() for gradient in gradients())
 
 
@@ -256,7 +271,7 @@ def test_mixtures_explain_what_is_left() -> None:
     Y = np.sqrt([[1.0], [2.0], [0.7]]) * x + 0.1 * rng.normal(size=(3, 80))
     Y[1] += 0.6 * np.sin(2.0 * np.pi * 11.0 * x)
     data = Observations(x, Y, np.ones_like(Y))
-    fit = learner_of(data, 0).run(LIN.with_parameters([0.0, 1.0]), own_of(0), 50)
+    fit = learner_of(data, 0).run((parse("1 x LIN(location=0)"),), own_of(0), 50)
     joint = learner_of(data, 3).add_mixtures(fit)
     assert joint.log_likelihood > fit.log_likelihood + 50.0
     weight, frequency, _ = Shares.of(joint.own, 3).mixtures[1]
@@ -269,7 +284,7 @@ class Recorder(RelationalLearner):
 
     starts: list[Floats]
 
-    def run(self, kernel: Sum, own: Floats, max_iterations: int) -> Fit:
+    def run(self, kernel: Terms, own: Floats, max_iterations: int) -> KernelFit:
         self.starts.append(own)
         return super().run(kernel, own, max_iterations)
 
@@ -280,8 +295,8 @@ def test_mixtures_start_from_the_spectrum_of_what_is_left() -> None:
     Y = np.tile(5.0 * x + 0.3 * np.sin(2.0 * np.pi * 11.0 * x), (3, 1))
     Y += 0.05 * np.random.default_rng(1).normal(size=(3, 80))
     data = Observations(x, Y, np.ones_like(Y))
-    kernel = LIN.with_parameters([0.0, 25.0])
-    fit = Fit(kernel, np.concatenate([np.zeros(2), np.log(np.full(3, 0.05))]), 0.0, 0.0)
+    kernel = (parse("25 x LIN(location=0)"),)
+    fit = KernelFit(kernel, np.concatenate([np.zeros(2), np.log(np.full(3, 0.05))]), 0.0, 0.0)
     learner = Recorder(data, 20, 0, np.random.default_rng(0))
     learner.starts = []
     learner.add_mixtures(fit)
@@ -295,7 +310,7 @@ def planted(seed: int = 0, count: int = 110) -> pd.DataFrame:
     """Four series that share PER x SE + LIN by scale, with little of their own, and noise."""
     rng = np.random.default_rng(seed)
     x = np.arange(count) / 96.0
-    K = covariance(KERNEL, x[:, None], x[None, :])
+    K = covariance(KERNEL, x)
     columns = {}
     for name, scale in zip("abcd", (0.3, 1.0, 2.0, 1.5), strict=True):
         own = np.array([[0.01, 0.02], [3.0, 15.0], [0.5, 1.0]])
@@ -337,14 +352,15 @@ def test_bic_falls_along_the_path(found: RelationalForecast) -> None:
     bics = [fit.bic for fit in path]
     assert len(path) >= 3
     assert all(after < before for before, after in itertools.pairwise(bics))
-    assert path[0].kernel == Sum()
+    assert path[0].kernel == ()
     for before, after in itertools.pairwise(path):
-        assert after.kernel.names in {k.names for k in expand(before.kernel, PAPER_BASES)}
+        found_next = {structure(k) for k in neighbours(before.kernel, PAPER_BASES)}
+        assert structure(after.kernel) in found_next
 
 
 def test_mixtures_are_learnt_jointly_and_lose_nothing(found: RelationalForecast) -> None:
     joint, last = found.found.joint, found.found.path[-1]
-    assert joint.kernel.names == last.kernel.names
+    assert structure(joint.kernel) == structure(last.kernel)
     assert joint.log_likelihood > last.log_likelihood
     expected = sum(float(found.found.model_of(n).log_marginal_likelihood()) for n in range(4))
     assert joint.log_likelihood == pytest.approx(expected, rel=1e-7)
@@ -352,17 +368,18 @@ def test_mixtures_are_learnt_jointly_and_lose_nothing(found: RelationalForecast)
 
 def test_composite_is_readable(found: RelationalForecast) -> None:
     kernel, scale = found.found.kernel, found.found.shares.scale
-    assert found.composite.count("period=") == kernel.names.count("PER") > 0
+    assert found.composite.count("period=") == structure(kernel).count("PER") > 0
     assert math.prod(scale) == pytest.approx(1.0)
     # The 96 rows are 1 apart.
-    periods = [v for kind, v in kernel.parameters if kind is not None and kind.name == "PERIOD"]
+    factors = (factor for product in kernel for factor in product.factors)
+    periods = [factor.values[0] or 0.0 for factor in factors if factor.base.name == "PER"]
     assert all(f"period={95.0 * period:.3g}" in found.composite for period in periods)
     assert list(found.kernels) == ["a", "b", "c", "d"]
 
 
 def test_kernels_of_series_are_in_their_units(found: RelationalForecast) -> None:
     """The text's first number is the first term's variance, times scale and squared unit."""
-    first = found.found.kernel.change_units(found.table.span).terms[0].variance
+    first = found.found.kernel[0].change_units(found.table.span).variance
     assert first is not None
     for n, name in enumerate("abcd"):
         variance = first * found.found.shares.scale[n] * found.table.scale[n] ** 2
@@ -376,7 +393,7 @@ def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
     for n in range(4):
         seen = fit.observations.mask[n] > 0.0
         points = np.concatenate([fit.observations.x[seen], x])
-        V = fit.shares.scale[n] * covariance(fit.kernel, points[:, None], points[None, :])
+        V = fit.shares.scale[n] * covariance(fit.kernel, points)
         V += own_covariance(fit.shares.mixtures[n], points, points)
         V += fit.shares.noise_variance[n] * np.eye(len(points))
         count = int(seen.sum())
@@ -424,10 +441,10 @@ def test_a_table_of_one_series() -> None:
 
 
 def test_kernels_can_be_learnt_on_with_gpflow(found: RelationalForecast) -> None:
-    """A scale is in the variances; those of factors that are redundant stay fixed."""
+    """A scale is in the variances."""
     model = found.found.model_of(0)
     count = sum(int(tf.size(variable)) for variable in model.trainable_variables)
-    assert count == found.found.kernel.num_parameters + 30 + 1
+    assert count == num_parameters(found.found.kernel) + 30 + 1
 
 
 @pytest.mark.parametrize(
@@ -436,8 +453,8 @@ def test_kernels_can_be_learnt_on_with_gpflow(found: RelationalForecast) -> None
         ({"depth": 0}, "a depth of at least 1, got 0"),
         ({"num_components": -1}, "at least 0 components, got -1"),
         ({"restarts": -1}, "at least 0 restarts, got -1"),
-        ({"bases": ("SE", "MAT")}, "base kernels among WN, .*, got"),
-        ({"bases": ()}, "base kernels among WN, .*, got"),
+        ({"bases": ("SE", "MAT")}, "a base kernel among WN, .*, got"),
+        ({"bases": ()}, "names of base kernels, got none"),
     ],
 )
 def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:

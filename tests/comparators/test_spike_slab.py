@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lkm_gpflow.comparators.lbfgs import Learner
+from lkm_gpflow.comparators.lbfgs import MultiStart
 from lkm_gpflow.comparators.naive import LastValue
-from lkm_gpflow.comparators.spike_slab import SpikeSlab
-from lkm_gpflow.comparators.spike_slab_model import SpikeSlabGP
+from lkm_gpflow.comparators.spike_slab import SpikeSlab, SpikeSlabGP
 from lkm_gpflow.evaluation import metrics
 
 Array = NDArray[np.float64]
@@ -403,7 +402,7 @@ def test_planted_switches_are_an_optimum() -> None:
     model = SpikeSlabGP(scaled(planted(0)), kernels, noise_variance=0.02)
     wanted = np.column_stack([PLANTED_SWITCHES, np.zeros(8)])
     model.switch_logits.assign(4.0 * (2.0 * wanted - 1.0))
-    learner = Learner(model)
+    learner = MultiStart(model)
     for _ in range(2):
         learner.run(100)
         for _ in range(10):

@@ -9,7 +9,7 @@ import tensorflow as tf
 from scipy.stats import multivariate_normal
 from small import small_table
 
-from lkm_gpflow.comparators.stacked import StackedGPR, grid, log_density, stack
+from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack, stacked_log_density
 from lkm_gpflow.data.tables import Table
 
 
@@ -62,7 +62,7 @@ def test_gradient_is_gpflows() -> None:
 def test_a_covariance_that_is_not_positive_definite_has_no_density() -> None:
     V = tf.Variable([[1.0, 2.0], [2.0, 1.0]], dtype=tf.float64)
     with tf.GradientTape() as tape:
-        value = log_density(V, tf.zeros(2, tf.float64), tf.zeros(2, tf.float64))
+        value = stacked_log_density(V, tf.zeros(2, tf.float64), tf.zeros(2, tf.float64))
     assert np.isnan(value)
     assert np.isnan(tape.gradient(value, V)).all()
 

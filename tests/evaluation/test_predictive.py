@@ -192,7 +192,7 @@ def test_the_benchmark_scores_them_alike() -> None:
 def test_our_model_of_logarithms_is_a_comparator(quick_fits: None) -> None:
     frame = np.exp(0.3 * small_table())
     quick = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "averaging": "none"}
-    method = lkm.comparators.comparator("lkm-log", **quick)
+    method = lkm.comparators.comparator("lkm", transform="log", **quick)
     told = method.fit(frame.iloc[:36], seed=0).forecast(frame.index[36:])
     found = lkm.discover(frame.iloc[:36], transform="log", progress=False, **quick)
     expected = found.forecast(4)
@@ -206,7 +206,7 @@ def test_our_model_of_logarithms_is_a_comparator(quick_fits: None) -> None:
     )
     result = lkm.backtest(frame, method, 4, 1, progress=False)
     assert np.isfinite(result.scores.loc[36, ["crps", "mnlp"]]).all()
-    some = lkm.comparators.comparator("lkm-log", transform={"b": "log"}, **quick)
+    some = lkm.comparators.comparator("lkm", transform={"b": "log"}, **quick)
     part = some.fit(frame.iloc[:36], seed=0).forecast(frame.index[36:])
     assert part["log_sd"].notna().groupby(level="series").all().to_dict() == {
         "a": False, "b": True, "c": False,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import multivariate_t, norm, t
-from walks import forecast, walks
+from walks import autoregression_forecast, walks
 
-from lkm_gpflow.comparators import BayesianVAR
 from lkm_gpflow.forecast.vector_autoregression import (
     TIGHTNESS,
     NormalInverseWishart,
@@ -84,7 +83,7 @@ def test_a_long_past_tells_the_coefficients() -> None:
     Y = np.zeros((1500, 3))
     for row in range(1, len(Y)):
         Y[row] = B @ Y[row - 1] + L @ rng.normal(size=3)
-    mean, sd = forecast(BayesianVAR(lags=2), Y, 2)
+    mean, sd = autoregression_forecast(Y, 2, lags=2)
     np.testing.assert_allclose(mean, [B @ Y[-1], B @ B @ Y[-1]], atol=0.4)
     first = L @ L.T
     np.testing.assert_allclose(sd[0], np.sqrt(np.diag(first)), rtol=0.1)
@@ -93,7 +92,7 @@ def test_a_long_past_tells_the_coefficients() -> None:
 
 def test_walks_are_forecast_almost_as_well_as_by_their_last_values() -> None:
     tables = [walks(65, 6, seed) for seed in range(30)]
-    errors = [forecast(BayesianVAR(), Y[:-5], 5)[0] - Y[-5:] for Y in tables]
+    errors = [autoregression_forecast(Y[:-5], 5)[0] - Y[-5:] for Y in tables]
     moves = [Y[-6] - Y[-5:] for Y in tables]
     assert np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(moves))) < 1.1
 
@@ -106,7 +105,7 @@ def test_a_pair_comes_together(seed: int) -> None:
     for row in range(1, 200):
         gap[row] = 0.8 * gap[row - 1] + rng.normal()
     gap[-1] += 8.0
-    mean, _ = forecast(BayesianVAR(), np.column_stack([common, common + gap]), 30)
+    mean, _ = autoregression_forecast(np.column_stack([common, common + gap]), 30)
     spread = mean[:, 1] - mean[:, 0]
     assert abs(spread[-1]) < 0.25 * gap[-1]
 
@@ -116,7 +115,7 @@ def test_intervals_hold_what_they_say_on_short_tables(shape: tuple[int, int]) ->
     held = []
     for seed in range(40):
         Y = walks(shape[0] + 3, shape[1], seed)
-        mean, sd = forecast(BayesianVAR(), Y[:-3], 3)
+        mean, sd = autoregression_forecast(Y[:-3], 3)
         held.append(np.abs(Y[-3:] - mean) < norm.ppf(0.95) * sd)
     assert np.mean(held) == pytest.approx(0.9, abs=0.05)
 
@@ -127,7 +126,7 @@ def test_the_evidence_widens_the_prior_where_series_follow_each_other() -> None:
     first = np.cumsum(rng.normal(size=120))
     second = np.concatenate([[0.0], first[:-1]]) + 0.1 * rng.normal(size=120)
     Y = np.column_stack([first, second])
-    mean, sd = forecast(BayesianVAR(), Y, 1)
+    mean, sd = autoregression_forecast(Y, 1)
     assert abs(mean[0, 1] - first[-1]) < 0.5
     assert sd[0, 1] < 0.5 * sd[0, 0]
     X, seen = regressors(scored(Y), 4), scored(Y)[4:]
@@ -137,21 +136,21 @@ def test_the_evidence_widens_the_prior_where_series_follow_each_other() -> None:
 
 def test_series_that_follow_from_others_or_stand_alone_have_a_forecast() -> None:
     walk = walks(60, 1)
-    mean, sd = forecast(BayesianVAR(), np.hstack([walk, 3.0 - 2.0 * walk]), 4)
+    mean, sd = autoregression_forecast(np.hstack([walk, 3.0 - 2.0 * walk]), 4)
     np.testing.assert_allclose(mean[:, 1], 3.0 - 2.0 * mean[:, 0], atol=0.5)
-    mean, sd = forecast(BayesianVAR(), walk, 3)
+    mean, sd = autoregression_forecast(walk, 3)
     assert mean.shape == sd.shape == (3, 1)
     assert np.all(np.diff(sd[:, 0]) > 0.0)
 
 
 def test_short_tables_have_a_forecast() -> None:
     for num_times in (3, 4, 9):
-        mean, sd = forecast(BayesianVAR(), walks(num_times, 3, seed=num_times), 2)
+        mean, sd = autoregression_forecast(walks(num_times, 3, seed=num_times), 2)
         assert np.isfinite(mean).all()
         assert np.all(sd > 0.0)
 
 
 def test_the_same_seed_gives_the_same_forecast() -> None:
     Y = walks(50, 3)
-    for told in zip(forecast(BayesianVAR(), Y, 4), forecast(BayesianVAR(), Y, 4), strict=True):
+    for told in zip(autoregression_forecast(Y, 4), autoregression_forecast(Y, 4), strict=True):
         np.testing.assert_array_equal(*told)
