@@ -1,4 +1,4 @@
-"""Learning kernels that are given: no search, any number of series."""
+"""Learn kernels that are given: no search, any number of series."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from ..search.settings import SearchSettings, draw
 from .result import Discovery
 
 _LONGEST = {Kind.PERIOD: 1.0, Kind.DURATION: 20.0, Kind.MEMORY: 20.0}
-"""Largest shares of the table's time that make sense: a longer period was never seen to repeat."""
+"""Largest times that make sense, as shares of the table's: longer periods were not seen to repeat.
+"""
 
 
 def learn(
@@ -102,11 +103,6 @@ def learn(
     members = [_component(member) for member in structure]
     if not members:
         raise ValueError("expected a structure of at least one component, got none")
-    if amplitudes == "component" and subset is not None:
-        raise ValueError(
-            "expected no subset with the amplitudes 'component', which give series covariances "
-            f"of their own, got {subset!r}: amplitudes 'series' serve any number of series"
-        )
     bases = dict.fromkeys(factor.base.name for member in members for factor in member.factors)
     settings = SearchSettings(
         tuple(bases),

@@ -1,10 +1,11 @@
-"""What was discovered in a table of series: components, who has them, forecasts."""
+"""The result of `discover` and `learn`: components, who has them, forecasts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,21 +13,46 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from ..fit.fits import Fit
+from ..coupling.coupled_discovery import CoupledDiscovery, couple
+from ..data.tables import Table
+from ..fit.fits import PLAIN_MODEL, Fit
+from ..forecast.autoregression import Autoregression, OfTable
+from ..forecast.averaging import Member, average, counting, mixture_moments
+from ..forecast.beginnings import warn_of_late_series, warn_of_times_before
+from ..forecast.columns import SIDES, interval_columns, quantile_column
+from ..forecast.joint import intervals
+from ..forecast.prediction import Moments, Prediction
+from ..forecast.predictors import Predictors
+from ..forecast.tails import FORECAST_VARIANCE, degrees_of_freedom
+from ..forecast.weighted_series import sum_moments, sum_quantiles
+from ..gp.student import unit_quantile
 from ..gp.types import Floats, Integers
-from ..kernels.grammar import Product, change_unit
-from ..runtime.arguments import check_level
-from ..runtime.text import counted, numbered, quoted
-from ..search.ledger import Ledger
+from ..kernels.grammar import Product, UnknownBaseError, change_unit
+from ..model import subclasses
+from ..model.amplitudes import degrees_of
+from ..model.subclasses import UnknownModelError
+from ..runtime import archive
+from ..runtime.archive import label_from_json, label_to_json
+from ..runtime.arguments import check_level, check_quantiles, check_series, check_weights
+from ..runtime.text import counted, numbered, quoted, whole_number
+from ..runtime.threads import single_threaded
+from ..search.ledger import Entry, Ledger, entry_from_json, fit_from_json, fit_to_json
+from ..search.settings import SearchSettings
 from ..sharing.alternatives import with_alternatives
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
 from ..sharing.hyperparameters import Marginal, marginals
-from .forecaster import Averaging as Averaging
-from .forecaster import Forecaster
+from .keywords import Averaging
 
 if TYPE_CHECKING:
+    from ..model.lkm import LKM
     from ..plotting.accessor import DiscoveryPlots
     from ..report import AllPairs, GroupReport, PairReport
+
+_JITTER = 1e-10
+"""Added to covariances of neighbouring times, in variances of the scaled series."""
+
+_MOST_TOLD = 8
+"""Predictions that are kept, for pictures that ask for them again."""
 
 _MOST_SHOWN = 40
 """Series by name where a discovery shows itself."""
@@ -36,16 +62,56 @@ _AT_ONCE = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Discovery(Forecaster):
-    """What `discover` or `learn` found: components, who has them, forecasts.
+class Discovery:
+    """The fits of a search, what they agree on, and what they forecast together.
 
     Names, kernels, probabilities, structure and components are those on which the fits of the
     search agree (`consensus`), weighted as in the forecast.  `best` is the single fit with the
     lowest criterion (see `discover`), with the same attributes; with ``averaging="none"`` there is
     no other.
 
-    Its parameters are those of `Forecaster`.
+    Parameters
+    ----------
+    table
+        The training data and its scaling.
+    settings
+        Of the search.
+    averaging
+        "stacked", "tempered" or "none".
+    entries
+        Every fit of the search; with a subset the fits that were learnt on all series.
+    stacked
+        The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
+    stopped
+        Which budget ended what, in a sentence; empty if nothing was stopped.
+    autoregression
+        The vector autoregression that forecasts average over, too, if `averaging` is "stacked".
     """
+
+    table: Table
+    settings: SearchSettings
+    averaging: Averaging
+    entries: tuple[Entry, ...]
+    stacked: tuple[Member, ...] = ()
+    stopped: str = ""
+    autoregression: Autoregression | None = None
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The best fit, in scaled units; components that explain more come first."""
+        entries = self.entries
+        if self.settings.fit.learner == "relaxed":
+            # Of the starts of a structure the bound has chosen one.
+            entries = tuple(e for e in entries if e.decision == "accepted") or entries
+        best = min((entry.fit for entry in entries), key=lambda fit: fit.criterion)
+        return self.predictors.best_first(best)
+
+    @cached_property
+    def model(self) -> LKM:
+        """The fitted model, on scaled data: times span one, series have unit variance."""
+        from ..forecast.by_model import to_model  # with TensorFlow, which takes seconds to load
+
+        return to_model(self.fit, self.table.observations, self.settings.fit)
 
     # --- what was found ---
 
@@ -279,11 +345,393 @@ class Discovery(Forecaster):
         """The discovery of all series of which this one was selected, or itself; see `select`."""
         return cast("Discovery", self.__dict__.get("_whole", self))
 
-    def to_xarray(self, horizon: int, levels: Sequence[float] = (0.5, 0.9), **options: Any) -> Any:
-        """Return everything as an xarray `Dataset`; parameters are those of `export.to_xarray`."""
-        from .export import to_xarray
+    # --- forecasts ---
 
-        return to_xarray(self, horizon, levels, **options)
+    @cached_property
+    def predictors(self) -> Predictors:
+        """What each fit says of any times; forecasts, reports and pictures ask again and again."""
+        return Predictors(self.table.observations, self.settings.fit)
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """The fits that forecasts average over, and their weights."""
+        if self.averaging == "none":
+            return [Member(self.fit, 1.0)]
+        if self.averaging == "stacked" and self.stacked:
+            return list(self.stacked)
+        return average([entry.fit for entry in self.entries])
+
+    @cached_property
+    def searched(self) -> list[Member]:
+        """The members that the search found, without the walks; their weights add up to one."""
+        found = [member for member in self.members if not member.is_walk]
+        total = sum(member.weight for member in found)
+        return counting([replace(member, weight=member.weight / total) for member in found])
+
+    @property
+    def counting_members(self) -> list[Member]:
+        """The members without those of next to no weight."""
+        return counting(self.members)
+
+    def forecast(
+        self,
+        horizon: int | pd.Index,
+        level: float | Sequence[float] = 0.9,
+        quantiles: Sequence[float] = (),
+    ) -> pd.DataFrame:
+        """Forecast new observations.
+
+        Parameters
+        ----------
+        horizon
+            How many steps after the last row, or the times themselves.
+        level
+            Probability of the interval from `lower` to `upper`; of several, the columns are
+            called lower50, upper50, lower90 and so on.
+        quantiles
+            Such as 0.05, for columns called q0.05.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
+        the series; sd is that of a new observation, with its noise.  An average over fits is a
+        Student-t of six degrees of freedom (see `tails`).  If a series is modelled by its
+        logarithm, mean and sd are those of a mixture of lognormals, and the median (the quantile
+        0.5) lies below the mean.
+
+        Raises
+        ------
+        ValueError
+            If the horizon is below one or goes beyond what dates can tell, times are not of the
+            table's kind, or a level or quantile is not between zero and one.
+        """
+        check_quantiles(quantiles)
+        times = self.times(horizon)
+        if np.ndim(level) == 0:
+            table = self.predict(times, cast(float, level))
+        else:
+            table = self._several_intervals(times, cast(Sequence[float], level))
+        for q in quantiles:
+            if q == 0.5:
+                table[quantile_column(q)] = self.median(times)
+            else:  # an end of an interval
+                told = self.predict(times, abs(2.0 * q - 1.0))
+                table[quantile_column(q)] = told["lower" if q < 0.5 else "upper"]
+        return table
+
+    def _several_intervals(self, times: pd.Index, levels: Sequence[float]) -> pd.DataFrame:
+        """Return mean, sd, and the ends of an interval for each level."""
+        table = self.predict(times)[["mean", "sd"]]
+        for level in levels:
+            told = self.predict(times, level)
+            for side, column in zip(SIDES, interval_columns(level), strict=True):
+                table[column] = told[side]
+        return table
+
+    @single_threaded()
+    def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
+        r"""Draw paths of new observations, which hold together over time.
+
+        Each path takes one of the fits that forecasts average over, by its weight w_m, and draws
+        every series from
+
+        .. math:: m_m + \sqrt{(v - 2) / \chi^2_v}\; e, \qquad
+            e \sim N(0,\; c_m (S_m + E[s] \sigma_m^2 I))
+
+        with mean and covariance of that fit at all times at once, E[s] the mean of the series'
+        scale (one if it has none), c_m the factor of the fit's variances, and v the degrees of
+        freedom of the forecast: a Student-t process (`tails`).  Series are independent given the
+        fit.  Where logarithms are modelled, these are drawn, as normals.  By its weight a path
+        takes the vector autoregression instead after the data, whose paths hold together over the
+        series, too.
+
+        Parameters
+        ----------
+        horizon
+            Steps after the last row, or any times; within the data the fits speak alone.
+        count
+            How many paths.
+        seed
+            Everything random follows from it.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and a column for each path, in the units of the series.
+
+        Raises
+        ------
+        ValueError
+            As `forecast`, or if count or seed is not a whole number.
+        """
+        times = self.times(horizon)
+        count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
+        rng = np.random.default_rng(seed)
+        members, table = self.counting_members, self.table
+        x = table.scaled_times(times)
+        weights = np.array([member.weight for member in members])
+        counts = rng.multinomial(count, weights / weights.sum())
+        degrees = self.degrees_of_freedom(x)
+        drawn = []
+        for member, own in zip(members, counts, strict=True):
+            if own:
+                predictor = self.predictors.of(member.fit)
+                whole = np.ones((1, len(member.fit.kernels)))
+                # [N, M] and [N, M, M]
+                mean, covariance = (
+                    moment[:, 0] for moment in predictor.sums(x, whole, full_cov=True)
+                )
+                noise = predictor.noise() + _JITTER
+                factors = np.linalg.cholesky(covariance + noise[:, None, None] * np.eye(len(x)))
+                wider = np.sqrt(self.variance_factors(x, member.spread)).T
+                errors = factors @ rng.standard_normal((own, *mean.shape, 1))
+                drawn.append(mean + _tails(degrees, own, rng) * wider * errors[..., 0])
+        paths: Floats = rng.permutation(np.concatenate(drawn))  # [count, N, M]
+        is_ahead = self.shares_of_fits(x)[:, 0] < 1.0
+        if self.autoregression is not None and is_ahead.any():
+            others = np.flatnonzero(rng.random(count) >= self.share_of_fits)
+            every, ahead = np.arange(paths.shape[1]), x[is_ahead]
+            later = self.autoregression.samples(len(others), ahead, rng)
+            centre = self.autoregression.observed(ahead)[0].T
+            later = centre + np.sqrt(self.variance_factors(ahead)).T * (later - centre)
+            paths[np.ix_(others, every, np.flatnonzero(is_ahead))] = later
+        paths = paths * table.scale[:, None] + table.location[:, None]
+        paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
+        index = pd.MultiIndex.from_product([table.frame.columns, times], names=["series", "time"])
+        columns = pd.RangeIndex(count, name="sample")
+        return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
+
+    def quantiles(
+        self, horizon: int | pd.Index, levels: Sequence[float] = (0.05, 0.5, 0.95)
+    ) -> pd.DataFrame:
+        """Quantiles of new observations: index (series, time), columns levels; see `forecast`."""
+        told = self.forecast(horizon, quantiles=levels)
+        return told[[quantile_column(q) for q in levels]].set_axis(list(levels), axis=1)
+
+    def fill(self, level: float = 0.9) -> pd.DataFrame:
+        """What missing observations may have been, each from its own series.
+
+        Other series tell more if they go together: see `couple`.  Random walks (RW, IOU) begin not
+        long before the table's first time: of a series that begins later, intervals before its
+        first observation are too narrow unless every fit has a level (C), and a UserWarning says
+        so.
+
+        Returns
+        -------
+        DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between zero and one.
+        """
+        gaps = self.table.gaps
+        warn_of_late_series(self.table.frame, [member.fit for member in self.counting_members])
+        told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
+        return told.loc[gaps]
+
+    def aggregate(
+        self, horizon: int | pd.Index, weights: Mapping[object, float], level: float = 0.9
+    ) -> pd.DataFrame:
+        """Weighted sums of the series.
+
+        Given a fit series are independent, see `couple`; for the vector autoregression they are
+        not.
+
+        The interval of a single series is that of its forecast, scaled; of a sum it is normal.
+        Where logarithms are summed the interval is that of draws; mean and sd are exact.
+
+        Parameters
+        ----------
+        horizon
+            Steps after the last row, or the times themselves.
+        weights
+            By series; of a spread one is negative.
+        level
+            Of the interval.
+
+        Returns
+        -------
+        DataFrame by time with columns mean, sd, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            As `forecast`; or if there are no weights, one is not finite, or names no series.
+        """
+        check_weights(weights)
+        times, own = self.times(horizon), np.zeros(len(self.table.scale))
+        own[list(self.places(*weights))] = list(weights.values())
+        if np.count_nonzero(own) == 1:
+            return self._multiple(times, int(np.argmax(own != 0.0)), own.sum(), level)
+        x = self.table.scaled_times(times)
+        members = self._by_member(x)
+        correlations: list[Floats | None] = [None] * len(members)
+        if self.autoregression is not None and np.any(self.shares_of_fits(x) < 1.0):
+            correlations[-1] = self.autoregression.correlations(x)
+        sums = sum_moments([self._in_units(member) for member in members], correlations, own)
+        mean, variance = mixture_moments(sums)
+        told = intervals(times, mean, np.sqrt(variance), level, ())
+        if self.table.transforms.any:
+            modelled = [self._modelled(member) for member in members]
+            tail = 0.5 - 0.5 * level
+            told["lower"], told["upper"] = sum_quantiles(
+                modelled, correlations, self.table.transforms, own, [tail, 1.0 - tail]
+            )
+        return told
+
+    def _multiple(self, times: pd.Index, n: int, weight: float, level: float) -> pd.DataFrame:
+        """Return the forecast of a series times a weight."""
+        told = self.predict(times, level).iloc[n * len(times) : (n + 1) * len(times)]
+        told = weight * told.set_axis(times)
+        if weight < 0.0:
+            told = told.rename(columns={"lower": "upper", "upper": "lower"})
+        return told.assign(sd=told["sd"].abs())[["mean", "sd", "lower", "upper"]]
+
+    def couple(self, most: int = 4) -> CoupledDiscovery:
+        """Learn which components of different series go together; errors: see `coupled.couple`.
+
+        It is a step of its own because not every table gains: gaps and missing ends do, and sums
+        and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
+        the training parts their CRPS was 1.01 (GONU), 0.91 (houses), 0.98 (stocks) and 1.04
+        (currencies) of that without it.  They are normal, with the variances that the fits say;
+        the vector autoregression has no part in them.
+
+        Parameters
+        ----------
+        most
+            So many fits of the highest weight are coupled, and count from there on.
+        """
+        return couple(self.table, self.counting_members, most)
+
+    def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
+        """As `forecast`, at any times, also within the history.
+
+        Random walks (RW, IOU) begin not long before the table's first time.  Before it their
+        uncertainty does not grow, so the intervals there are too narrow; a UserWarning says so.
+
+        Raises
+        ------
+        ValueError
+            If the times are not of the table's kind, or the level is not between zero and one.
+        """
+        check_level(level)
+        told, transforms = self._moments(times), self.table.transforms
+        half = unit_quantile(0.5 + 0.5 * level, told.degrees) * told.spread
+        columns = {
+            "mean": told.mean,
+            "sd": told.sd,
+            "lower": transforms.back(told.centre - half),
+            "upper": transforms.back(told.centre + half),
+        }
+        return self._by_cell(times, columns)
+
+    def predict_modelled(self, times: pd.Index) -> pd.DataFrame:
+        """Moments on the scale on which each series is modelled (see `data.transforms`).
+
+        Quantiles of new observations are those of a Student-t of this mean and sd, exponentiated
+        where logarithms are modelled.  Index (series, time), columns mean, sd and degrees (of
+        freedom; infinite: normal).
+        """
+        told = self._moments(times)
+        moments = {"mean": told.centre, "sd": told.spread, "degrees": told.degrees}
+        return self._by_cell(times, moments)
+
+    def median(self, times: pd.Index) -> pd.Series:
+        """Medians of new observations at any times, index (series, time); raises as `predict`."""
+        told = self.table.transforms.back(self._moments(times).centre)
+        return self._by_cell(times, {"median": told})["median"]
+
+    def _by_cell(self, times: pd.Index, columns: Mapping[str, Floats]) -> pd.DataFrame:
+        """Arrange arrays [M, N] by series and time."""
+        product = [self.table.frame.columns, times]
+        index = pd.MultiIndex.from_product(product, names=["series", "time"])
+        return pd.DataFrame({name: v.T.ravel() for name, v in columns.items()}, index=index)
+
+    def _moments(self, times: pd.Index) -> Moments:
+        """Return the moments of new observations; pictures ask again."""
+        x = self.table.scaled_times(times)
+        key = tuple(x)
+        if key not in self._told:
+            if np.any(x < 0.0):
+                fits = [member.fit for member in self.counting_members]
+                warn_of_times_before(self.table.frame, fits)
+            members, table = self._by_member(x), self.table
+            centre, variance = mixture_moments(members)
+            centre, spread = centre * table.scale + table.location, np.sqrt(variance) * table.scale
+            mean, sd = centre, spread
+            if table.transforms.any:
+                mean, variance = mixture_moments([self._in_units(member) for member in members])
+                sd = np.sqrt(variance)
+            self._tell(key, Moments(centre, spread, mean, sd, self.degrees_of_freedom(x)))
+        return Moments(*self._told[key])
+
+    def _by_member(self, x: Floats) -> list[Prediction]:
+        """Return what every fit and the autoregression say, in scaled times and units."""
+        predictions, share = [], self.shares_of_fits(x)
+        for member in self.counting_members:
+            mean, variance = self.predictors.of(member.fit).observed(x)
+            variance = variance * self.variance_factors(x, member.spread)
+            predictions.append((member.weight * share, mean, variance))
+        if self.autoregression is not None and np.any(share < 1.0):
+            mean, variance = self.autoregression.observed(x)
+            predictions.append((1.0 - share, mean, variance * self.variance_factors(x)))
+        return predictions
+
+    @property
+    def share_of_fits(self) -> float:
+        """Weight of all fits together in forecasts; the autoregression has the rest."""
+        if self.autoregression is None or self.averaging != "stacked":
+            return 1.0
+        return 1.0 - self.autoregression.weight
+
+    def shares_of_fits(self, x: Floats) -> Floats:
+        """The same at any scaled times, [M, 1]: within the data the fits have all."""
+        return np.where(x > self.table.observations.x[-1], self.share_of_fits, 1.0)[:, None]
+
+    def _modelled(self, prediction: Prediction) -> Prediction:
+        """Return a prediction on the modelled scale, not divided by the scale of the series."""
+        (weight, mean, variance), table = prediction, self.table
+        return weight, mean * table.scale + table.location, variance * np.square(table.scale)
+
+    def _in_units(self, prediction: Prediction) -> Prediction:
+        """Return a prediction in the units of the series."""
+        weight, mean, variance = self._modelled(prediction)
+        return weight, *self.table.transforms.moments(mean, variance)
+
+    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, ...]) -> None:
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[key] = moments
+
+    def variance_factors(self, x: Floats, spread: float = 1.0) -> Floats:
+        """Factors of variances at scaled times, [M, N], with a `Member`'s spread; see `tails`."""
+        is_as_told = self.table.transforms.is_log | (self.averaging == "none")
+        factors = spread * np.where(is_as_told, 1.0, FORECAST_VARIANCE)
+        return np.where(x[:, None] > self.table.observations.x[-1], factors, 1.0)
+
+    def degrees_of_freedom(self, x: Floats) -> Floats:
+        """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""
+        return degrees_of_freedom(
+            self.table, x, degrees_of(self.settings.fit.amplitudes),
+            averages=self.averaging != "none",
+        )  # fmt: skip
+
+    @cached_property
+    def _told(self) -> dict[tuple[object, ...], tuple[Floats, ...]]:
+        return {}
+
+    def places(self, *series: object) -> tuple[int, ...]:
+        """Return the numbers of different series; a ValueError says which are known."""
+        columns: list[object] = list(self.table.frame.columns)
+        for name in series:
+            check_series(name, columns)
+            if series.count(name) > 1:
+                raise ValueError(f"expected different series, got {name!r} twice")
+        return tuple(columns.index(name) for name in series)
+
+    def times(self, horizon: int | pd.Index) -> pd.Index:
+        """Return the times of a forecast: so many steps after the last row, or those given."""
+        return self.table.after(horizon)
 
     # --- reports; see `report` ---
 
@@ -323,11 +771,125 @@ class Discovery(Forecaster):
         """
         return self.plot.explore(horizon, units)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
-        from .storage import save
+    def to_xarray(
+        self,
+        horizon: int | pd.Index,
+        levels: Sequence[float] = (0.5, 0.9),
+        *,
+        samples: int = 0,
+        seed: int = 0,
+    ) -> Any:
+        """Return everything as an xarray `Dataset`, which ``.to_netcdf(path)`` writes.
 
-        save(self, path, force=force)
+        Parameters
+        ----------
+        horizon
+            Steps of forecast, or their times.
+        levels
+            Probabilities of the intervals.
+        samples
+            How many paths; see `samples`.
+        seed
+            Of the paths.
+
+        Returns
+        -------
+        Dataset
+            Times of a time zone are in UTC, and the attribute `time_zone` names the zone.
+            Variables: observed (series, time); transform (series); probability and structure
+            (series, component); kernel (component); component_mean and component_sd (series, part,
+            all_times), on the history and the forecast, where a part is a component (or what
+            components of little weight add up to), in percent of series whose transform is "log";
+            forecast_mean and forecast_sd (series, ahead); interval (level, side, series, ahead);
+            if asked for, sample (draw, series, ahead).
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If xarray is not installed.
+        ValueError
+            If a level is not between 0 and 1, or there is none.
+        """
+        if np.ndim(levels) == 0 or not len(levels):
+            raise ValueError(f"expected a list of levels such as [0.5, 0.9], got {levels!r}")
+        try:
+            xarray = import_module("xarray")
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "expected the library xarray: pip install '.[files]' in a clone of lkm_gpflow"
+            ) from error
+        frame, times = self.table.frame, self.times(horizon)
+        N, M = frame.shape[1], len(times)
+        told = self._several_intervals(times, levels)
+        components = [self.components(series, horizon) for series in frame.columns]
+        parts = list(components[0].columns.unique(level=0))
+        heights = np.stack(
+            [own.to_numpy().T.reshape(len(parts), 2, len(own)) for own in components]
+        )  # [N, K, 2, D + M]
+        interval = told.to_numpy()[:, 2:].reshape(N, M, len(levels), 2).transpose(2, 3, 0, 1)
+        variables = {
+            "observed": (("series", "time"), frame.to_numpy().T),
+            "transform": ("series", self.table.transforms.names),
+            "probability": (("series", "component"), self.probabilities.to_numpy()),
+            "structure": (("series", "component"), self.structure.to_numpy()),
+            "kernel": ("component", [str(kernel) for kernel in self.kernels]),
+            "component_mean": (("series", "part", "all_times"), heights[:, :, 0]),
+            "component_sd": (("series", "part", "all_times"), heights[:, :, 1]),
+            "forecast_mean": (("series", "ahead"), told["mean"].to_numpy().reshape(N, M)),
+            "forecast_sd": (("series", "ahead"), told["sd"].to_numpy().reshape(N, M)),
+            "interval": (("level", "side", "series", "ahead"), interval),
+        }
+        if samples:
+            paths = self.samples(times, samples, seed=seed).to_numpy().T.reshape(samples, N, M)
+            variables["sample"] = (("draw", "series", "ahead"), paths)
+        zone = getattr(frame.index, "tz", None)
+        return xarray.Dataset(
+            variables,
+            coords={
+                "series": self.table.names,
+                "component": self.names,
+                "part": parts,
+                "time": _in_utc(frame.index),
+                "ahead": _in_utc(times),
+                "all_times": _in_utc(frame.index.append(times)),
+                "level": list(levels),
+                "side": list(SIDES),
+            },
+            attrs={
+                "bic": self.bic,
+                "averaging": self.averaging,
+                **({} if zone is None else {"time_zone": str(zone)}),
+            },
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write one file, data only, that `lkm_gpflow.load` reads.
+
+        The file of a selection (`select`) holds the discovery of all series, and which were
+        selected.
+
+        Raises
+        ------
+        FileExistsError
+            If the file exists and `force` is not given.
+        IsADirectoryError
+            If it is a folder.
+        ValueError
+            If a series has a name, or the times a time zone, that a file cannot keep.
+        """
+        whole = self.whole
+        document: dict[str, Any] = {
+            "settings": whole.settings.to_json(),
+            "averaging": whole.averaging,
+            "stopped": whole.stopped,
+            "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
+            "stacked": [{**vars(m), "fit": fit_to_json(m.fit)} for m in whole.stacked],
+            "autoregression": whole.autoregression and whole.autoregression.weight,
+            "transforms": whole.table.transforms.names,
+        }
+        if whole is not self:
+            document["selected"] = [label_to_json(name) for name in self.table.frame.columns]
+        archive.write(path, "Discovery", whole.table.frame, document, force=force)
 
     def __repr__(self) -> str:
         rows = [
@@ -354,3 +916,53 @@ class Discovery(Forecaster):
     def _owners(self, k: int) -> str:
         owners = [name for n, name in enumerate(self.table.names) if self.consensus.Z[n, k] == 1.0]
         return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"
+
+
+def load(path: str | Path) -> Discovery:
+    """Read a discovery that `Discovery.save` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, or not a discovery; if it has a base kernel that is not registered,
+        or a model class that is not imported; or if its discovery is coupled.
+    """
+    frame, document = archive.read(path, "Discovery")
+    with archive.fitting_together(path, UnknownBaseError, UnknownModelError):
+        table = Table.of(frame, dict(zip(list(frame.columns), document["transforms"], strict=True)))
+        settings = SearchSettings.from_json(document["settings"])
+        if settings.fit.model != PLAIN_MODEL:
+            subclasses.find(settings.fit.model, imports=False)  # a file does not import modules
+        weight = document["autoregression"]
+        whole = Discovery(
+            table, settings, document["averaging"],
+            tuple(entry_from_json(record) for record in document["entries"]),
+            tuple(Member(**{**m, "fit": fit_from_json(m["fit"])}) for m in document["stacked"]),
+            document["stopped"],
+            weight and Autoregression(OfTable(table, settings.seed), weight),
+        )  # fmt: skip
+        selected = document.get("selected")
+        return whole if selected is None else whole.select(list(map(label_from_json, selected)))
+
+
+def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
+    """Draw factors that make normals Student-t of degrees [M, N] and the same variance.
+
+    Times of the same degrees share a factor: those within the data, and those after them.
+    """
+    factors = np.empty((count, *degrees.T.shape))  # [count, N, M]
+    for own in np.unique(degrees, axis=0):
+        finite = np.where(np.isinf(own), 3.0, own)
+        drawn = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(own))))
+        drawn = np.where(np.isinf(own), 1.0, drawn)
+        factors[:, :, (degrees == own).all(axis=1)] = drawn[:, :, None]
+    return factors
+
+
+def _in_utc(times: pd.Index) -> Any:
+    """Return an array of times without a zone, which files of netCDF do not know."""
+    if isinstance(times, pd.DatetimeIndex) and times.tz is not None:
+        times = times.tz_convert("UTC").tz_localize(None)
+    return times.to_numpy()
