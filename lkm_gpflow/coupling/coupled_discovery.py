@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..forecast.averaging import Member
 from ..forecast.columns import quantile_column
-from ..forecast.joint import Course, Joint
+from ..forecast.forecasters import Member
+from ..forecast.mixture import Course, MixtureForecast, Part
 from ..gp.types import Floats
 from ..kernels.grammar import parse
-from ..runtime.arguments import check_level, check_series, check_weights
+from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, whole_number
 from ..runtime.threads import threads_for
 from .learn_coupling import STRONG, Coupling
@@ -169,7 +169,7 @@ class CoupledDiscovery:
 
     # --- what follows ---
 
-    def joint(self, cells: pd.MultiIndex) -> Joint:
+    def joint(self, cells: pd.MultiIndex) -> MixtureForecast:
         """Return the joint distribution of new observations of cells (series, time).
 
         Raises
@@ -182,18 +182,17 @@ class CoupledDiscovery:
             check_series(name, list(table.frame.columns))
         n = table.frame.columns.get_indexer(cells.get_level_values(0))
         x = table.scaled_times(cells.get_level_values(1))
-        is_forecast = x > table.observations.x[-1]
-        means, covariances = [], []
+        parts = []
         for member, model in zip(self.members, self.models, strict=True):
-            mean, covariance = model.predict_cells(n, x[:, None])
-            wide = np.where(is_forecast, np.sqrt(member.spread), 1.0) * table.scale[n]
-            means.append(np.asarray(mean) * table.scale[n] + table.location[n])
-            covariances.append(np.asarray(covariance) * np.outer(wide, wide))
-        weights = np.array([member.weight for member in self.members])
-        transforms = table.transforms.of_series(n)
-        return Joint(cells, weights, np.array(means), np.array(covariances), transforms)
+            mean, V = model.predict_cells(n, x[:, None])
+            mean = np.asarray(mean) * table.scale[n] + table.location[n]
+            covariance: Floats = np.asarray(V) * np.outer(table.scale[n], table.scale[n])
+            parts.append(Part.joint(member.weight, mean, covariance))
+        return MixtureForecast(cells, tuple(parts), table.transforms.of_series(n))
 
-    def ahead(self, horizon: int | pd.Index, given: Mapping[object, Course] | None = None) -> Joint:
+    def ahead(
+        self, horizon: int | pd.Index, given: Mapping[object, Course] | None = None
+    ) -> MixtureForecast:
         """Return the joint distribution of all series at the times of a forecast."""
         product = [self.table.frame.columns, self.table.after(horizon)]
         cells = pd.MultiIndex.from_product(product, names=["series", "time"])
@@ -266,7 +265,6 @@ class CoupledDiscovery:
         ValueError
             If there is no such series, no weight, or one that is not a finite number.
         """
-        check_weights(weights)
         return self.ahead(horizon, given).aggregate(weights, level)
 
     def fill(self, level: float = 0.9) -> pd.DataFrame:

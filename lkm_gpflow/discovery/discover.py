@@ -13,8 +13,7 @@ from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..data.transforms import Transform
 from ..fit.fits import Criterion, LearnerName, PriorName
-from ..forecast.autoregression import Autoregression, Calendar, OfTable
-from ..forecast.averaging import LITTLE_WEIGHT
+from ..forecast.autoregression import Autoregression
 from ..kernels.grammar import EXTENDED_BASES
 from ..model.amplitudes import Amplitudes
 from ..model.annealing import Annealing
@@ -270,9 +269,11 @@ def discover_steps(
     observations = table.observations
     header = ledger_header(settings, table, subset)
     kept = Ledger(header, None if ledger is None else Path(ledger))
+    autoregression = Autoregression.of(table, settings.seed)
+    others = [] if autoregression is None else [autoregression]
     learnt = learn_in_steps(
         observations, settings, kept, guard,
-        subset=subset, stacks=averaging == "stacked", calendar=Calendar.of(table),
+        subset=subset, stacks=averaging == "stacked", others=others,
         executor=executor, progress=progress,
     )  # fmt: skip
     return _discoveries(table, settings, averaging, learnt, ledger)
@@ -287,10 +288,6 @@ def _discoveries(
 ) -> Iterator[Discovery]:
     with kept_in(ledger, "ledger"):
         for learnt in steps:
-            weight = learnt.stack.autoregression
             yield Discovery(
-                table, settings, averaging, learnt.entries, learnt.stack.members, learnt.stopped,
-                Autoregression(OfTable(table, settings.seed), weight)
-                if weight > LITTLE_WEIGHT
-                else None,
-            )  # fmt: skip
+                table, settings, averaging, learnt.entries, learnt.stacked, learnt.stopped
+            )

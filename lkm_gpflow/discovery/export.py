@@ -1,4 +1,4 @@
-"""A discovery for other tools: several intervals, sample paths, and xarray."""
+"""A discovery for other tools: xarray."""
 
 from __future__ import annotations
 
@@ -9,144 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..forecast.columns import SIDES, interval_columns, quantile_column
-from ..gp.types import Floats
-from ..runtime.text import whole_number
-from ..runtime.threads import single_threaded
+from ..forecast.columns import SIDES, interval_columns
 
 if TYPE_CHECKING:
-    from .forecaster import Forecaster
     from .result import Discovery
-
-_JITTER = 1e-10
-"""In variances of the scaled series, for covariances of neighbouring times."""
-
-
-def several_intervals(
-    found: Forecaster, times: pd.Index, levels: Sequence[float], quantiles: Sequence[float]
-) -> pd.DataFrame:
-    """Predict with several intervals and quantiles.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    times
-        At which times.
-    levels
-        Probabilities of central intervals.
-    quantiles
-        Probabilities of not being above.
-
-    Returns
-    -------
-    DataFrame with index (series, time); columns mean, sd, then lower90 and upper90 for the level
-    0.9, then q0.05 for the quantile 0.05.
-
-    Raises
-    ------
-    ValueError
-        If a level or quantile is not between 0 and 1.
-    """
-    table = found.predict(times)[["mean", "sd"]]
-    for level in levels:
-        told = found.predict(times, level)
-        for side, column in zip(SIDES, interval_columns(level), strict=True):
-            table[column] = told[side]
-    for q in quantiles:
-        if q == 0.5:
-            table[quantile_column(q)] = found.median(times)
-        else:  # an end of an interval
-            told = found.predict(times, abs(2.0 * q - 1.0))
-            table[quantile_column(q)] = told["lower" if q < 0.5 else "upper"]
-    return table
-
-
-@single_threaded()
-def sample_paths(found: Forecaster, times: pd.Index, count: int, seed: int) -> pd.DataFrame:
-    r"""Draw paths of new observations, which hold together over time.
-
-    Each path takes one of the fits that forecasts average over, by its weight w_m, and draws every
-    series from
-
-    .. math:: m_m + \sqrt{(v - 2) / \chi^2_v}\; e, \qquad
-        e \sim N(0,\; c_m (S_m + E[s] \sigma_m^2 I))
-
-    with mean and covariance of that fit at all times at once, E[s] the mean of the series' scale
-    (one if it has none), c_m the factor of the fit's variances, and v the degrees of freedom of
-    the forecast: a Student-t process (`tails`).  Series are independent given the fit.  Where
-    logarithms are modelled, these are drawn, as normals.  By its weight a path takes the vector
-    autoregression instead after the data, whose paths hold together over the series, too.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    times
-        At any times; of those within the data fits speak alone.
-    count
-        How many paths.
-    seed
-        Everything random follows from it.
-
-    Returns
-    -------
-    DataFrame with index (series, time) and a column for each path, in the units of the series.
-    """
-    count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
-    rng = np.random.default_rng(seed)
-    members, table = found.counting_members, found.table
-    x = table.scaled_times(times)
-    weights = np.array([member.weight for member in members])
-    counts = rng.multinomial(count, weights / weights.sum())
-    degrees = found.degrees_of_freedom(x)
-    drawn = []
-    for member, own in zip(members, counts, strict=True):
-        if own:
-            predictor = found.predictors.of(member.fit)
-            whole = np.ones((1, len(member.fit.kernels)))
-            mean, covariance = (moment[:, 0] for moment in predictor.sums(x, whole, full_cov=True))
-            noise = predictor.noise() + _JITTER
-            factors = np.linalg.cholesky(covariance + noise[:, None, None] * np.eye(len(x)))
-            wider = np.sqrt(found.variance_factors(x, member.spread)).T
-            errors = factors @ rng.standard_normal((own, *mean.shape, 1))
-            drawn.append(mean + _tails(degrees, own, rng) * wider * errors[..., 0])
-    paths: Floats = rng.permutation(np.concatenate(drawn))
-    is_ahead = found.shares_of_fits(x)[:, 0] < 1.0
-    if is_ahead.any():
-        others = np.flatnonzero(rng.random(count) >= found.share_of_fits)
-        every = np.arange(paths.shape[1])
-        later = _by_autoregression(found, x[is_ahead], len(others), rng)
-        paths[np.ix_(others, every, np.flatnonzero(is_ahead))] = later
-    paths = paths * table.scale[:, None] + table.location[:, None]
-    paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
-    index = pd.MultiIndex.from_product([table.frame.columns, times], names=["series", "time"])
-    columns = pd.RangeIndex(count, name="sample")
-    return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
-
-
-def _by_autoregression(
-    found: Forecaster, x: Floats, count: int, rng: np.random.Generator
-) -> Floats:
-    """Draw paths of the vector autoregression at scaled times after the data, [count, N, M]."""
-    assert found.autoregression is not None
-    paths = found.autoregression.samples(count, x, rng)
-    centre = found.autoregression.observed(x)[0].T
-    return np.asarray(centre + np.sqrt(found.variance_factors(x)).T * (paths - centre))
-
-
-def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Draw what makes normals Student-t of degrees [M, N] and the same variance, [count, N, M].
-
-    Times of the same degrees share it: within the data, and after them.
-    """
-    factors = np.empty((count, *degrees.T.shape))
-    for own in np.unique(degrees, axis=0):
-        finite = np.where(np.isinf(own), 3.0, own)
-        drawn = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(own))))
-        drawn = np.where(np.isinf(own), 1.0, drawn)
-        factors[:, :, (degrees == own).all(axis=1)] = drawn[:, :, None]
-    return factors
 
 
 def to_xarray(
@@ -168,7 +34,7 @@ def to_xarray(
     levels
         Probabilities of the intervals.
     samples
-        How many paths; see `sample_paths`.
+        How many paths; see `Discovery.samples`.
     seed
         Of the paths.
 
@@ -200,7 +66,7 @@ def to_xarray(
         ) from error
     frame, times = found.table.frame, found.times(horizon)
     N = frame.shape[1]
-    told = several_intervals(found, times, levels, ())
+    told = found.ensemble.at(times).frame(levels)
     mean, sd = (told[moment].to_numpy().reshape(N, -1) for moment in ("mean", "sd"))
     interval = np.stack(
         [
@@ -226,7 +92,7 @@ def to_xarray(
         "interval": (("level", "side", "series", "ahead"), interval),
     }
     if samples:
-        paths = sample_paths(found, times, samples, seed).to_numpy().T.reshape(samples, N, -1)
+        paths = found.samples(times, samples, seed=seed).to_numpy().T.reshape(samples, N, -1)
         variables["sample"] = (("draw", "series", "ahead"), paths)
     zone = getattr(frame.index, "tz", None)
     return xarray.Dataset(

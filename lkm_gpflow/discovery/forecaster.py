@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,20 +13,13 @@ import pandas as pd
 from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.tables import Table
 from ..fit.fits import Fit
-from ..forecast.autoregression import Autoregression
-from ..forecast.averaging import Member, average, counting, mixture_moments
-from ..forecast.beginnings import warn_of_late_series, warn_of_times_before
+from ..forecast.averaging import average
 from ..forecast.columns import quantile_column
-from ..forecast.joint import intervals
-from ..forecast.prediction import Moments, Prediction
+from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
 from ..forecast.predictors import Predictors
-from ..forecast.tails import FORECAST_VARIANCE, degrees_of_freedom
-from ..forecast.weighted_series import sum_moments, sum_quantiles
-from ..gp.student import unit_quantile
 from ..gp.types import Floats
-from ..model.amplitudes import degrees_of
 from ..runtime.arguments import check_level as check_level
-from ..runtime.arguments import check_quantiles, check_series, check_weights
+from ..runtime.arguments import check_series
 from ..search.ledger import Entry
 from ..search.settings import SearchSettings
 
@@ -54,20 +47,17 @@ class Forecaster:
     entries
         Every fit of the search; with a subset the fits that were learnt on all series.
     stacked
-        The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
+        The forecasters of the average if `averaging` is "stacked"; none: as if "tempered".
     stopped
         Which budget ended what, in a sentence; empty if nothing was stopped.
-    autoregression
-        The vector autoregression that forecasts average over, too, if `averaging` is "stacked".
     """
 
     table: Table
     settings: SearchSettings
     averaging: Averaging
     entries: tuple[Entry, ...]
-    stacked: tuple[Member, ...] = ()
+    stacked: tuple[BaseForecaster, ...] = ()
     stopped: str = ""
-    autoregression: Autoregression | None = None
 
     @cached_property
     def fit(self) -> Fit:
@@ -94,25 +84,26 @@ class Forecaster:
         return Predictors(self.table.observations, self.settings.fit)
 
     @cached_property
-    def members(self) -> list[Member]:
-        """The fits that forecasts average over, and their weights."""
+    def members(self) -> list[BaseForecaster]:
+        """The forecasters of the average; their weights add up to one."""
         if self.averaging == "none":
             return [Member(self.fit, 1.0)]
         if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
-        return average([entry.fit for entry in self.entries])
+        return list(average([entry.fit for entry in self.entries]))
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """The forecasters that weigh something, and what they forecast together."""
+        averages = self.averaging != "none"
+        return Ensemble(self.table, tuple(counting(self.members)), self.predictors, averages)
 
     @cached_property
     def searched(self) -> list[Member]:
-        """The members that the search found, without the walks; their weights add up to one."""
-        found = [member for member in self.members if not member.is_walk]
+        """The fits that the search found, without the walks; their weights add up to one."""
+        found = [m for m in self.members if isinstance(m, Member) and not m.is_walk]
         total = sum(member.weight for member in found)
         return counting([replace(member, weight=member.weight / total) for member in found])
-
-    @property
-    def counting_members(self) -> list[Member]:
-        """The members without those of next to no weight."""
-        return counting(self.members)
 
     def forecast(
         self,
@@ -146,20 +137,16 @@ class Forecaster:
             If the horizon is below one or goes beyond what dates can tell, times are not of the
             table's kind, or a level or quantile is not between zero and one.
         """
-        check_quantiles(quantiles)
-        times = self.times(horizon)
-        if np.ndim(level) == 0 and not len(quantiles):
-            return self.predict(times, cast(float, level))
-        from .export import several_intervals
-
-        levels = cast(Sequence[float], [level] if np.ndim(level) == 0 else level)
-        return several_intervals(self, times, levels, quantiles)
+        return self.ensemble.at(self.times(horizon)).frame(level, quantiles)
 
     def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
-        """Draw paths of new observations; see `export.sample_paths`, also for what it raises."""
-        from .export import sample_paths
+        """Draw paths of new observations, which hold together over time.
 
-        return sample_paths(self, self.times(horizon), count, seed)
+        Returns
+        -------
+        DataFrame with index (series, time) and a column for each path, in the units of the series.
+        """
+        return self.ensemble.at(self.times(horizon)).samples(count, seed)
 
     def sample(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
         """Draw paths: the older name of `samples`."""
@@ -190,7 +177,7 @@ class Forecaster:
             If the level is not between zero and one.
         """
         gaps = self.table.gaps
-        warn_of_late_series(self.table.frame, [member.fit for member in self.counting_members])
+        warn_of_late_series(self.table.frame, [member.fit for member in self.ensemble.fits])
         told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
         return told.loc[gaps]
 
@@ -223,34 +210,7 @@ class Forecaster:
         ValueError
             As `forecast`; or if there are no weights, one is not finite, or names no series.
         """
-        check_weights(weights)
-        times, own = self.times(horizon), np.zeros(len(self.table.scale))
-        own[list(self.places(*weights))] = list(weights.values())
-        if np.count_nonzero(own) == 1:
-            return self._multiple(times, int(np.argmax(own != 0.0)), own.sum(), level)
-        x = self.table.scaled_times(times)
-        members = self._by_member(x)
-        correlations: list[Floats | None] = [None] * len(members)
-        if self.autoregression is not None and np.any(self.shares_of_fits(x) < 1.0):
-            correlations[-1] = self.autoregression.correlations(x)
-        sums = sum_moments([self._in_units(member) for member in members], correlations, own)
-        mean, variance = mixture_moments(sums)
-        told = intervals(times, mean, np.sqrt(variance), level, ())
-        if self.table.transforms.any:
-            modelled = [self._modelled(member) for member in members]
-            tail = 0.5 - 0.5 * level
-            told["lower"], told["upper"] = sum_quantiles(
-                modelled, correlations, self.table.transforms, own, [tail, 1.0 - tail]
-            )
-        return told
-
-    def _multiple(self, times: pd.Index, n: int, weight: float, level: float) -> pd.DataFrame:
-        """Return the forecast of a series times a weight."""
-        told = self.predict(times, level).iloc[n * len(times) : (n + 1) * len(times)]
-        told = weight * told.set_axis(times)
-        if weight < 0.0:
-            told = told.rename(columns={"lower": "upper", "upper": "lower"})
-        return told.assign(sd=told["sd"].abs())[["mean", "sd", "lower", "upper"]]
+        return self.ensemble.at(self.times(horizon)).aggregate(weights, level)
 
     def couple(self, most: int = 4) -> CoupledDiscovery:
         """Learn which components of different series go together; errors: see `coupled.couple`.
@@ -266,7 +226,7 @@ class Forecaster:
         most
             So many fits of the highest weight are coupled, and count from there on.
         """
-        return couple(self.table, self.counting_members, most)
+        return couple(self.table, self.ensemble.fits, most)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history.
@@ -279,16 +239,7 @@ class Forecaster:
         ValueError
             If the times are not of the table's kind, or the level is not between zero and one.
         """
-        check_level(level)
-        told, transforms = self._moments(times), self.table.transforms
-        half = unit_quantile(0.5 + 0.5 * level, told.degrees) * told.spread
-        columns = {
-            "mean": told.mean,
-            "sd": told.sd,
-            "lower": transforms.back(told.centre - half),
-            "upper": transforms.back(told.centre + half),
-        }
-        return self._by_cell(times, columns)
+        return self.ensemble.at(times).frame(level)
 
     def predict_modelled(self, times: pd.Index) -> pd.DataFrame:
         """Moments on the scale on which each series is modelled (see `data.transforms`).
@@ -297,89 +248,20 @@ class Forecaster:
         where logarithms are modelled.  Index (series, time), columns mean, sd and degrees (of
         freedom; infinite: normal).
         """
-        told = self._moments(times)
-        moments = {"mean": told.centre, "sd": told.spread, "degrees": told.degrees}
-        return self._by_cell(times, moments)
+        told = self.ensemble.at(times)
+        mean, variance = told.modelled
+        columns = {"mean": mean, "sd": np.sqrt(variance), "degrees": told.degrees}
+        return pd.DataFrame(columns, told.cells)
 
     def median(self, times: pd.Index) -> pd.Series:
         """Medians of new observations at any times, index (series, time); raises as `predict`."""
-        told = self.table.transforms.back(self._moments(times).centre)
-        return self._by_cell(times, {"median": told})["median"]
-
-    def _by_cell(self, times: pd.Index, columns: Mapping[str, Floats]) -> pd.DataFrame:
-        """Arrange arrays [M, N] by series and time."""
-        product = [self.table.frame.columns, times]
-        index = pd.MultiIndex.from_product(product, names=["series", "time"])
-        return pd.DataFrame({name: v.T.ravel() for name, v in columns.items()}, index=index)
-
-    def _moments(self, times: pd.Index) -> Moments:
-        """Return the moments of new observations; pictures ask again."""
-        x = self.table.scaled_times(times)
-        key = tuple(x)
-        if key not in self._told:
-            if np.any(x < 0.0):
-                fits = [member.fit for member in self.counting_members]
-                warn_of_times_before(self.table.frame, fits)
-            members, table = self._by_member(x), self.table
-            centre, variance = mixture_moments(members)
-            centre, spread = centre * table.scale + table.location, np.sqrt(variance) * table.scale
-            mean, sd = centre, spread
-            if table.transforms.any:
-                mean, variance = mixture_moments([self._in_units(member) for member in members])
-                sd = np.sqrt(variance)
-            self._tell(key, Moments(centre, spread, mean, sd, self.degrees_of_freedom(x)))
-        return Moments(*self._told[key])
-
-    def _by_member(self, x: Floats) -> list[Prediction]:
-        """Return what every fit and the autoregression say, in scaled times and units."""
-        predictions, share = [], self.shares_of_fits(x)
-        for member in self.counting_members:
-            mean, variance = self.predictors.of(member.fit).observed(x)
-            variance = variance * self.variance_factors(x, member.spread)
-            predictions.append((member.weight * share, mean, variance))
-        if self.autoregression is not None and np.any(share < 1.0):
-            mean, variance = self.autoregression.observed(x)
-            predictions.append((1.0 - share, mean, variance * self.variance_factors(x)))
-        return predictions
-
-    @property
-    def share_of_fits(self) -> float:
-        """Weight of all fits together in forecasts; the autoregression has the rest."""
-        if self.autoregression is None or self.averaging != "stacked":
-            return 1.0
-        return 1.0 - self.autoregression.weight
-
-    def shares_of_fits(self, x: Floats) -> Floats:
-        """The same at any scaled times, [M, 1]: within the data the fits have all."""
-        return np.where(x > self.table.observations.x[-1], self.share_of_fits, 1.0)[:, None]
-
-    def _modelled(self, prediction: Prediction) -> Prediction:
-        """Return a prediction on the modelled scale, not divided by the scale of the series."""
-        (weight, mean, variance), table = prediction, self.table
-        return weight, mean * table.scale + table.location, variance * np.square(table.scale)
-
-    def _in_units(self, prediction: Prediction) -> Prediction:
-        """Return a prediction in the units of the series."""
-        weight, mean, variance = self._modelled(prediction)
-        return weight, *self.table.transforms.moments(mean, variance)
+        told = self.ensemble.at(times)
+        return pd.Series(told.quantile(0.5), told.cells, name="median")
 
     def _tell(self, key: tuple[object, ...], moments: tuple[Floats, ...]) -> None:
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told[key] = moments
-
-    def variance_factors(self, x: Floats, spread: float = 1.0) -> Floats:
-        """Factors of variances at scaled times, [M, N], with a `Member`'s spread; see `tails`."""
-        is_as_told = self.table.transforms.is_log | (self.averaging == "none")
-        factors = spread * np.where(is_as_told, 1.0, FORECAST_VARIANCE)
-        return np.where(x[:, None] > self.table.observations.x[-1], factors, 1.0)
-
-    def degrees_of_freedom(self, x: Floats) -> Floats:
-        """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""
-        return degrees_of_freedom(
-            self.table, x, degrees_of(self.settings.fit.amplitudes),
-            averages=self.averaging != "none",
-        )  # fmt: skip
 
     @cached_property
     def _told(self) -> dict[tuple[object, ...], tuple[Floats, ...]]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ..data.observations import Observations
-from ..forecast.autoregression import Calendar
-from ..forecast.averaging import Member
-from ..forecast.stacking import Stack, hold_out, walks_to_learn, weigh
+from ..forecast.forecasters import BaseForecaster
+from ..forecast.stacking import hold_out, weigh
 from ..runtime.ahead import Ahead
 from ..runtime.budget import Guard, OutOfBudget
 from ..runtime.executors import num_workers
@@ -34,14 +33,14 @@ class Learnt:
     ----------
     entries
         Every fit of the search; with a subset, those that were learnt on all series.
-    stack
-        What forecasts average over, if that was asked for and a fit was weighed in time.
+    stacked
+        The forecasters of the average, if that was asked for and a fit was weighed in time.
     stopped
         Which budget ended what, in a sentence; empty if nothing was stopped.
     """
 
     entries: tuple[Entry, ...]
-    stack: Stack = field(default_factory=Stack)
+    stacked: tuple[BaseForecaster, ...] = ()
     stopped: str = ""
 
 
@@ -53,7 +52,7 @@ def learn_in_steps(
     *,
     subset: int | None,
     stacks: bool,
-    calendar: Calendar | None,
+    others: Sequence[BaseForecaster],
     executor: Executor | None,
     progress: bool,
 ) -> Iterator[Learnt]:
@@ -73,18 +72,16 @@ def learn_in_steps(
         all; see `many_series`.
     stacks
         Whether the fits are weighed by held-out windows; see `stacking`.
-    calendar
-        For a vector autoregression that is weighed beside them; None: it is not.
+    others
+        Forecasters that are weighed beside them.
     """
     some = observations
     if subset is not None:
         some = observations.of_series(draw(observations.num_series, subset, settings.seed))
     share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
     stops: list[str] = []
-    stack = Stack()
+    stacked: tuple[BaseForecaster, ...] = ()
     with closing(Ahead(executor, num_workers(executor))) as ahead:
-        if stacks:
-            ahead.want(walks_to_learn(observations, settings, ledger))
         with _noting(stops, lambda: f"the search after {_reached(ledger)}"):
             found = search_steps(
                 some, settings, ledger,
@@ -104,14 +101,14 @@ def learn_in_steps(
             entries = extended(ledger)
         if stacks:
             fits = [entry.fit for entry in entries]
-            weighed = partial(weigh, fits, settings, ledger, calendar)
-            with _noting(stops, lambda: f"the averaging {_weighed(weighed().members)}"):
+            weighed = partial(weigh, fits, settings, ledger, others)
+            with _noting(stops, lambda: f"the averaging {_weighed(weighed())}"):
                 hold_out(
-                    fits, observations, settings, ledger, calendar,
-                    executor=executor, ahead=ahead, progress=progress, spent=guard.spent,
+                    fits, observations, settings, ledger, others,
+                    executor=executor, progress=progress, spent=guard.spent,
                 )  # fmt: skip
-            stack = weighed()
-    yield Learnt(tuple(entries), stack, _sentence(stops))
+            stacked = weighed()
+    yield Learnt(tuple(entries), stacked, _sentence(stops))
 
 
 @contextmanager
@@ -143,8 +140,9 @@ def _reached(ledger: Ledger) -> str:
     return f"{count} ({where})"
 
 
-def _weighed(members: Sequence[Member]) -> str:
+def _weighed(forecasters: Sequence[BaseForecaster]) -> str:
     """Say what forecasts average over when not all is weighed."""
+    members = [each for each in forecasters if not each.is_ahead_only]
     if not members:
         return "before a fit was weighed by held-out windows: BIC weighs them"
     return f"when {len(members)} of the fits and walks were weighed"

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..fit.fits import Fit
+from ..forecast.forecasters import Member
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, change_unit
 from ..runtime.arguments import check_level
@@ -56,7 +57,7 @@ class Discovery(Forecaster):
             return self
         if self.whole is not self:
             return self.whole.best.select(list(self.table.frame.columns))
-        best = replace(self, averaging="none", stacked=(), autoregression=None)
+        best = replace(self, averaging="none", stacked=())
         best.__dict__["fit"] = self.fit
         return best
 
@@ -262,8 +263,12 @@ class Discovery(Forecaster):
             self,
             table=self.table.of_series(places),
             entries=tuple(replace(e, fit=part(e.fit)) for e in self.entries),
-            stacked=tuple(replace(m, fit=part(m.fit)) for m in self.stacked),
-            autoregression=self.autoregression and self.autoregression.of_series(places),
+            stacked=tuple(
+                replace(each, fit=part(each.fit))
+                if isinstance(each, Member)
+                else each.of_series(places)
+                for each in self.stacked
+            ),
         )
         # Or components could change their order, and with it their names.
         selected.__dict__["fit"] = part(self.fit)

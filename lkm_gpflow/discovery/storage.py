@@ -15,14 +15,14 @@ from ..coupling.learn_coupling import Coupling
 from ..coupling.patterns import Patterns
 from ..data.tables import Table
 from ..fit.fits import PLAIN_MODEL
-from ..forecast.autoregression import Autoregression, OfTable
-from ..forecast.averaging import Member
+from ..forecast.forecasters import Member
+from ..forecast.stacking import forecaster_from_json
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import UnknownBaseError, parse
 from ..model import subclasses
 from ..model.subclasses import UnknownModelError
 from ..runtime import archive
-from ..search.ledger import entry_from_json, fit_from_json, fit_to_json
+from ..search.ledger import entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
 from .result import Discovery
 
@@ -64,7 +64,7 @@ def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool =
     }
     if isinstance(whole, CoupledDiscovery):
         document |= {
-            "coupled": [_member_to_json(member) for member in whole.members],
+            "coupled": [member.to_json() for member in whole.members],
             "couplings": [_coupling_to_json(coupling) for coupling in whole.couplings],
         }
     else:
@@ -73,8 +73,7 @@ def save(found: Discovery | CoupledDiscovery, path: str | Path, *, force: bool =
             "averaging": whole.averaging,
             "stopped": whole.stopped,
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
-            "stacked": [_member_to_json(member) for member in whole.stacked],
-            "autoregression": whole.autoregression and whole.autoregression.weight,
+            "stacked": [member.to_json() for member in whole.stacked],
         }
     if whole is not found:
         document["selected"] = [_label_to_json(name) for name in found.table.frame.columns]
@@ -147,14 +146,6 @@ def _zone_to_json(zone: tzinfo | None) -> str | float | None:
         f"got {zone!r}, which a file cannot keep: before the search, "
         "frame = frame.tz_convert('Europe/Berlin')"
     )
-
-
-def _member_to_json(member: Member) -> dict[str, Any]:
-    return {**vars(member), "fit": fit_to_json(member.fit)}
-
-
-def _member_from_json(record: Mapping[str, Any]) -> Member:
-    return Member(**{**record, "fit": fit_from_json(record["fit"])})
 
 
 def _coupling_to_json(coupling: Coupling) -> dict[str, Any]:
@@ -235,15 +226,15 @@ def _discovery(document: dict[str, Any], table: Table) -> Discovery:
     settings = SearchSettings.from_json(document["settings"])
     if settings.fit.model != PLAIN_MODEL:
         subclasses.find(settings.fit.model, imports=False)  # a file does not say what is imported
-    weight = document.get("autoregression")  # absent in old files
     whole = Discovery(
         table=table,
         settings=settings,
         averaging=document["averaging"],
         entries=tuple(entry_from_json(record) for record in document["entries"]),
-        stacked=tuple(_member_from_json(record) for record in document["stacked"]),
+        stacked=tuple(
+            forecaster_from_json(record, table, settings.seed) for record in document["stacked"]
+        ),
         stopped=document.get("stopped", ""),
-        autoregression=weight and Autoregression(OfTable(table, settings.seed), weight),
     )
     selected = document.get("selected")  # absent in old files
     return whole if selected is None else whole.select(list(map(_label_from_json, selected)))
@@ -252,6 +243,6 @@ def _discovery(document: dict[str, Any], table: Table) -> Discovery:
 def _coupled(document: dict[str, Any], table: Table) -> CoupledDiscovery:
     return CoupledDiscovery(
         table,
-        tuple(_member_from_json(record) for record in document["coupled"]),
+        tuple(Member.from_json(record) for record in document["coupled"]),
         tuple(_coupling_from_json(record) for record in document["couplings"]),
     )
