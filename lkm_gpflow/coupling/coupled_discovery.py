@@ -185,8 +185,9 @@ class CoupledDiscovery:
         parts = []
         for member, model in zip(self.members, self.models, strict=True):
             mean, V = model.predict_cells(n, x[:, None])
-            mean = np.asarray(mean) * table.scale[n] + table.location[n]
-            covariance: Floats = np.asarray(V) * np.outer(table.scale[n], table.scale[n])
+            scale = table.scale[n]
+            mean = np.asarray(mean) * scale + table.location[n]
+            covariance = np.asarray(V, np.float64) * scale[:, None] * scale
             parts.append(Part.joint(member.weight, mean, covariance))
         return MixtureForecast(cells, tuple(parts), table.transforms.of_series(n))
 

@@ -220,9 +220,12 @@ def counting(members: Sequence[F]) -> list[F]:
     ]
     ahead = sum(each.weight for each in kept if each.is_ahead_only)
     total = sum(each.weight for each in kept if not each.is_ahead_only)
-    # More than nothing even where others have all of the weight: within the data fits speak alone.
-    gain = max(1.0 - ahead, of_fits) / total if total else 0.0
-    return [each if each.is_ahead_only else with_weight(each, each.weight * gain) for each in kept]
+    # Never nothing, even where others have all of the weight: within the data fits speak alone.
+    rest = 1.0 - ahead or of_fits
+    return [
+        each if each.is_ahead_only else with_weight(each, each.weight * rest / total)
+        for each in kept
+    ]
 
 
 def with_weight(forecaster: F, weight: float) -> F:

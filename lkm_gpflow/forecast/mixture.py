@@ -148,7 +148,7 @@ class MixtureForecast:
     @property
     def series(self) -> list[object]:
         """Names of the series."""
-        return list(self.cells.get_level_values(0).unique())
+        return list(self.cells.get_level_values(0).unique()) or list(self.cells.levels[0])
 
     @property
     def mean(self) -> Floats:
