@@ -9,7 +9,6 @@ from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
 from .coupling.coupled_discovery import CoupledDiscovery as CoupledDiscovery
-from .coupling.coupled_lkm import CoupledLKM as CoupledLKM
 from .data.shapes import from_long as from_long
 from .data.shapes import to_long as to_long
 from .discovery.discover import discover as discover

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,16 +15,12 @@ from ..forecast.columns import quantile_column
 from ..forecast.forecasters import Member
 from ..forecast.mixture import Course, MixtureForecast, Part
 from ..gp.types import Floats
-from ..kernels.grammar import parse
 from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, whole_number
 from ..runtime.threads import threads_for
-from .learn_coupling import STRONG, Coupling
+from .learn_coupling import STRONG, Coupling, predict_cells
 from .learn_coupling import couple as learn_coupling
 from .uncertainty import CouplingPosterior, intervals, posterior
-
-if TYPE_CHECKING:
-    from .coupled_lkm import CoupledLKM
 
 NOISE = "noise"
 """What the correlations of the noise are called, among those of the patterns."""
@@ -80,11 +75,6 @@ class CoupledDiscovery:
     couplings: tuple[Coupling, ...]
 
     # --- what goes together ---
-
-    @cached_property
-    def models(self) -> tuple[CoupledLKM, ...]:
-        """The models of all members, on scaled data, with a component for each pattern."""
-        return tuple(to_model(coupling, self.table) for coupling in self.couplings)
 
     def correlations(self, level: float = 0.9) -> pd.DataFrame:
         """How far two series go together in each pattern of the heaviest fit, and in its noise.
@@ -182,13 +172,15 @@ class CoupledDiscovery:
             check_series(name, list(table.frame.columns))
         n = table.frame.columns.get_indexer(cells.get_level_values(0))
         x = table.scaled_times(cells.get_level_values(1))
-        parts = []
-        for member, model in zip(self.members, self.models, strict=True):
-            mean, V = model.predict_cells(n, x[:, None])
-            scale = table.scale[n]
-            mean = np.asarray(mean) * scale + table.location[n]
-            covariance = np.asarray(V, np.float64) * scale[:, None] * scale
-            parts.append(Part.joint(member.weight, mean, covariance))
+        parts, scale = [], table.scale[n]
+        with threads_for(table.observations.num_observed):
+            for member, coupling in zip(self.members, self.couplings, strict=True):
+                mean, covariance = predict_cells(coupling, table.observations, n, x)
+                mean, covariance = (
+                    mean * scale + table.location[n],
+                    covariance * scale * scale[:, None],
+                )
+                parts.append(Part.joint(member.weight, mean, covariance))
         return MixtureForecast(cells, tuple(parts), table.transforms.of_series(n))
 
     def ahead(
@@ -305,27 +297,6 @@ class CoupledDiscovery:
         return "\n".join(
             [head, *(rows or ["  no strong evidence that any series go together"]), *left]
         )
-
-
-def to_model(coupling: Coupling, table: Table) -> CoupledLKM:
-    """Return the model of a coupling, on scaled data."""
-    from ..kernels.component import to_kernel  # with TensorFlow, which takes seconds to load
-    from .coupled_lkm import CoupledLKM
-
-    patterns, loadings = coupling.patterns, coupling.loadings
-    kernels, squared = patterns.kernels, np.square(patterns.amplitudes[:, :-1])
-    if not kernels:  # nothing but noise: a pattern that no series has
-        kernels, squared = (parse("1 x C"),), np.zeros((len(squared), 1))
-        loadings = np.concatenate([np.zeros_like(loadings), loadings])
-    has = squared > 0.0
-    return CoupledLKM(
-        table.observations.table,
-        [to_kernel(kernel) for kernel in kernels],
-        has.astype(np.float64),
-        heights=np.where(has, squared, 1.0),
-        noise_variance=np.square(patterns.amplitudes[:, -1]),
-        loadings=loadings,
-    )
 
 
 def step_correlation(coupling: Coupling, x: Floats) -> Floats:
