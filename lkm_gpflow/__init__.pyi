@@ -9,7 +9,6 @@ from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
 from .coupling.coupled_discovery import CoupledDiscovery as CoupledDiscovery
-from .coupling.coupled_lkm import CoupledLKM as CoupledLKM
 from .data.shapes import from_long as from_long
 from .data.shapes import to_long as to_long
 from .discovery.discover import discover as discover
@@ -21,16 +20,15 @@ from .discovery.result import Discovery as Discovery
 from .discovery.result import load as load
 from .evaluation.backtesting import Backtest as Backtest
 from .evaluation.backtesting import backtest as backtest
+from .gp.likelihoods import GaussianNoise as GaussianNoise
+from .gp.likelihoods import ScaledNoise as ScaledNoise
+from .gp.likelihoods import SeriesLikelihood as SeriesLikelihood
 from .kernels.grammar import EXTENDED_BASES as EXTENDED_BASES
 from .kernels.grammar import PAPER_BASES as PAPER_BASES
 from .kernels.grammar import Product as Product
 from .kernels.grammar import parse as parse
 from .model.annealing import Annealing as Annealing
 from .model.lkm import LKM as LKM
-from .model.minibatch import MinibatchLKM as MinibatchLKM
-from .model.minibatch_learning import MinibatchSettings as MinibatchSettings
-from .model.minibatch_learning import elbo_in_batches as elbo_in_batches
-from .model.minibatch_learning import learn_by_minibatches as learn_by_minibatches
 from .model.posteriors import EnumeratedPosterior as EnumeratedPosterior
 from .model.posteriors import RelaxedPosterior as RelaxedPosterior
 from .model.relaxation import anneal as anneal

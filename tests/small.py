@@ -18,8 +18,8 @@ from lkm_gpflow.discovery import keywords
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.forecast import stacking
-from lkm_gpflow.forecast.averaging import Member
 from lkm_gpflow.forecast.by_model import to_model
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.search.ledger import Entry

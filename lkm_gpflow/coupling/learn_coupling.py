@@ -15,8 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
@@ -27,6 +31,8 @@ from ..runtime.threads import single_threaded
 from .density import CoupledDensity, check_number_of_cells
 from .loadings import Climber, Loadings, correlations, covariances
 from .patterns import Patterns
+
+IntegerArray: TypeAlias = NDArray[np.integer[Any]]
 
 MOST_COLUMNS = 3
 """Rank of what a pattern's correlation matrix has beside its diagonal."""
@@ -144,6 +150,63 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
     value = Climber(density, patterns.amplitudes).value(none.u)
     zero = np.zeros((K, N, N))
     return Coupling(patterns, none.w, zero[:, 0, 0], zero, value, value)
+
+
+def predict_cells(
+    coupling: Coupling, observations: Observations, series: IntegerArray, x: Floats
+) -> tuple[Floats, Floats]:
+    """Mean [P] and covariance [P, P] of new observations, noise included.
+
+    The noise of a new observation goes together with that of all observations at the same time, as
+    far as the noises of their series are correlated.
+
+    Parameters
+    ----------
+    coupling
+        How the series of a fit go together.
+    observations
+        The scaled data that it was learnt from.
+    series
+        Series of each new observation, [P].
+    x
+        Their scaled times, [P].
+
+    Raises
+    ------
+    ValueError
+        If the covariance of the data is not positive definite.
+    """
+    times, where = np.unique(np.concatenate([observations.x, x]), return_inverse=True)
+    rows, new = np.split(where.reshape(-1), [len(observations.x)])
+    C = coupling.patterns.covariances(times)  # [K + 1, T, T], those of the noise last
+    n, d = np.nonzero(observations.mask)  # the observed cells
+    B = covariances(coupling.loadings, coupling.patterns.amplitudes)  # [K + 1, N, N]
+    V = _of_cells(B, C, (n, rows[d]), (n, rows[d]))
+    # Two observations of one series and time share only this part of their noise.
+    noise = B[-1].diagonal().copy()
+    shared = noise * np.square(coupling.loadings[-1]).sum(axis=1)
+    np.fill_diagonal(B[-1], shared)
+    cross = _of_cells(B, C, (n, rows[d]), (series, new))
+    prior = _of_cells(B, C, (series, new), (series, new)) + np.diag((noise - shared)[series])
+    L, failed = dpotrf(V, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        raise ValueError("the covariance of the series together is not positive definite")
+    W = dtrsm(1.0, L, np.column_stack([cross, observations.Y[n, d]]), lower=1)
+    return W[:, -1] @ W[:, :-1], prior - W[:, :-1].T @ W[:, :-1]
+
+
+def _of_cells(
+    B: Floats,
+    C: Floats,
+    cells: tuple[IntegerArray, IntegerArray],
+    others: tuple[IntegerArray, IntegerArray],
+) -> Floats:
+    """Sum over k of ``B_k[n, m] C_k[t, t']`` between cells (n, t) and (m, t'), [P, P2]."""
+    (n, t), (m, u) = cells, others
+    total = np.zeros((len(n), len(m)))
+    for between, over in zip(B, C, strict=True):
+        total += between[np.ix_(n, m)] * over[np.ix_(t, u)]
+    return total
 
 
 def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:

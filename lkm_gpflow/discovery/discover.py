@@ -14,9 +14,9 @@ import numpy as np
 from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
-from ..forecast.autoregression import Autoregression, Calendar, OfTable
-from ..forecast.averaging import LITTLE_WEIGHT, Member
-from ..forecast.stacking import Stack, hold_out, weigh
+from ..forecast.autoregression import Autoregression
+from ..forecast.forecasters import BaseForecaster
+from ..forecast.stacking import hold_out, weigh
 from ..runtime.budget import Guard, OutOfBudget
 from ..runtime.executors import kept_in
 from ..runtime.warn import warn
@@ -132,13 +132,10 @@ def _learn(
     stops: list[str] = []
     running: dict[str, Any] = {"executor": settings.executor, "progress": settings.progress}
 
-    def result(rows: Sequence[Entry], stack: Stack) -> Discovery:
-        weight = stack.autoregression
-        var = Autoregression(OfTable(table, search.seed), weight)
+    def result(rows: Sequence[Entry], stacked: Sequence[BaseForecaster] = ()) -> Discovery:
         return Discovery(
-            table, search, settings.weighting, tuple(rows), stack.members, _sentence(stops),
-            var if weight > LITTLE_WEIGHT else None,
-        )  # fmt: skip
+            table, search, settings.weighting, tuple(rows), tuple(stacked), _sentence(stops)
+        )
 
     with kept_in(settings.ledger, "ledger"):
         some = everything
@@ -146,21 +143,23 @@ def _learn(
             some = everything.of_series(draw(everything.num_series, subset, search.seed))
         with _noting(stops, lambda: f"the search after {_reached(ledger)}"):
             found = search_steps(some, search, ledger, spent=partial(guard.spent, share), **running)
-            for rows in _better(found, ledger):
+            for so_far in _better(found, ledger):
                 if subset is None:
-                    yield result(rows, Stack())
-        rows, stack = ledger.rows, Stack()
+                    yield result(so_far)
+        rows: Sequence[Entry] = ledger.rows
         if subset is not None:
             with _noting(stops, lambda: "the learning on all series before all fits were learnt"):
                 extend_best(everything, search.fit, ledger, spent=guard.spent, **running)
             rows = extended(ledger)
+        stacked: Sequence[BaseForecaster] = ()
         if stacks:
-            fits, calendar = [entry.fit for entry in rows], Calendar.of(table)
-            weighed = partial(weigh, fits, search, ledger, calendar)
-            with _noting(stops, lambda: f"the averaging {_weighed(weighed().members)}"):
-                hold_out(fits, everything, search, ledger, calendar, spent=guard.spent, **running)
-            stack = weighed()
-        yield result(rows, stack)
+            fits, autoregression = [e.fit for e in rows], Autoregression.of(table, search.seed)
+            others = [] if autoregression is None else [autoregression]
+            weighed = partial(weigh, fits, search, ledger, others)
+            with _noting(stops, lambda: f"the averaging {_weighed(weighed())}"):
+                hold_out(fits, everything, search, ledger, others, spent=guard.spent, **running)
+            stacked = weighed()
+        yield result(rows, stacked)
 
 
 @contextmanager
@@ -192,8 +191,9 @@ def _reached(ledger: Ledger) -> str:
     return f"{count} ({where})"
 
 
-def _weighed(members: Sequence[Member]) -> str:
+def _weighed(forecasters: Sequence[BaseForecaster]) -> str:
     """Say what forecasts average over when not all is weighed."""
+    members = [each for each in forecasters if not each.is_ahead_only]
     if not members:
         return "before a fit was weighed by held-out windows: BIC weighs them"
     return f"when {len(members)} of the fits and walks were weighed"

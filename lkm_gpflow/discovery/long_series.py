@@ -26,6 +26,7 @@ from ..fit.parameter_priors import add_priors
 from ..gp.types import Floats
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Kind, Product
+from ..model.amplitudes import likelihood_of_amplitudes
 from ..model.posteriors import EnumeratedPosterior
 from ..model.sparse import NUM_INDUCING, SparseLKM
 from ..runtime.text import whole_number
@@ -161,7 +162,6 @@ def refit_sparse(
     )
     return replace(
         found, table=table, averaging="none", entries=(Entry.alone(fit),), stacked=(),
-        autoregression=None,
     )  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def _model(
         EnumeratedPosterior(),
         inducing=inducing,
         noise_variance=noise,
-        amplitudes=found.settings.fit.amplitudes,
+        likelihood=likelihood_of_amplitudes(found.settings.fit.amplitudes),
     )
 
 

@@ -16,27 +16,20 @@ from scipy.stats import norm
 from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.tables import Table
 from ..fit.fits import PLAIN_MODEL, Fit
-from ..forecast.autoregression import Autoregression, OfTable
-from ..forecast.averaging import Member, average, counting, mixture_moments
-from ..forecast.beginnings import warn_of_late_series, warn_of_times_before
-from ..forecast.columns import SIDES, interval_columns, quantile_column
-from ..forecast.joint import intervals
-from ..forecast.prediction import Moments, Prediction
+from ..forecast.averaging import average
+from ..forecast.columns import SIDES, quantile_column
+from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
 from ..forecast.predictors import Predictors
-from ..forecast.tails import FORECAST_VARIANCE, degrees_of_freedom
-from ..forecast.weighted_series import sum_moments, sum_quantiles
-from ..gp.student import unit_quantile
+from ..forecast.stacking import forecaster_from_json
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
 from ..model import subclasses
-from ..model.amplitudes import degrees_of
 from ..model.subclasses import UnknownModelError
 from ..runtime import archive
 from ..runtime.archive import label_from_json, label_to_json
-from ..runtime.arguments import check_level, check_quantiles, check_series, check_weights
-from ..runtime.text import counted, numbered, quoted, whole_number
-from ..runtime.threads import single_threaded
-from ..search.ledger import Entry, Ledger, entry_from_json, fit_from_json, fit_to_json
+from ..runtime.arguments import check_level, check_series
+from ..runtime.text import counted, numbered, quoted
+from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
 from ..sharing.alternatives import with_alternatives
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
@@ -47,9 +40,6 @@ if TYPE_CHECKING:
     from ..model.lkm import LKM
     from ..plotting.accessor import DiscoveryPlots
     from ..report import AllPairs, GroupReport, PairReport
-
-_JITTER = 1e-10
-"""Added to covariances of neighbouring times, in variances of the scaled series."""
 
 _MOST_TOLD = 8
 """Predictions that are kept, for pictures that ask for them again."""
@@ -81,20 +71,17 @@ class Discovery:
     entries
         Every fit of the search; with a subset the fits that were learnt on all series.
     stacked
-        The fits that forecasts average over if `averaging` is "stacked"; none: as if "tempered".
+        The forecasters of the average if `averaging` is "stacked"; none: as if "tempered".
     stopped
         Which budget ended what, in a sentence; empty if nothing was stopped.
-    autoregression
-        The vector autoregression that forecasts average over, too, if `averaging` is "stacked".
     """
 
     table: Table
     settings: SearchSettings
     averaging: Averaging
     entries: tuple[Entry, ...]
-    stacked: tuple[Member, ...] = ()
+    stacked: tuple[BaseForecaster, ...] = ()
     stopped: str = ""
-    autoregression: Autoregression | None = None
 
     @cached_property
     def fit(self) -> Fit:
@@ -122,7 +109,7 @@ class Discovery:
             return self
         if self.whole is not self:
             return self.whole.best.select(list(self.table.frame.columns))
-        best = replace(self, averaging="none", stacked=(), autoregression=None)
+        best = replace(self, averaging="none", stacked=())
         best.__dict__["fit"] = self.fit
         return best
 
@@ -328,8 +315,12 @@ class Discovery:
             self,
             table=self.table.of_series(places),
             entries=tuple(replace(e, fit=part(e.fit)) for e in self.entries),
-            stacked=tuple(replace(m, fit=part(m.fit)) for m in self.stacked),
-            autoregression=self.autoregression and self.autoregression.of_series(places),
+            stacked=tuple(
+                replace(each, fit=part(each.fit))
+                if isinstance(each, Member)
+                else each.of_series(places)
+                for each in self.stacked
+            ),
         )
         # Or components could change their order, and with it their names.
         selected.__dict__["fit"] = part(self.fit)
@@ -353,25 +344,26 @@ class Discovery:
         return Predictors(self.table.observations, self.settings.fit)
 
     @cached_property
-    def members(self) -> list[Member]:
-        """The fits that forecasts average over, and their weights."""
+    def members(self) -> list[BaseForecaster]:
+        """The forecasters of the average; their weights add up to one."""
         if self.averaging == "none":
             return [Member(self.fit, 1.0)]
         if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
-        return average([entry.fit for entry in self.entries])
+        return list(average([entry.fit for entry in self.entries]))
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """The forecasters that weigh something, and what they forecast together."""
+        averages = self.averaging != "none"
+        return Ensemble(self.table, tuple(counting(self.members)), self.predictors, averages)
 
     @cached_property
     def searched(self) -> list[Member]:
-        """The members that the search found, without the walks; their weights add up to one."""
-        found = [member for member in self.members if not member.is_walk]
+        """The fits that the search found, without the walks; their weights add up to one."""
+        found = [m for m in self.members if isinstance(m, Member) and not m.is_walk]
         total = sum(member.weight for member in found)
         return counting([replace(member, weight=member.weight / total) for member in found])
-
-    @property
-    def counting_members(self) -> list[Member]:
-        """The members without those of next to no weight."""
-        return counting(self.members)
 
     def forecast(
         self,
@@ -405,100 +397,16 @@ class Discovery:
             If the horizon is below one or goes beyond what dates can tell, times are not of the
             table's kind, or a level or quantile is not between zero and one.
         """
-        check_quantiles(quantiles)
-        times = self.times(horizon)
-        if np.ndim(level) == 0:
-            table = self.predict(times, cast(float, level))
-        else:
-            table = self._several_intervals(times, cast(Sequence[float], level))
-        for q in quantiles:
-            if q == 0.5:
-                table[quantile_column(q)] = self.median(times)
-            else:  # an end of an interval
-                told = self.predict(times, abs(2.0 * q - 1.0))
-                table[quantile_column(q)] = told["lower" if q < 0.5 else "upper"]
-        return table
+        return self.ensemble.at(self.times(horizon)).frame(level, quantiles)
 
-    def _several_intervals(self, times: pd.Index, levels: Sequence[float]) -> pd.DataFrame:
-        """Return mean, sd, and the ends of an interval for each level."""
-        table = self.predict(times)[["mean", "sd"]]
-        for level in levels:
-            told = self.predict(times, level)
-            for side, column in zip(SIDES, interval_columns(level), strict=True):
-                table[column] = told[side]
-        return table
-
-    @single_threaded()
     def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
-        r"""Draw paths of new observations, which hold together over time.
-
-        Each path takes one of the fits that forecasts average over, by its weight w_m, and draws
-        every series from
-
-        .. math:: m_m + \sqrt{(v - 2) / \chi^2_v}\; e, \qquad
-            e \sim N(0,\; c_m (S_m + E[s] \sigma_m^2 I))
-
-        with mean and covariance of that fit at all times at once, E[s] the mean of the series'
-        scale (one if it has none), c_m the factor of the fit's variances, and v the degrees of
-        freedom of the forecast: a Student-t process (`tails`).  Series are independent given the
-        fit.  Where logarithms are modelled, these are drawn, as normals.  By its weight a path
-        takes the vector autoregression instead after the data, whose paths hold together over the
-        series, too.
-
-        Parameters
-        ----------
-        horizon
-            Steps after the last row, or any times; within the data the fits speak alone.
-        count
-            How many paths.
-        seed
-            Everything random follows from it.
+        """Draw paths of new observations, which hold together over time.
 
         Returns
         -------
         DataFrame with index (series, time) and a column for each path, in the units of the series.
-
-        Raises
-        ------
-        ValueError
-            As `forecast`, or if count or seed is not a whole number.
         """
-        times = self.times(horizon)
-        count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
-        rng = np.random.default_rng(seed)
-        members, table = self.counting_members, self.table
-        x = table.scaled_times(times)
-        weights = np.array([member.weight for member in members])
-        counts = rng.multinomial(count, weights / weights.sum())
-        degrees = self.degrees_of_freedom(x)
-        drawn = []
-        for member, own in zip(members, counts, strict=True):
-            if own:
-                predictor = self.predictors.of(member.fit)
-                whole = np.ones((1, len(member.fit.kernels)))
-                # [N, M] and [N, M, M]
-                mean, covariance = (
-                    moment[:, 0] for moment in predictor.sums(x, whole, full_cov=True)
-                )
-                noise = predictor.noise() + _JITTER
-                factors = np.linalg.cholesky(covariance + noise[:, None, None] * np.eye(len(x)))
-                wider = np.sqrt(self.variance_factors(x, member.spread)).T
-                errors = factors @ rng.standard_normal((own, *mean.shape, 1))
-                drawn.append(mean + _tails(degrees, own, rng) * wider * errors[..., 0])
-        paths: Floats = rng.permutation(np.concatenate(drawn))  # [count, N, M]
-        is_ahead = self.shares_of_fits(x)[:, 0] < 1.0
-        if self.autoregression is not None and is_ahead.any():
-            others = np.flatnonzero(rng.random(count) >= self.share_of_fits)
-            every, ahead = np.arange(paths.shape[1]), x[is_ahead]
-            later = self.autoregression.samples(len(others), ahead, rng)
-            centre = self.autoregression.observed(ahead)[0].T
-            later = centre + np.sqrt(self.variance_factors(ahead)).T * (later - centre)
-            paths[np.ix_(others, every, np.flatnonzero(is_ahead))] = later
-        paths = paths * table.scale[:, None] + table.location[:, None]
-        paths = table.transforms.back(paths.swapaxes(1, 2)).swapaxes(1, 2)
-        index = pd.MultiIndex.from_product([table.frame.columns, times], names=["series", "time"])
-        columns = pd.RangeIndex(count, name="sample")
-        return pd.DataFrame(paths.reshape(count, -1).T, index, columns)
+        return self.ensemble.at(self.times(horizon)).samples(count, seed)
 
     def quantiles(
         self, horizon: int | pd.Index, levels: Sequence[float] = (0.05, 0.5, 0.95)
@@ -525,7 +433,7 @@ class Discovery:
             If the level is not between zero and one.
         """
         gaps = self.table.gaps
-        warn_of_late_series(self.table.frame, [member.fit for member in self.counting_members])
+        warn_of_late_series(self.table.frame, [member.fit for member in self.ensemble.fits])
         told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
         return told.loc[gaps]
 
@@ -558,34 +466,7 @@ class Discovery:
         ValueError
             As `forecast`; or if there are no weights, one is not finite, or names no series.
         """
-        check_weights(weights)
-        times, own = self.times(horizon), np.zeros(len(self.table.scale))
-        own[list(self.places(*weights))] = list(weights.values())
-        if np.count_nonzero(own) == 1:
-            return self._multiple(times, int(np.argmax(own != 0.0)), own.sum(), level)
-        x = self.table.scaled_times(times)
-        members = self._by_member(x)
-        correlations: list[Floats | None] = [None] * len(members)
-        if self.autoregression is not None and np.any(self.shares_of_fits(x) < 1.0):
-            correlations[-1] = self.autoregression.correlations(x)
-        sums = sum_moments([self._in_units(member) for member in members], correlations, own)
-        mean, variance = mixture_moments(sums)
-        told = intervals(times, mean, np.sqrt(variance), level, ())
-        if self.table.transforms.any:
-            modelled = [self._modelled(member) for member in members]
-            tail = 0.5 - 0.5 * level
-            told["lower"], told["upper"] = sum_quantiles(
-                modelled, correlations, self.table.transforms, own, [tail, 1.0 - tail]
-            )
-        return told
-
-    def _multiple(self, times: pd.Index, n: int, weight: float, level: float) -> pd.DataFrame:
-        """Return the forecast of a series times a weight."""
-        told = self.predict(times, level).iloc[n * len(times) : (n + 1) * len(times)]
-        told = weight * told.set_axis(times)
-        if weight < 0.0:
-            told = told.rename(columns={"lower": "upper", "upper": "lower"})
-        return told.assign(sd=told["sd"].abs())[["mean", "sd", "lower", "upper"]]
+        return self.ensemble.at(self.times(horizon)).aggregate(weights, level)
 
     def couple(self, most: int = 4) -> CoupledDiscovery:
         """Learn which components of different series go together; errors: see `coupled.couple`.
@@ -601,7 +482,7 @@ class Discovery:
         most
             So many fits of the highest weight are coupled, and count from there on.
         """
-        return couple(self.table, self.counting_members, most)
+        return couple(self.table, self.ensemble.fits, most)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history.
@@ -614,16 +495,7 @@ class Discovery:
         ValueError
             If the times are not of the table's kind, or the level is not between zero and one.
         """
-        check_level(level)
-        told, transforms = self._moments(times), self.table.transforms
-        half = unit_quantile(0.5 + 0.5 * level, told.degrees) * told.spread
-        columns = {
-            "mean": told.mean,
-            "sd": told.sd,
-            "lower": transforms.back(told.centre - half),
-            "upper": transforms.back(told.centre + half),
-        }
-        return self._by_cell(times, columns)
+        return self.ensemble.at(times).frame(level)
 
     def predict_modelled(self, times: pd.Index) -> pd.DataFrame:
         """Moments on the scale on which each series is modelled (see `data.transforms`).
@@ -632,89 +504,20 @@ class Discovery:
         where logarithms are modelled.  Index (series, time), columns mean, sd and degrees (of
         freedom; infinite: normal).
         """
-        told = self._moments(times)
-        moments = {"mean": told.centre, "sd": told.spread, "degrees": told.degrees}
-        return self._by_cell(times, moments)
+        told = self.ensemble.at(times)
+        mean, variance = told.modelled
+        columns = {"mean": mean, "sd": np.sqrt(variance), "degrees": told.degrees}
+        return pd.DataFrame(columns, told.cells)
 
     def median(self, times: pd.Index) -> pd.Series:
         """Medians of new observations at any times, index (series, time); raises as `predict`."""
-        told = self.table.transforms.back(self._moments(times).centre)
-        return self._by_cell(times, {"median": told})["median"]
-
-    def _by_cell(self, times: pd.Index, columns: Mapping[str, Floats]) -> pd.DataFrame:
-        """Arrange arrays [M, N] by series and time."""
-        product = [self.table.frame.columns, times]
-        index = pd.MultiIndex.from_product(product, names=["series", "time"])
-        return pd.DataFrame({name: v.T.ravel() for name, v in columns.items()}, index=index)
-
-    def _moments(self, times: pd.Index) -> Moments:
-        """Return the moments of new observations; pictures ask again."""
-        x = self.table.scaled_times(times)
-        key = tuple(x)
-        if key not in self._told:
-            if np.any(x < 0.0):
-                fits = [member.fit for member in self.counting_members]
-                warn_of_times_before(self.table.frame, fits)
-            members, table = self._by_member(x), self.table
-            centre, variance = mixture_moments(members)
-            centre, spread = centre * table.scale + table.location, np.sqrt(variance) * table.scale
-            mean, sd = centre, spread
-            if table.transforms.any:
-                mean, variance = mixture_moments([self._in_units(member) for member in members])
-                sd = np.sqrt(variance)
-            self._tell(key, Moments(centre, spread, mean, sd, self.degrees_of_freedom(x)))
-        return Moments(*self._told[key])
-
-    def _by_member(self, x: Floats) -> list[Prediction]:
-        """Return what every fit and the autoregression say, in scaled times and units."""
-        predictions, share = [], self.shares_of_fits(x)
-        for member in self.counting_members:
-            mean, variance = self.predictors.of(member.fit).observed(x)
-            variance = variance * self.variance_factors(x, member.spread)
-            predictions.append((member.weight * share, mean, variance))
-        if self.autoregression is not None and np.any(share < 1.0):
-            mean, variance = self.autoregression.observed(x)
-            predictions.append((1.0 - share, mean, variance * self.variance_factors(x)))
-        return predictions
-
-    @property
-    def share_of_fits(self) -> float:
-        """Weight of all fits together in forecasts; the autoregression has the rest."""
-        if self.autoregression is None or self.averaging != "stacked":
-            return 1.0
-        return 1.0 - self.autoregression.weight
-
-    def shares_of_fits(self, x: Floats) -> Floats:
-        """The same at any scaled times, [M, 1]: within the data the fits have all."""
-        return np.where(x > self.table.observations.x[-1], self.share_of_fits, 1.0)[:, None]
-
-    def _modelled(self, prediction: Prediction) -> Prediction:
-        """Return a prediction on the modelled scale, not divided by the scale of the series."""
-        (weight, mean, variance), table = prediction, self.table
-        return weight, mean * table.scale + table.location, variance * np.square(table.scale)
-
-    def _in_units(self, prediction: Prediction) -> Prediction:
-        """Return a prediction in the units of the series."""
-        weight, mean, variance = self._modelled(prediction)
-        return weight, *self.table.transforms.moments(mean, variance)
+        told = self.ensemble.at(times)
+        return pd.Series(told.quantile(0.5), told.cells, name="median")
 
     def _tell(self, key: tuple[object, ...], moments: tuple[Floats, ...]) -> None:
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told[key] = moments
-
-    def variance_factors(self, x: Floats, spread: float = 1.0) -> Floats:
-        """Factors of variances at scaled times, [M, N], with a `Member`'s spread; see `tails`."""
-        is_as_told = self.table.transforms.is_log | (self.averaging == "none")
-        factors = spread * np.where(is_as_told, 1.0, FORECAST_VARIANCE)
-        return np.where(x[:, None] > self.table.observations.x[-1], factors, 1.0)
-
-    def degrees_of_freedom(self, x: Floats) -> Floats:
-        """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""
-        return degrees_of_freedom(
-            self.table, x, degrees_of(self.settings.fit.amplitudes),
-            averages=self.averaging != "none",
-        )  # fmt: skip
 
     @cached_property
     def _told(self) -> dict[tuple[object, ...], tuple[Floats, ...]]:
@@ -820,7 +623,7 @@ class Discovery:
             ) from error
         frame, times = self.table.frame, self.times(horizon)
         N, M = frame.shape[1], len(times)
-        told = self._several_intervals(times, levels)
+        told = self.ensemble.at(times).frame(levels)
         components = [self.components(series, horizon) for series in frame.columns]
         parts = list(components[0].columns.unique(level=0))
         heights = np.stack(
@@ -883,8 +686,7 @@ class Discovery:
             "averaging": whole.averaging,
             "stopped": whole.stopped,
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
-            "stacked": [{**vars(m), "fit": fit_to_json(m.fit)} for m in whole.stacked],
-            "autoregression": whole.autoregression and whole.autoregression.weight,
+            "stacked": [each.to_json() for each in whole.stacked],
             "transforms": whole.table.transforms.names,
         }
         if whole is not self:
@@ -935,30 +737,16 @@ def load(path: str | Path) -> Discovery:
         settings = SearchSettings.from_json(document["settings"])
         if settings.fit.model != PLAIN_MODEL:
             subclasses.find(settings.fit.model, imports=False)  # a file does not import modules
-        weight = document["autoregression"]
         whole = Discovery(
-            table, settings, document["averaging"],
-            tuple(entry_from_json(record) for record in document["entries"]),
-            tuple(Member(**{**m, "fit": fit_from_json(m["fit"])}) for m in document["stacked"]),
+            table,
+            settings,
+            document["averaging"],
+            tuple(map(entry_from_json, document["entries"])),
+            tuple(forecaster_from_json(each, table, settings.seed) for each in document["stacked"]),
             document["stopped"],
-            weight and Autoregression(OfTable(table, settings.seed), weight),
-        )  # fmt: skip
+        )
         selected = document.get("selected")
         return whole if selected is None else whole.select(list(map(label_from_json, selected)))
-
-
-def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Draw factors that make normals Student-t of degrees [M, N] and the same variance.
-
-    Times of the same degrees share a factor: those within the data, and those after them.
-    """
-    factors = np.empty((count, *degrees.T.shape))  # [count, N, M]
-    for own in np.unique(degrees, axis=0):
-        finite = np.where(np.isinf(own), 3.0, own)
-        drawn = np.sqrt((finite - 2.0) / rng.chisquare(finite, (count, len(own))))
-        drawn = np.where(np.isinf(own), 1.0, drawn)
-        factors[:, :, (degrees == own).all(axis=1)] = drawn[:, :, None]
-    return factors
 
 
 def _in_utc(times: pd.Index) -> Any:

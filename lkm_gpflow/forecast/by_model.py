@@ -13,6 +13,7 @@ from ..fit.relaxed import relaxed_model
 from ..gp import limits
 from ..gp.types import Floats
 from ..kernels.component import to_kernel
+from ..model.amplitudes import likelihood_of_amplitudes
 from ..model.lkm import LKM
 from ..model.posteriors import EnumeratedPosterior
 from ..model.sparse import SparseLKM
@@ -38,11 +39,9 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
         alpha=settings.alpha,
         posterior=EnumeratedPosterior(),
         noise_variance=fit.noise_variance,
-        amplitudes=settings.amplitudes,
+        likelihood=likelihood_of_amplitudes(settings.amplitudes),
     )
     model.tau.assign(fit.tau)
-    if fit.heights is not None and model.heights is not None:
-        model.heights.assign(fit.heights)
     return model
 
 

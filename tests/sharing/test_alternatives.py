@@ -14,7 +14,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.fit.fits import FitSettings
-from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.forecast.predictors import Predictors
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
