@@ -15,8 +15,8 @@ from ..data.transforms import Transform
 from ..fit.fits import Criterion, LearnerName, PriorName
 from ..forecast.autoregression import Autoregression, Calendar, OfTable
 from ..forecast.averaging import LITTLE_WEIGHT
+from ..gp.likelihoods import LikelihoodName, SeriesLikelihood
 from ..kernels.grammar import EXTENDED_BASES
-from ..model.amplitudes import Amplitudes
 from ..model.annealing import Annealing
 from ..runtime.budget import Guard
 from ..runtime.executors import check_executor, kept_in
@@ -45,7 +45,7 @@ def discover(
     prior: PriorName = "finite",
     model: type[LKM] | None = None,
     annealing: Annealing | None = None,
-    amplitudes: Amplitudes | None = None,
+    likelihood: LikelihoodName | SeriesLikelihood | None = None,
     criterion: Criterion | None = None,
     averaging: Averaging | None = None,
     subset: int | None = None,
@@ -85,27 +85,24 @@ def discover(
     learner
         "scan": components enter one by one, and the rows of Z are enumerated (see `training`).
         "relaxed": the paper's section 4 and algorithm 1, nothing else (see `relaxed`); of its
-        `restarts` the one with the largest bound wins, and the half that is behind after 75 steps
-        ends there (see `search.halving`).  "relaxed+scan": as "scan", but the relaxed posterior
-        finds Z first; slower.
+        `restarts` the one with the largest bound wins.
     prior
         Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
         need log p(Z) in closed form, which the infinite prior does not have.
     model
-        With the learner "relaxed": a subclass of `LKM`, for example one that overrides
-        `component_covariances` or `elbo`.  It is built with the arguments of `LKM`.  None: `LKM`.
+        A subclass of `LKM` that overrides `component_covariances`; its trainable parameters are
+        learnt with the others.  It is built with the arguments of `LKM`.  None: `LKM`.
     annealing
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
-    amplitudes
-        How series that share a component may differ: "none" (as in the paper, not at all),
-        "series" (in their scale, which is integrated out), or "component" (in the height of each
-        component; at most 64 series, more than ten times slower); see `models.amplitudes`.  By
-        default "series", with the paper's learners "none".
+    likelihood
+        How a series scatters around its covariance: "gaussian" (the paper), "scaled" (a scale of
+        each series is integrated out, so that series may show a pattern at different heights), or
+        an object (see `gp.likelihoods`).  By default "scaled", with the learner "relaxed"
+        "gaussian".
     criterion
-        The score that compares structures: "bic" (the paper), "bic+prior" (with the prior of Z), or
-        "laplace" (the evidence, for tables of some dozen series); see `learning.evidence`.  By
-        default "bic+prior", with the paper's learners "bic".
+        The score that compares structures: "bic" (the paper) or "bic+prior" (with the prior of Z).
+        By default "bic+prior", with the learner "relaxed" "bic".
     averaging
         "stacked": forecasts average over the best fits, over walks and, of 2 to 50 series, over a
         vector autoregression, weighted by how they forecast windows of the past (see `stacking`);
@@ -169,7 +166,7 @@ def discover(
         prior=prior,
         model=model,
         annealing=annealing,
-        amplitudes=amplitudes,
+        likelihood=likelihood,
         criterion=criterion,
         averaging=averaging,
         subset=subset,
@@ -201,7 +198,7 @@ def discover_steps(
     prior: PriorName = "finite",
     model: type[LKM] | None = None,
     annealing: Annealing | None = None,
-    amplitudes: Amplitudes | None = None,
+    likelihood: LikelihoodName | SeriesLikelihood | None = None,
     criterion: Criterion | None = None,
     averaging: Averaging | None = None,
     subset: int | None = None,
@@ -228,7 +225,7 @@ def discover_steps(
         As of `discover`.
     annealing
         As of `discover`.
-    amplitudes, criterion
+    likelihood, criterion
         As of `discover`.
     averaging, subset, seed, ledger
         As of `discover`.  Forecasts average over the fits so far, weighted by BIC, until held-out
@@ -255,8 +252,8 @@ def discover_steps(
     """
     guard = Guard(time_budget, memory_budget)
     fit = fit_settings(
-        learner, prior, model, annealing, amplitudes, criterion,
-        alpha=alpha, priors=priors, subset=subset,
+        learner, prior, model, annealing, likelihood, criterion,
+        alpha=alpha, priors=priors,
     )  # fmt: skip
     averaging = choose_averaging(averaging, learner, subset)
     if transform is None:

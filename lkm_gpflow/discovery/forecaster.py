@@ -24,7 +24,6 @@ from ..forecast.tails import FORECAST_VARIANCE, degrees_of_freedom
 from ..forecast.weighted_series import sum_moments, sum_quantiles
 from ..gp.student import unit_quantile
 from ..gp.types import Floats
-from ..model.amplitudes import degrees_of
 from ..runtime.arguments import check_level as check_level
 from ..runtime.arguments import check_quantiles, check_series, check_weights
 from ..search.ledger import Entry
@@ -377,8 +376,7 @@ class Forecaster:
     def degrees_of_freedom(self, x: Floats) -> Floats:
         """Degrees of freedom of new observations at scaled times, [M, N]; see `tails`."""
         return degrees_of_freedom(
-            self.table, x, degrees_of(self.settings.fit.amplitudes),
-            averages=self.averaging != "none",
+            self.table, x, self.settings.fit.likelihood, averages=self.averaging != "none"
         )  # fmt: skip
 
     @cached_property

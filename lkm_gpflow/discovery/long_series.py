@@ -203,7 +203,7 @@ def _model(
         EnumeratedPosterior(),
         inducing=inducing,
         noise_variance=noise,
-        amplitudes=found.settings.fit.amplitudes,
+        likelihood=found.settings.fit.likelihood,
     )
 
 

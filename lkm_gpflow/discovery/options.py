@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 from ..fit.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
-from ..model.amplitudes import Amplitudes, degrees_of
+from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
 from ..model.annealing import Annealing
 from ..model.subclasses import name_of
 from ..runtime.arguments import check_switch
@@ -21,12 +21,11 @@ def fit_settings(
     prior: PriorName,
     model: type[LKM] | None,
     annealing: Annealing | None,
-    amplitudes: Amplitudes | None,
+    likelihood: LikelihoodName | SeriesLikelihood | None,
     criterion: Criterion | None,
     *,
     alpha: float,
     priors: bool,
-    subset: int | None,
 ) -> FitSettings:
     """Return how fits are learnt.  The learner chooses what is None.
 
@@ -36,33 +35,25 @@ def fit_settings(
         If a name is not known, or the learner has no such option.
     """
     ours = learner == "scan"
-    if amplitudes is None:
-        amplitudes = "series" if ours else "none"
+    if likelihood is None:
+        likelihood = "scaled" if ours else "gaussian"
     if criterion is None:
         criterion = "bic+prior" if ours else "bic"
     _check_name("learner", learner, LearnerName)
     _check_name("prior", prior, PriorName)
     _check_name("criterion", criterion, Criterion)
-    degrees_of(amplitudes)  # or say what there is
     if annealing is not None and not isinstance(annealing, Annealing):
         raise ValueError(f"expected annealing as an Annealing or None, got {annealing!r}")
     named = PLAIN_MODEL if model is None else name_of(model)
-    is_plain = prior == "finite" and named == PLAIN_MODEL and annealing is None
-    if learner != "relaxed" and not is_plain:
+    if learner != "relaxed" and (prior != "finite" or annealing is not None):
         raise ValueError(
-            "expected the finite prior, LKM itself and no annealing without the learner 'relaxed', "
-            f"got {prior!r}, {named} and {annealing!r}"
+            "expected the finite prior and no annealing without the learner 'relaxed', "
+            f"got {prior!r} and {annealing!r}"
         )
     if learner == "relaxed" and criterion != "bic":
         raise ValueError(
             "expected the criterion 'bic' with the learner 'relaxed', which compares starts by "
             f"their bound, got {criterion!r}"
-        )
-    if amplitudes == "component" and (not ours or subset is not None):
-        raise ValueError(
-            "expected the learner 'scan' and no subset with the amplitudes 'component', got "
-            f"{learner!r} and {subset!r}: amplitudes 'series' serve all learners and any number of "
-            "series"
         )
     settings = FitSettings(
         alpha=alpha,
@@ -70,7 +61,7 @@ def fit_settings(
         learner=learner,
         prior=prior,
         model=named,
-        amplitudes=amplitudes,
+        likelihood=likelihood_of(likelihood),
         criterion=criterion,
     )
     return settings if annealing is None else replace(settings, annealing=annealing)

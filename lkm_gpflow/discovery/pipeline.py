@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,14 +13,12 @@ import numpy as np
 from ..data.observations import Observations
 from ..forecast.autoregression import Calendar
 from ..forecast.averaging import Member
-from ..forecast.stacking import Stack, hold_out, walks_to_learn, weigh
-from ..runtime.ahead import Ahead
+from ..forecast.stacking import Stack, hold_out, weigh
 from ..runtime.budget import Guard, OutOfBudget
-from ..runtime.executors import num_workers
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import extend_best, extended
-from ..search.search import search_steps
 from ..search.settings import SearchSettings, draw
+from ..search.structure_search import search_steps
 
 _SEARCH_SHARE = 0.75
 """Of a time budget; the rest is kept for what follows the search, if anything does."""
@@ -65,7 +63,7 @@ def learn_in_steps(
     Parameters
     ----------
     observations, settings, ledger, executor, progress
-        See `search.search`.
+        See `search_steps`.
     guard
         Watches the budgets.
     subset
@@ -82,35 +80,31 @@ def learn_in_steps(
     share = 1.0 if subset is None and not stacks else _SEARCH_SHARE
     stops: list[str] = []
     stack = Stack()
-    with closing(Ahead(executor, num_workers(executor))) as ahead:
-        if stacks:
-            ahead.want(walks_to_learn(observations, settings, ledger))
-        with _noting(stops, lambda: f"the search after {_reached(ledger)}"):
-            found = search_steps(
-                some, settings, ledger,
-                executor=executor, ahead=ahead, progress=progress,
-                spent=partial(guard.spent, share),
+    with _noting(stops, lambda: f"the search after {_reached(ledger)}"):
+        found = search_steps(
+            some, settings, ledger,
+            executor=executor, progress=progress, spent=partial(guard.spent, share),
+        )  # fmt: skip
+        for rows in _better(found, ledger):
+            if subset is None:
+                yield Learnt(rows)
+    entries = ledger.rows
+    if subset is not None:
+        with _noting(stops, lambda: "the learning on all series before all fits were learnt"):
+            extend_best(
+                observations, settings.fit, ledger,
+                executor=executor, progress=progress, spent=guard.spent,
             )  # fmt: skip
-            for rows in _better(found, ledger):
-                if subset is None:
-                    yield Learnt(rows)
-        entries = ledger.rows
-        if subset is not None:
-            with _noting(stops, lambda: "the learning on all series before all fits were learnt"):
-                extend_best(
-                    observations, settings.fit, ledger,
-                    executor=executor, progress=progress, spent=guard.spent,
-                )  # fmt: skip
-            entries = extended(ledger)
-        if stacks:
-            fits = [entry.fit for entry in entries]
-            weighed = partial(weigh, fits, settings, ledger, calendar)
-            with _noting(stops, lambda: f"the averaging {_weighed(weighed().members)}"):
-                hold_out(
-                    fits, observations, settings, ledger, calendar,
-                    executor=executor, ahead=ahead, progress=progress, spent=guard.spent,
-                )  # fmt: skip
-            stack = weighed()
+        entries = extended(ledger)
+    if stacks:
+        fits = [entry.fit for entry in entries]
+        weighed = partial(weigh, fits, settings, ledger, calendar)
+        with _noting(stops, lambda: f"the averaging {_weighed(weighed().members)}"):
+            hold_out(
+                fits, observations, settings, ledger, calendar,
+                executor=executor, progress=progress, spent=guard.spent,
+            )  # fmt: skip
+        stack = weighed()
     yield Learnt(tuple(entries), stack, _sentence(stops))
 
 

@@ -24,7 +24,6 @@ from ..data.observations import Observations
 from ..fit.fits import Fit, FitSettings
 from ..fit.training import fit
 from ..kernels.grammar import parse
-from ..runtime.ahead import Ahead
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
@@ -119,7 +118,6 @@ def hold_out(
     calendar: Calendar | None = None,
     *,
     executor: Executor | None = None,
-    ahead: Ahead | None = None,
     progress: bool = True,
     spent: Spent = never_spent,
 ) -> None:
@@ -141,8 +139,6 @@ def hold_out(
         where the bases do not allow walks, which it is shrunk towards.
     executor
         Runs the fits and the windows; None: this process.
-    ahead
-        May have begun to learn the walks (`walks_to_learn`).
     progress
         Whether to show a progress bar.
     spent
@@ -153,8 +149,11 @@ def hold_out(
     OutOfBudget
         If it was stopped so; `weigh` makes the best of what the ledger has noted.
     """
-    jobs = walks_to_learn(observations, settings, ledger)
-    _remember(ledger, jobs, "walks", executor, progress, spent, ahead)
+    jobs = {
+        f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
+        for i, walk in enumerate(_walks(settings))
+    }
+    _remember(ledger, _missing(jobs, ledger), "walks", executor, progress, spent)
     candidates = _candidates(fits, settings, ledger)
     # The best fit of the search first: it is in the forecast whenever the budget ends.  The
     # autoregression, which is quick, comes next.
@@ -170,20 +169,6 @@ def hold_out(
 
 def _allows_walks(settings: SearchSettings) -> bool:
     return any(walk.kind == "walk" for walk in _walks(settings))
-
-
-def walks_to_learn(
-    observations: Observations, settings: SearchSettings, ledger: Ledger
-) -> dict[str, Callable[[], Any]]:
-    """Return the jobs that learn the walks which the ledger has no note of.
-
-    No result of a search enters them, so they may begin at any time.
-    """
-    jobs = {
-        f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
-        for i, walk in enumerate(_walks(settings))
-    }
-    return _missing(jobs, ledger)
 
 
 def weigh(
@@ -321,11 +306,10 @@ def _remember(
     executor: Executor | None,
     progress: bool,
     spent: Spent,
-    ahead: Ahead | None = None,
 ) -> None:
     """Run jobs, and note what comes out."""
     with Progress(label, len(jobs), shown=progress) as bar:
-        for key, result in run_all(jobs, executor, spent, bar.hear, ahead):
+        for key, result in run_all(jobs, executor, spent, bar.hear):
             ledger.note(key, result)
             bar.update()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.tables import Table
+from ..gp.likelihoods import SeriesLikelihood
 from ..gp.types import Floats
 
 FORECAST_DEGREES = 6.0
@@ -21,11 +22,12 @@ FORECAST_VARIANCE = 1.075
 """Factor of the variance of forecasts that average over fits; logarithms have none."""
 
 
-def degrees_of_freedom(table: Table, x: Floats, of_scale: float, *, averages: bool) -> Floats:
+def degrees_of_freedom(
+    table: Table, x: Floats, likelihood: SeriesLikelihood, *, averages: bool
+) -> Floats:
     """Degrees of freedom of new observations, [M, N]; infinite: normal.
 
-    Of the best fit alone, and within the data, they are those of the model: v + D_n where scales of
-    series are integrated out, with D_n the values of series n, and infinitely many elsewhere.
+    By the best fit alone, and within the data, they are those of the likelihood.
 
     Parameters
     ----------
@@ -33,13 +35,13 @@ def degrees_of_freedom(table: Table, x: Floats, of_scale: float, *, averages: bo
         The data.
     x
         Scaled times, [M].
-    of_scale
-        v, of the scale of a series; see `amplitudes.degrees_of`.
+    likelihood
+        How a series scatters around its covariance.
     averages
         Whether forecasts average over fits.
     """
     observations = table.observations
-    of_model = of_scale + observations.mask.sum(axis=1)
+    of_model = likelihood.predictive_degrees(observations.mask.sum(axis=1))
     is_forecast = (x > observations.x[-1]) & averages
     of_forecast = np.where(table.transforms.is_log, np.inf, FORECAST_DEGREES)
     return np.where(is_forecast[:, None], of_forecast, of_model)

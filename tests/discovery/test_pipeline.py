@@ -11,7 +11,7 @@ import pytest
 from small import small_table
 
 import lkm_gpflow.forecast.stacking
-import lkm_gpflow.search.search
+import lkm_gpflow.search.structure_search
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.pipeline import Learnt, learn_in_steps
 from lkm_gpflow.fit.fits import Fit, FitSettings
@@ -36,7 +36,7 @@ def learn(executor: ThreadPoolExecutor | None) -> Learnt:
 
 def test_idle_workers_learn_walks_while_the_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = learn(None)
-    searches, walks = lkm_gpflow.search.search.fit, lkm_gpflow.forecast.stacking.fit
+    searches, walks = lkm_gpflow.search.structure_search.fit, lkm_gpflow.forecast.stacking.fit
     begun, count = threading.Event(), Counter[tuple[int, ...]]()
 
     def walk(*arguments: Any, seed: tuple[int, ...], **options: Any) -> Fit:
@@ -50,7 +50,7 @@ def test_idle_workers_learn_walks_while_the_search_goes_on(monkeypatch: pytest.M
         return searches(*arguments, **options)
 
     monkeypatch.setattr(lkm_gpflow.forecast.stacking, "fit", walk)
-    monkeypatch.setattr(lkm_gpflow.search.search, "fit", found)
+    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", found)
     with ThreadPoolExecutor(2) as pool:
         beside = learn(pool)
     assert [m.weight for m in beside.stack.members] == [m.weight for m in alone.stack.members]

@@ -56,7 +56,7 @@ def test_a_search_goes_on_from_its_ledger(tmp_path: Path, monkeypatch: pytest.Mo
     def never(*_: object, **__: object) -> None:
         raise AssertionError("everything is in the ledger")
 
-    monkeypatch.setattr("lkm_gpflow.search.search.fit", never)
+    monkeypatch.setattr("lkm_gpflow.search.structure_search.fit", never)
     monkeypatch.setattr("lkm_gpflow.forecast.stacking.fit", never)
     ledger = tmp_path / "ledger.jsonl"
     shutil.copy(FILES / "ledger.jsonl", ledger)
