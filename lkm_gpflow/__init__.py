@@ -25,7 +25,7 @@ __version__ = version("lkm_gpflow")
 
 _MODULES = {
     "expressions": ".kernels.grammar",
-    "ibp": ".models.ibp",
+    "ibp": ".model.ibp",
     "metrics": ".evaluation.metrics",
 }
 """Public modules that are called otherwise than their files."""
