@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
-from ..fit.fits import LEAST_NOISE, Fit, check_is_plain
+from ..fit.fits import LEAST_NOISE, Fit
 from ..gp.types import Booleans, Floats
 from ..model.amplitudes import HEIGHT_SD
 from ..runtime.threads import single_threaded
@@ -139,7 +139,6 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
     fit, observations
         As of `couple`, which also raises the same.
     """
-    check_is_plain(fit, "to couple")
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)

@@ -22,8 +22,8 @@ from ..runtime.executors import kept_in
 from ..runtime.warn import warn
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import extend_best, extended
-from ..search.search import search_steps
 from ..search.settings import check_size, draw, ledger_header
+from ..search.structure_search import search_steps
 from .keywords import DiscoverSettings, keywords_of
 from .result import Discovery
 

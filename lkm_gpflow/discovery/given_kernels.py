@@ -15,8 +15,8 @@ from ..data.tables import Table
 from ..data.transforms import Transform
 from ..fit.fits import FitSettings
 from ..fit.training import fit
+from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
 from ..kernels.grammar import Kind, Product, parse
-from ..model.amplitudes import Amplitudes
 from ..runtime.arguments import check_switch
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.progress import Progress
@@ -39,7 +39,7 @@ def learn(
     restarts: int = 3,
     alpha: float = 1.0,
     priors: bool = True,
-    amplitudes: Amplitudes = "none",
+    likelihood: LikelihoodName | SeriesLikelihood = "gaussian",
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
@@ -70,7 +70,7 @@ def learn(
         Concentration of the Indian Buffet Process.
     priors
         Weak priors on the hyperparameters.
-    amplitudes
+    likelihood
         As of `discover`.
     seed
         The same seed gives the same result, whatever the executor.
@@ -110,7 +110,10 @@ def learn(
         restarts=restarts,
         seed=seed,
         fit=FitSettings(
-            alpha=alpha, priors=check_switch(priors, "priors"), prune=False, amplitudes=amplitudes
+            alpha=alpha,
+            priors=check_switch(priors, "priors"),
+            prune=False,
+            likelihood=likelihood_of(likelihood),
         ),
     )
     table = Table.of(frame, transform)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 from ..data.foreign import Tabular
 from ..data.transforms import Transform
 from ..fit.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
+from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
 from ..kernels.grammar import EXTENDED_BASES
-from ..model.amplitudes import Amplitudes, degrees_of
 from ..model.annealing import Annealing
 from ..model.subclasses import name_of
 from ..runtime.arguments import check_switch
@@ -67,15 +67,16 @@ class DiscoverSettings:
         Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
         need log p(Z) in closed form, which the infinite prior does not have.
     model
-        With the learner "relaxed": a subclass of `LKM`, for example one that overrides
-        `component_covariances` or `elbo`.  It is built with the arguments of `LKM`.  None: `LKM`.
+        A subclass of `LKM` that overrides `component_covariances`; its trainable parameters are
+        learnt with the others.  It is built with the arguments of `LKM`.  None: `LKM`.
     annealing
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
-    amplitudes
-        How series that share a component may differ: "none" (as in the paper, not at all) or
-        "series" (in their scale, which is integrated out).  By default "series", with the learner
-        "relaxed" "none".
+    likelihood
+        How a series scatters around its covariance: "gaussian" (the paper), "scaled" (a scale of
+        each series is integrated out, so that series may show a pattern at different heights), or
+        an object (see `gp.likelihoods`).  By default "scaled", with the learner "relaxed"
+        "gaussian".
     criterion
         The score that compares structures: "bic" (the paper) or "bic+prior" (with the prior of Z).
         By default "bic+prior", with the learner "relaxed" "bic".
@@ -128,7 +129,7 @@ class DiscoverSettings:
     prior: PriorName = "finite"
     model: type[LKM] | None = None
     annealing: Annealing | None = None
-    amplitudes: Amplitudes | None = None
+    likelihood: LikelihoodName | SeriesLikelihood | None = None
     criterion: Criterion | None = None
     averaging: Averaging | None = None
     subset: int | None = None
@@ -180,18 +181,18 @@ class DiscoverSettings:
 
     def _fit(self) -> FitSettings:
         ours = self.learner == "scan"
-        amplitudes = self.amplitudes or ("series" if ours else "none")
+        likelihood = (
+            ("scaled" if ours else "gaussian") if self.likelihood is None else self.likelihood
+        )
         criterion = self.criterion or ("bic+prior" if ours else "bic")
         _check_name("criterion", criterion, Criterion)
-        degrees_of(amplitudes)  # or say what there is
         if self.annealing is not None and not isinstance(self.annealing, Annealing):
             raise ValueError(f"expected annealing as an Annealing or None, got {self.annealing!r}")
         model = PLAIN_MODEL if self.model is None else name_of(self.model)
-        is_plain = self.prior == "finite" and model == PLAIN_MODEL and self.annealing is None
-        if ours and not is_plain:
+        if ours and (self.prior != "finite" or self.annealing is not None):
             raise ValueError(
-                "expected the finite prior, LKM itself and no annealing without the learner "
-                f"'relaxed', got {self.prior!r}, {model} and {self.annealing!r}"
+                "expected the finite prior and no annealing without the learner 'relaxed', "
+                f"got {self.prior!r} and {self.annealing!r}"
             )
         if not ours and criterion != "bic":
             raise ValueError(
@@ -200,7 +201,7 @@ class DiscoverSettings:
             )
         settings = FitSettings(
             alpha=self.alpha, priors=bool(self.priors), learner=self.learner, prior=self.prior,
-            model=model, amplitudes=amplitudes, criterion=criterion,
+            model=model, likelihood=likelihood_of(likelihood), criterion=criterion,
         )  # fmt: skip
         return settings if self.annealing is None else replace(settings, annealing=self.annealing)
 

@@ -195,8 +195,6 @@ class Discovery:
         ------
         ValueError
             If the level is not between 0 and 1.
-        OtherModelError
-            If a subclass of `LKM` was learnt, whose covariances may be others.
         """
         check_level(level)
         ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)

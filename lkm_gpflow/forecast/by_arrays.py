@@ -12,10 +12,11 @@ from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.engine import components, pair_log_densities
+from ..fit.engine import Engine, pair_log_densities
+from ..fit.training import engine_for
+from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.limits import MIN_WEIGHT
 from ..gp.types import Floats, Integers
-from ..model.amplitudes import degrees_of
 from ..runtime.threads import single_threaded
 from .predictor import Predictor
 
@@ -77,7 +78,7 @@ class ByArrays(Predictor):
     @single_threaded()
     def noise(self, Z: Floats | None = None) -> Floats:
         """See `Predictor.noise`."""
-        if np.isinf(self._degrees):
+        if self.settings.likelihood == GAUSSIAN:
             return self.fit.noise_variance
         C, total = self.covariances(self.observations.x), np.zeros(self.observations.num_series)
         for n, z, weight in self._rows(Z):
@@ -91,17 +92,16 @@ class ByArrays(Predictor):
 
     def covariances(self, x: Floats) -> Floats:
         """See `Predictor.covariances`."""
-        return components(self.fit.kernels, x)
+        return self._engine.covariances(self.fit.kernels, self.fit.parameters, x)
 
-    @property
-    def _degrees(self) -> float:
-        return degrees_of(self.settings.amplitudes)
+    @cached_property
+    def _engine(self) -> Engine:
+        return engine_for(self.observations, self.settings)
 
     def _rows(self, Z: Floats | None) -> Iterator[tuple[int, Floats, float]]:
         """Series, loadings [K] and weights of the rows of Z."""
         pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
-        for n, z, weight in zip(pairs.series, pairs.configurations, weights, strict=True):
-            yield n, z if self.fit.heights is None else z * self.fit.heights[n], weight
+        yield from zip(pairs.series, pairs.configurations, weights, strict=True)
 
     def _whitening(self, n: int, total: Floats) -> _Whitening:
         """Factorise the covariance of a series, from that of its components [D, D]."""
@@ -111,7 +111,7 @@ class ByArrays(Predictor):
         L, failed = dpotrf(V, lower=1)
         if failed:
             L.fill(np.nan)
-        return _Whitening(L, seen, self.observations.Y[n, seen], self._degrees)
+        return _Whitening(L, seen, self.observations.Y[n, seen], self.settings.likelihood)
 
     @cached_property
     @single_threaded()
@@ -134,19 +134,9 @@ class ByArrays(Predictor):
     def _log_densities(self, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
         C, noise = self.covariances(self.observations.x), self.fit.noise_variance
-        if self.fit.heights is None:
-            found = pair_log_densities(
-                C, noise[None], self.observations,
-                pairs.series, pairs.configurations, self._degrees,
-            )[0]  # fmt: skip
-            return np.nan_to_num(found, nan=-np.inf)
-        found = np.empty(len(pairs.series))
-        for n, heights in enumerate(self.fit.heights):
-            own, alone = pairs.series == n, np.array([n], np.int32)
-            found[own] = pair_log_densities(
-                heights[:, None, None] * C, noise[None, alone], self.observations.of_series(alone),
-                np.zeros(own.sum(), np.int32), pairs.configurations[own], self._degrees,
-            )[0]  # fmt: skip
+        found = pair_log_densities(
+            C, noise[None], self.observations, pairs, self.settings.likelihood
+        )[0]
         return np.nan_to_num(found, nan=-np.inf)
 
 
@@ -162,14 +152,14 @@ class _Whitening:
         Places of its observations among the times, [d].
     observed
         Their values, [d].
-    degrees
-        Of freedom of the scale of the series.
+    likelihood
+        How the series scatters around its covariance.
     """
 
     L: Floats
     seen: Integers
     observed: Floats
-    degrees: float
+    likelihood: SeriesLikelihood
 
     def of(self, B: Floats) -> Floats:
         """``L^-1 B``."""
@@ -183,6 +173,4 @@ class _Whitening:
     @property
     def scale(self) -> float:
         """Posterior mean of the scale of the series."""
-        if np.isinf(self.degrees):
-            return 1.0
-        return float((self.degrees + self.y @ self.y) / (self.degrees + len(self.y) - 2.0))
+        return float(self.likelihood.predictive_scale(float(self.y @ self.y), len(self.y)))

@@ -21,7 +21,6 @@ from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
 from ..gp import limits
 from ..gp.types import Floats, Integers
-from ..model.amplitudes import degrees_of
 from ..runtime.text import quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn
@@ -315,7 +314,8 @@ class Ensemble:
         scale of a series is integrated out, with D_n the number of its values.
         """
         observations = self.table.observations
-        of_model = degrees_of(self.predictors.settings.amplitudes) + observations.mask.sum(axis=1)
+        likelihood = self.predictors.settings.likelihood
+        of_model = likelihood.predictive_degrees(observations.mask.sum(axis=1))
         of_forecast = np.where(self.table.transforms.is_log, np.inf, FORECAST_DEGREES)
         is_forecast = (x > observations.x[-1]) & self.averages
         return np.where(is_forecast[:, None], of_forecast, of_model)
