@@ -23,6 +23,7 @@ import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
 from lkm_gpflow.forecast.averaging import average
 from lkm_gpflow.forecast.by_model import to_model
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +273,7 @@ def test_the_sum_of_one_series_is_its_forecast(weight: float, transform: Transfo
     found = made_by_hand(
         np.exp(small_table()), ["1 x SE(lengthscale=30)"], [[1]] * 3, transform=transform
     )
-    settings = replace(found.settings, fit=replace(found.settings.fit, amplitudes="series"))
+    settings = replace(found.settings, fit=replace(found.settings.fit, likelihood=ScaledNoise()))
     found = replace(found, settings=settings)
     told, own = found.aggregate(3, {"b": weight, "a": 0.0}), found.forecast(3).loc["b"]
     ends = ("lower", "upper") if weight > 0.0 else ("upper", "lower")
