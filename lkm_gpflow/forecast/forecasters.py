@@ -21,7 +21,7 @@ from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
 from ..gp import limits
 from ..gp.types import Floats, Integers
-from ..model.amplitudes import degrees_of
+from ..model.amplitudes import likelihood_of_amplitudes
 from ..runtime.text import quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn
@@ -311,11 +311,11 @@ class Ensemble:
     def degrees_of_freedom(self, x: Floats) -> Floats:
         """Degrees of freedom of new observations at scaled times, [M, N]; infinite: normal.
 
-        Within the data, and of the best fit alone, they are those of the model: v + D_n where the
-        scale of a series is integrated out, with D_n the number of its values.
+        Within the data, and of the best fit alone, they are those of the model's likelihood.
         """
         observations = self.table.observations
-        of_model = degrees_of(self.predictors.settings.amplitudes) + observations.mask.sum(axis=1)
+        likelihood = likelihood_of_amplitudes(self.predictors.settings.amplitudes)
+        of_model = likelihood.predictive_degrees(observations.mask.sum(axis=1))
         of_forecast = np.where(self.table.transforms.is_log, np.inf, FORECAST_DEGREES)
         is_forecast = (x > observations.x[-1]) & self.averages
         return np.where(is_forecast[:, None], of_forecast, of_model)
