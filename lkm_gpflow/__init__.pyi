@@ -17,7 +17,7 @@ from .discovery.given_kernels import learn as learn
 from .discovery.long_series import refit_sparse as refit_sparse
 from .discovery.long_series import thin as thin
 from .discovery.result import Discovery as Discovery
-from .discovery.storage import load as load
+from .discovery.result import load as load
 from .evaluation.backtesting import Backtest as Backtest
 from .evaluation.backtesting import backtest as backtest
 from .gp.likelihoods import GaussianNoise as GaussianNoise

@@ -6,20 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
+from ..data.transforms import Transform
 from ..forecast.columns import quantile_column
 from ..forecast.forecasters import Member
 from ..forecast.mixture import Course, MixtureForecast, Part
 from ..gp.types import Floats
+from ..kernels.grammar import UnknownBaseError, parse
+from ..runtime import archive
 from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, whole_number
 from ..runtime.threads import threads_for
 from .learn_coupling import STRONG, Coupling, predict_cells
 from .learn_coupling import couple as learn_coupling
+from .patterns import Patterns
 from .uncertainty import CouplingPosterior, intervals, posterior
 
 NOISE = "noise"
@@ -272,17 +277,25 @@ class CoupledDiscovery:
     # --- keeping and showing ---
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write one file, data only, that `load` reads; see `storage`."""
-        from ..discovery.storage import save
-
-        save(self, path, force=force)
+        """Write one file, data only, that `load` reads; it raises what `Discovery.save` raises."""
+        document = {
+            "coupled": [member.to_json() for member in self.members],
+            "couplings": [_coupling_to_json(coupling) for coupling in self.couplings],
+            "transforms": self.table.transforms.names,
+        }
+        archive.write(path, "CoupledDiscovery", self.table.frame, document, force=force)
 
     @staticmethod
     def load(path: str | Path) -> CoupledDiscovery:
-        """Read what `save` wrote; see `storage.load_coupled`."""
-        from ..discovery.storage import load_coupled
-
-        return load_coupled(path)
+        """Read what `save` wrote; it raises what `lkm_gpflow.load` raises."""
+        frame, document = archive.read(path, "CoupledDiscovery")
+        with archive.fitting_together(path, UnknownBaseError):
+            transforms = zip(list(frame.columns), document["transforms"], strict=True)
+            return CoupledDiscovery(
+                Table.of(frame, cast("Transform", dict(transforms))),
+                tuple(map(Member.from_json, document["coupled"])),
+                tuple(map(_coupling_from_json, document["couplings"])),
+            )
 
     def __repr__(self) -> str:
         names, pairs = self.table.names, self.pairs
@@ -308,3 +321,30 @@ def step_correlation(coupling: Coupling, x: Floats) -> Floats:
     total = np.tensordot(moved.mean(axis=1), B, axes=1)
     sd = np.sqrt(total.diagonal())
     return np.asarray(total / np.outer(sd, sd))
+
+
+_ARRAYS = ("loadings", "evidence", "pair_evidence")
+
+
+def _coupling_to_json(coupling: Coupling) -> dict[str, Any]:
+    """Write a coupling in JSON's types; numbers keep all their digits."""
+    return {
+        "kernels": [str(kernel) for kernel in coupling.patterns.kernels],
+        "components": coupling.patterns.components,
+        "amplitudes": coupling.patterns.amplitudes.tolist(),
+        **{name: getattr(coupling, name).tolist() for name in _ARRAYS},
+        "log_likelihood": coupling.log_likelihood,
+        "uncoupled": coupling.uncoupled,
+    }
+
+
+def _coupling_from_json(record: Mapping[str, Any]) -> Coupling:
+    patterns = Patterns(
+        tuple(parse(text) for text in record["kernels"]),
+        np.array(record["amplitudes"], np.float64),
+        tuple(tuple(own) for own in record["components"]),
+    )
+    arrays = {name: np.array(record[name], np.float64) for name in _ARRAYS}
+    return Coupling(
+        patterns, **arrays, log_likelihood=record["log_likelihood"], uncoupled=record["uncoupled"]
+    )

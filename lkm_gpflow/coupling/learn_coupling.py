@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
-from ..fit.fits import LEAST_NOISE, Fit, check_is_plain
+from ..fit.fits import LEAST_NOISE, Fit
 from ..gp.series import GaussianSeries
 from ..gp.types import Booleans, Floats
 from ..runtime.threads import single_threaded
@@ -140,7 +140,6 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
     fit, observations
         As of `couple`, which also raises the same.
     """
-    check_is_plain(fit, "to couple")
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
     C = patterns.covariances(observations.x)

@@ -26,7 +26,6 @@ from ..fit.parameter_priors import add_priors
 from ..gp.types import Floats
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Kind, Product
-from ..model.amplitudes import likelihood_of_amplitudes
 from ..model.posteriors import EnumeratedPosterior
 from ..model.sparse import NUM_INDUCING, SparseLKM
 from ..runtime.text import whole_number
@@ -203,7 +202,7 @@ def _model(
         EnumeratedPosterior(),
         inducing=inducing,
         noise_variance=noise,
-        likelihood=likelihood_of_amplitudes(found.settings.fit.amplitudes),
+        likelihood=found.settings.fit.likelihood,
     )
 
 

@@ -29,13 +29,13 @@ from ..fit.initialization import (
     typical_step,
     walks_begin,
 )
-from ..fit.laplace import laplace
 from ..fit.layout import Layout
 from ..fit.training import fit
 from ..gp.types import Floats
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Kind, Product, parse
 from ..model.lkm import LKM
+from ..sharing.coarsened import coarsened
 from .sharing import counterparts
 
 STRUCTURES = ("SE", "PER", "LIN", "RW")
@@ -156,7 +156,7 @@ def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
     Returns
     -------
     P(z_nk = 1), [N, K], and for every hyperparameter of the components that were planted and
-    found the quantile of its true value in the Laplace approximation of its posterior.
+    found the quantile of its true value in the posterior that reports rest on.
     """
     settings = FitSettings(alpha=ALPHA, prune=False)
     members = [parse(name) for name in STRUCTURES]
@@ -169,8 +169,8 @@ def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
         probabilities[:, column] = found.probabilities[:, k]
         truth[k] = planted.kernels[column]
         is_matched.append(bool(np.any(planted.Z[:, column])))
-    posterior = laplace(found, planted.observations, settings)
-    true_values = Layout(truth, len(planted.Z)).pack(planted.noise_variance)
+    posterior = coarsened(found, planted.observations, settings)
+    true_values = Layout(truth, num_series=0).pack(np.empty(0))
     deviation = true_values - posterior.mean
     quantiles = {
         label: float(norm.cdf(deviation[i] / posterior.sd[i]))
@@ -191,7 +191,6 @@ def _labels(layout: Layout, is_matched: Sequence[bool]) -> list[tuple[str, bool]
             for factor in product.factors
             for name, _ in factor.base.parameters
         ),
-        *((f"noise {n + 1}", True) for n in range(layout.num_series)),
     ]
 
 

@@ -9,12 +9,11 @@ import numpy as np
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.engine import components, pair_log_densities
-from ..gp.likelihoods import SeriesLikelihood
+from ..fit.engine import Engine, pair_log_densities
+from ..fit.training import engine_for
 from ..gp.limits import MIN_WEIGHT
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers
-from ..model.amplitudes import degrees_of, likelihood_of_amplitudes
 from ..runtime.threads import single_threaded
 from .predictor import Predictor
 
@@ -76,7 +75,7 @@ class ByArrays(Predictor):
     @single_threaded()
     def noise(self, Z: Floats | None = None) -> Floats:
         """See `Predictor.noise`."""
-        if not self._likelihood.rescales:
+        if not self.settings.likelihood.rescales:
             return self.fit.noise_variance
         C, total = self.covariances(self.observations.x), np.zeros(self.observations.num_series)
         for n, z, weight in self._rows(Z):
@@ -90,11 +89,11 @@ class ByArrays(Predictor):
 
     def covariances(self, x: Floats) -> Floats:
         """See `Predictor.covariances`."""
-        return components(self.fit.kernels, x)
+        return self._engine.covariances(self.fit.kernels, self.fit.parameters, x)
 
-    @property
-    def _likelihood(self) -> SeriesLikelihood:
-        return likelihood_of_amplitudes(self.settings.amplitudes)
+    @cached_property
+    def _engine(self) -> Engine:
+        return engine_for(self.observations, self.settings)
 
     def _rows(self, Z: Floats | None) -> Iterator[tuple[int, Floats, float]]:
         """Yield series, rows [K] and weights of the rows of Z."""
@@ -106,7 +105,7 @@ class ByArrays(Predictor):
         seen = np.flatnonzero(self.observations.mask[n])
         V = total[np.ix_(seen, seen)]
         V.flat[:: len(V) + 1] += self.fit.noise_variance[n]
-        return GaussianSeries(V, self.observations.Y[n, seen], self._likelihood), seen
+        return GaussianSeries(V, self.observations.Y[n, seen], self.settings.likelihood), seen
 
     @cached_property
     @single_threaded()
@@ -130,7 +129,6 @@ class ByArrays(Predictor):
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
         C, noise = self.covariances(self.observations.x), self.fit.noise_variance
         found = pair_log_densities(
-            C, noise[None], self.observations,
-            pairs.series, pairs.configurations, degrees_of(self.settings.amplitudes),
-        )[0]  # fmt: skip
+            C, noise[None], self.observations, pairs, self.settings.likelihood
+        )[0]
         return np.nan_to_num(found, nan=-np.inf)

@@ -13,7 +13,6 @@ from ..fit.relaxed import relaxed_model
 from ..gp import limits
 from ..gp.types import Floats
 from ..kernels.component import to_kernel
-from ..model.amplitudes import likelihood_of_amplitudes
 from ..model.lkm import LKM
 from ..model.posteriors import EnumeratedPosterior
 from ..model.sparse import SparseLKM
@@ -39,7 +38,7 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
         alpha=settings.alpha,
         posterior=EnumeratedPosterior(),
         noise_variance=fit.noise_variance,
-        likelihood=likelihood_of_amplitudes(settings.amplitudes),
+        likelihood=settings.likelihood,
     )
     model.tau.assign(fit.tau)
     return model

@@ -21,7 +21,6 @@ from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
 from ..gp import limits
 from ..gp.types import Floats, Integers
-from ..model.amplitudes import likelihood_of_amplitudes
 from ..runtime.text import quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn
@@ -314,7 +313,7 @@ class Ensemble:
         Within the data, and of the best fit alone, they are those of the model's likelihood.
         """
         observations = self.table.observations
-        likelihood = likelihood_of_amplitudes(self.predictors.settings.amplitudes)
+        likelihood = self.predictors.settings.likelihood
         of_model = likelihood.predictive_degrees(observations.mask.sum(axis=1))
         of_forecast = np.where(self.table.transforms.is_log, np.inf, FORECAST_DEGREES)
         is_forecast = (x > observations.x[-1]) & self.averages

@@ -10,13 +10,11 @@ from scipy.stats import t
 
 from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
-from ..fit.engine import components
-from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State, check_is_plain
-from ..fit.learner import Learner
-from ..gp.likelihoods import SeriesLikelihood
+from ..fit.engine import Engine
+from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State
+from ..fit.training import Learner
 from ..gp.series import GaussianSeries
 from ..gp.types import Booleans, Floats
-from ..model.amplitudes import likelihood_of_amplitudes
 from ..runtime.threads import single_threaded
 
 TAILS = 4.0
@@ -183,9 +181,8 @@ def held_out_forecast(
     Raises
     ------
     ValueError
-        If a covariance is not positive definite, or the fit is one of a subclass of `LKM`.
+        If a covariance is not positive definite.
     """
-    check_is_plain(fit, "to learn it again on what came before")
     past = Past.of(observations, window)
     if past is None:
         return nothing_told(observations, window)
@@ -195,26 +192,25 @@ def held_out_forecast(
         kernels=tuple(kernel.change_units(*units) for kernel in fit.kernels),
         Z=fit.Z[told],
         noise_variance=fit.noise_variance[told] / np.square(scale),
+        parameters=fit.parameters,
     )
     learner = Learner(past.observations, settings, np.random.default_rng(0))
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
     x = (observations.x[window.begin : window.end] - past.begin) / past.span
-    likelihood = likelihood_of_amplitudes(settings.amplitudes)
-    return past.back(*_predict(state, past.observations, x, likelihood))
+    return past.back(*_predict(state, learner.engine, x))
 
 
-def _predict(
-    state: State, past: Observations, x: Floats, likelihood: SeriesLikelihood
-) -> tuple[Floats, Floats]:
+def _predict(state: State, engine: Engine, x: Floats) -> tuple[Floats, Floats]:
     r"""Mean and variance of new observations at times x, [N, M].
 
     .. math:: C_* V^{-1} y, \qquad s\, (\mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2)
 
     with s the predictive scale of the likelihood.
     """
+    past, likelihood = engine.observations, engine.likelihood
     D, noise_variance = len(past.x), np.maximum(state.noise_variance, LEAST_NOISE)
-    C = components(state.kernels, np.concatenate([past.x, x]))
+    C = engine.covariances(state.kernels, state.parameters, np.concatenate([past.x, x]))
     moments = []
     for y, mask, z, noise in zip(past.Y, past.mask, state.Z, noise_variance, strict=True):
         seen = np.flatnonzero(mask)

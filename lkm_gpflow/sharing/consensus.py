@@ -320,7 +320,7 @@ def evidence_of(
 
     with the prior odds under the fit's posterior of pi.
     """
-    if fit.relaxed is not None and fit.relaxed.prior == "infinite":
+    if fit.relaxed is not None and fit.relaxed.is_ordered:
         from ..model.ibp import InfiniteIBP  # with TensorFlow, which takes seconds to load
 
         prior = InfiniteIBP(settings.alpha, len(fit.kernels))

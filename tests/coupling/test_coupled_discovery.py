@@ -90,7 +90,6 @@ def test_quantiles_of_a_discovery() -> None:
     found = by_hand()
     told, forecast = found.quantiles(3, [0.1, 0.9]), found.forecast(3)
     np.testing.assert_allclose(told[0.9], norm(forecast["mean"], forecast["sd"]).ppf(0.9))
-    pd.testing.assert_frame_equal(found.samples(2, 3, seed=1), found.sample(2, 3, seed=1))
 
 
 def test_average_of_fits(monkeypatch: pytest.MonkeyPatch) -> None:

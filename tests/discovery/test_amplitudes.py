@@ -11,8 +11,7 @@ from scipy.stats import t as student_t
 
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.given_kernels import learn
-from lkm_gpflow.discovery.result import Discovery
-from lkm_gpflow.discovery.storage import load
+from lkm_gpflow.discovery.result import Discovery, load
 from lkm_gpflow.fit.engine import components
 from lkm_gpflow.forecast.held_out import Window, held_out_forecast, held_out_score
 

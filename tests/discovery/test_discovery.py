@@ -385,7 +385,7 @@ def test_damaged_and_foreign_files(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "version 2 or 3 of the format, got 99"),
+        ({"version": 99}, "version 1 of the format, got 99"),
         ({"format": "other"}, "expected the format"),
         ({"series": ["a"]}, "do not fit together"),
         ({"entries": [{}]}, "do not fit together"),

@@ -91,7 +91,7 @@ def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
             np.testing.assert_allclose(
                 data["component_sd"].sel(series="b", part=name), parts[name, "sd"]
             )
-        paths = found.sample(4, 7, seed=3).loc["a"]
+        paths = found.samples(4, 7, seed=3).loc["a"]
         np.testing.assert_allclose(data["sample"].sel(series="a").transpose("ahead", "draw"), paths)
         assert lkm.parse(str(data["kernel"].values[0])).structure == found.kernels[0].structure
         observed = data["observed"].to_pandas().T

@@ -10,7 +10,7 @@ import pytest
 from small import agreed, made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.forecaster import Averaging
+from lkm_gpflow.discovery.keywords import Averaging
 from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
     DISAGREEMENT,

@@ -154,7 +154,7 @@ def by_hand(found: lkm.Discovery, times: pd.Index) -> tuple[np.ndarray, np.ndarr
 def test_paths_hold_together_over_time() -> None:
     found = made_by_hand(small_table(), WAVES[:1], [[1]] * 3)
     times = found.times(5)
-    paths = found.sample(5, 20_000, seed=1)
+    paths = found.samples(5, 20_000, seed=1)
     assert list(paths.index) == list(found.forecast(5).index)
     mean, covariance = by_hand(found, times)
     own = paths.loc["a"].to_numpy()
@@ -165,7 +165,7 @@ def test_paths_hold_together_over_time() -> None:
     assert np.all(np.abs(np.cov(own) - covariance) < 4.5 * errors)
     other = np.corrcoef(own[-1], paths.loc["b"].to_numpy()[-1])[0, 1]
     assert abs(other) < 4.5 / np.sqrt(20_000)
-    pd.testing.assert_frame_equal(paths, found.sample(times, 20_000, seed=1))
+    pd.testing.assert_frame_equal(paths, found.samples(times, 20_000, seed=1))
 
 
 def test_paths_of_several_fits_have_the_moments_of_the_mixture(waves: lkm.Discovery) -> None:
@@ -173,7 +173,7 @@ def test_paths_of_several_fits_have_the_moments_of_the_mixture(waves: lkm.Discov
     other = made_by_hand(small_table(), WAVES, [[0, 1], [1, 0], [1, 0]], noise=0.2)
     members = (Member(found.fit, 0.7), Member(other.fit, 0.3))
     mixed = replace(found, averaging="stacked", stacked=members)
-    paths, told = mixed.sample(4, 40_000), mixed.forecast(4)
+    paths, told = mixed.samples(4, 40_000), mixed.forecast(4)
     error = told["sd"] / np.sqrt(40_000)
     assert np.all(np.abs(paths.mean(axis=1) - told["mean"]) < 4.5 * error)
     np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)

@@ -17,7 +17,7 @@ from lkm_gpflow.fit.fits import Fit
 from lkm_gpflow.forecast import stacking
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.runtime.budget import Guard, num_bytes, resident_memory, seconds
-from lkm_gpflow.search import search
+from lkm_gpflow.search import structure_search
 
 
 def table() -> pd.DataFrame:
@@ -113,8 +113,8 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        self._learn, self._score = search.fit, stacking._scores
-        monkeypatch.setattr(search, "fit", self._fit)
+        self._learn, self._score = structure_search.fit, stacking._scores
+        monkeypatch.setattr(structure_search, "fit", self._fit)
         monkeypatch.setattr(stacking, "fit", self._fit)
         monkeypatch.setattr(stacking, "_scores", self._scores)
         own = partial(Guard, clock=lambda: float(self.count), memory=lambda: self.count + 1.0)
@@ -174,13 +174,13 @@ def test_a_search_ends_in_time_and_goes_on_later(
 def test_the_first_fit_is_finished_whatever_the_budget(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn = search.fit
+    learn = structure_search.fit
 
     def slow(*arguments: object, **options: object) -> Fit:
         watched.count += 1000
         return learn(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(search, "fit", slow)
+    monkeypatch.setattr(structure_search, "fit", slow)
     found = lkm.discover(table(), time_budget="2s", **OPTIONS)
     assert len(found.entries) == 1
     assert found.stopped == (
