@@ -19,14 +19,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
 from ..fit.fits import LEAST_NOISE, Fit
+from ..gp.series import GaussianSeries
 from ..gp.types import Booleans, Floats
-from ..model.amplitudes import HEIGHT_SD
 from ..runtime.threads import single_threaded
 from .density import CoupledDensity, check_number_of_cells
 from .loadings import Climber, Loadings, correlations, covariances
@@ -39,6 +37,9 @@ MOST_COLUMNS = 3
 
 _STEP_SD = 0.7
 """Prior of a correlation in the step that the search starts from."""
+
+_SCALE_SD = 1.5
+"""Standard deviation of a factor that all log variances of a series share, in their prior."""
 
 _OWN_SD = 0.3
 """Of a series' log variances about a factor that they share.
@@ -187,11 +188,10 @@ def predict_cells(
     np.fill_diagonal(B[-1], shared)
     cross = _of_cells(B, C, (n, rows[d]), (series, new))
     prior = _of_cells(B, C, (series, new), (series, new)) + np.diag((noise - shared)[series])
-    L, failed = dpotrf(V, lower=1, clean=1, overwrite_a=1)
-    if failed:
+    together = GaussianSeries(V.T, observations.Y[n, d], overwrite=True)
+    if np.isnan(together.q):
         raise ValueError("the covariance of the series together is not positive definite")
-    W = dtrsm(1.0, L, np.column_stack([cross, observations.Y[n, d]]), lower=1)
-    return W[:, -1] @ W[:, :-1], prior - W[:, :-1].T @ W[:, :-1]
+    return together.predict(cross, prior)
 
 
 def _of_cells(
@@ -243,7 +243,7 @@ def log_variance_precision(count: int) -> Floats:
     A series may be larger or smaller as a whole, as in the fit, which integrates that out; its
     components keep about the proportions that the fit gives them.
     """
-    covariance = _OWN_SD**2 * np.eye(count) + HEIGHT_SD**2
+    covariance = _OWN_SD**2 * np.eye(count) + _SCALE_SD**2
     return np.asarray(np.linalg.inv(covariance))
 
 

@@ -310,8 +310,7 @@ class Ensemble:
     def degrees_of_freedom(self, x: Floats) -> Floats:
         """Degrees of freedom of new observations at scaled times, [M, N]; infinite: normal.
 
-        Within the data, and of the best fit alone, they are those of the model: v + D_n where the
-        scale of a series is integrated out, with D_n the number of its values.
+        Within the data, and of the best fit alone, they are those of the model's likelihood.
         """
         observations = self.table.observations
         likelihood = self.predictors.settings.likelihood

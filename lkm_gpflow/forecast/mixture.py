@@ -20,8 +20,8 @@ from scipy.stats import norm
 
 from ..data.checks import LARGEST
 from ..data.transforms import Transforms
-from ..gp.lapack import root
-from ..gp.student import unit_quantile, unit_scale
+from ..gp.likelihoods import unit_quantile, unit_scale
+from ..gp.series import GaussianSeries, root
 from ..gp.types import Floats, FloatTensor, Integers
 from ..runtime.arguments import check_level, check_quantiles, check_series, check_weights
 from ..runtime.text import whole_number
@@ -352,13 +352,11 @@ class MixtureForecast:
             mean, covariance = part.mean, part.covariance
             own = covariance[np.ix_(b, b)]
             own = own + _JITTER * own.diagonal().mean() * np.eye(len(b))
-            off = values[b] - mean[b]
-            gain = np.linalg.solve(own, covariance[b]).T
-            q, log_determinant = off @ np.linalg.solve(own, off), np.linalg.slogdet(own)[1]
-            log_weights.append(np.log(part.weight) - 0.5 * (q + log_determinant))
-            conditional = covariance - gain @ covariance[b]
+            seen = GaussianSeries(own, values[b] - mean[b])
+            log_weights.append(np.log(part.weight) + seen.log_density)
+            shift, conditional = seen.predict(covariance[b], covariance)
             conditional[b] = conditional[:, b] = 0.0
-            expected = mean + gain @ off
+            expected = mean + shift
             expected[b] = values[b]
             parts.append((expected, conditional))
         weights = softmax(log_weights)
