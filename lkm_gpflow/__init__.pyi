@@ -4,7 +4,6 @@ import lkm_gpflow.model.ibp as _ibp
 
 from . import comparators as comparators
 from . import datasets as datasets
-from . import experiments as experiments
 from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report

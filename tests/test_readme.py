@@ -16,14 +16,14 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.evaluation.predictive import Predictive
-from lkm_gpflow.experiments import Store, ablations, agreement, benchmark, families
-from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error, held
-from lkm_gpflow.experiments.tables import extrapolation_runs
 from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES
 from lkm_gpflow.gp.types import Floats
+from paper_experiments.lab import RESULTS, ablations, agreement, benchmark, calibration, families
+from paper_experiments.lab.bench_tables import benchmark_tables, tables_of
+from paper_experiments.lab.calibration import NUM_CHOSEN, expected_calibration_error, held
+from paper_experiments.lab.table1 import extrapolation_runs, published_table
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "paper_experiments" / "results"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROSE = " ".join(README.split())
 SIMPLE = ["last-value", "drift", "auto-arima", "auto-ets", "auto-theta"]
@@ -75,19 +75,8 @@ def refuse(*arguments: object, **options: object) -> None:
 
 
 def of(dataset: str) -> dict[str, lkm.Backtest]:
-    train, test = lkm.datasets.load(dataset).split()
-    simple = {
-        method: lkm.backtest(
-            train,
-            method,
-            len(test),
-            ablations.FOLDS,
-            journal=RESULTS / "backtests" / f"{dataset}_{method}.jsonl",
-            progress=False,
-        )
-        for method in SIMPLE
-    }
-    return {"lkm": ablations.ablate(dataset, "default", RESULTS / "backtests"), **simple}
+    methods = {"lkm": "default", **dict(zip(SIMPLE, SIMPLE, strict=True))}
+    return {name: ablations.ablate(dataset, label) for name, label in methods.items()}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +123,7 @@ def test_one_fit_may_go_wrong(backtests: dict[str, dict[str, lkm.Backtest]]) -> 
     page = (ROOT / "notebooks" / "explanation" / "forecasts.md").read_text(encoding="utf-8")
     higher = {}
     for dataset, results in backtests.items():
-        alone = ablations.ablate(dataset, "best fit alone", RESULTS / "backtests")
+        alone = ablations.ablate(dataset, "best fit alone")
         higher[dataset] = alone.summary()["crps"] / results["lkm"].summary()["crps"] - 1.0
     told = " ".join(page.split())
     assert f"alone has a CRPS {higher.pop('currencies'):.0%} higher than the default" in told
@@ -143,9 +132,9 @@ def test_one_fit_may_go_wrong(backtests: dict[str, dict[str, lkm.Backtest]]) -> 
 
 
 def test_the_windows_of_the_paper() -> None:
-    runs = extrapolation_runs(Store(RESULTS), "paper")
+    runs = extrapolation_runs(RESULTS, "paper")
     mean = runs.groupby(["method", "dataset"])[["rmse", "mnlp"]].mean().unstack("dataset")
-    published = lkm.experiments.table_1()[["rmse", "mnlp"]].unstack("dataset").loc["lkm-paper"]
+    published = published_table()[["rmse", "mnlp"]].unstack("dataset").loc["lkm-paper"]
     ours = mean.loc["lkm"]
     as_good = int((ours <= published[ours.index]).sum())
     behind = int((ours > mean.drop(index="lkm").min()).sum())
@@ -160,7 +149,7 @@ def test_prices_gain_nothing_from_the_search(
 ) -> None:
     assert "explains prices but does not improve their forecast" in PROSE
     for dataset in ("stocks", "currencies", "gonu"):
-        walks = ablations.ablate(dataset, "walks alone", RESULTS / "backtests")
+        walks = ablations.ablate(dataset, "walks alone")
         compared = walks.compare(backtests[dataset]["lkm"], "crps")
         assert compared.difference < 2 * compared.standard_error
 
@@ -168,21 +157,22 @@ def test_prices_gain_nothing_from_the_search(
 @pytest.mark.usefixtures("tables")
 def test_the_benchmark() -> None:
     """By tables that chose nothing, and by those that chose settings."""
-    names = [name for name in lkm.datasets.names() if name.startswith("bench/")]
-    journals = benchmark.records(RESULTS / "benchmark", benchmark.METHODS)
-    every = benchmark.by_table(benchmark.scores(journals), "crps")
+    every = benchmark.by_table(benchmark.scores(benchmark.records()), "crps")
     crps, lower = {}, {}
     for part in ("held", "choosing"):
-        crps[part] = own = every.loc[list(benchmark.tables(part))]
+        crps[part] = own = every.loc[list(tables_of(part))]
         assert not own.isna().any(axis=None)
         logs = np.log(own.rdiv(own["lkm"], axis=0)).mean()
         lower[part] = (100 * (1 - np.exp(logs))).round()
     judging, choosing = lower["held"], lower["choosing"]
-    kept = pd.read_csv(RESULTS / "benchmark" / "others" / "scores.csv")
+    kept = pd.read_csv(RESULTS / "benchmark_further_scores.csv")
     further = benchmark.by_table(kept.set_index(["table", "origin", "method"]), "crps")
     others = (100 * (1 - np.exp(np.log(further.rdiv(further["lkm"], axis=0)).mean()))).round()
     assert benchmark.ranks(further).index[0] == "lkm"
-    assert f"On the {len(benchmark.tables('held'))} of our benchmark's {len(names)} tables" in PROSE
+    assert (
+        f"On the {len(tables_of('held'))} of our benchmark's {len(benchmark_tables())} tables"
+        in PROSE
+    )
     for text in (
         f"{judging['auto-arima']:.0f}% lower than AutoARIMA's",
         f"{judging[benchmark.MEDIAN]:.0f}% lower than that of the rivals' median forecast and "
@@ -190,7 +180,7 @@ def test_the_benchmark() -> None:
         f"On {len(further)} further tables that chose nothing it is "
         f"{others['auto-arima']:.0f}%, {others[benchmark.MEDIAN]:.0f}% and "
         f"{others['vecm']:.0f}% lower, first of {further.shape[1]} methods.",
-        f"On the other {len(benchmark.tables('choosing'))}, which tuned today's default, "
+        f"On the other {len(tables_of('choosing'))}, which tuned today's default, "
         f"it is {choosing['auto-arima']:.0f}%, {choosing[benchmark.MEDIAN]:.0f}% and "
         f"{choosing['vecm']:.0f}% lower",
     ):
@@ -202,49 +192,42 @@ def test_the_benchmark() -> None:
 
 @pytest.mark.usefixtures("tables")
 def test_the_shape_of_forecasts() -> None:
-    """The page on forecasts: today's of open tables, those of the second look at others."""
+    """The page on forecasts, of the open tables."""
     page = (ROOT / "notebooks" / "explanation" / "forecasts.md").read_text(encoding="utf-8")
-    told = {}
-    for part, folder in (("choosing", "benchmark"), ("held", "benchmark/before")):
-        own, normal = [], []
-        for record in benchmark.records(RESULTS / folder, ["lkm"])["lkm"]:
-            if record["table"] in benchmark.tables(part):
-                log_sd = np.array(record.get("log_sd", np.full_like(record["sd"], np.nan)))
-                degrees = np.where(np.isfinite(log_sd), np.nan, FORECAST_DEGREES)
-                own.append({**record, "degrees": degrees})
-                normal.append({**record, "degrees": np.full_like(degrees, np.nan)})
-        both = [benchmark.scores({"lkm": each})[["crps", "mnlp"]] for each in (own, normal)]
-        student, plain = (each.groupby("table").mean() for each in both)
-        change = (student["mnlp"] - plain["mnlp"]).mean(), student["crps"] / plain["crps"] - 1.0
-        told[part] = f"{-change[0]:.2f}", f"{-100 * change[1].mean():.1f}%"
-    (mnlp, crps), (held_mnlp, held_crps) = told["choosing"], told["held"]
+    own, normal = [], []
+    for record in benchmark.records(methods=["lkm"])["lkm"]:
+        if record["table"] in tables_of("choosing"):
+            log_sd = np.array(record.get("log_sd", np.full_like(record["sd"], np.nan)))
+            degrees = np.where(np.isfinite(log_sd), np.nan, FORECAST_DEGREES)
+            own.append({**record, "degrees": degrees})
+            normal.append({**record, "degrees": np.full_like(degrees, np.nan)})
+    both = [benchmark.scores({"lkm": each})[["crps", "mnlp"]] for each in (own, normal)]
+    student, plain = (each.groupby("table").mean() for each in both)
+    mnlp, crps = -(student["mnlp"] - plain["mnlp"]).mean(), 1.0 - student["crps"] / plain["crps"]
     prose = " ".join(page.split())
-    assert f"MNLP by {mnlp} on the {len(benchmark.tables('choosing'))} open tables" in prose
-    assert f"and by {held_mnlp} on the twelve that were held back" in prose
-    assert f"CRPS by {crps} and {held_crps}" in prose
+    assert f"On the {len(tables_of('choosing'))} open tables" in prose
+    assert f"lowers MNLP by {mnlp:.2f} and CRPS by {100 * crps.mean():.1f}%" in prose
 
 
-def said_and_true(journal: str, said: str, truth: str) -> tuple[Floats, Floats]:
+def said_and_true(part: str, said: str, truth: str) -> tuple[Floats, Floats]:
     """Probabilities that were stated, and what was true."""
-    kept = lines((RESULTS / f"{journal}.jsonl").read_text())[1:]
-    records = [json.loads(line) for line in kept]
+    records = calibration.read(part)
     p, z = (np.concatenate([record[key] for record in records]) for key in (said, truth))
     return p, z
 
 
-def error_and_right(journal: str, said: str, truth: str) -> tuple[float, float]:
+def error_and_right(part: str, said: str, truth: str) -> tuple[float, float]:
     """Expected calibration error, and the share of entries on the right side of a half."""
-    p, z = said_and_true(journal, said, truth)
+    p, z = said_and_true(part, said, truth)
     return expected_calibration_error(p, z), float(np.mean((p > 0.5) == z))
 
 
 SEARCHED = ("searched", "searched_truth")
-JUDGING = ("calibration_judging", *SEARCHED)
-INTERVALS = RESULTS / "calibration_intervals.jsonl"
+JUDGING = ("judging", *SEARCHED)
 
 
 def test_probabilities() -> None:
-    known, _ = error_and_right("calibration", "known", "truth")
+    known, _ = error_and_right("choosing", "known", "truth")
     searched, right = error_and_right(*JUDGING)
     assert f"{known:.2f} if the kernels are known and {searched:.2f} after a whole" in PROSE
     assert f"{100 * right:.0f}% of yes-or-no answers are right" in PROSE
@@ -256,7 +239,7 @@ def test_probabilities() -> None:
 def test_the_page_on_calibration() -> None:
     page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
     first = [("known", "truth"), ("learnt", "truth"), SEARCHED]
-    for case in (*(("calibration", *pair) for pair in first), JUDGING):
+    for case in (*(("choosing", *pair) for pair in first), JUDGING):
         error, right = error_and_right(*case)
         assert f"| {error:.3f} | {100 * right:.0f}% |" in page
     p, z = said_and_true(*JUDGING)
@@ -266,7 +249,7 @@ def test_the_page_on_calibration() -> None:
     middle = (p > 0.7) & (p < 0.99)
     told = f"{z[middle].mean():.0%} are true, where they say {p[middle].mean():.0%}"
     assert told in " ".join(page.split())
-    kept = [json.loads(line) for line in lines(INTERVALS.read_text())[1:]]
+    kept = calibration.read("intervals")
     shown = held([each for record in kept for each in record["intervals"]])
     for name, (count, share) in shown.iterrows():
         kernel, parameter = str(name).split()

@@ -20,7 +20,7 @@ import lkm_gpflow.sktime
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "notebooks" / "reference"
 MODULES = [
-    "comparators", "datasets", "experiments", "expressions", "ibp", "kernels", "metrics",
+    "comparators", "datasets", "expressions", "ibp", "kernels", "metrics",
     "plotting", "report", "sktime",
 ]  # fmt: skip
 PUBLISHED = {"GITHUB_REPOSITORY": "owner/repository", "GITHUB_REF_NAME": "main"}

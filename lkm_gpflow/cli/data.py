@@ -8,7 +8,7 @@ import click
 
 from .. import datasets
 from ..datasets import registry
-from ..datasets.catalogue import absent_files, can_be_fetched
+from ..datasets.catalogue import absent_files
 from .common import said_plainly
 
 
@@ -23,7 +23,7 @@ def data_command(names: Sequence[str]) -> None:
         if not names:
             click.echo(f"files are kept in {registry.folder()}")
             for name in datasets.names():
-                click.echo(f"  {name:<28}{_state_of_files(name)}")
+                click.echo(f"  {name:<12}{_state_of_files(name)}")
 
 
 def _state_of_files(name: str) -> str:
@@ -31,8 +31,7 @@ def _state_of_files(name: str) -> str:
     if absent is None:
         return "generated from a seed"
     if absent:
-        how = "to be fetched" if can_be_fetched(name) else "to be put there by hand"
-        return f"{how}: {', '.join(absent)}"
+        return f"to be fetched: {', '.join(absent)}"
     try:
         datasets.fetch(name)
     except registry.ChecksumError:

@@ -21,7 +21,6 @@ from ..data.files import read_table
 from ..data.shapes import LongNames
 from ..data.tables import Table
 from ..data.transforms import Transform
-from ..datasets.catalogue import known_names
 from ..discovery.keywords import DiscoverSettings
 from ..runtime.arguments import check_level
 from ..runtime.budget import Guard, num_bytes, seconds
@@ -242,7 +241,7 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
     if not source:
         raise ValueError(
             "expected the name of a file or of a data set as SOURCE, got an empty one "
-            f"(data sets: {known_names()})"
+            f"(data sets: {', '.join(datasets.names())})"
         )
     path = Path(source)
     if path.is_dir():
@@ -250,7 +249,7 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
     if not path.exists():
         raise ValueError(
             f"there is no file {source!r}, and no data set of that name"
-            f"{did_you_mean(source, datasets.names())} (data sets: {known_names()})"
+            f"{did_you_mean(source, datasets.names())} (data sets: {', '.join(datasets.names())})"
         )
     return path.stem, read_table(path, dialect), {}
 

@@ -1,22 +1,83 @@
-"""``lkm-gpflow reproduce``: the paper's experiments, as far as they are not done yet."""
+"""``lkm-gpflow reproduce``: the paper's experiments, as far as they are not done yet.
+
+The experiments are no part of the package: they are run in a clone of the repository.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
+import signal
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from ..experiments.overview import progress_of
-from ..experiments.profiles import read_plan
-from ..experiments.results_page import results_html
-from ..experiments.runner import dask_workers, local_workers, reproduce
-from ..experiments.store import write_atomically
-from .common import Stopped, check_writable, said_plainly, signals_stop
-from .experiments import chosen_ids, experiment_options, store_of
+from ..runtime.executors import process_pool
+from .common import check_writable, said_plainly
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--profile",
+        type=click.Choice(("smoke", "quick", "paper")),
+        default="smoke",
+        show_default=True,
+        help="smoke: everything, tiny (minutes).  quick: the paper's settings, one seed (an hour)."
+        "  paper: five seeds (hours).",
+    ),
+    click.option(
+        "--only",
+        metavar="ID...",
+        multiple=True,
+        help="Experiments or runs, or patterns such as 'extrapolation/gonu*'.  [default: all]",
+    ),
+    click.option(
+        "--results",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder of the results.  [default: results beside the notebooks]",
+    ),
+    click.argument("more", nargs=-1, metavar=""),
+)
+
+
+def experiment_options(command: _Command) -> _Command:
+    """Give a command the options that choose runs and their folder."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def runner_of_clone() -> Any:
+    """Import the runner of the clone that one works in, or that the package is installed from.
+
+    Raises
+    ------
+    ValueError
+        If there is no clone.
+    """
+    here = Path.cwd()
+    for clone in (here, here.parent, Path(__file__).resolve().parents[2]):
+        if (clone / "paper_experiments" / "lab" / "runner.py").exists():
+            sys.path.insert(0, str(clone))
+            return importlib.import_module("paper_experiments.lab.runner")
+    raise ValueError(
+        f"expected the working folder to be a clone of lkm_gpflow's repository, got {here}: the "
+        "paper's experiments are there, in paper_experiments, and not in the installed package"
+    )
+
+
+def chosen(only: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Return the ids after ``--only``, which may be several: ``--only table1 ablations``."""
+    if more and not only:
+        raise ValueError(
+            f"expected options, got {more[0]!r}: to choose runs write --only {more[0]}"
+        )
+    return [*only, *more]
 
 
 @click.command("reproduce")
@@ -30,14 +91,13 @@ from .experiments import chosen_ids, experiment_options, store_of
     "--scheduler",
     metavar="ADDRESS",
     help="Run on the Dask cluster with this scheduler, such as tcp://host:8786; its workers must "
-    "see the folders of notebooks and results.",
+    "see the clone and the folder of results.",
 )
 @click.option("--force", is_flag=True, help="Run finished notebooks again.")
 def reproduce_command(
     profile: str,
     only: Sequence[str],
     results: Path | None,
-    experiments: Path | None,
     more: Sequence[str],
     jobs: int | None,
     scheduler: str | None,
@@ -46,54 +106,48 @@ def reproduce_command(
     """Run the notebooks of the paper's experiments, and make a page of their results.
 
     Finished runs are not repeated: to run everything yourself, name an empty folder with
-    --results.  A run that fails is kept with its traceback, does not stop the others, and is tried
-    again the next time.  You can stop the command at any time; the same command continues.
-    Several machines may work on one folder of results.
+    --results.  A run that fails does not stop the others, and is tried again the next time.  You
+    can stop the command at any time; the same command continues.
 
-    RESULTS/runs has a small JSON file for each run, RESULTS/executed the notebooks, and
+    RESULTS/runs.jsonl has a line for each run, RESULTS/executed the notebooks, and
     RESULTS/results.html all tables and figures.  `lkm-gpflow status` says what is done.
     """
-    with said_plainly(), signals_stop():
-        _need_papermill()
+    with said_plainly():
         if jobs and scheduler:
             raise ValueError("expected --jobs or --scheduler, got both")
-        plan = read_plan(experiments)
-        store = store_of(plan, results)
-        runs = plan.runs(profile, chosen_ids(only, more))
-        check_writable(store.folder, "a folder of results")
+        runner = runner_of_clone()
+        runs = runner.read_plan(profile, chosen(only, more))
+        _need_papermill()
+        where = (results or runner.FOLDER / "results").resolve()
+        check_writable(where, "a folder of results")
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         workers = (
-            dask_workers(scheduler) if scheduler else local_workers(jobs or os.cpu_count() or 1)
+            runner.dask_executor(scheduler) if scheduler else process_pool(jobs or os.cpu_count())
         )
         try:
-            with workers as where:
-                outcomes = reproduce(runs, plan, store, where, force=force, say=click.echo)
-        except Stopped as stopped:
+            with workers as executor:
+                states = runner.reproduce(runs, where, executor, force=force, say=click.echo)
+        except KeyboardInterrupt:
             click.echo(
-                f"stopped: finished runs are kept in {store.folder}; the same command continues",
-                err=True,
+                f"stopped: finished runs are kept in {where}; the same command continues", err=True
             )
-            sys.exit(128 + stopped.number)
-        states = Counter(outcome.state for outcome in outcomes)
+            sys.exit(128 + signal.SIGINT)
+        counts = Counter(states.values())
         click.echo(
-            f"{states['done']} runs done, {states['there']} were finished before, "
-            f"{states['failed']} failed"
+            f"{counts['done']} runs done, {counts['there']} were finished before, "
+            f"{counts['failed']} failed"
         )
-        if states["there"] == len(outcomes):
-            click.echo(f"to run them yourself, name another folder than {store.folder} (--results)")
-        failed = [outcome for outcome in outcomes if outcome.state == "failed"]
-        for outcome in failed:
+        if counts["there"] == len(states):
+            click.echo(f"to run them yourself, name another folder than {where} (--results)")
+        records = runner.read_records(where)
+        for run in [run for run, state in states.items() if state == "failed"]:
             click.echo(
-                f"failed: {outcome.run.id}: {outcome.message}\n"
-                f"  traceback: {store.failure_path(outcome.run.id)}",
+                f"failed: {run}: {runner.last_line(records[run]['error'])}\n"
+                f"  as far as it came: {where / 'executed' / run}.ipynb",
                 err=True,
             )
-        page = store.folder / "results.html"
-        html = results_html(
-            progress_of(plan, profile, store, chosen_ids(only, more)), profile, store
-        )
-        write_atomically(page, html, store.folder / "work")
-        click.echo(f"tables and figures: {page}")
-        if failed:
+        click.echo(f"tables and figures: {runner.write_page(runs, where, profile)}")
+        if counts["failed"]:
             sys.exit(1)
 
 

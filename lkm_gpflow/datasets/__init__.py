@@ -1,11 +1,10 @@
-"""Time series to learn from: those of the paper, generated ones, and a benchmark.
+"""Time series to learn from: those of the paper, and generated ones.
 
 >>> from lkm_gpflow import datasets
->>> datasets.names()[:7]
+>>> datasets.names()
 ['toy', 'demo', 'stocks', 'houses', 'currencies', 'gonu', 'seizure']
 >>> demo = datasets.load("demo", seed=3)
 >>> train, test = demo.split()
->>> bikes = datasets.load("bench/montreal_bikes")  # one of 36 real tables of six domains
 
 The package contains no third-party data. The first ``load`` of a real data set downloads the
 publishers' files, checks them, and builds the table from them. They are looked for in, and

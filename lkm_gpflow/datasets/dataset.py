@@ -68,10 +68,6 @@ class Dataset:
         z-scores: ``(frame - score_scale["location"]) / score_scale["scale"]``.
     truth : Truth or None
         What the data were generated from.
-    season : int or None
-        Rows in a season, one for none; None where nobody has said.
-    horizon : int or None
-        Rows at the end that are forecast, where it is not a tenth.
     """
 
     name: str
@@ -83,20 +79,14 @@ class Dataset:
     labels: pd.Series[int] | None = None
     score_scale: pd.DataFrame | None = None
     truth: Truth | None = None
-    season: int | None = None
-    horizon: int | None = None
 
     @property
     def test_size(self) -> int:
-        """Number of rows at the end that experiments forecast: a tenth, if not said otherwise."""
-        if self.horizon is not None:
-            return self.horizon
+        """Number of rows at the end that experiments forecast: a tenth."""
         return len(self.frame) - round(TRAIN_SHARE * len(self.frame))
 
     def split(self) -> Split:
         """Cut the table: the first round(0.9 D) rows are for training, as in the paper.
-
-        Tables of the benchmark have a horizon of their own, which is forecast.
 
         Returns
         -------

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from lkm_gpflow.datasets.dataset import Dataset
 from lkm_gpflow.datasets.registry import fetch
-from lkm_gpflow.datasets.seizure_samples import SAMPLES
 
 SAMPLING_RATE = 173.61  # Hz
 PIECES, LENGTH = 23, 178  # of a recording; its last 3 of 4,097 values belong to no piece
@@ -33,18 +32,13 @@ ACTIVITIES = {
 """Areas 2 and 3 are of patients with a tumour, 4 and 5 of healthy volunteers."""
 
 
-def seizure(
-    *, sample: str | None = None, per_class: int | None = None, seed: int | None = None
-) -> Dataset:
+def seizure(*, per_class: int | None = None, seed: int | None = None) -> Dataset:
     """One-second EEG series of five activities, 2,300 of each.
 
     Parameters
     ----------
-    sample : str, optional
-        One of the authors' six samples, with its series in their order: ``get_50_exp_0``,
-        ``..._1`` and ``..._2`` (10 series an activity) and ``get_20_exp_0`` to ``_2`` (4 each).
     per_class : int, optional
-        Draw this many series of each activity instead.
+        Draw this many series of each activity.
     seed : int, optional
         Of that draw; 0 by default.
 
@@ -56,14 +50,12 @@ def seizure(
     Raises
     ------
     ValueError
-        If the sample is unknown or the options contradict each other.
+        If there is a seed and nothing to draw.
     """
-    rows = _choose(sample, per_class, seed)  # first, so that a mistake costs no download
+    rows = _choose(per_class, seed)  # first, so that a mistake costs no download
     (path,) = fetch("seizure")
     frame, labels = _read(path)
     title = "one-second pieces of EEG recordings, five activities"
-    if sample is not None:
-        title += f", sample {sample} of the authors"
     if per_class is not None:
         title += f", {per_class} of each, seed {seed or 0}"
     return Dataset(
@@ -95,16 +87,10 @@ def _read(path: Path) -> tuple[pd.DataFrame, pd.Series[int]]:
     return frame, pd.Series(np.repeat(list(ACTIVITIES), PER_CLASS), columns, name="y")
 
 
-def _choose(sample: str | None, per_class: int | None, seed: int | None) -> NDArray[np.int_]:
+def _choose(per_class: int | None, seed: int | None) -> NDArray[np.int_]:
     """Positions of the wanted series."""
-    if sample is not None and per_class is not None:
-        raise ValueError("seizure takes either `sample` or `per_class`, not both")
     if seed is not None and per_class is None:
         raise ValueError("seizure takes `seed` only with `per_class`, the number to draw")
-    if sample is not None:
-        if sample not in SAMPLES:
-            raise ValueError(f"there is no sample {sample!r}, only {', '.join(SAMPLES)}")
-        return np.array(SAMPLES[sample])
     every = np.arange(len(SETS) * PER_CLASS)
     if per_class is None:
         return every

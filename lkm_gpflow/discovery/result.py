@@ -176,7 +176,7 @@ class Discovery:
 
         They come from a posterior that takes little for granted, and over all fits that have the
         component; see `learning.coarsened`.  On planted tables 90% intervals hold 88 to 97% of
-        the true values, depending on the hyperparameter (`experiments.calibration`).  The
+        the true values, depending on the hyperparameter (`lab/calibration.py`).  The
         location of a line is not known at all, since averages are subtracted: its interval is
         that of the prior.
 

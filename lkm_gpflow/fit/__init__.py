@@ -1,5 +1,5 @@
 """One structure from data: starting values, moves, hyperparameters, Z.
 
 `training.fit` is the way in; the structure is given.
-May import: data, models and what lies below.
+May import: data and what lies below.
 """

@@ -10,14 +10,10 @@ from .backtests import plot_coverage, plot_scores
 from .comparison import pair_rows, plot_comparison, plot_likeness
 from .coupled import plot_filled, plot_pairs, plot_what_if
 from .decomposition import plot_decomposition
-from .expansion import plot_expansion
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .kernels import plot_kernel
 from .ledger import plot_ledger
-from .plates import Plate, Variable, plot_plates
-from .published import plot_beside_published
-from .ranks import plot_ranks
 from .structure import (
     plot_assignment,
     plot_probabilities_over_time,
@@ -31,19 +27,15 @@ __all__ = [
     "FORECAST_COLOUR",
     "HISTORY_COLOUR",
     "Explorer",
-    "Plate",
-    "Variable",
     "component_colour",
     "pair_rows",
     "plot_assignment",
     "plot_attribution",
     "plot_attribution_shares",
-    "plot_beside_published",
     "plot_comparison",
     "plot_components",
     "plot_coverage",
     "plot_decomposition",
-    "plot_expansion",
     "plot_filled",
     "plot_forecast",
     "plot_forecasts",
@@ -52,10 +44,8 @@ __all__ = [
     "plot_likeness",
     "plot_methods",
     "plot_pairs",
-    "plot_plates",
     "plot_probabilities_over_time",
     "plot_probability_snapshots",
-    "plot_ranks",
     "plot_scores",
     "plot_structure",
     "plot_what_if",

@@ -1,5 +1,5 @@
 """Many structures: algorithm 1 (`search`), its ledger, the weights of fits, many series.
 
 `pipeline` puts these together.
-May import: learning and what lies below.
+May import: fit and what lies below.
 """

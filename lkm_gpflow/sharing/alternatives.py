@@ -22,7 +22,7 @@ added pattern counts as a pattern, and as a slow movement if it is slow, whateve
 is that of the row, times the shares below.  Source of the power of the likelihood: Miller and
 Dunson 2019, *Robust Bayesian inference via coarsening*.  The average over fits is told with its log
 odds drawn by three tenths towards those of one in four (`consensus.softened`).  Powers, factors and
-shares were chosen on planted tables (`experiments.calibration`, seeds 0 to 199), and judged on
+shares were chosen on planted tables (`lab/calibration.py`, seeds 0 to 199), and judged on
 others.
 """
 

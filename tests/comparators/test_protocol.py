@@ -24,7 +24,7 @@ from lkm_gpflow.comparators.scaled import ScaledForecast
 from lkm_gpflow.data.seasons import season_length
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation.predictive import DEGREES, LOG_MOMENTS
-from lkm_gpflow.experiments.methods import SMOKE_SETTINGS
+from paper_experiments.lab.table1 import SMOKE_SETTINGS
 
 NEED_LIBRARY = {
     **dict.fromkeys(["auto-arima", "auto-ets", "auto-theta", "mstl"], "statsforecast"),

@@ -107,17 +107,6 @@ def test_seizure_equals_the_reference(tables: Path) -> None:
     assert list(data.labels) == list(expected["y"])
 
 
-def test_seizure_samples_are_those_of_the_authors(tables: Path) -> None:
-    drawn = pd.read_csv(tables / "seizure_samples.csv").sort_values(["sample", "row"])
-    assert drawn["sample"].nunique() == 6
-    for sample, rows in drawn.groupby("sample"):
-        data = datasets.load("seizure", sample=str(sample).replace("sample", "get_"))
-        assert data.labels is not None
-        assert list(data.frame.columns) == list(rows["id"])
-        assert list(data.labels) == list(rows["y"])
-        assert list(data.units) == list(rows["id"])
-
-
 def test_seizure_draws_the_same_number_of_each_class(tables: Path) -> None:
     one, again, other = (datasets.load("seizure", per_class=10, seed=seed) for seed in (0, 0, 1))
     assert one.labels is not None
@@ -151,10 +140,8 @@ def test_unknown_name_lists_the_names_and_close_ones(call) -> None:
     ("name", "options", "message"),
     [
         ("stocks", {"seed": 1}, "data set 'stocks' has no option 'seed'; its options: none"),
-        ("demo", {"sample": "a"}, "data set 'demo' has no option 'sample'; its options: seed"),
-        ("seizure", {"sample": "a"}, "there is no sample 'a', only get_50_exp_0"),
+        ("demo", {"per_class": 1}, "data set 'demo' has no option 'per_class'; its options: seed"),
         ("seizure", {"seed": 1}, "`seed` only with `per_class`"),
-        ("seizure", {"sample": "get_50_exp_0", "per_class": 2}, "not both"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(name: str, options: dict, message: str) -> None:

@@ -17,8 +17,7 @@ from small import small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Fitted
 from lkm_gpflow.evaluation.predictive import Predictive, matrices
-from lkm_gpflow.experiments.benchmark.scoring import score_window
-from lkm_gpflow.experiments.benchmark.windows import Window
+from paper_experiments.lab.benchmark import Window, score_window
 
 
 def lognormal(m: float, r: float) -> Predictive:

@@ -17,7 +17,6 @@ from small import numbers, small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.experiments.recovery import from_planted, is_planted, planted_table
 from lkm_gpflow.fit import relaxed
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.initialization import Ranges, typical_step
@@ -26,6 +25,8 @@ from lkm_gpflow.fit.relaxed import learn_relaxed, relaxed_model
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.model.annealing import Annealing
 from lkm_gpflow.model.subclasses import find, name_of
+from paper_experiments.lab.planted import smooth_and_periodic
+from paper_experiments.lab.recovery import from_planted, is_planted
 
 SHORT = Annealing(num_steps=40, most_blocks=2, block_steps=10)
 QUICK = FitSettings(learner="relaxed", annealing=SHORT, num_samples=3)
@@ -137,7 +138,7 @@ def test_one_trace_serves_all_structures_of_a_size(
 
 def test_starts_of_a_planted_table_reach_the_planted_bound() -> None:
     """Table 0 of the experiment: the target, and the best of two starts."""
-    planted = planted_table(0)
+    planted = smooth_and_periodic(0)
     settings = FitSettings(learner="relaxed", priors=False)
     target = from_planted(planted, settings)
     assert is_planted(target, planted)

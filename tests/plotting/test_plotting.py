@@ -264,8 +264,6 @@ def test_a_structure_without_its_parent_begins_a_tree() -> None:
         "expand PER: BIC 20.0 (-10.0)",
         "expand LIN: BIC 10.0",
     ]
-    with pytest.raises(ValueError, match=r"whose parent is in the ledger, got step 5 .* parent 4"):
-        plotting.plot_expansion(ledger, 5)
 
 
 def test_noise_has_pictures() -> None:
@@ -374,19 +372,6 @@ def test_scores_are_ordered_and_written() -> None:
     assert {text.get_text() for text in ax.texts} == {f"{mean:.3f}" for mean in means.values()}
     with pytest.raises(ValueError, match="expected a score among"):
         plotting.plot_scores(made, "luck")
-
-
-def test_ranks_stand_in_order_with_a_band_from_the_best() -> None:
-    ranks = pd.Series({"$a$": 3.0, "b": 1.5, "ours": 2.0})
-    ax = plotting.plot_ranks(ranks, 0.7, ours=["ours"])
-    drawn(ax.figure)  # type: ignore[arg-type]
-    (points,) = (c for c in ax.collections if len(c.get_offsets()) == 3)
-    np.testing.assert_allclose(points.get_offsets(), [[3.0, 0.0], [2.0, 1.0], [1.5, 2.0]])
-    assert [to_hex(colour) for colour in points.get_facecolors()].count(
-        to_hex(plotting.FORECAST_COLOUR)
-    ) == 1
-    band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
-    assert (band.x0, band.x1) == pytest.approx((1.5, 2.2))
 
 
 def test_the_numbers_of_an_empty_panel_are_as_large_as_those_of_others() -> None:

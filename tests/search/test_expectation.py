@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import lkm_gpflow as lkm
-from lkm_gpflow.experiments import benchmark
-from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.search.expectation import beforehand, expected_seconds, left
+
+from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.search.settings import SearchSettings
+from paper_experiments.lab import benchmark
 
 SIZES = {"currencies": (119, 4), "gonu": (141, 4), "houses": (108, 6), "stocks": (116, 9)}
 """Times and series of the tables of the benchmarks."""
@@ -32,13 +31,10 @@ def test_all_searches_that_were_measured_are_within_what_was_expected() -> None:
 
 
 def test_nine_of_ten_searches_of_the_benchmark_are_within_what_was_expected(tables: Path) -> None:
-    results = Path(__file__).parents[2] / "paper_experiments" / "results" / "benchmark"
-    (journal,) = benchmark.records(results, ["lkm"]).values()
+    (journal,) = benchmark.records(methods=["lkm"]).values()
     held = []
     for record in journal:
-        data = lkm.datasets.load(f"bench/{record['table']}")
-        assert data.horizon is not None
-        size = len(data.frame) - data.horizon * record["origin"], data.frame.shape[1]
+        size = benchmark.window(record["table"], record["origin"]).train.shape
         lower, upper = expected_seconds(*size, SearchSettings())
         held.append(lower < record["processor_seconds"] < upper)
     assert len(held) == 72

@@ -1,8 +1,0 @@
-"""The paper's experiments: their protocol as functions, and the runner of their notebooks.
-
-May import: everything but the command line.
-"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

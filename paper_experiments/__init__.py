@@ -1,0 +1,1 @@
+"""The paper's experiments: notebooks, and in `lab` what they call."""

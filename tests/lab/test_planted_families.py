@@ -1,0 +1,95 @@
+"""What reports say of planted families: counts by hand, and that it is true."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from paper_experiments.lab import families
+from paper_experiments.lab.planted import cycle_and_drift
+
+
+def test_what_is_planted_repeats() -> None:
+    """Of a strict cycle, values a whole period apart are nearer than half a period apart."""
+    planted = cycle_and_drift(3)
+    assert planted.Z[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    lag = round(planted.kernels[0].factors[0].values[0] * 119)
+    for name, own in zip(planted.frame.columns, planted.Z[:, 0], strict=True):
+        y = planted.frame[name].to_numpy()
+        apart = [np.var(y[k:] - y[:-k]) for k in (lag, lag // 2)]
+        assert not own or apart[0] < 0.5 * apart[1]
+    np.testing.assert_array_equal(cycle_and_drift(3).frame, planted.frame)
+
+
+def test_statements_are_counted() -> None:
+    record = {
+        "form": "strict",
+        "period": 10.0,
+        "is_slow": True,
+        "cycle": {
+            "has": [1, 1, 1, 0, 1],
+            "component": [10.1, None, None, None, None],
+            "family": [None, 10.4, 5.0, 9.9, None],
+        },
+        "slow movement": {
+            "has": [1, 1, 0, 0, 1],
+            "component": [True, None, True, None, None],
+            "family": [None, True, None, True, None],
+        },
+        "pattern": {
+            "has": [1, 1, 1, 0, 1],
+            "component": [True, None, True, None, None],
+            "family": [None, None, None, True, True],
+        },
+    }
+    table = families.summary([record])
+    assert table.loc["strict"].to_dict() == table.loc["cycles"].to_dict() == {
+        "tables": 1, "planted": 4, "told": 3, "by component": 1, "said": 3, "true": 1,
+    }  # fmt: skip
+    assert table.loc["approximate"].sum() == 0
+    assert table.loc["slow movements"].to_dict() == {
+        "tables": 1, "planted": 3, "told": 2, "by component": 1, "said": 2, "true": 1,
+    }  # fmt: skip
+    assert table.loc["patterns"].to_dict() == {
+        "tables": 1, "planted": 4, "told": 3, "by component": 2, "said": 2, "true": 1,
+    }  # fmt: skip
+    without = families.summary([{**record, "is_slow": False}])
+    nearly = without.loc["slow movements"]
+    assert nearly["planted"] == nearly["told"] == nearly["true"] == 0
+    assert without.loc["patterns"].equals(table.loc["patterns"])
+
+
+def test_stated_probabilities_are_held_against_what_was_planted() -> None:
+    record = {
+        "period": 10.0,
+        "is_slow": True,
+        "cycle": {"has": [1, 0]},
+        "slow movement": {"has": [0, 1]},
+        "pattern": {"has": [1, 1]},
+        "families": [
+            {"kind": "cycle", "period": 10.4, "probabilities": [0.9, 0.2]},
+            {"kind": "cycle", "period": 5.0, "probabilities": [0.3, 0.1]},
+            {"kind": "slow movement", "period": None, "probabilities": [0.4, 0.8]},
+            {"kind": "pattern", "period": None, "probabilities": [0.95, 0.9]},
+        ],
+    }
+    told = families.stated([record, {**record, "is_slow": False}])
+    cycles = [(0.9, True), (0.2, False), (0.3, False), (0.1, False)]
+    slow = [(0.4, False), (0.8, True)]
+    pairs = list(zip(told["probability"], told["is_true"], strict=True))
+    patterns = [(0.95, True), (0.9, True)]
+    assert pairs == [*cycles, *slow, *patterns, *cycles, *patterns]
+    assert (told["kind"] == "slow movement").sum() == 2
+
+
+@pytest.mark.slow
+def test_what_a_report_says_of_planted_families_is_true() -> None:
+    """Of a table in which a cycle and the slow movements are told by families alone."""
+    record = json.loads(json.dumps(families.report_on(14)))
+    assert record["form"] == families.FORMS[2]
+    counts = families.summary([record])
+    assert counts.loc["cycles", "told"] >= counts.loc["cycles", "planted"] - 1 > 0
+    for kind in ("cycles", "slow movements"):
+        assert counts.loc[kind, "true"] == counts.loc[kind, "said"] > 0

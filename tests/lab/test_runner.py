@@ -1,0 +1,375 @@
+"""The runner on notebooks of a second: what it keeps, resumes, retries and stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from lkm_gpflow import cli, process_pool
+from paper_experiments.lab import RESULTS, runner
+from paper_experiments.lab.runner import MIME_TYPE, Run, read_plan, read_records, state
+
+ROOT = Path(__file__).parents[2]
+SQUARE = f"""\
+import os, time
+from IPython.display import display
+
+with open("started.log", "a") as log:
+    log.write(f"{{x}} {{os.getpid()}}\\n")
+time.sleep(PAUSE)
+display({{"text/plain": "", {MIME_TYPE!r}: {{"square": x * x, "holds": x < 3}}}}, raw=True)
+"""
+TROUBLE = SQUARE + (
+    "if x == 2:\n    raise ValueError('two is too many')\nif x == 3:\n    os.kill(os.getpid(), 9)\n"
+)
+TABLE = """\
+import json, pathlib
+from IPython.display import display
+
+lines = (pathlib.Path(results) / "runs.jsonl").read_text().splitlines()[1:]
+records = {r["id"]: r for r in map(json.loads, lines) if r["experiment"] == "square"}
+total = sum(r["scores"]["square"] for r in records.values())
+display({"text/plain": "", MIME: {"total": total}}, raw=True)
+"""
+
+
+def write_notebook(path: Path, code: str, parameters: str = "x = 0") -> None:
+    notebook = nbformat.v4.new_notebook()
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "name": "python3"}
+    first = nbformat.v4.new_code_cell(parameters)
+    first.metadata["tags"] = ["parameters"]
+    title = nbformat.v4.new_markdown_cell("# A square")
+    notebook.cells = [title, first, nbformat.v4.new_code_cell(code)]
+    nbformat.write(notebook, path)
+
+
+def write_squares(
+    folder: Path, numbers: Sequence[int], code: str = SQUARE, pause: float = 0.0
+) -> list[Run]:
+    """Write an experiment with one run a number, and one that adds their results."""
+    (folder / "lab").mkdir(parents=True, exist_ok=True)
+    write_notebook(folder / "square.ipynb", code.replace("PAUSE", str(pause)))
+    write_notebook(folder / "table.ipynb", TABLE.replace("MIME", repr(MIME_TYPE)), "results = ''")
+    plan = folder / "lab" / "experiments.yml"
+    plan.write_text(
+        "- {id: table, artefact: All squares, notebook: table.ipynb, reads: [square],"
+        " runs: {smoke: [{minutes: 0.1}]}}\n"
+        "- {id: square, artefact: Squares, notebook: square.ipynb,"
+        f" runs: {{smoke: [{{minutes: 0.1, grid: {{x: {list(numbers)}}}}}]}}}}\n",
+        encoding="utf-8",
+    )
+    return read_plan("smoke", file=plan)
+
+
+def started(folder: Path) -> list[int]:
+    """Numbers whose notebook was started, in order."""
+    return [x for x, _ in _log(folder)]
+
+
+def kernels(folder: Path) -> list[int]:
+    """Process ids of the notebooks that were started."""
+    return [pid for _, pid in _log(folder)]
+
+
+def _log(folder: Path) -> list[tuple[int, int]]:
+    log = folder / "started.log"
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    return [(int(x), int(pid)) for x, pid in (line.split() for line in lines)]
+
+
+def reproduced(folder: Path, runs: Sequence[Run], jobs: int = 2, **options: bool) -> dict[str, str]:
+    with process_pool(jobs) as pool:
+        return runner.reproduce(runs, folder / "results", pool, folder=folder, **options)
+
+
+def squares(folder: Path) -> dict[int, int]:
+    records = read_records(folder / "results").values()
+    kept = [r for r in records if r["experiment"] == "square" and not r["error"]]
+    return {r["parameters"]["x"]: r["scores"]["square"] for r in kept}
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_the_committed_results_are_all_of_the_plan() -> None:
+    records = read_records(RESULTS)
+    for profile in ("paper", "quick"):
+        assert {state(run, records) for run in read_plan(profile)} == {"done"}
+    assert len(read_plan("smoke")) == len({run.id for run in read_plan("smoke")})
+    for run in read_plan("paper") + read_plan("smoke"):
+        notebook = json.loads((runner.FOLDER / run.notebook).read_text(encoding="utf-8"))
+        assert set(run.parameters) <= set(runner.parameters_of(notebook)), run.id
+
+
+def test_runs_are_chosen_by_ids_and_patterns() -> None:
+    assert [run.id for run in read_plan("paper", ["table1"])] == ["table1/paper"]
+    chosen = read_plan("quick", ["extrapolation/gonu_a*", "fig5_seizure"])
+    assert len(chosen) == 4 + 3
+    assert chosen[0].id == "extrapolation/gonu_auto-arima_seed-0_paper"
+    with pytest.raises(ValueError, match="'cube'"):
+        read_plan("smoke", ["cube"])
+    with pytest.raises(ValueError, match="'fast'"):
+        read_plan("fast")
+
+
+def test_failures_are_kept_stop_nothing_and_are_tried_again(tmp_path: Path) -> None:
+    runs = write_squares(tmp_path, [1, 2, 3], TROUBLE)
+    first = reproduced(tmp_path, runs[1:])
+    assert first == {"square/x-1": "done", "square/x-2": "failed", "square/x-3": "failed"}
+    assert squares(tmp_path) == {1: 1}
+    records = read_records(tmp_path / "results")
+    raised, died = (records[f"square/x-{x}"]["error"] for x in (2, 3))
+    assert "two is too many" in runner.last_line(raised)
+    assert "\x1b" not in raised
+    assert "died" in died
+    table = runner.overview(runs, records, "smoke").loc["square"]
+    assert table[["done", "failed", "missing"]].tolist() == [1, 2, 0]
+    assert table["minutes left"] == pytest.approx(0.2)
+    assert table["paper's claim"] == "failed"
+    page = runner.write_page(runs, tmp_path / "results", "smoke").read_text(encoding="utf-8")
+    assert "two is too many" in page
+
+    write_squares(tmp_path, [1, 2, 3])  # it is mended
+    second = reproduced(tmp_path, runs[1:])
+    assert second == {"square/x-1": "there", "square/x-2": "done", "square/x-3": "done"}
+    assert sorted(started(tmp_path)) == [1, 2, 2, 3, 3]
+    assert squares(tmp_path) == {1: 1, 2: 4, 3: 9}
+    table = runner.overview(runs[1:], read_records(tmp_path / "results"), "smoke").loc["square"]
+    assert table["paper's claim"] == "does not hold in 1 of 3 runs"  # three is too many, it says
+
+
+def test_what_reads_results_runs_after_them_and_again_when_they_are_new(tmp_path: Path) -> None:
+    for numbers, total, now in (
+        ([1], 1, "done"), ([1], 1, "there"), ([2, 1], 5, "done"), ([2, 1], 5, "there"),
+    ):  # fmt: skip
+        runs = write_squares(tmp_path, numbers)
+        assert reproduced(tmp_path, runs, 1)["table"] == now
+        assert read_records(tmp_path / "results")["table"]["scores"] == {"total": total}
+    assert sorted(started(tmp_path)) == [1, 2]
+    reproduced(tmp_path, runs, force=True)
+    assert sorted(started(tmp_path)) == [1, 1, 2, 2]
+    table = runner.overview(runs, read_records(tmp_path / "results"), "smoke")
+    page = runner.with_results(f"# Page\n{runner.BEGIN}\nyesterday\n{runner.END}\nend", table)
+    assert page.startswith("# Page\n")
+    assert page.endswith("\nend")
+    assert "yesterday" not in page
+    assert "[table.ipynb](table.ipynb)" in page
+    with pytest.raises(ValueError, match="expected a page with"):
+        runner.with_results("# Page", table)
+    executed = tmp_path / "results" / "executed" / "table.ipynb"
+    for damage in ('{"cells": [', '{"cells": 3, "nbformat": 4}'):
+        executed.write_text(damage, encoding="utf-8")
+        html = runner.write_page(runs, tmp_path / "results", "smoke")
+        assert "Its executed notebook is not here" in html.read_text(encoding="utf-8")
+
+
+def test_a_line_that_was_cut_off_is_missing_and_damage_is_refused(tmp_path: Path) -> None:
+    runs = write_squares(tmp_path, [1, 2])
+    reproduced(tmp_path, runs)
+    file = tmp_path / "results" / "runs.jsonl"
+    whole = file.read_text(encoding="utf-8")
+    file.write_text(whole[:-20], encoding="utf-8")
+    cut = json.loads(whole.splitlines()[-1])["id"]
+    assert cut not in read_records(tmp_path / "results")
+    assert reproduced(tmp_path, runs)[cut] == "done"
+    file.write_text(whole.replace('{"id"', "{id"), encoding="utf-8")
+    with pytest.raises(ValueError, match="line 2"):
+        read_records(tmp_path / "results")
+
+
+def test_scores_are_reported_in_six_digits_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[dict[str, object]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    runner.report_scores({"rmse": 1.23456789, "holds": True, "kernels": "SE"})
+    assert shown[0][MIME_TYPE] == {"rmse": 1.23457, "holds": True, "kernels": "SE"}
+    for wrong in (float("nan"), [1.0]):
+        with pytest.raises(ValueError, match="expected rmse to be"):
+            runner.report_scores({"rmse": wrong})
+
+
+# --- the commands, on a clone of squares ---
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder that is like a clone, whose experiments take a second each."""
+    lab = tmp_path / "paper_experiments" / "lab"
+    write_squares(lab.parent, [1, 2, 3])
+    for name in ("__init__.py", "runner.py"):
+        (lab / name).write_bytes((ROOT / "paper_experiments" / "lab" / name).read_bytes())
+    (lab.parent / "__init__.py").touch()
+    return tmp_path
+
+
+@pytest.fixture
+def begin(clone: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a command in the clone in a process of its own; it is killed at the end."""
+    processes = []
+
+    def start(*arguments: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lkm_gpflow.cli", *map(str, arguments)],
+            cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def said_by(process: subprocess.Popen[str], code: int) -> str:
+    said, _ = process.communicate(timeout=240)
+    assert process.returncode == code, said
+    assert "Traceback" not in said
+    return said
+
+
+def test_the_commands_say_what_is_done_failed_and_missing(
+    clone: Path, begin: Callable[..., subprocess.Popen[str]]
+) -> None:
+    write_squares(clone / "paper_experiments", [1, 2], TROUBLE)
+    said = said_by(begin("status", "--runs"), 0)
+    assert "missing: square/x-2 (about 0.1 min)" in said
+    said = said_by(begin("reproduce", "--jobs", 1, "--only", "square"), 1)
+    assert "1 runs done, 0 were finished before, 1 failed" in said
+    assert "[1/2] square/x-1 done: " in said
+    assert "failed: square/x-2: ValueError: two is too many" in said
+    results = clone / "paper_experiments" / "results"
+    assert (results / "results.html").stat().st_size > 1000
+    assert (results / "executed" / "square" / "x-2.ipynb").exists()
+    said = said_by(begin("reproduce", "--only", "square/x-1"), 0)
+    assert "name another folder" in said
+    page = clone / "README.md"
+    page.write_text(f"{runner.BEGIN}\n{runner.END}\n", encoding="utf-8")
+    said = said_by(begin("status", "--runs", "--page", page), 0)
+    assert "failed: square/x-2: ValueError: two is too many" in said
+    assert "done: square/x-1" in said
+    assert "--only square" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "piece"),
+    [
+        (("--only", "cube"), "'cube'"),
+        (("table1",), "--only table1"),
+        (("--jobs", "2", "--scheduler", "tcp://localhost:1"), "got both"),
+        (("--jobs", "0"), "--jobs"),
+        (("--profile", "fast"), "'smoke', 'quick', 'paper'"),
+    ],
+)
+def test_wrong_options_are_refused(arguments: Sequence[str], piece: str) -> None:
+    result = CliRunner().invoke(cli.main, ["reproduce", *arguments])
+    assert result.exit_code == 2
+    assert piece in result.output
+
+
+def test_elsewhere_the_commands_say_that_they_need_a_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lkm_gpflow.cli.reproduce.__file__", str(tmp_path / "a" / "b" / "c.py"))
+    for command in ("reproduce", "status"):
+        result = CliRunner().invoke(cli.main, [command])
+        assert result.exit_code == 2
+        assert "expected the working folder to be a clone" in result.output
+
+
+def are_gone(pids: Sequence[int]) -> bool:
+    return not any(
+        psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        for pid in pids
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_notebooks_too(
+    number: signal.Signals, clone: Path, begin: Callable[..., subprocess.Popen[str]]
+) -> None:
+    folder = clone / "paper_experiments"
+    write_squares(folder, [1, 2, 3], pause=300.0)
+    process = begin("reproduce", "--jobs", 2)
+    wait_until(lambda: len(kernels(folder)) == 2)
+    process.send_signal(number)
+    assert "the same command continues" in said_by(process, 130)
+    wait_until(lambda: are_gone(kernels(folder)), 20.0)
+    assert len(started(folder)) == 2
+    assert read_records(folder / "results") == {}  # being stopped is no failure
+
+
+def has_begun(folder: Path, before: int, process: subprocess.Popen[str]) -> bool:
+    return len(started(folder)) > before or process.poll() is not None
+
+
+def kill_and_restart(
+    clone: Path, begin: Callable[..., subprocess.Popen[str]], waits: Sequence[float]
+) -> None:
+    """Kill a runner after each of these seconds from its first notebook, then let it end."""
+    folder = clone / "paper_experiments"
+    finished: set[int] = set()
+    for seconds in waits:
+        before = len(started(folder))
+        process = begin("reproduce", "--jobs", 2)
+        wait_until(partial(has_begun, folder, before, process))
+        time.sleep(seconds)
+        process.kill()
+        process.communicate()
+        wait_until(lambda: are_gone(kernels(folder)), 20.0)
+        assert not set(started(folder)[before:]) & finished, "what was finished is repeated"
+        finished = set(squares(folder))
+    said_by(begin("reproduce", "--jobs", 2), 0)
+
+
+def test_killed_and_started_again_it_ends_with_the_same_results(
+    clone: Path, begin: Callable[..., subprocess.Popen[str]]
+) -> None:
+    write_squares(clone / "paper_experiments", range(3), pause=0.3)
+    kill_and_restart(clone, begin, [1.0])
+    assert squares(clone / "paper_experiments") == {x: x * x for x in range(3)}
+
+
+@pytest.mark.slow
+def test_on_a_dask_cluster(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    runs = write_squares(tmp_path, [1, 2, 3])
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        runner.dask_executor(cluster.scheduler_address) as executor,
+    ):
+        found = runner.reproduce(runs, tmp_path / "results", executor, folder=tmp_path)
+    assert set(found.values()) == {"done"}
+    assert squares(tmp_path) == {1: 1, 2: 4, 3: 9}
+
+
+def test_a_scheduler_that_does_not_answer_is_refused() -> None:
+    pytest.importorskip("distributed")
+    with (
+        pytest.raises(ValueError, match="address of a Dask scheduler"),
+        runner.dask_executor("nonsense://x"),
+    ):
+        pass
