@@ -24,7 +24,7 @@ explain_absent_tensorflow(__name__)
 
 _MODULES = {
     "expressions": ".kernels.grammar",
-    "ibp": ".models.ibp",
+    "ibp": ".model.ibp",
     "metrics": ".evaluation.metrics",
 }
 """Public modules that are called otherwise than their files."""

@@ -70,7 +70,7 @@ def test_extension_points_are_where_the_page_says() -> None:
     ("importer", "imported"),
     [
         ("gp/tensors.py", "lkm_gpflow.kernels.grammar"),
-        ("fit/training.py", "lkm_gpflow.search.search"),
+        ("fit/training.py", "lkm_gpflow.search.structure_search"),
         ("explain/wording.py", "lkm_gpflow.plotting.style"),
     ],
 )

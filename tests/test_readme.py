@@ -16,7 +16,7 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.evaluation.predictive import Predictive
-from lkm_gpflow.forecast.tails import FORECAST_DEGREES
+from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES
 from lkm_gpflow.gp.types import Floats
 from paper_experiments.lab import RESULTS, ablations, agreement, benchmark, calibration, families
 from paper_experiments.lab.bench_tables import benchmark_tables, tables_of

@@ -12,7 +12,7 @@ import pandas as pd
 from ..data.tables import Table
 from ..data.transforms import Transform
 from ..discovery.discover import discover
-from ..discovery.options import Averaging
+from ..discovery.keywords import Averaging
 from ..discovery.result import Discovery
 from ..fit.fits import LearnerName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
@@ -99,8 +99,8 @@ class PaperLatentKernelModel(LatentKernelModel):
     The paper gives neither starts nor schedule.  Six starts were decided on the training parts
     alone (``paper_experiments/results/relaxed_starts.csv``): of eight starts of the base kernels,
     2 to 4 come within ten nats of the best on each of the four data sets, the others end up to 170
-    below it.  The three that are behind after 75 steps end there (see `search.halving`).  Schedule
-    and stopping rule (`fits.PUBLISHED_ANNEALING`) were decided on planted tables.
+    below it.  Schedule and stopping rule (`fits.PUBLISHED_ANNEALING`) were decided on planted
+    tables.
     """
 
     bases: tuple[str, ...] = PAPER_BASES
@@ -124,6 +124,6 @@ class SingleLatentKernelModel(LatentKernelModel):
     bases: tuple[str, ...] = PAPER_BASES
     restarts: int = 6
     priors: bool = False
-    learner: LearnerName = "relaxed+scan"
+    learner: LearnerName = "scan"
     averaging: Averaging = "none"
     transform: Transform = "none"

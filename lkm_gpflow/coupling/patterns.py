@@ -45,7 +45,7 @@ class Patterns:
         used = np.flatnonzero(fit.Z.any(axis=0))
         kernels = [replace(fit.kernels[k], variance=1.0) for k in used]
         variance = np.array([fit.kernels[k].variance for k in used], np.float64)
-        squared = fit.loadings[:, used] * variance
+        squared = fit.Z[:, used] * variance
         noise = np.maximum(fit.noise_variance, LEAST_NOISE)
         C = components(kernels, x)
         found: dict[int, list[int]] = {}

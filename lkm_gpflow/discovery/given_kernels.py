@@ -1,4 +1,4 @@
-"""Learning kernels that are given: no search, any number of series."""
+"""Learn kernels that are given: no search, any number of series."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..data.tables import Table
 from ..data.transforms import Transform
 from ..fit.fits import FitSettings
 from ..fit.training import fit
+from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
 from ..kernels.grammar import Kind, Product, parse
-from ..model.amplitudes import Amplitudes
 from ..runtime.arguments import check_switch
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.progress import Progress
@@ -26,7 +26,8 @@ from ..search.settings import SearchSettings, draw
 from .result import Discovery
 
 _LONGEST = {Kind.PERIOD: 1.0, Kind.DURATION: 20.0, Kind.MEMORY: 20.0}
-"""Largest shares of the table's time that make sense: a longer period was never seen to repeat."""
+"""Largest times that make sense, as shares of the table's: longer periods were not seen to repeat.
+"""
 
 
 def learn(
@@ -38,7 +39,7 @@ def learn(
     restarts: int = 3,
     alpha: float = 1.0,
     priors: bool = True,
-    amplitudes: Amplitudes = "none",
+    likelihood: LikelihoodName | SeriesLikelihood = "gaussian",
     seed: int = 0,
     ledger: str | Path | None = None,
     executor: Executor | None = None,
@@ -69,7 +70,7 @@ def learn(
         Concentration of the Indian Buffet Process.
     priors
         Weak priors on the hyperparameters.
-    amplitudes
+    likelihood
         As of `discover`.
     seed
         The same seed gives the same result, whatever the executor.
@@ -102,11 +103,6 @@ def learn(
     members = [_component(member) for member in structure]
     if not members:
         raise ValueError("expected a structure of at least one component, got none")
-    if amplitudes == "component" and subset is not None:
-        raise ValueError(
-            "expected no subset with the amplitudes 'component', which give series covariances "
-            f"of their own, got {subset!r}: amplitudes 'series' serve any number of series"
-        )
     bases = dict.fromkeys(factor.base.name for member in members for factor in member.factors)
     settings = SearchSettings(
         tuple(bases),
@@ -114,7 +110,10 @@ def learn(
         restarts=restarts,
         seed=seed,
         fit=FitSettings(
-            alpha=alpha, priors=check_switch(priors, "priors"), prune=False, amplitudes=amplitudes
+            alpha=alpha,
+            priors=check_switch(priors, "priors"),
+            prune=False,
+            likelihood=likelihood_of(likelihood),
         ),
     )
     table = Table.of(frame, transform)

@@ -128,7 +128,6 @@ def refit_sparse(
     )
     return replace(
         found, table=table, averaging="none", entries=(Entry.alone(fit),), stacked=(),
-        autoregression=None,
     )  # fmt: skip
 
 
@@ -170,7 +169,7 @@ def _model(
         EnumeratedPosterior(),
         inducing=inducing,
         noise_variance=noise,
-        amplitudes=found.settings.fit.amplitudes,
+        likelihood=found.settings.fit.likelihood,
     )
 
 

@@ -61,7 +61,7 @@ def whitened(found: Discovery) -> list[pd.Series]:
     residuals = []
     for n, name in enumerate(frame.columns):
         seen = mask[n] > 0.0
-        V = np.tensordot(fit.loadings[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
+        V = np.tensordot(fit.Z[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
         L = cholesky(V[np.ix_(seen, seen)], lower=True)
         values = solve_triangular(L, Y[n][seen], lower=True) / np.sqrt(scales[n])
         residuals.append(pd.Series(values, frame.index[seen], name=name))

@@ -1,4 +1,4 @@
-"""Rows of Z: the configurations worth a look, and the posterior over them.
+"""Rows of Z: the rows worth a look, and the posterior over them.
 
 A row z_n is one of 2^K configurations.  They are kept as *pairs* of a series and a configuration,
 so that every series can have its own few.
@@ -46,7 +46,7 @@ class Pairs:
         return np.arange(counts.max()) < counts[:, None]
 
     def by_series(self, values: Floats, fill: float) -> Floats:
-        """From one entry per pair, [P, ...], to one row per series, [N, most pairs, ...]."""
+        """Arrange one entry per pair, [P, ...], as one row per series, [N, most pairs, ...]."""
         table = np.full((*self._is_there.shape, *values.shape[1:]), fill)
         table[self._is_there] = values
         return table
@@ -131,7 +131,7 @@ class RowPosterior:
         return self.pairs.configurations[self.pairs.starts + best]
 
     def active(self, threshold: float) -> Pairs:
-        """Return the pairs of which the posterior is above a threshold."""
+        """Return the pairs whose posterior is above a threshold."""
         keep = self.responsibilities >= threshold
         return Pairs(self.pairs.series[keep], self.pairs.configurations[keep])
 
@@ -146,7 +146,7 @@ def _sum_of_evidence(pairs: Pairs, log_joint: Floats) -> float:
     return float(sum(logsumexp(pairs.by_series(log_joint, -np.inf), axis=1)))
 
 
-def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> Integers:
+def best_rows(Z: Floats, prior: RowPrior, pairs: Pairs, log_densities: Floats) -> Integers:
     """Most probable row of each series in turn, given the others, with pi integrated out.
 
     Under the finite prior ``P(z_nk = 1 | rest) = (m_k + alpha / K) / (N + alpha / K)`` with m_k
@@ -157,7 +157,6 @@ def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> I
     The places of these rows among the pairs, [N].
     """
     Z = Z.copy()
-    share = alpha / Z.shape[1]
     chosen = np.empty(len(Z), np.int32)
     ends = [*pairs.starts[1:], len(pairs.series)]
     for n, (start, end) in enumerate(zip(pairs.starts, ends, strict=True)):
@@ -165,7 +164,7 @@ def best_rows(Z: Floats, alpha: float, pairs: Pairs, log_densities: Floats) -> I
         rows = pairs.configurations[own]
         others = Z.sum(axis=0) - Z[n]
         # The common denominator does not matter.
-        log_prior = rows @ np.log(others + share) + (1.0 - rows) @ np.log(len(Z) - others)
+        log_prior = rows @ np.log(others + prior.share) + (1.0 - rows) @ np.log(len(Z) - others)
         chosen[n] = start + np.argmax(log_densities[own] + log_prior)
         Z[n] = pairs.configurations[chosen[n]]
     return chosen

@@ -1,41 +1,74 @@
-"""Covariances of a structure's components on a grid, and the gradient by its hyperparameters.
+"""Covariances of a structure's components on a grid, their sums over rows of Z, gradients back.
 
 A component is a variance, times stationary factors (by lag, [R]), times factors that are not
-([D, D]).  Most are one or the other, so the two parts are kept apart for as long as they can be.
+([D, D]).  Most components are one or the other, so the two parts stay apart as long as they can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Protocol
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 
-from ..gp.lags import LagGrid
+from ..gp.lags import LagGrid, matrix
 from ..gp.types import Floats
 from ..kernels.arrays import Pull, evaluate
 from ..kernels.grammar import BaseKernel, Product
 from .layout import Layout
 
 
-class Component:
-    """One component at given hyperparameters.
+class Component(Protocol):
+    """The covariance of one component at given hyperparameters: by lag, or a matrix.
+
+    Attributes
+    ----------
+    by_lag
+        Covariances by lag, [R], of a stationary component.
+    is_stationary
+        Whether `by_lag` says everything.
+    """
+
+    by_lag: Floats
+    is_stationary: bool
+
+    def matrix(self) -> Floats:
+        """The covariance, [D, D]."""
+
+
+class Components(Protocol):
+    """All components of a structure at one flat vector."""
+
+    parts: Sequence[Component]
+
+    def pull_back(self, gradients: Sequence[Floats]) -> Floats:
+        """From gradients by components to the gradient by the flat vector, [size].
+
+        Parameters
+        ----------
+        gradients
+            For a stationary component its sums over the pairs of a lag, [R]; for another the lower
+            triangle of `GaussianSeries.lower_gradient`, [D, D].
+
+        Returns
+        -------
+        The gradient, zero for noise variances.
+        """
+
+
+class ProductComponent:
+    """A product of base kernels with one variance, by their formulas in NumPy.
 
     Parameters
     ----------
     grid
         The times.
     variance
-        Its variance.
+        Variance of the component.
     factors
-        Its base kernels and their hyperparameters.
-
-    Attributes
-    ----------
-    by_lag
-        The variance times the stationary factors, [R].
-    moving
-        The product of the other factors, [D, D]; None where there are none.
+        Base kernels and their hyperparameters.
     """
 
     def __init__(
@@ -54,47 +87,45 @@ class Component:
         of_kind: dict[bool, list[Floats]] = {True: [], False: []}
         for kind, (k, _) in zip(self._kinds, self._parts, strict=True):
             of_kind[kind].append(k)
-        self._is_plain = not of_kind[True]
-        self.by_lag: Floats = variance * _product(of_kind[True], np.ones_like(grid.lags))
-        self.moving: Floats | None = None
+        self._is_moving_alone = not of_kind[True]
+        self.by_lag = variance * _product(of_kind[True], np.ones_like(grid.lags))  # [R]
+        self._moving: Floats | None = None  # [D, D]
         if of_kind[False]:
             first, *others = of_kind[False]
-            self.moving = _product(others, first)
+            self._moving = _product(others, first)
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether all factors are."""
+        return self._moving is None
 
     def matrix(self) -> Floats:
         """The covariance, a new matrix [D, D]."""
-        if self.moving is None:
+        if self._moving is None:
             return self._grid.spread(self.by_lag)
-        if self._is_plain:
-            return self._variance * self.moving
+        if self._is_moving_alone:
+            return self._variance * self._moving
         covariance = self._grid.spread(self.by_lag)
-        covariance *= self.moving
+        covariance *= self._moving
         return covariance
 
     def diagonal(self) -> Floats:
         """The variances, [D]."""
         ones = np.ones(len(self._grid.x))
-        return self.by_lag[0] * (ones if self.moving is None else self.moving.diagonal())
+        return self.by_lag[0] * (ones if self._moving is None else self._moving.diagonal())
 
     def pull_back(self, gradient: Floats) -> list[float]:
-        """From a gradient by covariances to that by log variance and hyperparameters.
-
-        Parameters
-        ----------
-        gradient
-            Of a stationary component sums over the pairs of a lag, [R]; of another the lower
-            triangle, see `cholesky.gradient`, [D, D].
-        """
-        if self.moving is None:
+        """From the gradient of `Components.pull_back` to that by log variance and values."""
+        if self._moving is None:
             return [float(gradient @ self.by_lag), *self._pull(True, gradient * self._variance)]
-        weighted = np.asfortranarray(gradient * self.moving)
-        if self._is_plain:
+        weighted = np.asfortranarray(gradient * self._moving)
+        if self._is_moving_alone:
             found = [self._variance * float(weighted.sum())]
             return found + [self._variance * value for value in self._pull(False, gradient)]
         by_lag = self._grid.collect(weighted)
         pulled = iter(self._pull(True, by_lag * self._variance))
         moved = iter(self._pull(False, gradient * self._grid.spread(self.by_lag)))
-        # In the order of the factors, of which either kind may come first.
+        # In the order of the factors: either kind may come first.
         return [float(by_lag @ self.by_lag)] + [
             next(pulled if is_stationary else moved)
             for is_stationary, count in zip(self._kinds, self._counts, strict=True)
@@ -116,54 +147,98 @@ def _product(factors: Sequence[Floats], first: Floats) -> Floats:
     return reduce(np.multiply, factors, first)
 
 
-class Structure:
-    """The components of a layout on a grid, as a function of the flat vector.
+class ProductComponents:
+    """The components of a layout on a grid at one flat vector, by NumPy.
 
     Parameters
     ----------
     layout
-        Where the hyperparameters stand.
+        Places of the hyperparameters.
     grid
         The times.
+    flat
+        The vector, [size].
     """
 
-    def __init__(self, layout: Layout, grid: LagGrid) -> None:
+    def __init__(self, layout: Layout, grid: LagGrid, flat: Floats) -> None:
         self._layout = layout
-        self._grid = grid
-        self._K = len(layout.products)
-        self._factors: list[list[tuple[BaseKernel, slice]]] = []
-        place = self._K
-        for product in layout.products:
-            own = []
+        values = layout.values(flat).tolist()
+        self.parts: list[ProductComponent] = []
+        place = layout.shapes.start
+        for k, product in enumerate(layout.products):
+            factors = []
             for factor in product.factors:
-                own.append((factor.base, slice(place, place + len(factor.values))))
+                factors.append((factor.base, values[place : place + len(factor.values)]))
                 place += len(factor.values)
-            self._factors.append(own)
+            self.parts.append(ProductComponent(grid, values[k], factors))
 
-    def at(self, flat: Floats) -> list[Component]:
-        """Components at a flat vector."""
-        is_log = self._layout.is_log
-        values = np.where(is_log, np.exp(np.where(is_log, flat, 0.0)), flat).tolist()
-        return [
-            Component(self._grid, values[k], [(base, values[own]) for base, own in factors])
-            for k, factors in enumerate(self._factors)
-        ]
-
-    def gather(self, by_component: Sequence[Sequence[float]]) -> Floats:
-        """From what `Component.pull_back` returns to a gradient by the flat vector.
-
-        Noise variances have none.
-        """
-        gradient = np.zeros(self._layout.size)
-        place = self._K
-        for k, (by_log_variance, *others) in enumerate(by_component):
-            gradient[k] = by_log_variance
-            gradient[place : place + len(others)] = others
+    def pull_back(self, gradients: Sequence[Floats]) -> Floats:
+        """See `Components.pull_back`."""
+        found = np.zeros(self._layout.size)
+        place = self._layout.shapes.start
+        for k, (part, gradient) in enumerate(zip(self.parts, gradients, strict=True)):
+            found[k], *others = part.pull_back(gradient)
+            found[place : place + len(others)] = others
             place += len(others)
-        return gradient
+        return found
 
 
-def at(products: Sequence[Product], grid: LagGrid) -> list[Component]:
+def components_at(products: Sequence[Product], grid: LagGrid) -> list[ProductComponent]:
     """Components of complete products."""
     layout = Layout(products, num_series=0)
-    return Structure(layout, grid).at(layout.pack(np.empty(0)))
+    return ProductComponents(layout, grid, layout.pack(np.empty(0))).parts
+
+
+class RowCovariances:
+    r"""Covariances of rows of Z, and sums over rows of gradients by them.
+
+    .. math:: V_p = \sum_k t_{pk} C_k, \qquad
+              \frac{\partial}{\partial C_k} = \sum_p t_{pk} G_p
+
+    Stationary components stay values by lag, [R], as long as they can.
+
+    Parameters
+    ----------
+    parts
+        K components.
+    grid
+        The times.
+    rows
+        t, [P, K], 0 or 1.
+    """
+
+    def __init__(self, parts: Sequence[Component], grid: LagGrid, rows: Floats) -> None:
+        self._grid, D = grid, len(grid.x)
+        self._is_moving = np.array([not c.is_stationary for c in parts], bool)
+        self._rows_by_lag = np.ascontiguousarray(rows[:, ~self._is_moving])
+        self._rows_moving = np.ascontiguousarray(rows[:, self._is_moving])
+        self._has_by_lag = self._rows_by_lag.any(axis=1).tolist()
+        by_lag = [c.by_lag for c in parts if c.is_stationary]
+        stationary = np.array(by_lag).reshape(len(by_lag), len(grid.lags))
+        self._moving = np.array([c.matrix().ravel() for c in parts if not c.is_stationary])
+        self._by_lag = self._rows_by_lag @ stationary  # [P, R]
+        self._d_by_lag = np.zeros_like(stationary)
+        self._d_moving = [matrix(D) for _ in self._moving]
+
+    def write(self, p: int, out: Floats) -> None:
+        """Write the covariance of a row to a matrix [D, D]."""
+        has_moving = len(self._moving) > 0
+        if has_moving:
+            np.dot(self._rows_moving[p], self._moving, out=out.reshape(-1))
+        if self._rows_by_lag.shape[1] or not has_moving:
+            self._grid.spread_into(self._by_lag[p], out, add=has_moving)
+
+    def add(self, p: int, weight: float, G: Floats) -> None:
+        """Add a weighted gradient by the covariance of row p, see `Components.pull_back`."""
+        for has, total in zip(self._rows_moving[p], self._d_moving, strict=True):
+            if has:
+                # Both in Fortran's order.
+                daxpy(G.T.reshape(-1), total.T.reshape(-1), a=weight * has)
+        if self._has_by_lag[p]:
+            sums = self._grid.collect(G)
+            self._d_by_lag += np.multiply.outer(weight * self._rows_by_lag[p], sums)
+
+    def gradients(self) -> list[Floats]:
+        """The sums for each component, as `Components.pull_back` takes them."""
+        by_lag, moving = iter(self._d_by_lag), iter(self._d_moving)
+        return [next(moving if is_moving else by_lag) for is_moving in self._is_moving]

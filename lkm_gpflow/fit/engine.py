@@ -1,103 +1,275 @@
-"""Log densities of any structure, and their gradients: all that learning calls again and again.
+"""The protocol by which learning asks a model, and its implementation by LAPACK.
 
-A search tries hundreds of structures, so here a structure is *data* (`Layout`), and nothing is
-compiled for one.  Matrices are some hundred rows large: each goes through LAPACK in place
-(`cholesky`), stationary kernels are evaluated once for every lag (`lags`, `covariances`), missing
-points are left out (`gaps`).  Many series that share covariances are decomposed together instead
-(`sharing`).
-
-All arrays at the door are NumPy, inputs are scaled (see `data.tables`).
+A search tries hundreds of structures, so a structure is data here (`Layout`), and nothing is
+compiled for one.  Matrices are some hundred rows large: each goes through LAPACK in place,
+stationary kernels are evaluated once for every lag (`covariances`), missing points are left out
+(`missing`), and series that share covariances are decomposed together (`shared_pairs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ..data.observations import Observations
-from ..gp import lapack as cholesky
 from ..gp.lags import lag_grid, matrix
+from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
+from ..gp.series import GaussianSeries, log_densities
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product
-from .covariances import Component, Structure, at
+from .assignments import Pairs
+from .covariances import Components, ProductComponents, RowCovariances, components_at
 from .layout import Layout
 from .missing import Seen, by_configuration, seen_by_series
 from .shared_pairs import SharedPairs
-from .weighted_sums import Sums
 
 _NO_WEIGHT = 1e-14
 """Configurations of a smaller responsibility are ignored in the gradient."""
+
+_NUM_BLOCKS = 8
+_BLOCK = 8
+"""A rough scan sees so many blocks of so many neighbouring times: short lags and long ones."""
+
+
+class Engine(Protocol):
+    """What learning asks of a model on the times of one table.
+
+    A model has the hyperparameters of its kernels, noise variances and, if it is a subclass of
+    `LKM`, `parameters` of its own.
+
+    Attributes
+    ----------
+    observations
+        The table.
+    likelihood
+        How a series scatters around its covariance.
+    parameters
+        Where the model's own parameters begin, by path.
+    """
+
+    observations: Observations
+    likelihood: SeriesLikelihood
+    parameters: Mapping[str, Any]
+
+    def covariances(
+        self, kernels: Sequence[Product], parameters: Mapping[str, Any], x: Floats | None = None
+    ) -> Floats:
+        """Covariances [K, D, D] of complete products on times x [D], by default the table's."""
+
+    def components(self, layout: Layout, flat: Floats) -> Components:
+        """Components on the table's times at a flat vector, with their pull-back."""
+
+    def unconstrained(self, parameters: Mapping[str, Any]) -> Floats:
+        """The model's own parameters as the flat vector has them, [E]."""
+
+    def constrained(self, extras: Floats) -> Mapping[str, Any]:
+        """The model's own parameters by path, from the end of a flat vector, [E]."""
+
+    def log_prior(self, extras: Floats) -> tuple[float, Floats]:
+        """Log prior density of the model's own parameters, and its gradient, [E]."""
+
+    def log_densities(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_levels: Floats,
+        pairs: Pairs,
+    ) -> Floats:
+        """``log p(x_n | z = t)`` of all pairs for L noise variances a series [L, N], [L, P].
+
+        NaN where a covariance is not positive definite.
+        """
+
+    def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
+        """Sum over rows and series as a function of the flat vector, with its gradient."""
+
+    def scan(
+        self,
+        base: Floats,
+        candidates: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_variance: Floats,
+    ) -> Floats:
+        """Log densities [M, L, N] of every series with one of M more components.
+
+        Parameters
+        ----------
+        base
+            Covariances of what each series has already, without noise, [N, D, D].
+        candidates
+            M complete products.
+        parameters
+            The model's own.
+        noise_variance
+            L noise variances for each series, [L, N], or with each candidate, [M, L, N].
+        """
+
+    def promising(
+        self,
+        base: Floats,
+        candidates: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_variance: Floats,
+        count: int,
+    ) -> tuple[list[Product], Floats]:
+        """The candidates that gain most on a part of the times, and with how much noise.
+
+        Parameters
+        ----------
+        base, candidates, parameters, noise_variance
+            As of `scan`; the first row of noise variances, [L, N], is what the series have now.
+        count
+            Number of candidates at most.
+
+        Returns
+        -------
+        The candidates, the best first, and the noise variance that suits each series best with each
+        of them, [M, N].
+        """
 
 
 def components(products: Sequence[Product], x: Floats) -> Floats:
     """Covariances [K, D, D] of complete products on the times x [D]."""
     C = np.empty((len(products), len(x), len(x)))
-    for k, component in enumerate(at(products, lag_grid(x))):
+    for k, component in enumerate(components_at(products, lag_grid(x))):
         C[k] = component.matrix()
     return C
 
 
 def variances(products: Sequence[Product], x: Floats) -> Floats:
     """Diagonals [K, D] of `components`."""
-    return np.array([component.diagonal() for component in at(products, lag_grid(x))])
+    return np.array([component.diagonal() for component in components_at(products, lag_grid(x))])
 
 
-class Objective:
-    r"""Log likelihood of the series, each summed over a few configurations, with its gradient.
-
-    .. math:: \sum_n \log \sum_{p: n_p = n} \exp[ \log p(x_n | z = t_p) + w_p ]
-
-    Where many pairs share a covariance they are decomposed together, see `sharing`.
+class LapackEngine:
+    """`Engine` of `LKM` itself: built-in and registered kernels by NumPy, densities by LAPACK.
 
     Parameters
     ----------
-    layout
-        Where the hyperparameters stand.
     observations
-        The data.
-    series, configurations, log_weights
-        Pairs of a series n_p and a configuration t_p, [P], sorted by series, and [P, K], and w_p,
-        [P]: the log prior probability of the configuration.  One pair a series with w = 0 is the
-        log likelihood of a given Z.
-    degrees
-        Degrees of freedom of the scale of a series, see `student`; infinite: all scales are one.
-    heights
-        Whether log heights [N, K] follow the hyperparameters in the flat vector, see `heights`.
+        The table.
+    likelihood
+        How a series scatters around its covariance.
+    """
+
+    def __init__(self, observations: Observations, likelihood: SeriesLikelihood = GAUSSIAN) -> None:
+        self.observations, self.likelihood = observations, likelihood
+        self.grid = lag_grid(observations.x)
+        self.parameters: Mapping[str, Any] = {}
+
+    def covariances(
+        self, kernels: Sequence[Product], parameters: Mapping[str, Any], x: Floats | None = None
+    ) -> Floats:
+        """See `Engine.covariances`."""
+        return components(kernels, self.observations.x if x is None else x)
+
+    def components(self, layout: Layout, flat: Floats) -> Components:
+        """See `Engine.components`."""
+        return ProductComponents(layout, self.grid, flat)
+
+    def unconstrained(self, parameters: Mapping[str, Any]) -> Floats:
+        """See `Engine.unconstrained`; there are none."""
+        return np.empty(0)
+
+    def constrained(self, extras: Floats) -> Mapping[str, Any]:
+        """See `Engine.constrained`; there are none."""
+        return {}
+
+    def log_prior(self, extras: Floats) -> tuple[float, Floats]:
+        """See `Engine.log_prior`; there is none."""
+        return 0.0, np.empty(0)
+
+    def log_densities(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_levels: Floats,
+        pairs: Pairs,
+    ) -> Floats:
+        """See `Engine.log_densities`."""
+        C = self.covariances(kernels, parameters)
+        return pair_log_densities(C, noise_levels, self.observations, pairs, self.likelihood)
+
+    def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
+        """See `Engine.objective`."""
+        return Objective(self, layout, pairs, log_weights)
+
+    def scan(
+        self,
+        base: Floats,
+        candidates: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_variance: Floats,
+    ) -> Floats:
+        """See `Engine.scan`."""
+        C = self.covariances(candidates, parameters)
+        return _scanned(base, C, noise_variance, self.observations, self.likelihood)
+
+    def promising(
+        self,
+        base: Floats,
+        candidates: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_variance: Floats,
+        count: int,
+    ) -> tuple[list[Product], Floats]:
+        """See `Engine.promising`; the density of a part of the observations is exact."""
+        places = _part(len(self.observations.x))
+        part = self.observations.at_times(places)
+        nothing = np.zeros((1, len(places), len(places)))
+        C = np.concatenate([self.covariances(candidates, parameters, part.x), nothing])
+        own = base[:, places[:, None], places]
+        found = _scanned(own, C, noise_variance, part, self.likelihood)
+        found = np.nan_to_num(found, nan=-np.inf)
+        gains = np.maximum(found[:-1].max(axis=1) - found[-1, 0], 0.0).sum(axis=1)
+        best = np.argsort(-gains, kind="stable")[:count]
+        level = found[best].argmax(axis=1)
+        return [candidates[m] for m in best], np.take_along_axis(noise_variance, level, axis=0)
+
+
+class Objective:
+    r"""Log likelihood of the series, each summed over a few rows of Z, with its gradient.
+
+    .. math:: \sum_n \log \sum_{p: n_p = n} \exp[ \log p(x_n | z = t_p) + w_p ]
+
+    Where many pairs share a covariance they are decomposed together, see `shared_pairs`.
+
+    Parameters
+    ----------
+    engine
+        Gives components at a flat vector.
+    layout
+        Places of the hyperparameters.
+    pairs
+        P pairs of a series n_p and a row t_p.
+    log_weights
+        w, log prior probabilities of the rows, [P].  One pair a series with w = 0 is the log
+        likelihood of a given Z.
     """
 
     def __init__(
-        self,
-        layout: Layout,
-        observations: Observations,
-        series: Integers,
-        configurations: Floats,
-        log_weights: Floats,
-        degrees: float = np.inf,
-        heights: bool = False,
+        self, engine: LapackEngine, layout: Layout, pairs: Pairs, log_weights: Floats
     ) -> None:
-        self._heights = heights
-        self._layout, self._observations, self._degrees = layout, observations, degrees
-        self._series, self._configurations = series, configurations
-        self._log_weights = log_weights
-        self._grid = lag_grid(observations.x)
-        self._structure = Structure(layout, self._grid)
-        self._shared = SharedPairs(observations, series, configurations, degrees)
-        if heights or not self._shared.are_many:
+        self._engine, self._layout = engine, layout
+        self._pairs, self._log_weights = pairs, log_weights
+        self._shared = SharedPairs(engine.observations, pairs, engine.likelihood)
+        if not self._shared.are_many:
             self._prepare()
 
     def _prepare(self) -> None:
-        """Set memory aside: a covariance for each configuration of a series at a time."""
-        observations, D = self._observations, len(self._observations.x)
+        """Set memory aside: a covariance for each row of a series at a time."""
+        observations, D = self._engine.observations, len(self._engine.observations.x)
         seen = seen_by_series(observations)
-        pairs = [np.flatnonzero(self._series == n) for n in range(observations.num_series)]
+        pairs = [np.flatnonzero(self._pairs.series == n) for n in range(observations.num_series)]
         self._plan = [
             (n, own, seen[n], np.ascontiguousarray(seen[n].rows(observations.Y[n])))
             for n, own in enumerate(pairs)
             if own.size
         ]
-        # Those of the same pattern use the same memory, one series after the other.
+        # Series of one pattern use the same memory, one after the other.
         most: dict[int, int] = {}
         for _, own, points, _ in self._plan:
             most[id(points)] = max(most.get(id(points), 1), len(own))
@@ -110,92 +282,68 @@ class Objective:
 
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient at a flat vector; NaN where a covariance is not positive definite."""
-        size, num_series = self._layout.size, self._layout.num_series
-        found = self._structure.at(flat[:size])
-        noise_variance = np.exp(flat[size - num_series : size])
-        if self._heights:
-            log_heights = flat[size:].reshape(num_series, -1)
-            return self._by_cholesky(found, noise_variance, log_heights)
+        found = self._engine.components(self._layout, flat)
+        noise_variance = np.exp(flat[self._layout.noise])
         if self._shared.are_many:
             return self._by_eigenbases(found, noise_variance)
         return self._by_cholesky(found, noise_variance)
 
-    def _by_cholesky(
-        self, found: Sequence[Component], noise_variance: Floats, log_heights: Floats | None = None
-    ) -> tuple[float, Floats]:
+    def _by_cholesky(self, found: Components, noise_variance: Floats) -> tuple[float, Floats]:
         """One factor for every pair; all of a series are held until their weights are known."""
-        loadings = self._configurations
-        if log_heights is not None:
-            loadings = loadings * np.exp(log_heights[self._series])
-        sums = Sums(found, self._grid, loadings)
+        covariances = RowCovariances(found.parts, self._engine.grid, self._pairs.configurations)
         total, d_noise = 0.0, np.zeros(self._layout.num_series)
-        d_heights = np.zeros((self._layout.num_series, len(found)))
         for n, own, seen, y in self._plan:
-            memory = self._memory[id(seen)]
-            log_densities, solved = self._factorise(sums, own, seen, noise_variance[n], y)
-            log_joint = log_densities + self._log_weights[own]
+            factors = list(self._factorised(covariances, own, seen, noise_variance[n], y))
+            log_joint = np.array([f.log_density for f in factors]) + self._log_weights[own]
             evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
             total += evidence
             if not np.isfinite(total):
-                return np.nan, np.full(self._size, np.nan)
-            for p, r, V, b in zip(own, np.exp(log_joint - evidence), memory, solved, strict=False):
+                return np.nan, np.full(self._layout.size, np.nan)
+            for p, r, factor in zip(own, np.exp(log_joint - evidence), factors, strict=True):
                 if r < _NO_WEIGHT:
                     continue
-                G = cholesky.gradient(V, b)
+                G = factor.lower_gradient()
                 d_noise[n] -= r * float(G.trace())
-                G = seen.whole(G, self._scattered)
-                sums.add(p, -r, G)
-                if log_heights is not None:
-                    d_heights[n] -= r * sums.slopes(p, G)
-        gradient = self._gradient(found, sums.gradients(), noise_variance * d_noise)
-        if log_heights is None:
-            return total, gradient
-        return total, np.concatenate([gradient, d_heights.ravel()])
+                covariances.add(p, -r, seen.whole(G, self._scattered))
+        return total, self._gradient(found, covariances.gradients(), noise_variance * d_noise)
 
-    def _factorise(
-        self, sums: Sums, own: Integers, seen: Seen, noise_variance: float, y: Floats
-    ) -> tuple[Floats, list[Floats]]:
-        """Log densities of the pairs of one series; their factors are in its memory."""
-        log_densities, solved = np.empty(len(own)), []
-        for i, (p, V) in enumerate(zip(own, self._memory[id(seen)], strict=False)):
+    def _factorised(
+        self,
+        covariances: RowCovariances,
+        own: Integers,
+        seen: Seen,
+        noise_variance: float,
+        y: Floats,
+    ) -> Iterator[GaussianSeries]:
+        """The pairs of one series, their factors in its memory."""
+        for p, V in zip(own, self._memory[id(seen)], strict=False):
             whole = seen.target(V, self._whole)
-            sums.write(p, whole)
+            covariances.write(p, whole)
             seen.select(whole, noise_variance, V)
-            log_densities[i], b = cholesky.factorise(V, y, self._degrees)
-            solved.append(b)
-        return log_densities, solved
+            yield GaussianSeries(V, y, self._engine.likelihood, overwrite=True)
 
-    @property
-    def _size(self) -> int:
-        """Length of the flat vector."""
-        num_heights = self._layout.num_series * len(self._layout.products) * self._heights
-        return self._layout.size + num_heights
-
-    def _by_eigenbases(
-        self, found: Sequence[Component], noise_variance: Floats
-    ) -> tuple[float, Floats]:
-        """One eigendecomposition for every configuration, see `sharing`."""
-        bases = self._shared.decompose(np.array([c.matrix() for c in found]))
-        [log_densities] = self._shared.log_densities(bases, noise_variance[None])
-        log_joint = log_densities + self._log_weights
-        evidence = _segment_logsumexp(log_joint, self._series, len(noise_variance))
-        responsibilities = np.exp(log_joint - evidence[self._series])
+    def _by_eigenbases(self, found: Components, noise_variance: Floats) -> tuple[float, Floats]:
+        """One eigendecomposition for every row, see `shared_pairs`."""
+        bases = self._shared.decompose(np.array([c.matrix() for c in found.parts]))
+        [densities] = self._shared.log_densities(bases, noise_variance[None])
+        series = self._pairs.series
+        log_joint = densities + self._log_weights
+        evidence = _segment_logsumexp(log_joint, series, len(noise_variance))
+        responsibilities = np.exp(log_joint - evidence[series])
         d_components, d_noise = self._shared.gradients(bases, noise_variance, responsibilities)
         by_component = [
-            self._grid.collect(lower) if component.moving is None else lower
-            for component, lower in zip(found, map(_doubled_lower, d_components), strict=True)
+            self._engine.grid.collect(lower) if component.is_stationary else lower
+            for component, lower in zip(found.parts, map(_doubled_lower, d_components), strict=True)
         ]
-        own = noise_variance * d_noise
-        return float(evidence.sum()), self._gradient(found, by_component, own)
+        gradient = self._gradient(found, by_component, noise_variance * d_noise)
+        return float(evidence.sum()), gradient
 
     def _gradient(
-        self, found: Sequence[Component], by_component: Sequence[Floats], d_noise: Floats
+        self, found: Components, by_component: Sequence[Floats], d_noise: Floats
     ) -> Floats:
         """From gradients by components and log noise variances to that by the flat vector."""
-        gradient = self._structure.gather(
-            [one.pull_back(own) for one, own in zip(found, by_component, strict=True)]
-        )
-        gradient[len(gradient) - len(d_noise) :] = d_noise
+        gradient = found.pull_back(by_component)
+        gradient[self._layout.noise] = d_noise
         return gradient
 
 
@@ -203,44 +351,70 @@ def pair_log_densities(
     covariances: Floats,
     noise_levels: Floats,
     observations: Observations,
-    series: Integers,
-    configurations: Floats,
-    degrees: float = np.inf,
+    pairs: Pairs,
+    likelihood: SeriesLikelihood = GAUSSIAN,
 ) -> Floats:
-    """``log p(x_n | z = t)`` for pairs of series [P] and configurations [P, K].
+    """``log p(x_n | z = t)`` of pairs of a series and a row.
 
     Parameters
     ----------
     covariances
         Components, [K, D, D].
     noise_levels
-        L times a noise variance for every series, [L, N].
-    observations, series, configurations, degrees
-        As in `Objective`.
+        L noise variances for every series, [L, N].
+    observations
+        The table.
+    pairs
+        P of them.
+    likelihood
+        How a series scatters around its covariance.
 
     Returns
     -------
     Array [L, P]; NaN where a covariance is not positive definite.
     """
-    shared = SharedPairs(observations, series, configurations, degrees)
+    shared = SharedPairs(observations, pairs, likelihood)
     if shared.are_many:
         return shared.log_densities(shared.decompose(covariances), noise_levels)
-    found = np.empty((len(noise_levels), len(series)))
+    found = np.empty((len(noise_levels), len(pairs.series)))
     D = len(observations.x)
     seen, flat = seen_by_series(observations), covariances.reshape(len(covariances), D * D)
     rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
     levels = noise_levels.T.tolist()
-    for configuration, places in by_configuration(configurations):
+    for configuration, places in by_configuration(pairs.configurations):
         V = (configuration @ flat).reshape(D, D)
         for p in places:
-            n = series[p]
+            n = pairs.series[p]
             own = [seen[n].block(V)]
-            [found[:, p]] = cholesky.log_densities(own, [levels[n]], rows[n], degrees)
+            [found[:, p]] = log_densities(own, [levels[n]], rows[n], likelihood)
+    return found
+
+
+def _part(num_times: int) -> Integers:
+    """Places of the times that a rough scan sees: blocks of neighbours all along the table."""
+    starts = np.linspace(0, max(num_times - _BLOCK, 0), _NUM_BLOCKS).round()
+    places = np.unique(np.add.outer(starts, np.arange(_BLOCK)).astype(np.int32))
+    return places[places < num_times]
+
+
+def _scanned(
+    base: Floats,
+    added: Floats,
+    noise_variance: Floats,
+    observations: Observations,
+    likelihood: SeriesLikelihood,
+) -> Floats:
+    """Log densities [M, L, N] with covariances [M, D, D] added to those of each series."""
+    found = np.empty((len(added), *noise_variance.shape[-2:]))
+    levels = np.broadcast_to(noise_variance, found.shape).transpose(2, 0, 1).tolist()
+    for n, (points, y) in enumerate(zip(seen_by_series(observations), observations.Y, strict=True)):
+        V = (points.block(base[n] + C) for C in added)
+        found[:, :, n] = log_densities(V, levels[n], points.rows(y), likelihood)
     return found
 
 
 def _doubled_lower(G: Floats) -> Floats:
-    """From a symmetric gradient to what `Component.pull_back` is given."""
+    """From a symmetric gradient to what `Components.pull_back` is given."""
     lower = matrix(len(G))
     lower[...] = 2.0 * np.tril(G)
     np.einsum("ii->i", lower)[...] *= 0.5

@@ -1,30 +1,26 @@
-"""What learning one structure is given and gives: settings, states on the way, the fit."""
+"""One structure from data: the settings, states on the way, and the fit."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
+from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product
-from ..model.amplitudes import Amplitudes
-from ..model.annealing import Annealing, Climb
+from ..model.annealing import Annealing
+from .saved_objects import object_from_json, object_to_json
 
-LearnerName = Literal["scan", "relaxed", "relaxed+scan"]
+LearnerName = Literal["scan", "relaxed"]
 PriorName = Literal["finite", "infinite"]
-Criterion = Literal["bic", "bic+prior", "laplace"]
+Criterion = Literal["bic", "bic+prior"]
 
-CRITERIA: Mapping[Criterion, str] = {
-    "bic": "BIC",
-    "bic+prior": "BIC with the prior of Z",
-    "laplace": "minus twice the log evidence",
-}
-"""What they are called where they are shown."""
+CRITERIA: Mapping[Criterion, str] = {"bic": "BIC", "bic+prior": "BIC with the prior of Z"}
+"""What the criteria are called where they are shown."""
 
 PLAIN_MODEL = "lkm_gpflow.model.lkm:LKM"
 """Name of the model class that is learnt if no other is asked for."""
@@ -38,18 +34,13 @@ PUBLISHED_ANNEALING = Annealing(
     most_blocks=10,
     settling_rates=(0.15, 0.02),
 )
-"""How the paper's learner climbs; the paper does not say.
-
-Tried on planted tables (6 series, SE and PER, 120 times): with logits at the rate of all else nu
-stops on its way to zero or one, and starts that found the same differ by ten nats and more; so they
-do by a nat or two with a last temperature of 0.1.  With these values they differ by a few tenths.
-"""
+"""How the paper's learner climbs: the paper does not say, `experiments.recovery` chose it."""
 
 LEAST_NOISE = 1.1e-6
-"""Noise variance, in that of the series; models take no less either."""
+"""Smallest noise variance, relative to the variance of a series; models take no less either."""
 
 MOST_ROUNDS = 6
-"""Of learning hyperparameters and the posterior over Z in turn, at the end of a fit."""
+"""Rounds of hyperparameters and posterior over Z, in turn, at the end of a fit."""
 
 
 @dataclass(frozen=True)
@@ -65,29 +56,27 @@ class FitSettings:
     num_candidates
         Hyperparameter draws that are scanned for a new component.
     num_starts
-        How often step 1 is done from nothing; the best result continues.
+        Starts from nothing in step 1; the best one continues.
     num_reseeds
         Rounds over all components in step 3.
     learner
-        "relaxed": the paper's, see `relaxed`.  "scan": that of `training`.  "relaxed+scan": the
-        same with step 1 replaced by `models.relaxation.anneal`, from random starting values.
+        "scan" (see `training`) or "relaxed", the paper's (see `relaxed`).
     prune
-        Whether components that do not pay in BIC are dropped.
+        Whether components that do not pay for their parameters are dropped.
     exact
-        Whether the series are thought to be seen almost without noise (a prior; see
-        `initialization`).
+        Whether the prior of the noise expects series that are seen almost without noise.
     prior
-        Over Z: "finite", or (learner "relaxed") "infinite".
+        Prior over Z: "finite", or "infinite" with the learner "relaxed".
     annealing
         How the learner "relaxed" climbs.
     num_samples
         S, draws of Z in every step of the learner "relaxed".
     model
-        Name of the model class that the learner "relaxed" learns; see `models.subclasses`.
-    amplitudes
-        What series of one component differ in, see `models.amplitudes`.
+        Name of the model class, see `model.subclasses`.
+    likelihood
+        How a series scatters around its covariance, see `gp.likelihoods`.
     criterion
-        What structures are compared by, see `Learner.cost`.
+        Score that compares structures, see `Learner.cost`.
     """
 
     alpha: float = 1.0
@@ -102,7 +91,7 @@ class FitSettings:
     annealing: Annealing = PUBLISHED_ANNEALING
     num_samples: int = 5
     model: str = PLAIN_MODEL
-    amplitudes: Amplitudes = "none"
+    likelihood: SeriesLikelihood = GAUSSIAN
     criterion: Criterion = "bic"
 
     def __post_init__(self) -> None:
@@ -111,58 +100,38 @@ class FitSettings:
         object.__setattr__(self, "alpha", float(self.alpha))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings in JSON's types, those of older versions as these wrote them.
-
-        Amplitudes and criterion are there where they are not the paper's.  Version 0.1's "relaxed"
-        is what is "relaxed+scan" now; today's "relaxed" comes with an ``annealing``.
-        """
-        values = asdict(self)
-        for key, papers in (("amplitudes", "none"), ("criterion", "bic")):
-            if values[key] == papers:
-                del values[key]
-        if self.learner == "relaxed":
-            return values
-        for key in ("prior", "annealing", "num_samples", "model"):
-            del values[key]
-        return {**values, "learner": "relaxed" if self.learner == "relaxed+scan" else self.learner}
+        """Return the settings in JSON's types."""
+        return {**asdict(self), "likelihood": object_to_json(self.likelihood)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FitSettings:
-        """Read what `to_json` wrote, now or in version 0.1."""
-        if "annealing" not in values:
-            is_mixed = values.get("learner") == "relaxed"
-            return cls(**{**values, "learner": "relaxed+scan"} if is_mixed else values)
+        """Read what `to_json` wrote."""
         annealing = dict(values["annealing"])
         annealing["settling_rates"] = tuple(annealing["settling_rates"])
-        return cls(**{**values, "annealing": Annealing(**annealing)})
+        likelihood = object_from_json(values["likelihood"], SeriesLikelihood)
+        return cls(**{**values, "annealing": Annealing(**annealing), "likelihood": likelihood})
 
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The relaxed posterior of a fit, and the model that it is of.
+    """The relaxed posterior over Z of a fit.
 
     Parameters
     ----------
     logits
-        Of nu, [N, K].
+        Logits of nu, [N, K].
     temperature
-        At which learning ended.
+        Temperature at which learning ended.
     num_samples
         S.
-    prior
-        Over Z.
-    model
-        Name of the model class.
-    parameters
-        What a subclass of `LKM` has learnt beside what `LKM` has, by path.
+    is_ordered
+        Whether the prior breaks sticks: then a component's probability depends on all before it.
     """
 
     logits: Floats
     temperature: float
     num_samples: int
-    prior: PriorName = "finite"
-    model: str = PLAIN_MODEL
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,7 +141,7 @@ class Fit:
     Parameters
     ----------
     kernels
-        The components that are used, complete products.
+        The K components that are used, complete products.
     Z
         The most probable rows, [N, K], 0 or 1.
     probabilities
@@ -184,22 +153,20 @@ class Fit:
     log_likelihood
         ``sum_n log p(x_n | z_n)`` at Z.
     bic
-        Of Z; smaller is better.
+        BIC of Z; smaller is better.
     elbo
-        The enumerated evidence lower bound, larger is better; of the learner "relaxed" the relaxed
-        one.
+        The evidence lower bound, larger is better: enumerated, or relaxed by the learner "relaxed".
     seconds
         How long the fit took.
     history
-        The bound after every round of the last step, in which kernels, noise and posterior are
-        learnt together; of the learner "relaxed", the objective before every step.
+        The bound after every round of the last step; by the learner "relaxed" the objective before
+        every step of Adam.
     relaxed
         The posterior that the learner "relaxed" has learnt; None if rows were enumerated.
-    heights
-        By which factor the variance of a component differs in each series, [N, K] (see `heights`),
-        also where the series may not have it; None if in none.
     cost
-        What structures were compared by, if not by BIC.
+        The criterion, where it is not BIC.
+    parameters
+        Values by path of the parameters that a subclass of `LKM` adds.
     """
 
     kernels: tuple[Product, ...]
@@ -213,26 +180,20 @@ class Fit:
     seconds: float
     history: Floats = field(default_factory=lambda: np.empty(0))
     relaxed: Relaxed | None = None
-    heights: Floats | None = None
     cost: float | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def criterion(self) -> float:
-        """What fits are compared by, smaller is better: BIC if it is no other."""
+        """The score that compares fits, smaller is better: BIC unless it is another."""
         return self.bic if self.cost is None else self.cost
 
-    @property
-    def loadings(self) -> Floats:
-        """Z times heights, [N, K]: with which weights covariances of components add up."""
-        return self.Z if self.heights is None else self.Z * self.heights
-
     def of_series(self, places: Integers) -> Fit:
-        """Return the fit's part about some series; its scores stay those of all."""
+        """Return the fit of some series; its scores stay those of all."""
         relaxed = self.relaxed
         return replace(
             self,
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[places]),
-            heights=None if self.heights is None else self.heights[places],
             Z=self.Z[places],
             probabilities=self.probabilities[places],
             noise_variance=self.noise_variance[places],
@@ -241,11 +202,10 @@ class Fit:
     def of_components(self, order: Integers) -> Fit:
         """Return the fit with some of its components, in this order; its scores stay.
 
-        Under the infinite prior how probable a component is depends on all sticks up to its own:
-        there all components up to the last of these stay, where they are.
+        Under a prior that breaks sticks, all components up to the last of these stay in place.
         """
         relaxed = self.relaxed
-        if relaxed is not None and relaxed.prior == "infinite":
+        if relaxed is not None and relaxed.is_ordered:
             order = np.arange(max(order) + 1, dtype=np.int32)
         return replace(
             self,
@@ -254,104 +214,45 @@ class Fit:
             probabilities=self.probabilities[:, order],
             tau=self.tau[order],
             relaxed=relaxed and replace(relaxed, logits=relaxed.logits[:, order]),
-            heights=None if self.heights is None else self.heights[:, order],
-        )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """The first steps of a start of the learner "relaxed".
-
-    Parameters
-    ----------
-    climb
-        From where learning goes on.
-    seconds
-        How long they took.
-    """
-
-    climb: Climb
-    seconds: float
-
-
-class OtherModelError(ValueError):
-    """A fit is one of a subclass of `LKM`, where its kernels alone have to say how it covaries."""
-
-
-def check_is_plain(fit: Fit, purpose: str) -> None:
-    """Refuse a fit of a subclass of `LKM`, whose covariances may be others.
-
-    Parameters
-    ----------
-    fit
-        Any.
-    purpose
-        What plain covariances are wanted for; said in the error.
-
-    Raises
-    ------
-    OtherModelError
-        If it is one.
-    """
-    if fit.relaxed is not None and fit.relaxed.model != PLAIN_MODEL:
-        raise OtherModelError(
-            f"expected a fit of LKM itself {purpose}, got one of {fit.relaxed.model}, whose "
-            "covariances may be others: learn LKM (model=lkm.LKM)"
         )
 
 
 @dataclass(frozen=True)
 class State:
-    """A point of the search within one structure: kernels [K], Z [N, K], noise [N], its score.
+    """A point on the way to a fit.
 
-    And log heights [N, K], where series differ in them.
+    Parameters
+    ----------
+    kernels
+        K complete products.
+    Z
+        [N, K], 0 or 1.
+    noise_variance
+        [N].
+    score
+        Log joint density with the data, up to a constant.
+    parameters
+        As of `Fit`.
     """
 
     kernels: tuple[Product, ...]
     Z: Floats
     noise_variance: Floats
     score: float = -np.inf
-    log_heights: Floats | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, num_series: int, noise_variance: float = 1.0) -> State:
-        """Return the state in which every series is noise."""
-        return cls((), np.zeros((num_series, 0)), np.full(num_series, noise_variance))
+    def of(cls, fit: Fit) -> State:
+        """Return where a fit ended."""
+        return cls(fit.kernels, fit.Z, fit.noise_variance, parameters=fit.parameters)
 
     def without(self, k: int) -> State:
         """Return the state with component k taken out."""
         kernels = self.kernels[:k] + self.kernels[k + 1 :]
-        log_heights = self.log_heights
-        if log_heights is not None:
-            log_heights = np.delete(log_heights, k, axis=1)
-        Z = np.delete(self.Z, k, axis=1)
-        return replace(self, kernels=kernels, Z=Z, log_heights=log_heights)
-
-    def exchanges(self) -> Iterator[State]:
-        """States in which two components keep one base kernel each and exchange all beside it.
-
-        Of LIN x SE and SE, say: is it the slow one that grows, or the other?
-        """
-        for i, j in itertools.combinations(range(len(self.kernels)), 2):
-            a, b = self.kernels[i], self.kernels[j]
-            if a.structure == b.structure:
-                continue
-            for p, q in itertools.product(range(len(a.factors)), range(len(b.factors))):
-                kept, other = a.factors[p], b.factors[q]
-                if kept.base == other.base and kept != other:
-                    kernels = list(self.kernels)
-                    kernels[i] = Product((*b.factors[:q], kept, *b.factors[q + 1 :]), a.variance)
-                    kernels[j] = Product((*a.factors[:p], other, *a.factors[p + 1 :]), b.variance)
-                    yield replace(self, kernels=tuple(kernels))
+        return replace(self, kernels=kernels, Z=np.delete(self.Z, k, axis=1))
 
     def used(self) -> State:
         """Return the state without components that no series uses."""
         keep = np.flatnonzero(self.Z.sum(axis=0) > 0)
-        log_heights = None if self.log_heights is None else self.log_heights[:, keep]
         kernels = tuple(self.kernels[k] for k in keep)
-        return replace(self, kernels=kernels, Z=self.Z[:, keep], log_heights=log_heights)
-
-    @property
-    def loadings(self) -> Floats:
-        """Z times heights, [N, K]: with which weights covariances of components add up."""
-        return self.Z if self.log_heights is None else self.Z * np.exp(self.log_heights)
+        return replace(self, kernels=kernels, Z=self.Z[:, keep])

@@ -41,7 +41,10 @@ def _log_range(lower: float, upper: float, median: float, sd: float) -> Range:
 VARIANCE = _log_range(1e-6, 1e4, 0.5, 2.0)
 NOISE_VARIANCE = _log_range(1e-5, 4.0, 0.03, 2.0)
 EXACT_NOISE_VARIANCE = _log_range(1e-5, 4.0, 3e-4, 1.0)
-"""For series that are thought to be seen almost exactly, as prices are."""
+"""The range for series that are seen almost exactly, as prices are."""
+
+
+_ANYTHING = Range(-np.inf, np.inf, 0.0, np.inf)
 
 
 def hyperparameter_range(kind: Kind, step: float) -> Range:
@@ -52,7 +55,7 @@ def hyperparameter_range(kind: Kind, step: float) -> Range:
         Kind.PERIOD: _log_range(min(2.0 * step, 0.5), 0.6, 0.2, 1.5),
         Kind.RATIO: _log_range(0.05, 20.0, 1.0, 1.0),
         Kind.LOCATION: Range(-20.0, 21.0, 0.5, 1.0),
-        Kind.ORIGIN: Range(-np.inf, np.inf, 0.0, np.inf),
+        Kind.ORIGIN: _ANYTHING,
         Kind.CHANGE: Range(0.05, 0.95, 0.5, 0.5),
         # A change that takes longer than a fifth of the time, four widths, has no date.
         Kind.WIDTH: _log_range(0.1 * step, max(0.05, 2.0 * step), step, 1.5),
@@ -70,14 +73,17 @@ class Ranges:
 
     @classmethod
     def of(cls, layout: Layout, step: float, *, exact: bool = False) -> Ranges:
-        """Look up every entry of the flat vector; `exact` as in `FitSettings`."""
-        kinds = [k for p in layout.products for f in p.factors for _, k in f.base.parameters]
+        """Look up every entry of the flat vector; `exact` as in `FitSettings`.
+
+        Parameters that a model adds are unbounded here, and have priors of their own.
+        """
         ranges = (
             [VARIANCE] * len(layout.products)
-            + [hyperparameter_range(kind, step) for kind in kinds]
+            + [hyperparameter_range(kind, step) for kind in layout.kinds]
             + [EXACT_NOISE_VARIANCE if exact else NOISE_VARIANCE] * layout.num_series
+            + [_ANYTHING] * layout.num_extras
         )
-        columns = np.array([(r.lower, r.upper, r.mean, r.sd) for r in ranges]).T
+        columns = np.array([(r.lower, r.upper, r.mean, r.sd) for r in ranges]).T  # [4, size]
         return cls(columns[0], columns[1], columns[2], columns[3] ** -2.0)
 
     def log_prior(self, flat: Floats) -> tuple[float, Floats]:

@@ -3,8 +3,7 @@
 The relaxed evidence lower bound is maximised over nu, tau, the hyperparameters and the noise
 variances by Adam, with fresh draws of Z at every step, while the temperature falls (`Annealing`
 says how, and when learning stops).  nu above one half is a one in Z, and BIC is that of this Z.  A
-search learns every structure from several starts; the one of the largest bound counts, and starts
-that are behind after their first steps end there (`try_relaxed`).
+search learns every structure from several starts; the one of the largest bound counts.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ import gpflow
 import numpy as np
 
 from ..data.observations import Observations
+from ..gp.likelihoods import GAUSSIAN
 from ..gp.types import Floats
 from ..kernels.bank import KernelBank
 from ..kernels.base import KERNELS
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
-from ..model.annealing import Climb
 from ..model.lkm import LKM
 from ..model.posteriors import RelaxedPosterior
 from ..model.relaxation import Annealer
 from ..model.sparse import SparseLKM
 from ..model.subclasses import find
-from .fits import Fit, FitSettings, Relaxed, State, Trial
+from .fits import Fit, FitSettings, Relaxed, State
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
 
 _MODELS_KEPT = 24
@@ -65,9 +64,6 @@ def learn_relaxed(
     seed: int | Sequence[int],
     settings: FitSettings,
     start: State | None = None,
-    kept_logit: float = _KEPT_LOGIT,
-    trial: Trial | None = None,
-    most_steps: int | None = None,
 ) -> Fit:
     r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
 
@@ -88,12 +84,6 @@ def learn_relaxed(
         ``annealing``, ``num_samples``, ``alpha``, ``prior``, ``priors`` and ``model`` count.
     start
         What the parent had beside the member that is expanded: learning begins there.
-    kept_logit
-        Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
-    trial
-        What `try_relaxed` returned of the same start: learning goes on from there.
-    most_steps
-        Learning stops after so many steps, those of the trial among them.
 
     Returns
     -------
@@ -107,47 +97,8 @@ def learn_relaxed(
         If a covariance is not positive definite at the end, or if the model is a `SparseLKM`.
     """
     began = time.perf_counter()
-    begun = None if trial is None else trial.climb
-    with _climbed(
-        observations, structure, seed, settings, start, kept_logit,
-        begun=begun, most_steps=most_steps,
-    ) as (bench, climb):  # fmt: skip
-        found = bench.describe(observations, settings, climb.objective, began)
-    before = 0.0 if trial is None else trial.seconds
-    return replace(found, seconds=before + found.seconds)
-
-
-def try_relaxed(
-    observations: Observations,
-    structure: Sequence[Product],
-    *,
-    num_steps: int,
-    seed: int | Sequence[int],
-    settings: FitSettings,
-    start: State | None = None,
-) -> Trial:
-    """Take the first steps of `learn_relaxed`, which goes on from what they lead to."""
-    began = time.perf_counter()
-    with _climbed(
-        observations, structure, seed, settings, start, _KEPT_LOGIT, most_steps=num_steps
-    ) as (_, climb):
-        return Trial(climb, time.perf_counter() - began)
-
-
-def relaxed_start(
-    observations: Observations,
-    structure: Sequence[Product],
-    *,
-    rng: np.random.Generator,
-    settings: FitSettings,
-    start: State,
-) -> State:
-    """Climb as `learn_relaxed` does, every nu from one half; return where nu above one half leads.
-
-    Components that no series has are there, too.
-    """
-    with _climbed(observations, structure, rng, settings, start, 0.0) as (bench, _):
-        return bench.state()
+    with _climbed(observations, structure, seed, settings, start) as (bench, history):
+        return bench.describe(observations, settings, history, began)
 
 
 def relaxed_model(
@@ -161,24 +112,24 @@ def relaxed_model(
         If its class is not defined.
     """
     posterior = RelaxedPosterior(relaxed.num_samples, relaxed.temperature)
-    model = find(relaxed.model)(
+    model = find(settings.model)(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
         alpha=settings.alpha,
         posterior=posterior,
         noise_variance=fit.noise_variance,
-        prior=relaxed.prior,
-        **_amplitudes(settings),
+        prior=settings.prior,
+        **_likelihood(settings),
     )
     posterior.logits.assign(relaxed.logits)
     model.tau.assign(fit.tau)
-    gpflow.utilities.multiple_assign(model, relaxed.parameters)
+    gpflow.utilities.multiple_assign(model, fit.parameters)
     return model
 
 
-def _amplitudes(settings: FitSettings) -> dict[str, Any]:
+def _likelihood(settings: FitSettings) -> dict[str, Any]:
     """Return the argument of a model; subclasses of a narrower constructor stay usable without."""
-    return {} if settings.amplitudes == "none" else {"amplitudes": settings.amplitudes}
+    return {} if settings.likelihood == GAUSSIAN else {"likelihood": settings.likelihood}
 
 
 class _Bench:
@@ -204,7 +155,7 @@ class _Bench:
             posterior=self.posterior,
             noise_variance=_FRESH_NOISE,
             prior=settings.prior,
-            **_amplitudes(settings),
+            **_likelihood(settings),
         )
         self.annealer = Annealer(self.model)
         self._tau = self.model.tau.numpy()
@@ -243,9 +194,7 @@ class _Bench:
             logits=logits,
             temperature=float(self.posterior.temperature.numpy()),
             num_samples=settings.num_samples,
-            prior=settings.prior,
-            model=settings.model,
-            parameters=self._own_parameters(),
+            is_ordered=settings.prior == "infinite",
         )
         whole = Fit(
             kernels=state.kernels,
@@ -259,6 +208,7 @@ class _Bench:
             seconds=np.nan,
             history=history,
             relaxed=relaxed,
+            parameters=self._own_parameters(),
         )
         used = np.flatnonzero(whole.Z.any(axis=0))
         if not used.size:  # a model needs a component
@@ -303,25 +253,19 @@ def _climbed(
     seed: int | Sequence[int] | np.random.Generator,
     settings: FitSettings,
     start: State | None,
-    kept_logit: float,
-    *,
-    begun: Climb | None = None,
-    most_steps: int | None = None,
-) -> Iterator[tuple[_Bench, Climb]]:
+) -> Iterator[tuple[_Bench, Floats]]:
     """Lend a bench whose variables are where learning ended, and how it came there."""
     rng = np.random.default_rng(seed)
-    start = start or State.empty(observations.num_series, _FRESH_NOISE)
+    N = observations.num_series
+    start = start or State((), np.zeros((N, 0)), np.full(N, _FRESH_NOISE))
     proposer = Proposer.of(observations)
     drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
     logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))
-    logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
+    logits[:, : len(start.kernels)] = _KEPT_LOGIT * (2.0 * start.Z - 1.0)
     with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
         bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
         own_seed = int(rng.integers(2**31 - 1))
-        yield (
-            bench,
-            bench.annealer.run(settings.annealing, own_seed, begun=begun, most_steps=most_steps),
-        )
+        yield bench, bench.annealer.run(settings.annealing, own_seed).objective
 
 
 _BENCHES: list[tuple[tuple[object, ...], _Bench]] = []
@@ -339,7 +283,7 @@ def _bench_for(
     key = (
         find(settings.model), tuple(KERNELS.values()), observations.fingerprint,
         len(products), most, settings.alpha, settings.prior, settings.num_samples,
-        settings.amplitudes,
+        settings.likelihood,
     )  # fmt: skip
     with _AT_BENCHES:
         place = next((i for i, (own, _) in enumerate(_BENCHES) if own == key), None)

@@ -1,7 +1,7 @@
 """Log densities of many series that share covariances.
 
 Pairs of a series and a configuration whose series lack the same points share all but their noise:
-one eigendecomposition per configuration serves them all (`numerics.basis`).  What is left for each
+one eigendecomposition per configuration serves them all (`gp.eigenbasis`).  What is left for each
 pair is two matrix-vector products, a hundred times cheaper than a Cholesky factor of its own at a
 few hundred points.  Configurations are gone through side by side, and their pairs in blocks of
 which nothing is kept, so that memory does not grow with the number of pairs but for a few numbers
@@ -19,15 +19,17 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..gp.eigenbasis import Basis, halves
+from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.types import Floats, Integers
 from ..runtime.executors import in_threads
 from ..runtime.threads import single_threaded
+from .assignments import Pairs
 
 _WORTH_SHARING = 8
-"""Pairs per covariance from which decomposing it is cheaper (178 points: from five on)."""
+"""Pairs per covariance from which decomposing it is cheaper."""
 
 _FEWEST_SERIES = 64
-"""Tables of some dozen series stay with Cholesky factors, and with the results they always had."""
+"""Smaller tables stay with Cholesky factors."""
 
 _WORTH_THREADS = 2 * 10**6
 """Numbers in all rows and covariances of pairs from which threads gain more than they cost."""
@@ -37,18 +39,18 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class _Group:
-    """Everything of one pattern of missing points.
+    """The pairs of one pattern of missing points.
 
     Parameters
     ----------
     observed
-        The points that are there.
+        Places of the observed points, [d].
     series
-        Those that have pairs.
+        Series that have pairs.
     configurations
-        [T, K].
+        Different rows, [T, K].
     places, rows
-        Of each configuration: the places of its pairs among all, and of their series in `series`.
+        For each row: places of its pairs among all, and of their series in `series`.
     """
 
     observed: Integers
@@ -65,11 +67,11 @@ class Decomposed:
     Parameters
     ----------
     halves
-        The coordinates, see `basis.halves`.
+        The coordinates, see `eigenbasis.halves`.
     x
-        What was observed of the pattern's series, in these.
+        Observed values of the pattern's series in these coordinates.
     bases
-        Of its configurations.
+        One for each row of Z.
     """
 
     halves: tuple[Floats, ...]
@@ -78,27 +80,26 @@ class Decomposed:
 
 
 class SharedPairs:
-    """Pairs of a series n_p and a configuration t_p, sorted by what they share.
+    """Pairs of a series n_p and a row t_p, grouped by the covariance that they share.
 
     Parameters
     ----------
     observations
-        The data.
-    series, configurations
-        [P] and [P, K], entries 0 or 1.
-    degrees
-        Degrees of freedom of the scale of a series, see `student`.
+        The table.
+    pairs
+        P of them.
+    likelihood
+        How a series scatters around its covariance.
     """
 
     def __init__(
         self,
         observations: Observations,
-        series: Integers,
-        configurations: Floats,
-        degrees: float = np.inf,
+        pairs: Pairs,
+        likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
-        self._observations, self._series = observations, series
-        self._configurations, self._degrees = configurations, degrees
+        self._observations, self._series = observations, pairs.series
+        self._configurations, self._likelihood = pairs.configurations, likelihood
         self._known: dict[tuple[bytes, int], Floats] = {}
 
     @cached_property
@@ -123,13 +124,13 @@ class SharedPairs:
 
         def basis(configuration: Floats) -> Basis:
             blocks = [np.tensordot(configuration, each, axes=1) for each in by_part]
-            return Basis(blocks, self._degrees)
+            return Basis(blocks, self._likelihood)
 
         bases = self._run([partial(basis, row) for row in group.configurations])
         return Decomposed(parts, self._in_coordinates(group, parts), bases)
 
     def _in_coordinates(self, group: _Group, parts: tuple[Floats, ...]) -> Floats:
-        """What was observed of a pattern's series, in the coordinates of `halves`."""
+        """Observed values of a pattern's series in the coordinates of `halves`."""
         key = group.observed.tobytes(), len(parts)
         if key not in self._known:
             x = self._observations.Y[group.series[:, None], group.observed]
@@ -192,7 +193,7 @@ class SharedPairs:
         work: Callable[[Basis, Floats, Integers, Integers], _Result],
         decomposed: Sequence[Decomposed],
     ) -> list[Callable[[], _Result]]:
-        """What is to be done for every configuration of every pattern."""
+        """One job for every row of every pattern."""
         return [
             partial(work, basis, own.x, rows, places)
             for group, own in zip(self._groups, decomposed, strict=True)

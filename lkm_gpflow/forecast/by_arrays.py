@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.engine import components, pair_log_densities
+from ..fit.engine import Engine, pair_log_densities
+from ..fit.training import engine_for
 from ..gp.limits import MIN_WEIGHT
+from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers
-from ..model.amplitudes import degrees_of
 from ..runtime.threads import single_threaded
 from .predictor import Predictor
 
@@ -56,18 +54,18 @@ class ByArrays(Predictor):
             some = np.flatnonzero(among.any(axis=1))
             if not some.size * len(x):  # all moments are zero, or there are none
                 continue
-            whitening = self._whitening(n, np.tensordot(z, C, axes=1))
-            cross = np.tensordot(among[some], C_cross[:, whitening.seen], axes=1)  # [G, d, M]
+            series, seen = self._series(n, np.tensordot(z, C, axes=1))
+            cross = np.tensordot(among[some], C_cross[:, seen], axes=1)  # [G, d, M]
             prior = np.tensordot(among[some], C_new, axes=1)
-            W = whitening.of(cross.transpose(1, 0, 2).reshape(cross.shape[1], -1))
-            W = W.reshape(len(whitening.seen), len(some), len(x))
-            m = np.tensordot(whitening.y, W, axes=1)
+            W = series.whiten(cross.transpose(1, 0, 2).reshape(len(seen), -1))
+            W = W.reshape(len(seen), len(some), len(x))
+            m = series.b @ cross  # [G, M]
             if full_cov:
                 V = prior - W.transpose(1, 2, 0) @ W.transpose(1, 0, 2)
-                V = whitening.scale * V + m[:, :, None] * m[:, None, :]
+                V = series.scale * V + m[:, :, None] * m[:, None, :]
             else:
                 V = prior - np.square(W).sum(axis=0)
-                V = np.maximum(whitening.scale * V, 0.0) + np.square(m)
+                V = np.maximum(series.scale * V, 0.0) + np.square(m)
             mean[n, some] += weight * m
             second[n, some] += weight * V
         if full_cov:
@@ -77,11 +75,11 @@ class ByArrays(Predictor):
     @single_threaded()
     def noise(self, Z: Floats | None = None) -> Floats:
         """See `Predictor.noise`."""
-        if np.isinf(self._degrees):
+        if not self.settings.likelihood.rescales:
             return self.fit.noise_variance
         C, total = self.covariances(self.observations.x), np.zeros(self.observations.num_series)
         for n, z, weight in self._rows(Z):
-            total[n] += weight * self._whitening(n, np.tensordot(z, C, axes=1)).scale
+            total[n] += weight * self._series(n, np.tensordot(z, C, axes=1))[0].scale
         return total * self.fit.noise_variance
 
     def observed(self, x: Floats) -> tuple[Floats, Floats]:
@@ -91,27 +89,23 @@ class ByArrays(Predictor):
 
     def covariances(self, x: Floats) -> Floats:
         """See `Predictor.covariances`."""
-        return components(self.fit.kernels, x)
+        return self._engine.covariances(self.fit.kernels, self.fit.parameters, x)
 
-    @property
-    def _degrees(self) -> float:
-        return degrees_of(self.settings.amplitudes)
+    @cached_property
+    def _engine(self) -> Engine:
+        return engine_for(self.observations, self.settings)
 
     def _rows(self, Z: Floats | None) -> Iterator[tuple[int, Floats, float]]:
-        """Series, loadings [K] and weights of the rows of Z."""
+        """Yield series, rows [K] and weights of the rows of Z."""
         pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
-        for n, z, weight in zip(pairs.series, pairs.configurations, weights, strict=True):
-            yield n, z if self.fit.heights is None else z * self.fit.heights[n], weight
+        yield from zip(pairs.series, pairs.configurations, weights, strict=True)
 
-    def _whitening(self, n: int, total: Floats) -> _Whitening:
-        """Factorise the covariance of a series, from that of its components [D, D]."""
+    def _series(self, n: int, total: Floats) -> tuple[GaussianSeries, Integers]:
+        """Return a series given the covariance of its components [D, D], and its observed rows."""
         seen = np.flatnonzero(self.observations.mask[n])
         V = total[np.ix_(seen, seen)]
         V.flat[:: len(V) + 1] += self.fit.noise_variance[n]
-        L, failed = dpotrf(V, lower=1)
-        if failed:
-            L.fill(np.nan)
-        return _Whitening(L, seen, self.observations.Y[n, seen], self._degrees)
+        return GaussianSeries(V, self.observations.Y[n, seen], self.settings.likelihood), seen
 
     @cached_property
     @single_threaded()
@@ -134,55 +128,7 @@ class ByArrays(Predictor):
     def _log_densities(self, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
         C, noise = self.covariances(self.observations.x), self.fit.noise_variance
-        if self.fit.heights is None:
-            found = pair_log_densities(
-                C, noise[None], self.observations,
-                pairs.series, pairs.configurations, self._degrees,
-            )[0]  # fmt: skip
-            return np.nan_to_num(found, nan=-np.inf)
-        found = np.empty(len(pairs.series))
-        for n, heights in enumerate(self.fit.heights):
-            own, alone = pairs.series == n, np.array([n], np.int32)
-            found[own] = pair_log_densities(
-                heights[:, None, None] * C, noise[None, alone], self.observations.of_series(alone),
-                np.zeros(own.sum(), np.int32), pairs.configurations[own], self._degrees,
-            )[0]  # fmt: skip
+        found = pair_log_densities(
+            C, noise[None], self.observations, pairs, self.settings.likelihood
+        )[0]
         return np.nan_to_num(found, nan=-np.inf)
-
-
-@dataclass(frozen=True)
-class _Whitening:
-    """The factor of a series' covariance.
-
-    Parameters
-    ----------
-    L
-        Lower triangle, [d, d].
-    seen
-        Places of its observations among the times, [d].
-    observed
-        Their values, [d].
-    degrees
-        Of freedom of the scale of the series.
-    """
-
-    L: Floats
-    seen: Integers
-    observed: Floats
-    degrees: float
-
-    def of(self, B: Floats) -> Floats:
-        """``L^-1 B``."""
-        return np.asarray(dtrsm(1.0, self.L, B, lower=1))
-
-    @cached_property
-    def y(self) -> Floats:
-        """The whitened observations, [d]."""
-        return self.of(self.observed[:, None])[:, 0]
-
-    @property
-    def scale(self) -> float:
-        """Posterior mean of the scale of the series."""
-        if np.isinf(self.degrees):
-            return 1.0
-        return float((self.degrees + self.y @ self.y) / (self.degrees + len(self.y) - 2.0))

@@ -38,11 +38,9 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
         alpha=settings.alpha,
         posterior=EnumeratedPosterior(),
         noise_variance=fit.noise_variance,
-        amplitudes=settings.amplitudes,
+        likelihood=settings.likelihood,
     )
     model.tau.assign(fit.tau)
-    if fit.heights is not None and model.heights is not None:
-        model.heights.assign(fit.heights)
     return model
 
 

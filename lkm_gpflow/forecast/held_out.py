@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf
 from scipy.stats import t
 
 from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
-from ..fit.engine import components
-from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State, check_is_plain
-from ..fit.learner import Learner
+from ..fit.engine import Engine
+from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State
+from ..fit.training import Learner
+from ..gp.series import GaussianSeries
 from ..gp.types import Booleans, Floats
-from ..model.amplitudes import degrees_of
 from ..runtime.threads import single_threaded
 
 TAILS = 4.0
@@ -183,9 +181,8 @@ def held_out_forecast(
     Raises
     ------
     ValueError
-        If a covariance is not positive definite, or the fit is one of a subclass of `LKM`.
+        If a covariance is not positive definite.
     """
-    check_is_plain(fit, "to learn it again on what came before")
     past = Past.of(observations, window)
     if past is None:
         return nothing_told(observations, window)
@@ -195,39 +192,33 @@ def held_out_forecast(
         kernels=tuple(kernel.change_units(*units) for kernel in fit.kernels),
         Z=fit.Z[told],
         noise_variance=fit.noise_variance[told] / np.square(scale),
-        log_heights=None
-        if fit.heights is None
-        else np.log(fit.heights[told] / np.square(scale)[:, None]),
+        parameters=fit.parameters,
     )
     learner = Learner(past.observations, settings, np.random.default_rng(0))
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
     x = (observations.x[window.begin : window.end] - past.begin) / past.span
-    degrees = degrees_of(settings.amplitudes)
-    return past.back(*_predict(state, past.observations, x, degrees))
+    return past.back(*_predict(state, learner.engine, x))
 
 
-def _predict(state: State, past: Observations, x: Floats, degrees: float) -> tuple[Floats, Floats]:
+def _predict(state: State, engine: Engine, x: Floats) -> tuple[Floats, Floats]:
     r"""Mean and variance of new observations at times x, [N, M].
 
-    .. math:: C_* V^{-1} y, \qquad \mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2,
+    .. math:: C_* V^{-1} y, \qquad s\, (\mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2)
 
-    the variance times ``(v + y' V^-1 y) / (v + D - 2)`` for scales of v degrees of freedom.
+    with s the predictive scale of the likelihood.
     """
+    past, likelihood = engine.observations, engine.likelihood
     D, noise_variance = len(past.x), np.maximum(state.noise_variance, LEAST_NOISE)
-    C = components(state.kernels, np.concatenate([past.x, x]))
+    C = engine.covariances(state.kernels, state.parameters, np.concatenate([past.x, x]))
     moments = []
-    for y, mask, z, noise in zip(past.Y, past.mask, state.loadings, noise_variance, strict=True):
+    for y, mask, z, noise in zip(past.Y, past.mask, state.Z, noise_variance, strict=True):
         seen = np.flatnonzero(mask)
         total = np.tensordot(z, C, axes=1)
-        L, failed = dpotrf(total[np.ix_(seen, seen)] + noise * np.eye(len(seen)), lower=1)
-        if failed:
+        V = total[np.ix_(seen, seen)] + noise * np.eye(len(seen))
+        series = GaussianSeries(V, y[seen], likelihood)
+        if np.isnan(series.q):
             raise ValueError("the covariance of a series is not positive definite")
-        white = solve_triangular(L, np.column_stack([total[seen, D:], y[seen]]), lower=True)
-        K, own = white[:, :-1], white[:, -1]
-        variance = total.diagonal()[D:] - np.square(K).sum(axis=0) + noise
-        if np.isfinite(degrees):
-            variance *= (degrees + own @ own) / (degrees + len(own) - 2.0)
-        moments.append((own @ K, variance))
+        moments.append(series.predict(total[seen, D:], total.diagonal()[D:] + noise))
     mean, variance = zip(*moments, strict=True)
     return np.array(mean), np.array(variance)

@@ -6,12 +6,12 @@ what is left is little more than a product of matrices for each block.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .student import gains, weights
+from .likelihoods import GAUSSIAN, SeriesLikelihood
+from .student import of_degrees
 from .types import LOG_2PI, Floats, Integers
 
 _BLOCK_BYTES = 2**19
@@ -34,12 +34,14 @@ class Basis:
     ----------
     covariances
         C without noise, or its blocks: [d, d], the d adding up to D.
-    degrees
-        Degrees of freedom of the scale of a series, see `student`.
+    likelihood
+        Gaussian, or another of the quadratic form.
     """
 
-    def __init__(self, covariances: Sequence[Floats], degrees: float = math.inf) -> None:
-        self._degrees = degrees
+    def __init__(
+        self, covariances: Sequence[Floats], likelihood: float | SeriesLikelihood = GAUSSIAN
+    ) -> None:
+        self._likelihood = of_degrees(likelihood)
         found = [_eigen(C) for C in covariances]
         self._values = np.concatenate([values for values, _ in found])
         ends = np.cumsum([len(values) for values, _ in found]).tolist()
@@ -73,7 +75,7 @@ class Basis:
                 np.add(self._values, noise_variance[some, None], out=s)
                 log_det = np.log(np.multiply.reduceat(s, self._firsts, axis=1)).sum(axis=1)
                 q = np.divide(u, s, out=s).sum(axis=1)
-                found[level, some] = -0.5 * (q + log_det) + gains(q, x.shape[1], self._degrees)
+                found[level, some] = -0.5 * (q + log_det) + self._likelihood.gain(q, x.shape[1])
         return found - 0.5 * LOG_2PI * x.shape[1]
 
     def gradients(
@@ -102,7 +104,7 @@ class Basis:
             np.reciprocal(s, out=s)
             q = np.einsum("nd,nd,nd->n", u, u, s)
             b = np.multiply(u, s, out=u)
-            weighted = own * weights(q, x.shape[1], self._degrees)
+            weighted = own * self._likelihood.weight(q, x.shape[1])
             d_noise[some] = weighted * np.einsum("nd,nd->n", b, b) - own * s.sum(axis=1)
             diagonal += own @ s
             np.multiply(weighted[:, None], b, out=s)

@@ -6,21 +6,21 @@ covariance matrix and serves all series that share it, whatever their noise.
 
 Both gradients follow from ``d log N(x | 0, V) / dV = (V^-1 x x' V^-1 - V^-1) / 2``: automatic
 differentiation through the factorisations costs about three times as much, and fails where
-eigenvalues coincide.  With finite degrees of freedom the scale of each covariance is integrated out
-(a Student-t, see `student`): the value gains a function of the quadratic form, the gradient a
-weight of it.
+eigenvalues coincide.  Another likelihood than the Gaussian adds a function of the quadratic form to
+the value, and a weight to the gradient (`likelihoods`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .student_tensors import tensor_gain, tensor_weight
+from .likelihoods import GAUSSIAN, SeriesLikelihood
 from .types import LOG_2PI, FloatTensor
 
 _TINY = 1e-11
@@ -89,7 +89,7 @@ def gaussian_log_density(
     covariance: FloatTensor,
     x: FloatTensor,
     mask: FloatTensor | None = None,
-    degrees: float = math.inf,
+    likelihood: SeriesLikelihood = GAUSSIAN,
 ) -> FloatTensor:
     r"""Log density of zero-mean Gaussians, ``log N(x | 0, V)``, over the observed points.
 
@@ -104,8 +104,8 @@ def gaussian_log_density(
     mask
         One where observed, zero where missing, [..., D]; None where nothing is missing.
         Missing entries of `x` may hold any finite number.
-    degrees
-        Degrees of freedom; infinite for a Gaussian, finite for a Student-t (see `student`).
+    likelihood
+        Gaussian, or another of the quadratic form.
 
     Returns
     -------
@@ -116,33 +116,72 @@ def gaussian_log_density(
     else:
         num_observed = tf.reduce_sum(mask, axis=-1)
         covariance, x = mask_covariance(covariance, mask), x * mask
-    value = _log_density(covariance, x, num_observed, tf.constant(degrees, x.dtype))
+    value = _log_density(covariance, x, num_observed, likelihood)
     return value - 0.5 * LOG_2PI * num_observed
 
 
-@tf.custom_gradient
 def _log_density(
-    V: FloatTensor, x: FloatTensor, num_observed: FloatTensor, degrees: FloatTensor
-) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor | None, ...]]]:
+    V: FloatTensor, x: FloatTensor, num_observed: FloatTensor, likelihood: SeriesLikelihood
+) -> FloatTensor:
     """Log density without its 2 pi term; one Cholesky factor serves value and gradient."""
-    L = tf.linalg.cholesky(V)
-    rows = tf.broadcast_to(x, tf.shape(V)[:-1])
-    b = tf.linalg.cholesky_solve(L, rows[..., None])
-    log_determinant = 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)), axis=-1)
-    q = tf.reduce_sum(rows * b[..., 0], axis=-1)
-    value = -0.5 * (q + log_determinant) + tensor_gain(q, num_observed, degrees)
-    w = tensor_weight(q, num_observed, degrees)
 
-    def gradient(upstream: FloatTensor) -> tuple[FloatTensor | None, ...]:
-        half = 0.5 * upstream[..., None, None]
-        # One identity for the whole batch: `cholesky_solve` asks for one a matrix.
-        L_inverse = tf.linalg.triangular_solve(L, tf.eye(tf.shape(V)[-1], dtype=V.dtype))
-        V_inverse = tf.linalg.triangular_solve(L, L_inverse, adjoint=True)
-        dV = tf.matmul(half * w[..., None, None] * b, b, transpose_b=True) - half * V_inverse
-        dx = -(upstream * w)[..., None] * b[..., 0]
-        return dV, _sum_to_shape(dx, tf.shape(x)), None, None
+    @tf.custom_gradient
+    def density(
+        V: FloatTensor, x: FloatTensor
+    ) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, ...]]]:
+        L = tf.linalg.cholesky(V)
+        rows = tf.broadcast_to(x, tf.shape(V)[:-1])
+        b = tf.linalg.cholesky_solve(L, rows[..., None])
+        log_determinant = 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)), axis=-1)
+        q = tf.reduce_sum(rows * b[..., 0], axis=-1)
+        value = -0.5 * (q + log_determinant) + evaluate(likelihood.gain, q, num_observed)
 
-    return value, gradient
+        def gradient(upstream: FloatTensor) -> tuple[FloatTensor, ...]:
+            w = evaluate(likelihood.weight, q, num_observed)
+            half = 0.5 * upstream[..., None, None]
+            # One identity for the whole batch: `cholesky_solve` asks for one a matrix.
+            L_inverse = tf.linalg.triangular_solve(L, tf.eye(tf.shape(V)[-1], dtype=V.dtype))
+            V_inverse = tf.linalg.triangular_solve(L, L_inverse, adjoint=True)
+            dV = tf.matmul(half * w[..., None, None] * b, b, transpose_b=True) - half * V_inverse
+            dx = -(upstream * w)[..., None] * b[..., 0]
+            return dV, _sum_to_shape(dx, tf.shape(x))
+
+        return value, gradient
+
+    return density(V, x)
+
+
+def evaluate(
+    formula: Callable[[FloatTensor, FloatTensor], Any], q: FloatTensor, num_observed: FloatTensor
+) -> FloatTensor:
+    """Evaluate a formula of a likelihood at quadratic forms, as a tensor of their shape.
+
+    Within a `tf.function` a formula of NumPy alone is called from the graph.
+    """
+    num_observed = tf.convert_to_tensor(num_observed, q.dtype)
+    try:
+        found = formula(q, num_observed)
+    except NotImplementedError:  # NumPy was given a tensor of a graph
+        found = tf.numpy_function(
+            lambda q, D: np.asarray(formula(q, D), np.float64), [q, num_observed], q.dtype
+        )
+        found.set_shape(q.shape)
+    return tf.broadcast_to(tf.cast(found, q.dtype), tf.shape(q))
+
+
+def tensor_gain(
+    likelihood: SeriesLikelihood, q: FloatTensor, num_observed: FloatTensor
+) -> FloatTensor:
+    """`SeriesLikelihood.gain` of tensors, differentiable in q by the weight."""
+
+    @tf.custom_gradient
+    def gain(q: FloatTensor) -> tuple[FloatTensor, Callable[[FloatTensor], FloatTensor]]:
+        def gradient(upstream: FloatTensor) -> FloatTensor:
+            return 0.5 * upstream * (1.0 - evaluate(likelihood.weight, q, num_observed))
+
+        return evaluate(likelihood.gain, q, num_observed), gradient
+
+    return gain(q)
 
 
 def _sum_to_shape(value: FloatTensor, shape: tf.Tensor) -> FloatTensor:
@@ -163,7 +202,7 @@ def eigen_log_density(
     x: FloatTensor,
     noise_variance: FloatTensor,
     mask: FloatTensor | None = None,
-    degrees: float = math.inf,
+    likelihood: SeriesLikelihood = GAUSSIAN,
 ) -> FloatTensor:
     r"""``log N(x_n | 0, C_t + sigma_n^2 I)`` for all pairs of T covariances and N series.
 
@@ -181,46 +220,60 @@ def eigen_log_density(
         sigma_n^2, [N].
     mask
         One where observed, zero where missing, [D]: shared by these series.
-    degrees
-        As of `gaussian_log_density`.
+    likelihood
+        Gaussian, or another of the quadratic form.
 
     Returns
     -------
     Tensor [T, N].
     """
-    v = tf.constant(degrees, x.dtype)
     if mask is None:
         num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
-        value = _eigen_log_density(covariance, x, noise_variance, num_observed, v)
+        value = _eigen_log_density(covariance, x, noise_variance, num_observed, likelihood)
         return value - 0.5 * LOG_2PI * num_observed
     num_observed = tf.reduce_sum(mask)
     observed = covariance * mask[:, None] * mask[None, :]
-    value = _eigen_log_density(observed, x * mask, noise_variance, num_observed, v)
+    value = _eigen_log_density(observed, x * mask, noise_variance, num_observed, likelihood)
     # A missing point leaves an eigenvalue of zero, hence a log(sigma_n^2) that does not belong.
     num_missing = tf.cast(tf.size(mask), mask.dtype) - num_observed
     surplus = 0.5 * num_missing * tf.math.log(noise_variance)
     return value + surplus - 0.5 * LOG_2PI * num_observed
 
 
-@tf.custom_gradient
 def _eigen_log_density(
     C: FloatTensor,
     x: FloatTensor,
     noise_variance: FloatTensor,
     num_observed: FloatTensor,
-    degrees: FloatTensor,
-) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor | None, ...]]]:
+    likelihood: SeriesLikelihood,
+) -> FloatTensor:
     """Log density without its 2 pi term, [T, N]; one eigendecomposition for each of T."""
-    basis = eigenbasis(C)
-    solved = _solve(basis, _project(basis, x), noise_variance)
 
-    def gradient(upstream: FloatTensor) -> tuple[FloatTensor | None, ...]:
-        weighted = upstream * tensor_weight(solved.q, num_observed, degrees)
-        inner, d_noise = _inner_gradients(solved, upstream, weighted)
-        dx = -tf.einsum("tde,tne->nd", basis.vectors, weighted[..., None] * solved.b)
-        return rotate_back(basis, inner), dx, d_noise, None, None
+    @tf.custom_gradient
+    def density(
+        C: FloatTensor, x: FloatTensor, noise_variance: FloatTensor
+    ) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, ...]]]:
+        basis = eigenbasis(C)
+        projected = tf.einsum("tde,nd->tne", basis.vectors, x)  # [T, N, D]
+        spectrum = basis.values[:, None, :] + noise_variance[None, :, None]  # [T, N, D]
+        b = projected / spectrum
+        q = tf.reduce_sum(projected * b, axis=-1)  # [T, N]
+        log_determinant = tf.reduce_sum(tf.math.log(spectrum), axis=-1)
+        value = -0.5 * (q + log_determinant) + evaluate(likelihood.gain, q, num_observed)
 
-    return _values(solved, num_observed, degrees), gradient
+        def gradient(upstream: FloatTensor) -> tuple[FloatTensor, ...]:
+            weighted = upstream * evaluate(likelihood.weight, q, num_observed)
+            inner = tf.matmul(b, weighted[..., None] * b, transpose_a=True)
+            diagonal = tf.reduce_sum(upstream[..., None] / spectrum, axis=1)
+            inner = 0.5 * (inner - tf.linalg.diag(diagonal))
+            dC = tf.matmul(basis.vectors, tf.matmul(inner, basis.vectors, transpose_b=True))
+            dx = -tf.einsum("tde,tne->nd", basis.vectors, weighted[..., None] * b)
+            d_noise = weighted[..., None] * tf.square(b) - upstream[..., None] / spectrum
+            return dC, dx, 0.5 * tf.reduce_sum(tf.reduce_sum(d_noise, axis=-1), axis=0)
+
+        return value, gradient
+
+    return density(C, x, noise_variance)
 
 
 class Eigenbasis(NamedTuple):
@@ -235,75 +288,6 @@ def eigenbasis(C: FloatTensor) -> Eigenbasis:
     values, vectors = eigh(C)
     # Rounding may leave eigenvalues a little below zero.
     return Eigenbasis(tf.maximum(values, 0.0), vectors)
-
-
-def gradients_in_basis(
-    basis: Eigenbasis,
-    x: FloatTensor,
-    noise_variance: FloatTensor,
-    upstream: FloatTensor,
-    degrees: FloatTensor | float = math.inf,
-) -> tuple[FloatTensor, FloatTensor]:
-    r"""Gradients of the sum of `eigen_log_density`, weighted by `upstream` [T, N].
-
-    For a caller that knows the decomposition, and has no mask.
-
-    Returns
-    -------
-    With respect to the covariances in their eigenbases, ``U' (dV) U``, [T, D, D], to be added up
-    over blocks of series before `rotate_back`; and with respect to the noise variances, [N].
-    """
-    solved = _solve(basis, _project(basis, x), noise_variance)
-    num_observed = tf.cast(tf.shape(x)[-1], x.dtype)
-    weighted = upstream * tensor_weight(solved.q, num_observed, degrees)
-    return _inner_gradients(solved, upstream, weighted)
-
-
-def rotate_back(basis: Eigenbasis, inner: FloatTensor) -> FloatTensor:
-    """From matrices in the eigenbases to matrices over time points, ``U A U'``, [T, D, D]."""
-    return tf.matmul(basis.vectors, tf.matmul(inner, basis.vectors, transpose_b=True))
-
-
-class _Solved(NamedTuple):
-    """In the eigenbases, [T, N, D]: ``l + sigma^2``, and ``b``, by which ``U' x`` is divided by it.
-
-    ``q`` is the quadratic form ``x' V^-1 x``, [T, N].
-    """
-
-    spectrum: FloatTensor
-    b: FloatTensor
-    q: FloatTensor
-
-
-def _project(basis: Eigenbasis, x: FloatTensor) -> FloatTensor:
-    return tf.einsum("tde,nd->tne", basis.vectors, x)
-
-
-def _solve(basis: Eigenbasis, projected: FloatTensor, noise_variance: FloatTensor) -> _Solved:
-    spectrum = basis.values[:, None, :] + noise_variance[None, :, None]
-    b = projected / spectrum
-    return _Solved(spectrum, b, tf.reduce_sum(projected * b, axis=-1))
-
-
-def _values(
-    solved: _Solved, num_observed: FloatTensor, degrees: FloatTensor | float
-) -> FloatTensor:
-    """Log densities without their 2 pi terms, [T, N]."""
-    log_determinant = tf.reduce_sum(tf.math.log(solved.spectrum), axis=-1)
-    return -0.5 * (solved.q + log_determinant) + tensor_gain(solved.q, num_observed, degrees)
-
-
-def _inner_gradients(
-    solved: _Solved, upstream: FloatTensor, weighted: FloatTensor
-) -> tuple[FloatTensor, FloatTensor]:
-    """`gradients_in_basis`; ``weighted`` is `upstream` times the weights of a Student-t."""
-    inner = tf.matmul(solved.b, weighted[..., None] * solved.b, transpose_a=True)
-    diagonal = tf.reduce_sum(upstream[..., None] / solved.spectrum, axis=1)
-    inner = 0.5 * (inner - tf.linalg.diag(diagonal))
-    per_series = tf.reduce_sum(
-        weighted[..., None] * tf.square(solved.b) - upstream[..., None] / solved.spectrum, axis=-1
-    )
-    return inner, 0.5 * tf.reduce_sum(per_series, axis=0)
 
 
 def eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:

@@ -15,6 +15,7 @@ from gpflow.kernels import Kernel
 from gpflow.utilities import positive, to_default_float
 
 from ..gp import limits
+from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
 from ..gp.tensors import (
     check_positive_definite,
     eigen_log_density,
@@ -23,7 +24,6 @@ from ..gp.tensors import (
 )
 from ..gp.types import FloatTensor
 from . import model_data
-from .amplitudes import Amplitudes, degrees_of
 from .components import OfComponents
 from .criterion import bic
 from .ibp import IBP
@@ -47,10 +47,10 @@ class LKMBound(
         *,
         noise_variance: float | AnyNDArray = 1.0,
         prior: Literal["finite", "infinite"] | IBP = "finite",
-        amplitudes: Amplitudes = "none",
+        likelihood: LikelihoodName | SeriesLikelihood = "gaussian",
     ) -> None:
         super().__init__()
-        self.amplitudes, self._degrees = amplitudes, degrees_of(amplitudes)
+        self.likelihood = likelihood_of(likelihood)
         X, Y = model_data.checked_data(data)
         self.data = (to_default_float(X), to_default_float(Y))
         self.observations = model_data.ModelData.from_table(Y)
@@ -59,9 +59,6 @@ class LKMBound(
         num_series, num_components = Y.shape[1], len(self.kernels)
         self.prior = model_data.checked_prior(prior, alpha, num_components)
         self.tau = model_data.initial_tau(self.prior, num_series)
-        self.heights: gpflow.Parameter | None = None
-        if amplitudes == "component":
-            self.heights = model_data.initial_heights(num_series, num_components)
         self.noise_variance = gpflow.Parameter(
             model_data.checked_noise(noise_variance, num_series),
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
@@ -129,14 +126,8 @@ class LKMBound(
         Tensor [..., N]; NaN where rounding makes a covariance indefinite.
         """
         C = self.component_covariances(self.data[0])
-        V = total_covariance(C, self.noise_variance, self._loadings(to_default_float(Z)))
-        return gaussian_log_density(V, self.observations.x, self.observations.mask, self._degrees)
-
-    def _loadings(self, Z: FloatTensor, series: tf.Tensor | None = None) -> FloatTensor:
-        """Z [..., N, K], or rows of some series [P, K], times their heights if they have any."""
-        if self.heights is None:
-            return Z
-        return Z * (self.heights if series is None else tf.gather(self.heights, series))
+        V = total_covariance(C, self.noise_variance, to_default_float(Z))
+        return gaussian_log_density(V, self.observations.x, self.observations.mask, self.likelihood)
 
     @check_shapes("configurations: [T, K]", "return: [N, T]")
     def configuration_log_likelihood(self, configurations: TensorType) -> FloatTensor:
@@ -154,9 +145,6 @@ class LKMBound(
         Tensor [N, T].
         """
         t = to_default_float(configurations)
-        if self.heights is not None:
-            every = tf.repeat(t[:, None, :], self.num_series, axis=1)
-            return tf.transpose(self.log_likelihood(every))
         C = tf.tensordot(t, self.component_covariances(self.data[0]), axes=1)
         groups = self.observations.groups
         parts = [
@@ -165,7 +153,7 @@ class LKMBound(
                 tf.gather(self.observations.x, group.series),
                 tf.gather(self.noise_variance, group.series),
                 group.mask,
-                self._degrees,
+                self.likelihood,
             )
             for group in groups
         ]
@@ -219,5 +207,4 @@ class LKMBound(
         inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
         owners = (*self.kernels, self.posterior, *inducing)
         known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
-        known += [] if self.heights is None else [self.heights]
         return {id(parameter) for parameter in known}

@@ -8,12 +8,13 @@ from check_shapes import check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.utilities import assert_params_false, to_default_float
 
-from ..gp.student_tensors import tensor_gain
+from ..gp.likelihoods import student_gain
 from ..gp.tensors import (
+    evaluate,
     mask_covariance,
     total_covariance,
 )
-from ..gp.types import LOG_2PI, FloatTensor
+from ..gp.types import LOG_2PI, Floats, FloatTensor
 from .bound import LKMBound
 from .posteriors import WeightedRows
 from .predictions import ConditionalMoments, average_over_rows, beside
@@ -48,16 +49,12 @@ class LKM(LKMBound):
         sigma_n^2, a number or an array [N], at least 1e-6; a trainable parameter [N].
     prior
         "finite", "infinite", or an object.
-    amplitudes
-        "none": as above.  "series": a scale of each series is integrated out, and its noise
-        variance is relative to this scale.  "component": every series has a height for each
-        component, a factor of its variance; see `amplitudes`.
+    likelihood
+        "gaussian", as above; "scaled": a scale of each series is integrated out, and its noise
+        variance is relative to this scale; or an object, see `gp.likelihoods`.
 
     Attributes
     ----------
-    heights
-        With amplitudes "component", a parameter [N, K] with a log-normal prior, initially ones;
-        otherwise None.  Likelihoods, predictions and the posterior over Z condition on it.
     tau
         Beta parameters of the posterior of the component weights, a parameter [K, 2].
 
@@ -157,7 +154,7 @@ class LKM(LKMBound):
         Z
             As for `predict_f`.
         """
-        if self.amplitudes != "series":
+        if not self.likelihood.rescales:
             return tf.convert_to_tensor(self.noise_variance)
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
@@ -172,12 +169,7 @@ class LKM(LKMBound):
 
     @check_shapes("series: [P]", "z: [P, K]", "return: [P]")
     def expected_scales(self, series: tf.Tensor, z: FloatTensor) -> FloatTensor:
-        r"""Posterior means of the scales of series given their z, [P].
-
-        .. math:: E[s_n \mid x_n, z_n] = \frac{v + x_n^\top V_n^{-1} x_n}{v + D_n - 2}
-
-        with D_n the observed points of the series.
-        """
+        """Factors of the predictive variance of series given their z, [P]: see `likelihoods`."""
         V = total_covariance(
             self.component_covariances(self.data[0]), tf.gather(self.noise_variance, series), z
         )
@@ -189,13 +181,13 @@ class LKM(LKMBound):
 
     def _expected_scales(self, q: FloatTensor, series: tf.Tensor) -> FloatTensor:
         """`expected_scales` from the quadratic forms of the series, [P]."""
-        num_observed = tf.gather(self.observations.num_observed_by_series, series)
-        return (self._degrees + q) / (self._degrees + num_observed - 2.0)
+        num_observed = tf.gather(self.observations.counts, series)
+        return evaluate(self.likelihood.predictive_scale, q, num_observed)
 
     @property
-    def predictive_degrees(self) -> FloatTensor:
-        """Degrees of freedom of predictions, [N]: v + D_n, or infinite without amplitudes."""
-        return self._degrees + self.observations.num_observed_by_series
+    def predictive_degrees(self) -> Floats:
+        """Degrees of freedom of predictions, [N]; infinite for a Gaussian."""
+        return np.asarray(self.likelihood.predictive_degrees(self.observations.counts))
 
     @check_shapes("data[0]: [M, Q]", "data[1]: [M, N]", "Z: [N, K]", "return: [M, N]")
     def predict_log_density(
@@ -203,17 +195,17 @@ class LKM(LKMBound):
     ) -> FloatTensor:
         """Log density [M, N] of each new observation, with mean and variance of `predict_y`.
 
-        A Gaussian; with scales of series a Student-t of `predictive_degrees`.
+        A Gaussian, or a Student-t where `predictive_degrees` are finite.
         """
         Xnew, Ynew = (to_default_float(part) for part in data)
         mean, variance = self.predict_y(Xnew, Z=Z)
-        if self.amplitudes != "series":
-            return -0.5 * (LOG_2PI + tf.math.log(variance) + tf.square(Ynew - mean) / variance)
         degrees = self.predictive_degrees
+        if np.isinf(degrees).all():
+            return -0.5 * (LOG_2PI + tf.math.log(variance) + tf.square(Ynew - mean) / variance)
         squared_scale = variance * (degrees - 2.0) / degrees
         q = tf.square(Ynew - mean) / squared_scale
         gaussian = -0.5 * (LOG_2PI + tf.math.log(squared_scale) + q)
-        return gaussian + tensor_gain(q, 1.0, degrees)
+        return gaussian + student_gain(q, 1.0, degrees)
 
     @check_shapes("Xnew: [M, Q]", "Z: [N, K]", "return[0]: [K, M, N]", "return[1]: [K, M, N]")
     def predict_components(
@@ -267,7 +259,6 @@ class LKM(LKMBound):
             C_new = tf.linalg.diag_part(C_new)
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
-            z = self._loadings(z, series)
             V = total_covariance(C, tf.gather(self.noise_variance, series), z)
             x = tf.gather(self.observations.x, series)
             parts = z[:, None, :] * sums  # [P, G, K]
@@ -284,7 +275,7 @@ class LKM(LKMBound):
                 variance -= tf.matmul(whitened, whitened, transpose_a=True)
             else:
                 variance -= tf.reduce_sum(tf.square(whitened), axis=-2)
-            if self.amplitudes != "series":
+            if not self.likelihood.rescales:
                 return mean, variance
             q = tf.reduce_sum(tf.square(whitened_x[:, 0]), axis=-1)
             return mean, variance * beside(self._expected_scales(q, series), variance)

@@ -12,7 +12,6 @@ from typing import Any
 
 import gpflow
 import numpy as np
-import tensorflow_probability as tfp
 from gpflow.base import AnyNDArray, RegressionData
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Periodic
 from gpflow.utilities import positive, to_default_float
@@ -20,7 +19,6 @@ from gpflow.utilities import positive, to_default_float
 from ..gp.types import FloatTensor
 from ..kernels.component import ComponentKernel
 from ..runtime.warn import warn
-from .amplitudes import HEIGHT_SD
 from .ibp import IBP, FiniteIBP, InfiniteIBP
 from .posteriors import EnumeratedPosterior, Posterior, RelaxedPosterior
 
@@ -47,8 +45,8 @@ class ModelData:
     """One where observed, [N, D]; None if nothing is missing in any series."""
     groups: tuple[SeriesGroup, ...]
     num_observed: int
-    num_observed_by_series: FloatTensor
-    """[N]"""
+    counts: AnyNDArray
+    """Observed values of each series, [N]."""
 
     @classmethod
     def from_table(cls, Y: AnyNDArray) -> ModelData:
@@ -64,8 +62,7 @@ class ModelData:
         )
         x = to_default_float(np.where(observed, Y.T, 0.0))
         mask = None if observed.all() else to_default_float(observed)
-        by_series = to_default_float(observed.sum(axis=1))
-        return cls(x, mask, groups, int(observed.sum()), by_series)
+        return cls(x, mask, groups, int(observed.sum()), observed.sum(axis=1).astype(np.float64))
 
 
 def checked_data(data: RegressionData) -> tuple[AnyNDArray, AnyNDArray]:
@@ -192,16 +189,6 @@ def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDA
     # The least itself is minus infinity on the scale of learning.
     least = np.nextafter(MIN_NOISE_VARIANCE, np.inf)
     return np.broadcast_to(np.maximum(noise, least), num_series).copy()
-
-
-def initial_heights(num_series: int, num_components: int) -> gpflow.Parameter:
-    """Heights of one, [N, K], with the normal prior of their logarithms."""
-    return gpflow.Parameter(
-        np.ones((num_series, num_components)),
-        transform=tfp.bijectors.Exp(),
-        prior=tfp.distributions.Normal(np.float64(0.0), np.float64(HEIGHT_SD)),
-        prior_on=gpflow.base.PriorOn.UNCONSTRAINED,
-    )
 
 
 def initial_tau(prior: IBP, num_series: int) -> gpflow.Parameter:

@@ -15,6 +15,7 @@ from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Kernel
 from gpflow.utilities import to_default_float
 
+from ..gp.likelihoods import GaussianNoise, LikelihoodName, SeriesLikelihood
 from ..gp.lowrank import (
     CHUNK_SIZE,
     Features,
@@ -23,10 +24,9 @@ from ..gp.lowrank import (
     summarize,
     woodbury_terms,
 )
-from ..gp.student_tensors import tensor_gain
+from ..gp.tensors import tensor_gain
 from ..gp.types import LOG_2PI, FloatTensor
 from . import model_data
-from .amplitudes import Amplitudes
 from .ibp import IBP
 from .inducing import checked_count, place_inducing
 from .lkm import LKM
@@ -62,7 +62,7 @@ class SparseLKM(LKM):
 
     Parameters
     ----------
-    data, kernels, alpha, posterior, noise_variance, prior, amplitudes
+    data, kernels, alpha, posterior, noise_variance, prior, likelihood
         As for `LKM`.  A scale multiplies covariance and noise, so that it leaves the trace term as
         it is, and integrated out of the bound it leaves a bound.
     inducing
@@ -104,13 +104,8 @@ class SparseLKM(LKM):
         inducing: Inducing = NUM_INDUCING,
         noise_variance: float | AnyNDArray = 1.0,
         prior: Literal["finite", "infinite"] | IBP = "finite",
-        amplitudes: Amplitudes = "none",
+        likelihood: LikelihoodName | SeriesLikelihood = "gaussian",
     ) -> None:
-        if amplitudes == "component":
-            raise ValueError(
-                "amplitudes: expected 'none' or 'series' with inducing variables, got "
-                "'component': LKM has heights of components"
-            )
         if type(self).component_covariances is not LKM.component_covariances:
             raise ValueError(
                 f"{type(self).__name__}: expected component_covariances of LKM, because the bound "
@@ -121,7 +116,7 @@ class SparseLKM(LKM):
         inducing = _checked_inducing(inducing, len(kernels), X.shape[1])
         super().__init__(
             data, kernels, alpha, posterior,
-            noise_variance=noise_variance, prior=prior, amplitudes=amplitudes,
+            noise_variance=noise_variance, prior=prior, likelihood=likelihood,
         )  # fmt: skip
         groups, mask = self.observations.groups, self.observations.mask
         num_series, num_times = self.observations.x.shape
@@ -227,7 +222,7 @@ class SparseLKM(LKM):
         quadratic, _ = self._terms(features, summary, Z, noise)
         q = (self._squares - quadratic) / noise
         gaussian = -0.5 * (q + self._log_volume(log_determinant))
-        return gaussian + tensor_gain(q, self._num_observed, self._degrees)
+        return gaussian + tensor_gain(self.likelihood, q, self._num_observed)
 
     def _summary(self) -> tuple[Features, Summary]:
         features = Features(self.kernels, self.inducing_variables)
@@ -261,10 +256,10 @@ class SparseLKM(LKM):
         """From the terms of V to the bound; the last dimension is that of the series."""
         squares = (self._squares - quadratic + lost) / self.noise_variance
         gaussian = -0.5 * (squares + self._log_volume(log_determinant))
-        if self.amplitudes == "none":
+        if isinstance(self.likelihood, GaussianNoise):
             return gaussian
         q = (self._squares - quadratic) / self.noise_variance
-        return gaussian + tensor_gain(q, self._num_observed, self._degrees)
+        return gaussian + tensor_gain(self.likelihood, q, self._num_observed)
 
     def _log_volume(self, log_determinant: FloatTensor) -> FloatTensor:
         """``log |2 pi (Q + sigma_n^2 I)|`` of the observed points, from log |V| in M dimensions."""
@@ -319,7 +314,7 @@ class SparseLKM(LKM):
             level = tf.reshape(noise, [-1, 1, 1, 1] if full_cov else [-1, 1, 1])
             mean = tf.tensordot(selected * v[:, None, :], B, axes=1)
             variance = tf.tensordot(z[:, None, :] * sums, residual, axes=1) + level * known
-            if self.amplitudes == "none":
+            if not self.likelihood.rescales:
                 return mean, variance
             return mean, variance * beside(self._scales(y, v, noise, series), variance)
 

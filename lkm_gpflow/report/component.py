@@ -15,7 +15,6 @@ from ..explain.describe import Description, describe
 from ..explain.stability import Stability
 from ..explain.verdicts import ORDER, STRONG, SURE, WEIGHTY, Verdict
 from ..explain.wording import Timeline, few_digits, sentence
-from ..fit.fits import OtherModelError
 from ..kernels.grammar import Kind
 from ..plotting import component_colour
 from ..plotting.style import unit_of
@@ -386,14 +385,10 @@ def component_report(
 
 
 def _ranges(found: Discovery, k: int) -> tuple[tuple[str, float, float], ...]:
-    """Return 90% intervals of what a component measures in time; none for subclasses of `LKM`."""
-    try:
-        marginals = found.marginals[k]
-    except OtherModelError:
-        return ()
+    """Return 90% intervals of what a component measures in time."""
     span = found.table.span
     return tuple(
         (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
-        for one in marginals
+        for one in found.marginals[k]
         if one.kind in _MEASURED
     )

@@ -8,6 +8,7 @@ from ..discovery.result import Discovery
 from ..explain.holdout import HoldOut
 from ..explain.verdicts import STRONG, SURE, WEIGHTY
 from ..gp import limits
+from ..gp.likelihoods import GAUSSIAN
 from ..runtime.text import counted, level_in_percent, percent
 from .series import SeriesReport
 
@@ -37,7 +38,7 @@ def caveat(found: Discovery) -> str:
     """Say what probabilities, evidence and heights mean."""
     if found.averaging == "none":
         of_what = "given the components of this one fit; other fits may differ"
-    elif found.settings.fit.amplitudes == "none":
+    elif found.settings.fit.likelihood == GAUSSIAN:
         of_what = "averaged over the fits of the search"
     else:
         of_what = (

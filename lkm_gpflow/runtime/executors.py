@@ -23,7 +23,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from .ahead import Ahead
 from .budget import OutOfBudget, Spent
 from .loading import loading
 from .news import Hear, Newsroom, heard_by
@@ -88,7 +87,6 @@ def run_all(
     executor: Executor | None,
     spent: Spent | None = None,
     hear: Hear | None = None,
-    ahead: Ahead | None = None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Run jobs and yield their keys and results as they finish.
 
@@ -106,9 +104,6 @@ def run_all(
         Asked before every job of this process, and twice a second while an executor works.
     hear
         Takes the news that jobs tell; see `news`.
-    ahead
-        Jobs of this executor that come later or may come next: workers without a job begin them,
-        and jobs that were begun so are not begun again.
 
     Raises
     ------
@@ -129,9 +124,9 @@ def run_all(
     if isinstance(executor, ThreadPoolExecutor):
         # Limits that a thread sets may not hold in it: they are set here, for all of them.
         with single_threaded():
-            yield from _run_on(executor, jobs, spent, hear, ahead)
+            yield from _run_on(executor, jobs, spent, hear)
     else:
-        yield from _run_on(executor, jobs, spent, hear, ahead)
+        yield from _run_on(executor, jobs, spent, hear)
 
 
 def _run_on(
@@ -139,14 +134,13 @@ def _run_on(
     jobs: Mapping[_Key, Callable[[], _Result]],
     spent: Spent | None,
     hear: Hear | None,
-    ahead: Ahead | None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Run jobs by an executor, see `run_all`."""
     left = dict(jobs)
     losses = 0
     while left:
         try:
-            for key, result in _attempt(left, executor, spent, hear, ahead):
+            for key, result in _attempt(left, executor, spent, hear):
                 del left[key]
                 losses = 0
                 yield key, result
@@ -164,22 +158,14 @@ def _attempt(
     executor: Executor,
     spent: Spent | None,
     hear: Hear | None,
-    ahead: Ahead | None,
 ) -> Iterator[tuple[_Key, _Result]]:
     """Submit all jobs and yield what finishes, until all have or a worker is lost."""
     futures: dict[Future[_Result], _Key] = {}
     with Newsroom(hear) as newsroom:
-
-        def look() -> None:
-            newsroom.look()
-            if ahead is not None:
-                ahead.begin(sum(not future.done() for future in futures))
-
         try:
             for key, job in list(jobs.items()):
-                future = None if ahead is None else ahead.take(key)
-                futures[future or _submitted(executor, newsroom.reporting(job))] = key
-            for future in as_finished(futures, executor, spent, look):
+                futures[_submitted(executor, newsroom.reporting(job))] = key
+            for future in as_finished(futures, executor, spent, newsroom.look):
                 yield futures[future], future.result()
         finally:
             for future in futures:

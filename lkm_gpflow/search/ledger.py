@@ -196,13 +196,10 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
         for key, value in vars(fit).items()
     }
     values["kernels"] = [str(kernel) for kernel in fit.kernels]
-    for key in ("heights", "cost"):
-        if values[key] is None:
-            del values[key]
-    relaxed = values.pop("relaxed")
+    relaxed = fit.relaxed
     if relaxed is not None:
         values["relaxed"] = {**vars(relaxed), "logits": relaxed.logits.tolist()}
-    return values
+    return {key: value for key, value in values.items() if value is not None and value != {}}
 
 
 def fit_key(fit: Fit) -> str:
@@ -217,15 +214,16 @@ def fit_from_json(record: Mapping[str, Any]) -> Fit:
     values: dict[str, Any] = {
         key: np.array(value, np.float64) if isinstance(value, list) else value
         for key, value in record.items()
-        if key not in ("kernels", "relaxed")
+        if key not in ("kernels", "relaxed", "parameters")
     }
-    for key in {"Z", "probabilities", "heights"} & values.keys():
+    for key in ("Z", "probabilities"):
         values[key] = values[key].reshape(num_series, -1)
     values["tau"] = values["tau"].reshape(-1, 2)  # also of a fit without components
     if "relaxed" in record:
         logits = np.array(record["relaxed"]["logits"], np.float64).reshape(num_series, -1)
         values["relaxed"] = Relaxed(**{**record["relaxed"], "logits": logits})
-    return Fit(kernels=tuple(parse(text) for text in record["kernels"]), **values)
+    kernels = tuple(parse(text) for text in record["kernels"])
+    return Fit(kernels=kernels, parameters=record.get("parameters", {}), **values)
 
 
 _SAME_BIC = 0.5

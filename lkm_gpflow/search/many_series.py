@@ -17,7 +17,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..fit.fits import MOST_ROUNDS, Fit, FitSettings, State
-from ..fit.learner import Learner
+from ..fit.training import Learner
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 from ..runtime.budget import OutOfBudget, Spent, never_spent
@@ -59,7 +59,7 @@ def extend(
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))
     with single_threaded():
-        return learner.finish(learner.adopt(fit.kernels), began, rounds)
+        return learner.finish(learner.adopt(fit), began, rounds)
 
 
 def evaluate(
@@ -75,7 +75,7 @@ def evaluate(
     began = time.perf_counter()
     learner = Learner(observations, settings, np.random.default_rng(0))
     Z = np.zeros((observations.num_series, len(kernels)))
-    state = State(tuple(kernels), Z, noise_variance)
+    state = State(tuple(kernels), Z, noise_variance, parameters=learner.engine.parameters)
     with single_threaded():
         posterior = learner.posterior(state)
         return learner.describe(state, posterior, np.array([posterior.elbo]), began)

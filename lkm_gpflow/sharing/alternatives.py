@@ -38,10 +38,10 @@ from ..data.observations import Observations
 from ..fit.engine import components
 from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import walks_begin
-from ..gp.lapack import log_density
+from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
+from ..gp.series import log_density
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import parse
-from ..model.amplitudes import degrees_of
 from ..model.row_prior import RowPrior
 from ..runtime.threads import single_threaded
 from .consensus import Consensus
@@ -122,7 +122,7 @@ class _Series:
     seen: Floats
     components: Floats
     noise: Floats
-    degrees: float
+    likelihood: SeriesLikelihood
     where: tuple[Integers, ...]
 
     def with_noise(self, more: Floats) -> Floats:
@@ -136,7 +136,7 @@ class _Series:
         """
         V = factors @ self.components
         V += self.noise if rest is None else rest
-        value = log_density(V.reshape(2 * self.seen.shape).T, self.seen, self.degrees)
+        value = log_density(V.reshape(2 * self.seen.shape).T, self.seen, self.likelihood)
         return value if np.isfinite(value) else -np.inf
 
 
@@ -146,11 +146,11 @@ def with_alternatives(
 ) -> Consensus:
     """Return the consensus with probabilities, and evidence, that leave alternatives open.
 
-    The paper's model (amplitudes "none") keeps its probabilities, as published; so do tables of
+    The paper's model (Gaussian noise) keeps its probabilities, as published; so do tables of
     more than 64 series, and fits of more than 8 components.
     """
     too_many = observations.num_series > _MOST_SERIES
-    if settings.amplitudes == "none" or too_many or not consensus.kernels:
+    if settings.likelihood == GAUSSIAN or too_many or not consensus.kernels:
         return consensus
     known = components(consensus.kernels, observations.x)
     families = consensus.families
@@ -231,12 +231,11 @@ def _probabilities(
     total = np.zeros((observations.num_series, len(asked)))
     for n in range(observations.num_series):
         where = np.ix_(*[np.flatnonzero(observations.mask[n] > 0.0)] * 2)
-        heights = np.ones(len(C)) if fit.heights is None else fit.heights[n]
         series = _Series(
             observations.Y[n, where[1][0]],
-            np.array([(height * c[where]).ravel() for height, c in zip(heights, C, strict=True)]),
+            np.array([c[where].ravel() for c in C]),
             (fit.noise_variance[n] * np.eye(where[1].size)).ravel(),
-            degrees_of(settings.amplitudes),
+            settings.likelihood,
             where,
         )
         candidates, scores = zip(*_candidates(series, on - off, additions), strict=True)

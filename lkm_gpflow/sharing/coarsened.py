@@ -1,7 +1,7 @@
 r"""How sure hyperparameters are when little is taken for granted: a coarsened posterior.
 
-Laplace's approximation (`laplace`) asks how sharply the data bend a fit's own objective, and its
-intervals are too narrow: the fit may be wrong about much else.  Here that is left open.
+The curvature of a fit's own objective makes intervals that are too narrow: the fit may be wrong
+about much else.  This posterior leaves that open.
 
 .. math::
    p(\theta, h, \sigma^2 \mid X) &\propto p(\theta)\, p(h)\, p(\sigma^2)
@@ -9,7 +9,7 @@ intervals are too narrow: the fit may be wrong about much else.  Here that is le
    V_n &= \sum_k z_{nk} h_{nk} C_k(\theta) + h_{n0} C_0 + \sigma_n^2 I
 
 - Every series has heights of its own, :math:`\log h_{nk} \sim \mathcal{N}(0, 1.5^2)`, whatever
-  amplitudes the fit was learnt with.
+  likelihood the fit was learnt with.
 - C_0 is a random walk that every series may have besides, unless the fit has a walk: it stands for
   slow movements that the fit has no component for.
 - H subtracts averages, because those of the data were subtracted (`numerics.centring`).  The
@@ -29,17 +29,17 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..data.observations import Observations
 from ..fit.engine import components, variances
-from ..fit.fits import Fit, FitSettings, check_is_plain
+from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import NOISE_VARIANCE, Ranges, typical_step
-from ..fit.laplace import HyperparameterPosterior
 from ..fit.layout import Layout
 from ..gp.centring import average, centred
-from ..gp.lapack import log_density
-from ..gp.student import weight
+from ..gp.series import log_density
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, parse
-from ..model.amplitudes import HEIGHT_SD, degrees_of
 from ..runtime.threads import single_threaded
+
+_HEIGHT_SD = 1.5
+"""A component has between a fifth and five times its variance in 72 of 100 series."""
 
 POWER = 0.5
 """Of the likelihood of a series."""
@@ -59,6 +59,34 @@ _SETTLED = 0.05
 
 _LARGEST_STEP = 2.0
 """On any logarithm."""
+
+
+@dataclass(frozen=True)
+class HyperparameterPosterior:
+    """A normal distribution over the hyperparameters of a fit, in scaled units.
+
+    Parameters
+    ----------
+    layout
+        Places of the hyperparameters in the flat vector: logarithms of the positive ones.
+    ranges
+        Their bounds and priors.
+    mean
+        [P].
+    covariance
+        [P, P]; zero for what is not learnt.
+    """
+
+    layout: Layout
+    ranges: Ranges
+    mean: Floats
+    covariance: Floats
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviations, [P]: relative errors of positive hyperparameters where small."""
+        return np.sqrt(np.diag(self.covariance))
+
 
 _SHORTENED = (1.0, 1 / 3, 1 / 9, 1 / 27)
 """What is tried of a step that gains nothing."""
@@ -111,7 +139,7 @@ class _Series:
         self._noise = np.eye(len(y)) - self._average
         # Priors of log heights and log noise.
         self.mean = np.append(np.zeros(len(has)), NOISE_VARIANCE.mean)
-        self.precision = np.append(np.full(len(has), HEIGHT_SD), NOISE_VARIANCE.sd) ** -2.0
+        self.precision = np.append(np.full(len(has), _HEIGHT_SD), NOISE_VARIANCE.sd) ** -2.0
 
     def select(self, C: Floats) -> Floats:
         """From covariances of all points [., D, D] to centred ones of its own, [., d, d]."""
@@ -187,17 +215,16 @@ class _Posterior:
         self._walk = np.empty((0, len(self._x), len(self._x)))
         if not any(all(f.base.is_walk for f in kernel.factors) for kernel in fit.kernels):
             self._walk = components([_walk(self._x)], self._x)
-        heights = np.ones_like(fit.Z) if fit.heights is None else fit.heights
-        C, degrees = components(fit.kernels, self._x), degrees_of(settings.amplitudes)
+        C = components(fit.kernels, self._x)
         self.series, own = [], []
         says_something = fit.Z.any(axis=1) & (observations.mask.sum(axis=1) > 1.0)
         for n in _spread_out(np.flatnonzero(says_something), _MOST_SERIES):
             has, places = np.flatnonzero(fit.Z[n]), np.flatnonzero(observations.mask[n])
             y, d = observations.Y[n, places], len(places)
-            log_own = np.log(np.append(heights[n, has], fit.noise_variance[n]))
-            V = np.tensordot(heights[n, has], C[has][:, places][:, :, places], 1)
+            log_own = np.log(np.append(np.ones(len(has)), fit.noise_variance[n]))
+            V = C[has][:, places][:, :, places].sum(axis=0)
             q = float(y @ np.linalg.solve(V + fit.noise_variance[n] * np.eye(d), y))
-            log_own -= math.log(weight(q, d, degrees))
+            log_own -= math.log(settings.likelihood.weight(q, d))
             if len(self._walk):
                 has, log_own = np.append(has, self._K), np.insert(log_own, -1, _WALK_BEGINS)
             self.series.append(_Series(y, places, has.astype(np.int32)))
@@ -285,13 +312,7 @@ def coarsened(
     Returns
     -------
     A normal distribution over the kernels' numbers, without noise variances.
-
-    Raises
-    ------
-    OtherModelError
-        If it is a fit of a subclass of `LKM`, whose covariances may be others.
     """
-    check_is_plain(fit, "for the posterior of its hyperparameters")
     x = np.arange(len(observations.x), dtype=np.int32)
     posterior = _Posterior(fit, observations.at_times(_spread_out(x, _MOST_TIMES)), settings)
     point, value = posterior.start, posterior.value(posterior.start)

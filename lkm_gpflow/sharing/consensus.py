@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from ..fit.fits import Fit, FitSettings
-from ..forecast.averaging import Member, mixture_moments
+from ..forecast.forecasters import Member
+from ..forecast.mixture import mixture_moments
 from ..forecast.predictors import Predictors
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
@@ -319,7 +320,7 @@ def evidence_of(
 
     with the prior odds under the fit's posterior of pi.
     """
-    if fit.relaxed is not None and fit.relaxed.prior == "infinite":
+    if fit.relaxed is not None and fit.relaxed.is_ordered:
         from ..model.ibp import InfiniteIBP  # with TensorFlow, which takes seconds to load
 
         prior = InfiniteIBP(settings.alpha, len(fit.kernels))

@@ -28,7 +28,7 @@ from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.files import read_table
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.search import search
+from lkm_gpflow.search import structure_search
 
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "SE", "--jobs", "1")
 ODD_NAMES = ("<A&B>", "$x$", "../😀 up")
@@ -78,7 +78,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def stop_at_third_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[signal.Signals], None]:
     """Let the third fit of a search be stopped by a signal."""
-    real_fit = search.fit
+    real_fit = structure_search.fit
     calls = []
 
     def arrange(number: signal.Signals) -> None:
@@ -88,7 +88,7 @@ def stop_at_third_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[signal.Signa
                 signal.raise_signal(number)
             return real_fit(*arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(search, "fit", fit)
+        monkeypatch.setattr(structure_search, "fit", fit)
 
     return arrange
 
@@ -354,14 +354,14 @@ def test_what_a_stopped_search_kept_is_counted(
 ) -> None:
     table, out = write_tiny(tmp_path / "t.csv"), tmp_path / "out"
     quick = ("--restarts", "2", "--depth", "0", "--bases", "SE", "--jobs", "1")
-    real_fit, fits = search.fit, iter([False, True])
+    real_fit, fits = structure_search.fit, iter([False, True])
 
     def fit(*arguments: object, **options: object) -> object:
         if not next(fits, False):
             signal.raise_signal(signal.SIGINT)
         return real_fit(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(search, "fit", fit)
+    monkeypatch.setattr(structure_search, "fit", fit)
     at_once = run(table, "--out", out, *quick)
     assert at_once.exit_code == 128 + signal.SIGINT
     assert "stopped before the first fit: nothing is kept" in said(at_once)

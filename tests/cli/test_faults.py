@@ -117,7 +117,7 @@ def test_results_on_a_full_disk_are_written_later(
 def test_a_ledger_that_cannot_be_written_is_refused_before_the_first_fit(
     csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lkm_gpflow.search.search.fit", None)  # it must not be called
+    monkeypatch.setattr("lkm_gpflow.search.structure_search.fit", None)  # it must not be called
     for path, why in (
         (tmp_path, "Is a directory"),
         (csv / "ledger.jsonl", "Not a directory"),

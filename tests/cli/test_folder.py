@@ -13,7 +13,7 @@ from small import small_table, with_one_picture
 
 from lkm_gpflow import cli
 from lkm_gpflow.cli.folder import OutputFolder
-from lkm_gpflow.search import search
+from lkm_gpflow.search import structure_search
 
 TABLE = "checksum of a table"
 
@@ -53,7 +53,7 @@ def test_another_horizon_or_level_goes_on_from_the_ledger(
     with_one_picture(monkeypatch.setattr)
     out = tmp_path / "out"
     assert discover(csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
-    monkeypatch.setattr(search, "fit", None)  # it must not be called
+    monkeypatch.setattr(structure_search, "fit", None)  # it must not be called
     for options, steps, width in ((("--horizon", 3), 3, "90%"), (("--level", 0.5), 2, "50%")):
         code, said = discover(csv, "--out", out, *QUICK, *options)
         assert (code, "going on from 1 fit in" in said) == (0, True), said

@@ -14,7 +14,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Drift
-from lkm_gpflow.search import search
+from lkm_gpflow.search import structure_search
 
 
 def discover(**options: Any) -> object:
@@ -362,7 +362,7 @@ def test_ctrl_c_keeps_the_ledger_and_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"bases": ("SE",), "depth": 0, "restarts": 3, "averaging": "none", "progress": False}
-    real_fit, calls = search.fit, []
+    real_fit, calls = structure_search.fit, []
 
     def fit(*arguments: Any, **settings: Any) -> Any:
         calls.append(1)
@@ -370,7 +370,7 @@ def test_ctrl_c_keeps_the_ledger_and_says_how_to_go_on(
             raise KeyboardInterrupt
         return real_fit(*arguments, **settings)
 
-    monkeypatch.setattr(search, "fit", fit)
+    monkeypatch.setattr(structure_search, "fit", fit)
     path = tmp_path / "prices.jsonl"
     with pytest.raises(
         KeyboardInterrupt, match=r"kept in .*prices.jsonl, and the same call"

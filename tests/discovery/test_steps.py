@@ -10,7 +10,7 @@ import pytest
 from small import small_table, without_seconds
 
 import lkm_gpflow as lkm
-import lkm_gpflow.search.search as searching
+import lkm_gpflow.search.structure_search as searching
 
 OPTIONS: dict[str, Any] = {"bases": ("LIN", "SE", "RW"), "depth": 1, "restarts": 2,
                            "progress": False}  # fmt: skip

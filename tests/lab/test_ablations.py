@@ -39,7 +39,7 @@ def test_a_kept_ledger_spares_the_search(tmp_path: Path, monkeypatch: pytest.Mon
     def never(*args: object, **options: object) -> None:
         raise AssertionError("learnt again")
 
-    monkeypatch.setattr("lkm_gpflow.search.search.fit", never)
+    monkeypatch.setattr("lkm_gpflow.search.structure_search.fit", never)
     monkeypatch.setattr("lkm_gpflow.forecast.stacking.fit", never)
     again = replace(method, averaging="none").fit(small_table(), seed=0)
     assert again.found.bic == first.found.bic

@@ -386,8 +386,8 @@ def test_a_constructor_that_fails_leaves_the_posterior_free() -> None:
 
 def test_numbers_may_be_of_any_type() -> None:
     t = np.array([[1, 0, 1], [0, 1, 0]])
-    for amplitudes in ("none", "component"):
-        model = make(amplitudes=amplitudes)
+    for likelihood in ("gaussian", "scaled"):
+        model = make(likelihood=likelihood)
         expected = model.configuration_log_likelihood(t.astype(np.float64))
         for given in (t, t.astype(np.float32)):
             np.testing.assert_array_equal(model.configuration_log_likelihood(given), expected)

@@ -15,8 +15,9 @@ import lkm_gpflow as lkm
 from lkm_gpflow.discovery import discover as discovering
 from lkm_gpflow.fit.fits import Fit
 from lkm_gpflow.forecast import stacking
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.runtime.budget import Guard, num_bytes, resident_memory, seconds
-from lkm_gpflow.search import search
+from lkm_gpflow.search import structure_search
 
 
 def table() -> pd.DataFrame:
@@ -112,8 +113,8 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        self._learn, self._score = search.fit, stacking._scores
-        monkeypatch.setattr(search, "fit", self._fit)
+        self._learn, self._score = structure_search.fit, stacking._scores
+        monkeypatch.setattr(structure_search, "fit", self._fit)
         monkeypatch.setattr(stacking, "fit", self._fit)
         monkeypatch.setattr(stacking, "_scores", self._scores)
         own = partial(Guard, clock=lambda: float(self.count), memory=lambda: self.count + 1.0)
@@ -173,13 +174,13 @@ def test_a_search_ends_in_time_and_goes_on_later(
 def test_the_first_fit_is_finished_whatever_the_budget(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn = search.fit
+    learn = structure_search.fit
 
     def slow(*arguments: object, **options: object) -> Fit:
         watched.count += 1000
         return learn(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(search, "fit", slow)
+    monkeypatch.setattr(structure_search, "fit", slow)
     found = lkm.discover(table(), time_budget="2s", **OPTIONS)
     assert len(found.entries) == 1
     assert found.stopped == (
@@ -201,7 +202,7 @@ def test_averaging_goes_as_far_as_it_comes(
 ) -> None:
     """The best fit is weighed first, then the vector autoregression, then walks."""
     ledger = tmp_path / "ledger.jsonl"
-    num_walks = sum(member.is_walk for member in whole.members)
+    num_walks = sum("walk" in member.kind for member in whole.members)
     lkm.discover(table(), ledger=ledger, **{**OPTIONS, "averaging": "none"})
     watched.count = 0
     found = lkm.discover(table(), ledger=ledger, time_budget=num_walks + 2, **OPTIONS)
@@ -209,8 +210,9 @@ def test_averaging_goes_as_far_as_it_comes(
         f"The time budget of {num_walks + 2}s ended the averaging when 2 of the fits and walks "
         "were weighed."
     )
-    best = next(member for member in found.members if not member.is_walk)
-    walk = next(member for member in found.members if member.is_walk)
+    best = next(member for member in found.members if member.kind == "found")
+    walk = next(member for member in found.members if "walk" in member.kind)
+    assert isinstance(best, Member)
     assert best.fit.bic == whole.bic
     # Their priors are those of what was found, of walks and of the autoregression.
     records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
@@ -220,10 +222,9 @@ def test_averaging_goes_as_far_as_it_comes(
     )
     ratio = 0.01 / 0.48 * np.exp(of_best - of_walk)
     assert best.weight / walk.weight == pytest.approx(ratio)
-    assert best.weight + walk.weight == pytest.approx(1.0)
     prior, scores = [0.48, 0.01, 0.5], [of_walk, of_best, of_autoregression]
     weights = np.array(prior) * np.exp(scores)
-    assert found.share_of_fits == pytest.approx(1.0 - weights[2] / weights.sum())
+    assert found.members[-1].weight == pytest.approx(weights[2] / weights.sum())
 
 
 def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lkm_gpflow.search.halving import TRIAL_STEPS
 from small import numbers, small_table, without_seconds
 
-import lkm_gpflow.search.search
+import lkm_gpflow.search.structure_search
 from lkm_gpflow import process_pool
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
@@ -25,10 +26,9 @@ from lkm_gpflow.fit.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.grammar import Product, parse, with_values
 from lkm_gpflow.model.annealing import Annealing
-from lkm_gpflow.search.halving import TRIAL_STEPS
 from lkm_gpflow.search.ledger import Entry, Ledger
-from lkm_gpflow.search.search import search
 from lkm_gpflow.search.settings import SearchSettings
+from lkm_gpflow.search.structure_search import search
 
 QUICK = SearchSettings(
     bases=("LIN", "SE"),
@@ -93,7 +93,7 @@ def pretend(set_attribute: Callable[[object, str, object], object], *sets: str) 
         bic = 200.0 if members is None else next(bics)
         return Fit(kernels, Z, Z, np.ones((len(kernels), 2)), np.ones(3), 0.0, bic, 0.0, 0.0)
 
-    set_attribute(lkm_gpflow.search.search, "fit", learn)
+    set_attribute(lkm_gpflow.search.structure_search, "fit", learn)
 
 
 def test_no_question_is_asked_twice(
@@ -136,7 +136,7 @@ def test_partial_expansion_ends_with_regrouping(
             heights=None, bic=criteria.get(names, 11.0),
         )  # fmt: skip
 
-    monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
+    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", learn)
     ledger = Ledger({})
     found = search(observations, QUICK, ledger, progress=False)
     assert [str(kernel.structure) for kernel in found.kernels] == ["LIN x SE"]
@@ -177,7 +177,7 @@ def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
         counts.append(settings.num_starts)
         return done.entries[0, 0].fit
 
-    monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
+    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", learn)
     at_once = Annealing(num_steps=TRIAL_STEPS)
     own = replace(QUICK.fit, learner=learner, annealing=at_once, num_starts=2)
     search(observations, replace(QUICK, restarts=3, fit=own), Ledger({}), progress=False)
@@ -198,14 +198,14 @@ def test_hopeless_is_what_is_many_parameters_behind_the_best(
 ) -> None:
     """The best of the steps before: restarts of one step may come in any order."""
     asked: dict[int, list[float]] = {}
-    learn = lkm_gpflow.search.search.fit
+    learn = lkm_gpflow.search.structure_search.fit
     table = observations.of_series(np.arange(num_series, dtype=np.int32) % 3)
 
     def fit(*args: Any, hopeless: float, **options: Any) -> Fit:
         asked.setdefault(options["seed"][1], []).append(hopeless)
         return learn(*args, hopeless=hopeless, **options)
 
-    monkeypatch.setattr(lkm_gpflow.search.search, "fit", fit)
+    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", fit)
     ledger = Ledger({})
     search(table, QUICK, ledger, progress=False)
     assert asked.pop(0) == [np.inf, np.inf]
@@ -226,7 +226,7 @@ def test_nothing_is_hopeless_before_change_points_were_tried(
         asked.append(hopeless)
         return done.entries[0, 0].fit
 
-    monkeypatch.setattr(lkm_gpflow.search.search, "fit", fit)
+    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", fit)
     search(observations, replace(QUICK, bases=("LIN", "CP")), Ledger({}), progress=False)
     assert len(asked) > 2
     assert set(asked) == {np.inf}
@@ -245,7 +245,7 @@ def test_idle_workers_look_ahead(
 ) -> None:
     """Fits of the next step begin while the last of a step is under way, and count once."""
     settings = replace(QUICK, restarts=1, depth=2)
-    alone, learn = Ledger({}), lkm_gpflow.search.search.fit
+    alone, learn = Ledger({}), lkm_gpflow.search.structure_search.fit
     search(observations, settings, alone, progress=False)
     rolled_back = [e.step for e in alone.rows if e.decision.startswith("rolled back")]
     followed = {e.step for e in alone.rows} & {step + 1 for step in rolled_back}
@@ -265,7 +265,7 @@ def test_idle_workers_look_ahead(
 
     depths = {e.step: e.depth for e in alone.rows if e.expanded != "pairs and products"}
     assert any(depths.get(step) == depths[step - 1] for step in followed)
-    monkeypatch.setattr(lkm_gpflow.search.search, "fit", watched)
+    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", watched)
     ahead = Ledger({})
     with ThreadPoolExecutor(2) as pool:
         search(observations, settings, ahead, executor=pool, progress=False)
@@ -277,7 +277,7 @@ def test_a_stopped_search_goes_on(
     observations: Observations, done: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped by Ctrl-C after every number of fits, with half a line written: same result."""
-    learn, header = lkm_gpflow.search.search.fit, {"of": "this test"}
+    learn, header = lkm_gpflow.search.structure_search.fit, {"of": "this test"}
     for stop_after in range(1, len(done.rows), 2):
         path = tmp_path / f"{stop_after}.jsonl"
         left = iter(range(stop_after))
@@ -287,12 +287,12 @@ def test_a_stopped_search_goes_on(
                 raise KeyboardInterrupt
             return learn(*args, **options)
 
-        monkeypatch.setattr(lkm_gpflow.search.search, "fit", interrupted)
+        monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             search(observations, QUICK, Ledger(header, path), progress=False)
         with path.open("a") as file:
             file.write('{"fit": {"step": 9')
-        monkeypatch.setattr(lkm_gpflow.search.search, "fit", learn)
+        monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", learn)
         again = Ledger(header, path)
         assert len(again.entries) == stop_after
         search(observations, QUICK, again, progress=False)

@@ -1,4 +1,4 @@
-"""Scales of series and heights of components in the model, against quadrature over them."""
+"""A scale of each series in the model, against quadrature over them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.special import logsumexp
-from scipy.stats import invgamma, lognorm, multivariate_normal
+from scipy.stats import invgamma, multivariate_normal
 
 from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.model.sparse import SparseLKM
@@ -36,9 +36,9 @@ def table() -> Array:
     return Y
 
 
-def model(amplitudes: str, posterior: str = "enumerated") -> LKM:
+def model(likelihood: str, posterior: str = "enumerated") -> LKM:
     return LKM(
-        (X, table()), kernels(), posterior=posterior, noise_variance=NOISE, amplitudes=amplitudes
+        (X, table()), kernels(), posterior=posterior, noise_variance=NOISE, likelihood=likelihood
     )
 
 
@@ -67,7 +67,7 @@ def over_scales(n: int, z: Array, extra: Array | None = None) -> tuple[Array, Ar
 
 def test_the_likelihood_is_the_integral_over_scales() -> None:
     expected = [logsumexp(over_scales(n, Z[n])[1]) for n in range(2)]
-    own = model("series")
+    own = model("scaled")
     np.testing.assert_allclose(own.log_likelihood(Z), expected, rtol=1e-8)
     rows = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     by_row = own.configuration_log_likelihood(rows).numpy()
@@ -77,7 +77,7 @@ def test_the_likelihood_is_the_integral_over_scales() -> None:
 
 
 def test_predictions_are_averages_over_scales() -> None:
-    own = model("series")
+    own = model("scaled")
     mean, variance = own.predict_y(X_NEW, Z=Z)
     f_mean, f_variance = own.predict_f(X_NEW, Z=Z)
     parts_mean, parts_variance = own.predict_components(X_NEW, Z=Z)
@@ -104,7 +104,7 @@ def test_predictions_are_averages_over_scales() -> None:
 
 def test_the_predictive_density_is_a_ratio_of_integrals() -> None:
     """Of the joint density of past and future to that of the past."""
-    own = model("series")
+    own = model("scaled")
     new = np.array([[0.7, -9.0], [0.0, 0.0]])
     found = own.predict_log_density((X_NEW, new), Z=Z)
     for n in range(2):
@@ -114,7 +114,7 @@ def test_the_predictive_density_is_a_ratio_of_integrals() -> None:
 
 
 def test_scales_are_no_parameters() -> None:
-    plain, own = model("none"), model("series")
+    plain, own = model("gaussian"), model("scaled")
     assert own.num_components == 2
     counts = [
         (float(m.bic(Z)) + 2.0 * float(tf.reduce_sum(m.log_likelihood(Z)))) for m in (plain, own)
@@ -126,11 +126,11 @@ def test_scaling_a_series_moves_its_scale_and_nothing_else() -> None:
     """Beyond the reach of the prior: probabilities of Z do not know the unit of a series."""
     large = LKM(
         (X, 1e4 * table()), kernels(), posterior="enumerated", noise_variance=NOISE,
-        amplitudes="series",
+        likelihood="scaled",
     )  # fmt: skip
     larger = LKM(
         (X, 1e5 * table()), kernels(), posterior="enumerated", noise_variance=NOISE,
-        amplitudes="series",
+        likelihood="scaled",
     )  # fmt: skip
     np.testing.assert_allclose(large.probabilities(), larger.probabilities(), atol=1e-3)
     ratio = larger.predict_y(X_NEW)[1] / large.predict_y(X_NEW)[1]
@@ -139,7 +139,7 @@ def test_scaling_a_series_moves_its_scale_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("posterior", ["enumerated", "relaxed"])
 def test_every_posterior_learns(posterior: str) -> None:
-    own = model("series", posterior)
+    own = model("scaled", posterior)
     before = float(own.training_loss())
     gpflow.optimizers.Scipy().minimize(
         own.training_loss, own.trainable_variables, options={"maxiter": 5}
@@ -148,60 +148,33 @@ def test_every_posterior_learns(posterior: str) -> None:
 
 
 def test_sparse_bounds_enclose_the_integral() -> None:
-    exact = model("series").log_likelihood(Z).numpy()
+    exact = model("scaled").log_likelihood(Z).numpy()
     for count, tolerance in ((9, 1e-4), (4, None)):
         inducing = np.linspace(0.0, 1.0, count)[:, None]
         own = SparseLKM(
             (X, table()), kernels(), posterior="enumerated", inducing=inducing,
-            noise_variance=NOISE, amplitudes="series",
+            noise_variance=NOISE, likelihood="scaled",
         )  # fmt: skip
         below, above = own.log_likelihood(Z).numpy(), own.upper_bound(Z).numpy()
         assert np.all(below <= exact + 1e-6)
         assert np.all(above >= exact - 1e-6)
         if tolerance is not None:
             np.testing.assert_allclose(below, exact, atol=tolerance)
-            dense = model("series").predict_y(X_NEW, Z=Z)
+            dense = model("scaled").predict_y(X_NEW, Z=Z)
             for mine, theirs in zip(own.predict_y(X_NEW, Z=Z), dense, strict=True):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-4)
 
 
-def test_heights_multiply_the_variances_of_a_series() -> None:
-    own = model("component")
-    heights = np.array([[0.3, 2.0], [1.0, 5.0]])
-    assert own.heights is not None
-    own.heights.assign(heights)
-    C = np.array([kernel(X).numpy() for kernel in kernels()])
-    expected = []
-    for n in range(2):
-        seen = np.flatnonzero(~np.isnan(table()[:, n]))
-        V = np.tensordot(Z[n] * heights[n], C, axes=1) + NOISE[n] * np.eye(9)
-        expected.append(multivariate_normal.logpdf(table()[seen, n], cov=V[np.ix_(seen, seen)]))
-    np.testing.assert_allclose(own.log_likelihood(Z), expected, rtol=1e-9)
-    by_row = own.configuration_log_likelihood(np.array([[1.0, 1.0], [0.0, 1.0]]))
-    assert float(by_row[0, 0]) == pytest.approx(expected[0], rel=1e-9)
-    assert float(by_row[1, 1]) == pytest.approx(expected[1], rel=1e-9)
-    prior = lognorm(1.5).logpdf(heights).sum()
-    assert float(own.training_loss()) == pytest.approx(-float(own.elbo()) - prior, rel=1e-9)
-    # Learnt, but not counted: learning integrates them out.
-    plain = model("none")
-    assert float(own.bic(Z)) == pytest.approx(
-        float(plain.bic(Z))
-        + 2.0 * float(tf.reduce_sum(plain.log_likelihood(Z) - own.log_likelihood(Z)))
-    )
-
-
-def test_wrong_amplitudes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"amplitudes: expected one of .*, got 'tall'"):
+def test_wrong_likelihoods_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"likelihood: expected one of .*, got 'tall'"):
         model("tall")
-    with pytest.raises(ValueError, match=r"expected 'none' or 'series' with inducing variables"):
-        SparseLKM((X, table()), kernels(), amplitudes="component", inducing=4)
 
 
 def test_the_density_of_one_value_integrates_to_one() -> None:
     def density(y: float) -> float:
         kernel = gpflow.kernels.Constant(0.5)
         own = LKM(
-            (np.zeros((1, 1)), np.array([[y]])), [kernel], noise_variance=0.5, amplitudes="series"
+            (np.zeros((1, 1)), np.array([[y]])), [kernel], noise_variance=0.5, likelihood="scaled"
         )
         return float(np.exp(own.log_likelihood(np.ones((1, 1)))[0]))
 
