@@ -64,6 +64,7 @@ def learn_relaxed(
     seed: int | Sequence[int],
     settings: FitSettings,
     start: State | None = None,
+    kept_logit: float = _KEPT_LOGIT,
 ) -> Fit:
     r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
 
@@ -84,6 +85,8 @@ def learn_relaxed(
         ``annealing``, ``num_samples``, ``alpha``, ``prior``, ``priors`` and ``model`` count.
     start
         What the parent had beside the member that is expanded: learning begins there.
+    kept_logit
+        Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
 
     Returns
     -------
@@ -97,7 +100,7 @@ def learn_relaxed(
         If a covariance is not positive definite at the end, or if the model is a `SparseLKM`.
     """
     began = time.perf_counter()
-    with _climbed(observations, structure, seed, settings, start) as (bench, history):
+    with _climbed(observations, structure, seed, settings, start, kept_logit) as (bench, history):
         return bench.describe(observations, settings, history, began)
 
 
@@ -253,6 +256,7 @@ def _climbed(
     seed: int | Sequence[int] | np.random.Generator,
     settings: FitSettings,
     start: State | None,
+    kept_logit: float,
 ) -> Iterator[tuple[_Bench, Floats]]:
     """Lend a bench whose variables are where learning ended, and how it came there."""
     rng = np.random.default_rng(seed)
@@ -261,7 +265,7 @@ def _climbed(
     proposer = Proposer.of(observations)
     drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
     logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))
-    logits[:, : len(start.kernels)] = _KEPT_LOGIT * (2.0 * start.Z - 1.0)
+    logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
     with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
         bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
         own_seed = int(rng.integers(2**31 - 1))
