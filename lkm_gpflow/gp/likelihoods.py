@@ -12,8 +12,8 @@ says depends on them through the quadratic form and the number of values:
 `GaussianNoise` is the paper's.  `ScaledNoise` integrates a scale of each series out.  Another
 likelihood is a subclass of `SeriesLikelihood` with four short formulas.
 
-Formulas get numbers, arrays or tensors, and use operations that all three have (`log1p` and
-`log_gamma` of this module among them).  Formulas of NumPy alone work as well: TensorFlow then calls
+Formulas get numbers, arrays or tensors, and use operations that all three have (those of
+`elementary` among them).  Formulas of NumPy alone work as well: TensorFlow then calls
 them from its graph.
 """
 
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import abc
 import math
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -29,6 +28,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from scipy.special import gammaln, stdtrit
 
+from .elementary import log, log1p, log_gamma
 from .types import LOG_2PI, Floats
 
 LikelihoodName: TypeAlias = Literal["gaussian", "scaled"]
@@ -190,7 +190,7 @@ def student_gain(q: Any, num_observed: Any, degrees: Any) -> Any:
         constant = _student_constant(num_observed, degrees)
     else:
         half, more = 0.5 * degrees, 0.5 * num_observed
-        constant = log_gamma(half + more) - log_gamma(half) - more * _log(half)
+        constant = log_gamma(half + more) - log_gamma(half) - more * log(half)
     return constant - 0.5 * (degrees + num_observed) * log1p(q / degrees) + 0.5 * q
 
 
@@ -217,27 +217,3 @@ def unit_quantile(p: float | Floats, degrees: Floats) -> Floats:
 def unit_scale(degrees: Floats) -> Floats:
     """Scales with which Student-t distributions have variance one; one for the normal."""
     return np.sqrt(1.0 - 2.0 / degrees)
-
-
-# --- numbers, arrays and tensors ----------------------------------------------------------------
-
-
-def log1p(x: Any) -> Any:
-    """``log(1 + x)`` of a number, an array or a tensor."""
-    if isinstance(x, float):
-        return math.log1p(x)
-    return sys.modules["tensorflow"].math.log1p(x) if _is_tensor(x) else np.log1p(x)
-
-
-def log_gamma(x: Any) -> Any:
-    """Logarithm of the gamma function of a number, an array or a tensor."""
-    return sys.modules["tensorflow"].math.lgamma(x) if _is_tensor(x) else gammaln(x)
-
-
-def _log(x: Any) -> Any:
-    return sys.modules["tensorflow"].math.log(x) if _is_tensor(x) else np.log(x)
-
-
-def _is_tensor(x: Any) -> bool:
-    """Whether x is TensorFlow's, without loading TensorFlow to ask."""
-    return "tensorflow" in sys.modules and sys.modules["tensorflow"].is_tensor(x)

@@ -19,5 +19,6 @@ from .grammar import PAPER_BASES as PAPER_BASES
 from .grammar import BaseKernel as BaseKernel
 from .grammar import Kind as Kind
 from .grammar import Product as Product
+from .grammar import Words as Words
 from .grammar import expand as expand
 from .grammar import parse as parse

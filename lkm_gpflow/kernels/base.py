@@ -26,8 +26,8 @@ from .grammar import Kind
 class UnitKernel(gpflow.kernels.Kernel):
     """A base kernel of unit variance on one-dimensional input.
 
-    Subclasses set `base` and define `covariance`; `register` makes them known to expressions and
-    to the search.
+    Subclasses set `base`, define `covariance` and may set `words`; `register` makes them known to
+    expressions, to the search and to reports.
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ class UnitKernel(gpflow.kernels.Kernel):
     """
 
     base: ClassVar[grammar.BaseKernel]
+    words: ClassVar[grammar.Words | None] = None
+    """What reports say of it."""
 
     def __init__(self, *, active_dims: Sequence[int] = (0,), **values: float) -> None:
         super().__init__(active_dims=active_dims, name=type(self).__name__)
@@ -108,8 +110,8 @@ def register(kernel: type[UnitKernel]) -> type[UnitKernel]:
     Raises
     ------
     ValueError
-        If the class has no `base` or no `covariance`, if covariances have a wrong shape, or if
-        another class has registered a base kernel of this name.
+        If the class has no `base` or no `covariance`, if `words` are not `Words`, if covariances
+        have a wrong shape, or if another class has registered a base kernel of this name.
     """
     base = _checked_base(kernel)
     _check_covariance(kernel)
@@ -120,7 +122,7 @@ def register(kernel: type[UnitKernel]) -> type[UnitKernel]:
             f"{kernel.__name__}: expected a base kernel of a new name, but there is another base "
             f"kernel named {base.name}, of {'.'.join(_where_defined(before))}"
         )
-    grammar.register_base(base, replace=is_again)
+    grammar.register_base(base, kernel.words, replace=is_again)
     KERNELS[base.name] = kernel
     return kernel
 
@@ -135,6 +137,8 @@ def _checked_base(kernel: type[UnitKernel]) -> grammar.BaseKernel:
     base = getattr(kernel, "base", None)
     if not isinstance(base, grammar.BaseKernel):
         raise ValueError(f"{kernel.__name__}: expected base = BaseKernel(...), got {base!r}")
+    if not isinstance(kernel.words, grammar.Words | None):
+        raise ValueError(f"{kernel.__name__}: expected words = Words(...), got {kernel.words!r}")
     return base
 
 

@@ -70,6 +70,25 @@ class BaseKernel:
         return any(kind is Kind.CHANGE for _, kind in self.parameters)
 
 
+@dataclass(frozen=True)
+class Words:
+    """A base kernel in words, for reports.
+
+    Parameters
+    ----------
+    title
+        A noun with its adjectives, without an article: "growth that levels off".
+    sentence
+        What a series with it does; a whole sentence.
+    beyond
+        What happens beyond the data; a whole sentence.
+    """
+
+    title: str
+    sentence: str
+    beyond: str
+
+
 WN = BaseKernel("WN")
 C = BaseKernel("C")
 LIN = BaseKernel("LIN", (("location", Kind.LOCATION),), stationary=False, degree=2)
@@ -95,15 +114,18 @@ CHANGE_POINTS = "CP"
 """Stands among bases for change points: the search may tell what ends from what begins."""
 
 _REGISTRY = {base.name: base for base in (WN, C, LIN, SE, PER, RW, IOU, OU, UNTIL, FROM)}
+_WORDS: dict[str, Words] = {}
 
 
-def register_base(base: BaseKernel, *, replace: bool = False) -> None:
+def register_base(base: BaseKernel, words: Words | None = None, *, replace: bool = False) -> None:
     """Make a base kernel known to the grammar; `lkm_gpflow.kernels.register` calls this.
 
     Parameters
     ----------
     base
         Its name and hyperparameters.
+    words
+        What reports say of it.
     replace
         Whether another base kernel of this name may be there, and goes.
 
@@ -120,6 +142,14 @@ def register_base(base: BaseKernel, *, replace: bool = False) -> None:
             "another name"
         )
     _REGISTRY[base.name] = base
+    _WORDS.pop(base.name, None)
+    if words is not None:
+        _WORDS[base.name] = words
+
+
+def words_of(name: str) -> Words | None:
+    """Return the words that a base kernel was registered with; built-in ones have none here."""
+    return _WORDS.get(name)
 
 
 class UnknownBaseError(ValueError):

@@ -33,9 +33,11 @@ from .bases import BaseKernel as BaseKernel
 from .bases import C as C
 from .bases import Kind as Kind
 from .bases import UnknownBaseError as UnknownBaseError
+from .bases import Words as Words
 from .bases import base_kernel as base_kernel
 from .bases import register_base as register_base
 from .bases import with_windows as with_windows
+from .bases import words_of as words_of
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ Both forms of the prior give every component a Beta weight; they differ in how w
 probabilities. The posterior of the weights is a product of Beta distributions with parameters
 ``tau`` [K, 2]; this module has every expectation under it that the evidence lower bound needs.
 
+Arrays in, arrays out: learning by NumPy asks the finite prior after every move, and loads no
+TensorFlow for it. Tensors in, tensors out, differentiable: the relaxed learner and the model.
+
 References
 ----------
 Tong and Choi 2019, *Discovering Latent Covariance Structures for Multiple Time Series*, appendix B.
@@ -12,21 +15,25 @@ Teh, Görür and Ghahramani 2007, *Stick-breaking Construction for the Indian Bu
 Doshi-Velez, Miller, Van Gael and Teh 2009, *Variational Inference for the Indian Buffet Process*.
 """
 
+from __future__ import annotations
+
+import importlib
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-from check_shapes import check_shapes, inherit_check_shapes
-from gpflow.base import TensorType
-from gpflow.config import default_float
-from gpflow.utilities import to_default_float
+import numpy as np
+from scipy.special import betaln
 
+from ..gp.elementary import digamma, exp, is_tensor, log, log1p, log_beta, stack, total
 from ..gp.seeds import seed_pair
+from ..gp.types import Floats
 from ..runtime.text import whole_number
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 OffBound = Literal["multinomial", "taylor"]
 
@@ -45,8 +52,9 @@ class IBP(ABC):
     Source: Tong and Choi 2019, appendix B.
 
     Throughout, ``tau`` [K, 2] holds the positive parameters of q and ``nu`` [N, K] the
-    probabilities q(z_nk = 1). Every expectation is differentiable and works inside
-    ``tf.function``; an argument with another number of components than K raises a ValueError.
+    probabilities q(z_nk = 1), arrays or tensors. Every expectation of tensors is differentiable
+    and works inside ``tf.function``; an argument with another number of components than K raises a
+    ValueError.
 
     Parameters
     ----------
@@ -75,27 +83,15 @@ class IBP(ABC):
         """First parameter ``c`` of the Beta(c, 1) prior of every weight."""
 
     @abstractmethod
-    @check_shapes(
-        "weights: [K]",
-        "return: [K]",
-    )
-    def inclusion_probabilities(self, weights: TensorType) -> tf.Tensor:
+    def inclusion_probabilities(self, weights: Any) -> Any:
         """Probabilities ``pi`` [K] that a series has each component, given the ``weights`` [K]."""
 
     @abstractmethod
-    @check_shapes(
-        "tau: [K, 2]",
-        "return: [K]",
-    )
-    def expected_log_on(self, tau: TensorType) -> tf.Tensor:
+    def expected_log_on(self, tau: Any) -> Any:
         r"""Expected log probability of each component, :math:`a_k = E_q[\log \pi_k]`, [K]."""
 
     @abstractmethod
-    @check_shapes(
-        "tau: [K, 2]",
-        "return: [K]",
-    )
-    def expected_log_off(self, tau: TensorType) -> tf.Tensor:
+    def expected_log_off(self, tau: Any) -> Any:
         r"""Expected log probability of its absence, :math:`b_k = E_q[\log(1 - \pi_k)]`, [K]."""
 
     @property
@@ -104,71 +100,65 @@ class IBP(ABC):
         return True
 
     @abstractmethod
-    @check_shapes(
-        "nu: [N, K]",
-        "return: [K, 2]",
-    )
-    def best_tau(self, nu: TensorType) -> tf.Tensor:
+    def best_tau(self, nu: Any) -> Any:
         """Beta parameters [K, 2] that maximise the bound, given q(z_nk = 1) = ``nu`` [N, K]."""
 
     @abstractmethod
-    @check_shapes(
-        "Z: [batch..., N, K]",
-        "return: [batch...]",
-    )
-    def log_prob(self, Z: TensorType) -> tf.Tensor:
+    def log_prob(self, Z: Any) -> Any:
         """Log probability [...] of binary matrices ``Z`` [..., N, K], weights integrated out."""
 
-    @check_shapes(
-        "tau: [K, 2]",
-        "return: []",
-    )
-    def expected_log_weights(self, tau: TensorType) -> tf.Tensor:
+    def expected_logs(self, tau: Any) -> tuple[Any, Any]:
+        """``E log pi`` and ``E log(1 - pi)``, [K] each."""
+        return self.expected_log_on(tau), self.expected_log_off(tau)
+
+    def expected_log_weights(self, tau: Any) -> Any:
         r"""Expected log prior density of the weights, a scalar.
 
         .. math::
             E_q[\log p(w)] =
                 \sum_k \log c + (c - 1)(\psi(\tau_{k1}) - \psi(\tau_{k1} + \tau_{k2}))
         """
-        log_weights, _ = self._expected_log_beta(tau)
-        c = self.concentration
-        return tf.reduce_sum(math.log(c) + (c - 1.0) * log_weights)
+        return total(self._log_weights(tau))
 
-    @check_shapes(
-        "tau: [K, 2]",
-        "return: []",
-    )
-    def entropy(self, tau: TensorType) -> tf.Tensor:
+    def entropy(self, tau: Any) -> Any:
         r"""Entropy of the posterior of the weights, a scalar.
 
         .. math::
             H[q] = \sum_k \log B(\tau_{k1}, \tau_{k2})
                 - (\tau_{k1} - 1) E_q[\log w_k] - (\tau_{k2} - 1) E_q[\log(1 - w_k)]
         """
-        tau = self._with_components("tau", tau, axis=0)
-        expected_logs = tf.stack(self._expected_log_beta(tau), axis=-1)  # [K, 2]
-        cross = tf.reduce_sum((tau - 1.0) * expected_logs, axis=-1)  # [K]
-        return tf.reduce_sum(tf.math.lbeta(tau) - cross)
+        log_volume, cross = self._entropies(tau)
+        return total(log_volume - cross)
 
-    @check_shapes(
-        "tau: [K, 2]",
-        "nu: [N, K]",
-        "return: []",
-    )
-    def expected_log_assignments(self, tau: TensorType, nu: TensorType) -> tf.Tensor:
+    def weights_term(self, tau: Any) -> Any:
+        """``E log p(w) + H[q(w)]``: what the bound has beside the rows of Z."""
+        log_volume, cross = self._entropies(tau)
+        return total(self._log_weights(tau) + log_volume - cross)
+
+    def expected_log_assignments(self, tau: Any, nu: Any) -> Any:
         r"""Expected log probability of the assignments, a scalar.
 
         .. math::
             E_q[\log p(Z \mid \pi)] = \sum_{nk} \nu_{nk} a_k + (1 - \nu_{nk}) b_k
         """
         nu = self._with_components("nu", nu, axis=-1)
-        a, b = self.expected_log_on(tau), self.expected_log_off(tau)
-        return tf.reduce_sum(nu * a + (1.0 - nu) * b)
+        a, b = self.expected_logs(tau)
+        return total(nu * a + (1.0 - nu) * b)
 
-    @check_shapes(
-        "return: [num_series, K]",
-    )
-    def sample(self, num_series: int, seed: int | tf.Tensor) -> tf.Tensor:
+    def _log_weights(self, tau: Any) -> Any:
+        """``E log p(w_k)``, [K]."""
+        log_weights, _ = self._expected_log_beta(tau)
+        c = self.concentration
+        return log(c) + (c - 1.0) * log_weights
+
+    def _entropies(self, tau: Any) -> tuple[Any, Any]:
+        """Log of the Beta function, and the sum of exponents times expected logs, [K] each."""
+        tau = self._with_components("tau", tau, axis=0)
+        on, off = self._expected_log_beta(tau)
+        cross = (tau[:, 0] - 1.0) * on + (tau[:, 1] - 1.0) * off
+        return log_beta(tau[:, 0], tau[:, 1]), cross
+
+    def sample(self, num_series: int, seed: int | tf.Tensor) -> Any:
         """Draw a binary matrix from the prior.
 
         Parameters
@@ -189,6 +179,11 @@ class IBP(ABC):
         ValueError
             If ``num_series`` is not a positive integer.
         """
+        import tensorflow as tf
+        import tensorflow_probability as tfp
+        from gpflow.config import default_float
+        from gpflow.utilities import to_default_float
+
         whole_number(num_series, "num_series", 1)
         pair = tf.constant(seed_pair(int(seed))) if isinstance(seed, Integral) else seed
         weight_seed, assignment_seed = tfp.random.split_seed(pair)
@@ -200,22 +195,24 @@ class IBP(ABC):
         uniform = tf.random.stateless_uniform([num_series, K], assignment_seed, dtype=dtype)
         return to_default_float(uniform < self.inclusion_probabilities(weights))
 
-    def _expected_log_beta(self, tau: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+    def _expected_log_beta(self, tau: Any) -> tuple[Any, Any]:
         """E log w and E log(1 - w), [K] each, under w_k ~ Beta(tau_k1, tau_k2)."""
         tau = self._with_components("tau", tau, axis=0)
-        psi = tf.math.digamma(tau)
-        psi_total = tf.math.digamma(tf.reduce_sum(tau, axis=-1))
+        psi, psi_total = digamma(tau), digamma(total(tau, -1))
         return psi[:, 0] - psi_total, psi[:, 1] - psi_total
 
-    def _with_components(self, name: str, value: TensorType, axis: int) -> tf.Tensor:
-        """``value`` as a tensor; ValueError if its size along ``axis`` is not K."""
-        tensor = to_default_float(value)
-        if tensor.shape[axis] not in (None, self.num_components):
+    def _with_components(self, name: str, value: Any, axis: int) -> Any:
+        """``value`` as an array or a tensor; ValueError if its size along ``axis`` is not K."""
+        if is_tensor(value):
+            found = importlib.import_module("gpflow.utilities").to_default_float(value)
+        else:
+            found = np.asarray(value, np.float64)
+        if found.shape[axis] not in (None, self.num_components):
             raise ValueError(
                 f"{name}: expected {self.num_components} components along axis {axis}, "
-                f"got shape {tuple(tensor.shape)}."
+                f"got shape {tuple(found.shape)}."
             )
-        return tensor
+        return found
 
 
 @dataclass(frozen=True)
@@ -246,23 +243,19 @@ class FiniteIBP(IBP):
         """First parameter of the Beta prior, alpha / K."""
         return self.alpha / self.num_components
 
-    @inherit_check_shapes
-    def inclusion_probabilities(self, weights: TensorType) -> tf.Tensor:
+    def inclusion_probabilities(self, weights: Any) -> Any:
         """The weights themselves, [K]."""
         return self._with_components("weights", weights, axis=0)
 
-    @inherit_check_shapes
-    def expected_log_on(self, tau: TensorType) -> tf.Tensor:
+    def expected_log_on(self, tau: Any) -> Any:
         r""":math:`a_k = \psi(\tau_{k1}) - \psi(\tau_{k1} + \tau_{k2})`, [K]; see :class:`IBP`."""
         return self._expected_log_beta(tau)[0]
 
-    @inherit_check_shapes
-    def expected_log_off(self, tau: TensorType) -> tf.Tensor:
+    def expected_log_off(self, tau: Any) -> Any:
         r""":math:`b_k = \psi(\tau_{k2}) - \psi(\tau_{k1} + \tau_{k2})`, [K]; see :class:`IBP`."""
         return self._expected_log_beta(tau)[1]
 
-    @inherit_check_shapes
-    def best_tau(self, nu: TensorType) -> tf.Tensor:
+    def best_tau(self, nu: Any) -> Any:
         r"""Beta parameters that maximise the bound given the assignments, [K, 2].
 
         .. math::
@@ -270,11 +263,10 @@ class FiniteIBP(IBP):
             \tau_{k2} = 1 + \sum_n (1 - \nu_{nk})
         """
         nu = self._with_components("nu", nu, axis=-1)
-        on, off = tf.reduce_sum(nu, axis=0), tf.reduce_sum(1.0 - nu, axis=0)
-        return tf.stack([self.concentration + on, 1.0 + off], axis=-1)
+        on = total(nu, 0)
+        return stack([self.concentration + on, 1.0 + _count(nu) - on])
 
-    @inherit_check_shapes
-    def log_prob(self, Z: TensorType) -> tf.Tensor:
+    def log_prob(self, Z: Any) -> Any:
         r"""Log probability [...] of binary matrices [..., N, K], weights integrated out.
 
         .. math::
@@ -283,10 +275,36 @@ class FiniteIBP(IBP):
             \qquad m_k = \sum_n z_{nk}
         """
         Z = self._with_components("Z", Z, axis=-1)
-        on, off = tf.reduce_sum(Z, axis=-2), tf.reduce_sum(1.0 - Z, axis=-2)
-        c = self.concentration
-        log_beta = tf.math.lbeta(tf.stack([on + c, off + 1.0], axis=-1))  # [..., K]
-        return tf.reduce_sum(math.log(c) + log_beta, axis=-1)
+        on, c = total(Z, -2), self.concentration  # [..., K]
+        terms = log_beta(c + on, 1.0 + _count(Z) - on) - betaln(c, 1.0)
+        return total(terms, -1)
+
+    def conditional_logs(self, others: Floats) -> tuple[Floats, Floats]:
+        r"""Log probabilities that one more series has each component, and that it has not.
+
+        .. math::
+            P(z_{nk} = 1 \mid Z_{-n}) = \frac{m_k + \alpha / K}{N + \alpha / K}
+
+        Parameters
+        ----------
+        others
+            Rows of Z of the N - 1 other series, [N - 1, K].
+
+        Returns
+        -------
+        tuple
+            Both [K], up to the common ``log(N + alpha / K)``.
+        """
+        on = total(self._with_components("others", others, axis=-1), 0)
+        return np.log(on + self.concentration), np.log(len(others) + 1.0 - on)
+
+
+def _count(Z: Any) -> Any:
+    """N of rows [..., N, K]; a tensor where it is not known yet."""
+    if Z.shape[-2] is not None:
+        return float(Z.shape[-2])
+    tf = importlib.import_module("tensorflow")
+    return tf.cast(tf.shape(Z)[-2], Z.dtype)
 
 
 @dataclass(frozen=True)
@@ -333,18 +351,18 @@ class InfiniteIBP(IBP):
         """First parameter of the Beta prior of every stick, alpha."""
         return self.alpha
 
-    @inherit_check_shapes
-    def inclusion_probabilities(self, weights: TensorType) -> tf.Tensor:
+    def inclusion_probabilities(self, weights: Any) -> Any:
         """Products of the sticks up to each component, [K]."""
-        return tf.math.cumprod(self._with_components("weights", weights, axis=0))
+        weights = self._with_components("weights", weights, axis=0)
+        if is_tensor(weights):
+            return importlib.import_module("tensorflow").math.cumprod(weights)
+        return np.cumprod(weights)
 
-    @inherit_check_shapes
-    def expected_log_on(self, tau: TensorType) -> tf.Tensor:
+    def expected_log_on(self, tau: Any) -> Any:
         r""":math:`a_k = \sum_{m \le k} \psi(\tau_{m1}) - \psi(\tau_{m1} + \tau_{m2})`, [K]."""
-        return tf.cumsum(self._expected_log_beta(tau)[0])
+        return _cumsum(self._expected_log_beta(tau)[0])
 
-    @inherit_check_shapes
-    def expected_log_off(self, tau: TensorType) -> tf.Tensor:
+    def expected_log_off(self, tau: Any) -> Any:
         r"""Approximation of :math:`b_k = E_q[\log(1 - \prod_{m \le k} v_m)]`, [K].
 
         **Multinomial.** Toss coins of probabilities v_1, ..., v_k in turn: if not all succeed, some
@@ -372,29 +390,38 @@ class InfiniteIBP(IBP):
         """
         if self.bound == "multinomial":
             log_stays, log_breaks = self._expected_log_beta(tau)
-            return tf.math.cumulative_logsumexp(log_breaks + tf.cumsum(log_stays, exclusive=True))
+            e = log_breaks + _cumsum(log_stays) - log_stays
+            if is_tensor(e):
+                return importlib.import_module("tensorflow").math.cumulative_logsumexp(e)
+            return np.logaddexp.accumulate(e)
         tau = self._with_components("tau", tau, axis=0)
-        i = tf.range(self.taylor_terms, dtype=tau.dtype)[:, None]  # [R, 1]
-        log_moments = -tf.cumsum(tf.math.log1p(tau[:, 1] / (tau[:, 0] + i)), axis=0)  # [R, K]
-        return -tf.reduce_sum(tf.exp(tf.cumsum(log_moments, axis=1)) / (i + 1.0), axis=0)
+        i = np.arange(float(self.taylor_terms))[:, None]  # [R, 1]
+        log_moments = -_cumsum(log1p(tau[:, 1] / (tau[:, 0] + i)), axis=0)  # [R, K]
+        return -total(exp(_cumsum(log_moments, axis=1)) / (i + 1.0), 0)
 
     @property
     def has_best_tau(self) -> bool:
         """False: the sticks are coupled."""
         return False
 
-    @inherit_check_shapes
-    def best_tau(self, nu: TensorType) -> tf.Tensor:
+    def best_tau(self, nu: Any) -> Any:
         """Raise NotImplementedError: the sticks are coupled and have no closed-form optimum."""
         raise NotImplementedError(
             "InfiniteIBP has no closed form for the best tau: "
             "optimise tau by gradient, or use FiniteIBP."
         )
 
-    @inherit_check_shapes
-    def log_prob(self, Z: TensorType) -> tf.Tensor:
+    def log_prob(self, Z: Any) -> Any:
         """Raise NotImplementedError: the sticks do not integrate out in closed form."""
         raise NotImplementedError(
             "InfiniteIBP has no closed form for log p(Z): "
             "use its evidence lower bound, or FiniteIBP."
         )
+
+
+def _cumsum(x: Any, axis: int = 0) -> Any:
+    return (
+        importlib.import_module("tensorflow").cumsum(x, axis)
+        if is_tensor(x)
+        else np.cumsum(x, axis)
+    )

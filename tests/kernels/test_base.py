@@ -338,7 +338,7 @@ class Matern12(UnitKernel):
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Registries that forget what a test adds: set and deleted, so that undoing deletes."""
-    for known in (KERNELS, bases._REGISTRY):
+    for known in (KERNELS, bases._REGISTRY, bases._WORDS):
         monkeypatch.setitem(known, "MA12", None)
         monkeypatch.delitem(known, "MA12")
     return monkeypatch
@@ -376,6 +376,22 @@ def test_a_kernel_that_is_written_anew_replaces_the_old_one() -> None:
     register(Better)
     np.testing.assert_allclose(components([product], x)[0, 0], 1.0 / (1.0 + x / 0.5))
     np.testing.assert_allclose(before[0, 0], np.exp(-x / 0.5))
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_kernel_brings_its_words() -> None:
+    words = bases.Words("rough returns", "It returns to its mean.", "It ends at its mean.")
+
+    class Spoken(Matern12):
+        pass
+
+    Spoken.words = words
+    register(Spoken)
+    assert bases.words_of("MA12") is words
+    assert bases.words_of("SE") is None
+    Spoken.words = "rough"  # type: ignore[assignment]
+    with pytest.raises(ValueError, match=r"expected words = Words\(\.\.\.\), got 'rough'"):
+        register(Spoken)
 
 
 @pytest.mark.usefixtures("registry")

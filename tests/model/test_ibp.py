@@ -121,7 +121,7 @@ def bound(prior: IBP, tau: tf.Tensor, nu: ArrayLike) -> tf.Tensor:
 
 
 def test_best_tau_is_stationary() -> None:
-    tau, step = FINITE.best_tau(NU).numpy(), 1e-5
+    tau, step = FINITE.best_tau(NU), 1e-5
     for k, i in np.ndindex(tau.shape):
         shift = np.zeros_like(tau)
         shift[k, i] = step
@@ -130,7 +130,7 @@ def test_best_tau_is_stationary() -> None:
 
 
 def test_best_tau_is_maximal() -> None:
-    tau = FINITE.best_tau(NU).numpy()
+    tau = FINITE.best_tau(NU)
     best = bound(FINITE, tau, NU)
     rng = np.random.default_rng(2)
     for scale in np.repeat([0.01, 0.1, 1.0], 20):
@@ -349,3 +349,63 @@ def test_priors_are_values() -> None:
     assert FiniteIBP(1.0, 2) == FiniteIBP(1.0, 2) != FiniteIBP(1.0, 3)
     with pytest.raises(FrozenInstanceError):
         FINITE.alpha = 2.0  # type: ignore[misc]
+
+
+# NumPy and TensorFlow
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_tensors_have_the_values_of_arrays(prior: IBP) -> None:
+    for formula in (
+        prior.expected_log_on, prior.expected_log_off, prior.expected_log_weights, prior.entropy,
+        prior.weights_term,
+    ):  # fmt: skip
+        by_arrays, by_tensors = formula(TAU), tf.function(formula)(tf.constant(TAU))
+        assert isinstance(by_arrays, np.ndarray | np.float64)
+        assert tf.is_tensor(by_tensors)
+        np.testing.assert_allclose(by_tensors, by_arrays, rtol=1e-12)
+    whole = prior.expected_log_weights(TAU) + prior.entropy(TAU)
+    assert prior.weights_term(TAU) == pytest.approx(whole, rel=1e-12)
+
+
+def test_finite_tensors_have_the_values_of_arrays() -> None:
+    Z = np.round(NU)
+    np.testing.assert_allclose(FINITE.best_tau(tf.constant(NU)), FINITE.best_tau(NU), rtol=1e-14)
+    np.testing.assert_allclose(FINITE.log_prob(tf.constant(Z)), FINITE.log_prob(Z), rtol=1e-13)
+
+
+class FewerOfTheLast(FiniteIBP):
+    """A user's: the k-th component is half as common as the one before it."""
+
+    @property
+    def concentration(self) -> NDArray[np.float64]:  # type: ignore[override]
+        return self.alpha * 0.5 ** np.arange(self.num_components)
+
+
+@pytest.mark.parametrize("prior", [FINITE, FewerOfTheLast(ALPHA, 3)])
+def test_conditional_logs_are_those_of_the_joint(prior: FiniteIBP) -> None:
+    """Of every row given the others: by enumerating the row in `log_prob`."""
+    others = np.array([[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 1, 0]])
+    rows = np.array(list(itertools.product([0.0, 1.0], repeat=3)))
+    joint = np.array([prior.log_prob(np.vstack([others, row])) for row in rows])
+    on, off = prior.conditional_logs(others)
+    found = rows @ on + (1.0 - rows) @ off
+    np.testing.assert_allclose(found - found[0], joint - joint[0], rtol=1e-10)
+
+
+def test_another_concentration_is_all_that_another_prior_needs() -> None:
+    prior = FewerOfTheLast(ALPHA, 3)
+    tau, step = prior.best_tau(NU), 1e-5
+
+    def bound(tau: NDArray[np.float64]) -> float:
+        return float(prior.weights_term(tau) + prior.expected_log_assignments(tau, NU))
+
+    for k, j in itertools.product(range(3), range(2)):
+        change = np.zeros_like(tau)
+        change[k, j] = step
+        assert abs(bound(tau + change) - bound(tau - change)) < 1e-8
+    total = sum(
+        math.exp(prior.log_prob(np.reshape(Z, (2, 3))))
+        for Z in itertools.product([0.0, 1.0], repeat=6)
+    )
+    assert total == pytest.approx(1.0)
