@@ -9,7 +9,6 @@ from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
 from .coupling.coupled_discovery import CoupledDiscovery as CoupledDiscovery
-from .coupling.coupled_lkm import CoupledLKM as CoupledLKM
 from .data.shapes import from_long as from_long
 from .data.shapes import to_long as to_long
 from .discovery.discover import discover as discover
@@ -18,7 +17,7 @@ from .discovery.given_kernels import learn as learn
 from .discovery.long_series import refit_sparse as refit_sparse
 from .discovery.long_series import thin as thin
 from .discovery.result import Discovery as Discovery
-from .discovery.storage import load as load
+from .discovery.result import load as load
 from .evaluation.backtesting import Backtest as Backtest
 from .evaluation.backtesting import backtest as backtest
 from .gp.likelihoods import GaussianNoise as GaussianNoise

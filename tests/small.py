@@ -14,12 +14,12 @@ from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.discovery import options
+from lkm_gpflow.discovery import keywords
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.forecast import stacking
-from lkm_gpflow.forecast.averaging import Member
 from lkm_gpflow.forecast.by_model import to_model
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.search.ledger import Entry
@@ -56,7 +56,7 @@ def numbers(fit: Fit) -> tuple[object, ...]:
 def learn_in_a_hurry(set_attribute: Callable[[object, str, object], object]) -> None:
     """Let `discover` do as little as it can, for tests of what happens around the fits."""
     quick = partial(FitSettings, num_candidates=8, num_starts=1, num_reseeds=0)
-    set_attribute(options, "FitSettings", quick)
+    set_attribute(keywords, "FitSettings", quick)
     set_attribute(stacking, "NUM_STARTS", 1)
 
 

@@ -19,7 +19,7 @@ from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.experiments import Store, ablations, agreement, benchmark, families
 from lkm_gpflow.experiments.calibration import NUM_CHOSEN, expected_calibration_error, held
 from lkm_gpflow.experiments.tables import extrapolation_runs
-from lkm_gpflow.forecast.tails import FORECAST_DEGREES
+from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES
 from lkm_gpflow.gp.types import Floats
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 import click
 import pandas as pd
@@ -22,20 +22,17 @@ from ..data.shapes import LongNames
 from ..data.tables import Table
 from ..data.transforms import Transform
 from ..datasets.catalogue import known_names
-from ..discovery.options import choose_averaging
+from ..discovery.keywords import DiscoverSettings
 from ..runtime.arguments import check_level
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, start_workers
 from ..runtime.loading import loading
 from ..runtime.text import counted, did_you_mean, listed
 from ..runtime.threads import single_threaded
-from ..search.settings import SearchSettings, Strategy, check_size, draw, ledger_header
+from ..search.settings import check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import OutputFolder
 from .options import Bases, Budget, LongColumns, NewFolder, Separator, Transforms
-
-if TYPE_CHECKING:
-    from ..discovery.result import Averaging
 
 _HORIZON_SHARE = 0.1
 """By default this share of the rows is forecast."""
@@ -154,19 +151,11 @@ def discover_command(
     transforms: tuple[Transform, ...],
     horizon: int | None,
     out: Path | None,
-    depth: int,
-    restarts: int,
-    bases: tuple[str, ...],
-    strategy: str,
-    seed: int,
     jobs: int | None,
-    subset: int | None,
-    averaging: str | None,
-    time_budget: float | None,
-    memory_budget: float | None,
     level: float,
     force: bool,
     quiet: bool,
+    **keywords: Any,
 ) -> None:
     """Discover the components of the series in SOURCE and forecast them.
 
@@ -184,32 +173,31 @@ def discover_command(
     with said_plainly(), signals_stop():
         name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
         # All that can be wrong is found before anything is made or deleted.
-        transform = _one(transforms)
-        table = Table.of(frame, transform)
+        keywords |= {"transform": _one(transforms), "progress": not quiet}
+        settings = DiscoverSettings(**keywords)
+        table = Table.of(frame, settings.transforms)
         frame = table.frame
         steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
         table.after(steps)
         check_level(level)
-        settings = SearchSettings(bases, depth, restarts, cast(Strategy, strategy), seed)
-        choose_averaging(cast("Averaging | None", averaging), "scan", subset)
-        if memory_budget is not None:
+        if settings.memory_budget is not None:
             with loading():  # libraries take memory, too
                 from . import output
-        Guard(time_budget, memory_budget)
+        Guard(settings.time_budget, settings.memory_budget)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # discover warns, too
-            check_size(*frame.shape, subset)
-        if subset is not None:
-            draw(frame.shape[1], subset, seed)
+            check_size(*frame.shape, settings.subset)
+        if settings.subset is not None:
+            draw(frame.shape[1], settings.subset, settings.seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))
         folder.claim(steps, level, table.checksum, force=force)
-        folder.check_ledger(ledger_header(settings, table, subset))
+        folder.check_ledger(ledger_header(settings.search, table, settings.subset))
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         fits = folder.num_fits()
-        processes = min(jobs or os.cpu_count() or 1, restarts)
+        processes = min(jobs or os.cpu_count() or 1, settings.restarts)
         with _telling_what_is_kept(folder, force=force), _workers(processes) as executor:
-            if executor is not None and not fits and memory_budget is None:
+            if executor is not None and not fits and settings.memory_budget is None:
                 # Where there is something to learn they will be needed.
                 start_workers(executor, "lkm_gpflow.fit.training")
             # Loaded when nothing is left to complain of.
@@ -220,22 +208,7 @@ def discover_command(
             if fits:
                 say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
             with folder.going_on():
-                found = discover(
-                    frame,
-                    transform=transform,
-                    bases=bases,
-                    depth=depth,
-                    restarts=restarts,
-                    strategy=cast(Strategy, strategy),
-                    averaging=cast("Averaging | None", averaging),
-                    subset=subset,
-                    seed=seed,
-                    ledger=folder.ledger,
-                    executor=executor,
-                    time_budget=time_budget,
-                    memory_budget=memory_budget,
-                    progress=not quiet,
-                )
+                found = discover(frame, **keywords, ledger=folder.ledger, executor=executor)
             with single_threaded():
                 say(repr(found))
                 files = output.write(folder, found, steps, level, units, say, executor)

@@ -106,7 +106,9 @@ class OutputFolder:
     def _was_stopped(self) -> bool:
         """Whether a budget ended the search, which may go on from its ledger."""
         try:
-            return self.ledger.exists() and bool(archive.read(self.model).document["stopped"])
+            return self.ledger.exists() and bool(
+                archive.read(self.model, "Discovery")[1]["stopped"]
+            )
         except ValueError:  # damaged: nothing that may be replaced unasked
             return False
 

@@ -12,7 +12,8 @@ import pandas as pd
 from ..data.tables import Table
 from ..data.transforms import Transform
 from ..discovery.discover import discover
-from ..discovery.result import Averaging, Discovery
+from ..discovery.keywords import Averaging
+from ..discovery.result import Discovery
 from ..fit.fits import LearnerName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from .registry import register

@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from ..data.tables import Table
-from ..forecast.averaging import Member
+from ..data.transforms import Transform
 from ..forecast.columns import quantile_column
-from ..forecast.joint import Course, Joint
+from ..forecast.forecasters import Member
+from ..forecast.mixture import Course, MixtureForecast, Part
 from ..gp.types import Floats
-from ..kernels.grammar import parse
-from ..runtime.arguments import check_level, check_series, check_weights
+from ..kernels.grammar import UnknownBaseError, parse
+from ..runtime import archive
+from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, whole_number
 from ..runtime.threads import threads_for
-from .learn_coupling import STRONG, Coupling
+from .learn_coupling import STRONG, Coupling, predict_cells
 from .learn_coupling import couple as learn_coupling
+from .patterns import Patterns
 from .uncertainty import CouplingPosterior, intervals, posterior
-
-if TYPE_CHECKING:
-    from .coupled_lkm import CoupledLKM
 
 NOISE = "noise"
 """What the correlations of the noise are called, among those of the patterns."""
@@ -80,11 +80,6 @@ class CoupledDiscovery:
     couplings: tuple[Coupling, ...]
 
     # --- what goes together ---
-
-    @cached_property
-    def models(self) -> tuple[CoupledLKM, ...]:
-        """The models of all members, on scaled data, with a component for each pattern."""
-        return tuple(to_model(coupling, self.table) for coupling in self.couplings)
 
     def correlations(self, level: float = 0.9) -> pd.DataFrame:
         """How far two series go together in each pattern of the heaviest fit, and in its noise.
@@ -169,7 +164,7 @@ class CoupledDiscovery:
 
     # --- what follows ---
 
-    def joint(self, cells: pd.MultiIndex) -> Joint:
+    def joint(self, cells: pd.MultiIndex) -> MixtureForecast:
         """Return the joint distribution of new observations of cells (series, time).
 
         Raises
@@ -182,18 +177,20 @@ class CoupledDiscovery:
             check_series(name, list(table.frame.columns))
         n = table.frame.columns.get_indexer(cells.get_level_values(0))
         x = table.scaled_times(cells.get_level_values(1))
-        is_forecast = x > table.observations.x[-1]
-        means, covariances = [], []
-        for member, model in zip(self.members, self.models, strict=True):
-            mean, covariance = model.predict_cells(n, x[:, None])
-            wide = np.where(is_forecast, np.sqrt(member.spread), 1.0) * table.scale[n]
-            means.append(np.asarray(mean) * table.scale[n] + table.location[n])
-            covariances.append(np.asarray(covariance) * np.outer(wide, wide))
-        weights = np.array([member.weight for member in self.members])
-        transforms = table.transforms.of_series(n)
-        return Joint(cells, weights, np.array(means), np.array(covariances), transforms)
+        parts, scale = [], table.scale[n]
+        with threads_for(table.observations.num_observed):
+            for member, coupling in zip(self.members, self.couplings, strict=True):
+                mean, covariance = predict_cells(coupling, table.observations, n, x)
+                mean, covariance = (
+                    mean * scale + table.location[n],
+                    covariance * scale * scale[:, None],
+                )
+                parts.append(Part.joint(member.weight, mean, covariance))
+        return MixtureForecast(cells, tuple(parts), table.transforms.of_series(n))
 
-    def ahead(self, horizon: int | pd.Index, given: Mapping[object, Course] | None = None) -> Joint:
+    def ahead(
+        self, horizon: int | pd.Index, given: Mapping[object, Course] | None = None
+    ) -> MixtureForecast:
         """Return the joint distribution of all series at the times of a forecast."""
         product = [self.table.frame.columns, self.table.after(horizon)]
         cells = pd.MultiIndex.from_product(product, names=["series", "time"])
@@ -266,7 +263,6 @@ class CoupledDiscovery:
         ValueError
             If there is no such series, no weight, or one that is not a finite number.
         """
-        check_weights(weights)
         return self.ahead(horizon, given).aggregate(weights, level)
 
     def fill(self, level: float = 0.9) -> pd.DataFrame:
@@ -281,17 +277,25 @@ class CoupledDiscovery:
     # --- keeping and showing ---
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write one file, data only, that `load` reads; see `storage`."""
-        from ..discovery.storage import save
-
-        save(self, path, force=force)
+        """Write one file, data only, that `load` reads; it raises what `Discovery.save` raises."""
+        document = {
+            "coupled": [member.to_json() for member in self.members],
+            "couplings": [_coupling_to_json(coupling) for coupling in self.couplings],
+            "transforms": self.table.transforms.names,
+        }
+        archive.write(path, "CoupledDiscovery", self.table.frame, document, force=force)
 
     @staticmethod
     def load(path: str | Path) -> CoupledDiscovery:
-        """Read what `save` wrote; see `storage.load_coupled`."""
-        from ..discovery.storage import load_coupled
-
-        return load_coupled(path)
+        """Read what `save` wrote; it raises what `lkm_gpflow.load` raises."""
+        frame, document = archive.read(path, "CoupledDiscovery")
+        with archive.fitting_together(path, UnknownBaseError):
+            transforms = zip(list(frame.columns), document["transforms"], strict=True)
+            return CoupledDiscovery(
+                Table.of(frame, cast("Transform", dict(transforms))),
+                tuple(map(Member.from_json, document["coupled"])),
+                tuple(map(_coupling_from_json, document["couplings"])),
+            )
 
     def __repr__(self) -> str:
         names, pairs = self.table.names, self.pairs
@@ -308,27 +312,6 @@ class CoupledDiscovery:
         )
 
 
-def to_model(coupling: Coupling, table: Table) -> CoupledLKM:
-    """Return the model of a coupling, on scaled data."""
-    from ..kernels.component import to_kernel  # with TensorFlow, which takes seconds to load
-    from .coupled_lkm import CoupledLKM
-
-    patterns, loadings = coupling.patterns, coupling.loadings
-    kernels, squared = patterns.kernels, np.square(patterns.amplitudes[:, :-1])
-    if not kernels:  # nothing but noise: a pattern that no series has
-        kernels, squared = (parse("1 x C"),), np.zeros((len(squared), 1))
-        loadings = np.concatenate([np.zeros_like(loadings), loadings])
-    has = squared > 0.0
-    return CoupledLKM(
-        table.observations.table,
-        [to_kernel(kernel) for kernel in kernels],
-        has.astype(np.float64),
-        heights=np.where(has, squared, 1.0),
-        noise_variance=np.square(patterns.amplitudes[:, -1]),
-        loadings=loadings,
-    )
-
-
 def step_correlation(coupling: Coupling, x: Floats) -> Floats:
     """Correlation [N, N] of what series do from one time to the next, on average over times."""
     C, a = coupling.patterns.covariances(x), coupling.patterns.amplitudes.T
@@ -338,3 +321,30 @@ def step_correlation(coupling: Coupling, x: Floats) -> Floats:
     total = np.tensordot(moved.mean(axis=1), B, axes=1)
     sd = np.sqrt(total.diagonal())
     return np.asarray(total / np.outer(sd, sd))
+
+
+_ARRAYS = ("loadings", "evidence", "pair_evidence")
+
+
+def _coupling_to_json(coupling: Coupling) -> dict[str, Any]:
+    """Write a coupling in JSON's types; numbers keep all their digits."""
+    return {
+        "kernels": [str(kernel) for kernel in coupling.patterns.kernels],
+        "components": coupling.patterns.components,
+        "amplitudes": coupling.patterns.amplitudes.tolist(),
+        **{name: getattr(coupling, name).tolist() for name in _ARRAYS},
+        "log_likelihood": coupling.log_likelihood,
+        "uncoupled": coupling.uncoupled,
+    }
+
+
+def _coupling_from_json(record: Mapping[str, Any]) -> Coupling:
+    patterns = Patterns(
+        tuple(parse(text) for text in record["kernels"]),
+        np.array(record["amplitudes"], np.float64),
+        tuple(tuple(own) for own in record["components"]),
+    )
+    arrays = {name: np.array(record[name], np.float64) for name in _ARRAYS}
+    return Coupling(
+        patterns, **arrays, log_likelihood=record["log_likelihood"], uncoupled=record["uncoupled"]
+    )

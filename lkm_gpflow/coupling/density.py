@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..gp import lapack as cholesky
+from ..gp.series import GaussianSeries, log_density
 from ..gp.types import Floats, Integers
 
 LARGEST = 3400
@@ -60,15 +60,15 @@ class CoupledDensity:
 
     def value(self, B: Floats) -> float:
         """Log density; NaN where V is not positive definite."""
-        return cholesky.log_density(self.covariance(B), self.y)
+        return log_density(self.covariance(B), self.y)
 
     def value_and_gradient(self, B: Floats) -> tuple[float, Floats]:
         """Log density, and G [K, N, N], symmetric: it changes by the sum of G dB."""
-        V = self.covariance(B)
-        value, b = cholesky.factorise(V, self.y)
+        series = GaussianSeries(self.covariance(B), self.y, overwrite=True)
+        value = series.log_density
         if np.isnan(value):
             return value, np.zeros_like(B)
-        lower = cholesky.gradient(V, b)
+        lower = series.lower_gradient()
         N, D = self.num_series, self.num_times
         whole = lower.T
         if self._cells is not None:

@@ -15,24 +15,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
 from ..fit.fits import LEAST_NOISE, Fit
+from ..gp.series import GaussianSeries
 from ..gp.types import Booleans, Floats
-from ..model.amplitudes import HEIGHT_SD
 from ..runtime.threads import single_threaded
 from .density import CoupledDensity, check_number_of_cells
 from .loadings import Climber, Loadings, correlations, covariances
 from .patterns import Patterns
+
+IntegerArray: TypeAlias = NDArray[np.integer[Any]]
 
 MOST_COLUMNS = 3
 """Rank of what a pattern's correlation matrix has beside its diagonal."""
 
 _STEP_SD = 0.7
 """Prior of a correlation in the step that the search starts from."""
+
+_SCALE_SD = 1.5
+"""Standard deviation of a factor that all log variances of a series share, in their prior."""
 
 _OWN_SD = 0.3
 """Of a series' log variances about a factor that they share.
@@ -145,6 +152,62 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
     return Coupling(patterns, none.w, zero[:, 0, 0], zero, value, value)
 
 
+def predict_cells(
+    coupling: Coupling, observations: Observations, series: IntegerArray, x: Floats
+) -> tuple[Floats, Floats]:
+    """Mean [P] and covariance [P, P] of new observations, noise included.
+
+    The noise of a new observation goes together with that of all observations at the same time, as
+    far as the noises of their series are correlated.
+
+    Parameters
+    ----------
+    coupling
+        How the series of a fit go together.
+    observations
+        The scaled data that it was learnt from.
+    series
+        Series of each new observation, [P].
+    x
+        Their scaled times, [P].
+
+    Raises
+    ------
+    ValueError
+        If the covariance of the data is not positive definite.
+    """
+    times, where = np.unique(np.concatenate([observations.x, x]), return_inverse=True)
+    rows, new = np.split(where.reshape(-1), [len(observations.x)])
+    C = coupling.patterns.covariances(times)  # [K + 1, T, T], those of the noise last
+    n, d = np.nonzero(observations.mask)  # the observed cells
+    B = covariances(coupling.loadings, coupling.patterns.amplitudes)  # [K + 1, N, N]
+    V = _of_cells(B, C, (n, rows[d]), (n, rows[d]))
+    # Two observations of one series and time share only this part of their noise.
+    noise = B[-1].diagonal().copy()
+    shared = noise * np.square(coupling.loadings[-1]).sum(axis=1)
+    np.fill_diagonal(B[-1], shared)
+    cross = _of_cells(B, C, (n, rows[d]), (series, new))
+    prior = _of_cells(B, C, (series, new), (series, new)) + np.diag((noise - shared)[series])
+    together = GaussianSeries(V.T, observations.Y[n, d], overwrite=True)
+    if np.isnan(together.q):
+        raise ValueError("the covariance of the series together is not positive definite")
+    return together.predict(cross, prior)
+
+
+def _of_cells(
+    B: Floats,
+    C: Floats,
+    cells: tuple[IntegerArray, IntegerArray],
+    others: tuple[IntegerArray, IntegerArray],
+) -> Floats:
+    """Sum over k of ``B_k[n, m] C_k[t, t']`` between cells (n, t) and (m, t'), [P, P2]."""
+    (n, t), (m, u) = cells, others
+    total = np.zeros((len(n), len(m)))
+    for between, over in zip(B, C, strict=True):
+        total += between[np.ix_(n, m)] * over[np.ix_(t, u)]
+    return total
+
+
 def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
     """Amplitudes [N, K] at which each series alone has its highest posterior density.
 
@@ -180,7 +243,7 @@ def log_variance_precision(count: int) -> Floats:
     A series may be larger or smaller as a whole, as in the fit, which integrates that out; its
     components keep about the proportions that the fit gives them.
     """
-    covariance = _OWN_SD**2 * np.eye(count) + HEIGHT_SD**2
+    covariance = _OWN_SD**2 * np.eye(count) + _SCALE_SD**2
     return np.asarray(np.linalg.inv(covariance))
 
 

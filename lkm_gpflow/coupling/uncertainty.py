@@ -19,7 +19,7 @@ from scipy.linalg import block_diag
 from scipy.stats import norm
 
 from ..data.observations import Observations
-from ..gp.lapack import root
+from ..gp.series import root
 from ..gp.types import Booleans, Floats
 from .density import CoupledDensity
 from .learn_coupling import Coupling, first_step, log_variance_precision

@@ -3,59 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
 
 from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
-from ..data.transforms import Transform
-from ..fit.fits import Criterion, LearnerName, PriorName
-from ..forecast.autoregression import Autoregression, Calendar, OfTable
-from ..forecast.averaging import LITTLE_WEIGHT
-from ..gp.likelihoods import LikelihoodName, SeriesLikelihood
-from ..kernels.grammar import EXTENDED_BASES
-from ..model.annealing import Annealing
-from ..runtime.budget import Guard
-from ..runtime.executors import check_executor, kept_in
+from ..forecast.autoregression import Autoregression
+from ..forecast.forecasters import BaseForecaster
+from ..forecast.stacking import hold_out, weigh
+from ..runtime.budget import Guard, OutOfBudget
+from ..runtime.executors import kept_in
 from ..runtime.warn import warn
-from ..search.ledger import Ledger
-from ..search.settings import SearchSettings, Strategy, base_names, check_size, ledger_header
-from .options import choose_averaging, fit_settings
-from .pipeline import Learnt, learn_in_steps
-from .result import Averaging, Discovery
+from ..search.ledger import Entry, Ledger
+from ..search.many_series import extend_best, extended
+from ..search.settings import check_size, draw, ledger_header
+from ..search.structure_search import search_steps
+from .keywords import DiscoverSettings, keywords_of
+from .result import Discovery
 
-if TYPE_CHECKING:
-    from ..model.lkm import LKM
+_SEARCH_SHARE = 0.75
+"""Share of a time budget for the search; the rest is for what follows it, if anything does."""
 
 
-def discover(
-    frame: Tabular,
-    *,
-    transform: Transform | None = None,
-    bases: Sequence[str] = EXTENDED_BASES,
-    depth: int = 2,
-    restarts: int = 3,
-    strategy: Strategy = "partial",
-    alpha: float = 1.0,
-    priors: bool = True,
-    learner: LearnerName = "scan",
-    prior: PriorName = "finite",
-    model: type[LKM] | None = None,
-    annealing: Annealing | None = None,
-    likelihood: LikelihoodName | SeriesLikelihood | None = None,
-    criterion: Criterion | None = None,
-    averaging: Averaging | None = None,
-    subset: int | None = None,
-    seed: int = 0,
-    ledger: str | Path | None = None,
-    executor: Executor | None = None,
-    time_budget: float | str | None = None,
-    memory_budget: float | str | None = None,
-    progress: bool = True,
-) -> Discovery:
+@keywords_of(DiscoverSettings)
+def discover(frame: Tabular, settings: DiscoverSettings) -> Discovery:
     """Discover which patterns several time series share and which are their own.
 
     Parameters
@@ -63,77 +40,8 @@ def discover(
     frame
         Rows are times (dates or numbers), columns are series, NaN is a missing observation; of
         pandas, polars, PyArrow or xarray (see `data.foreign.as_frame`).
-    transform
-        "log": model the logarithms of the series, which must be positive; results are in the units
-        of the data, and patterns are percentages.  ``{"Gold": "log"}``: only of these series.
-        "auto": only of series whose swings clearly grow with their level
-        (`data.box_cox.log_gain`).  By default "auto", with the paper's learners "none".
-    bases
-        Base kernels of the grammar; `PAPER_BASES` are those of the paper.  With "CP" among them the
-        search also tries change points: patterns that end or begin at some time (`change_point`).
-    depth
-        How often every component may be expanded into products.
-    restarts
-        Fits of each structure from different random numbers.
-    strategy
-        "partial" set expansion (the paper's algorithm 1; with the learner "scan", pairs of
-        components are multiplied in the end, and products split) or "full".
-    alpha
-        Concentration of the Indian Buffet Process; larger means more components per series.
-    priors
-        Weak priors on the hyperparameters.
-    learner
-        "scan": components enter one by one, and the rows of Z are enumerated (see `training`).
-        "relaxed": the paper's section 4 and algorithm 1, nothing else (see `relaxed`); of its
-        `restarts` the one with the largest bound wins.
-    prior
-        Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
-        need log p(Z) in closed form, which the infinite prior does not have.
-    model
-        A subclass of `LKM` that overrides `component_covariances`; its trainable parameters are
-        learnt with the others.  It is built with the arguments of `LKM`.  None: `LKM`.
-    annealing
-        How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
-        falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
-    likelihood
-        How a series scatters around its covariance: "gaussian" (the paper), "scaled" (a scale of
-        each series is integrated out, so that series may show a pattern at different heights), or
-        an object (see `gp.likelihoods`).  By default "scaled", with the learner "relaxed"
-        "gaussian".
-    criterion
-        The score that compares structures: "bic" (the paper) or "bic+prior" (with the prior of Z).
-        By default "bic+prior", with the learner "relaxed" "bic".
-    averaging
-        "stacked": forecasts average over the best fits, over walks and, of 2 to 50 series, over a
-        vector autoregression, weighted by how they forecast windows of the past (see `stacking`);
-        "tempered": over the best fits, weighted by BIC; "none": the best fit alone (the paper).
-        Components and probabilities are those on
-        which the fits of the search agree, with the same weights.  By default "stacked", with a
-        subset "tempered", with the learner "relaxed" "none".
-    subset
-        For thousands of series: search on this many, drawn at random, then learn the best fits
-        again on all series; of more than 1,000 series, learn the best fits on 1,000 first, and the
-        best of these on all (see `search.many_series`).
-        The subset decides which structures are tried and where learning on all series begins;
-        bound, probabilities and BIC of the result are exact, for all series.
-    seed
-        The same seed gives the same result, whatever the executor.
-    ledger
-        File to which every fit is written when it is done.  A search that was stopped continues
-        from it.
-    executor
-        Runs the fits, for example `lkm_gpflow.process_pool()` or that of a Dask client; None:
-        this process.
-    time_budget
-        Seconds, or a text such as "10m", after which search and averaging end with the best result
-        so far, and `Discovery.stopped` says so.  If averaging follows, the search ends after three
-        quarters of the time.  The first fit, and a fit under way in this process, are always
-        finished; fits of an executor are not waited for.  A later call with the same ledger
-        continues.
-    memory_budget
-        The same for bytes, or a text such as "4GB"; see `budget.resident_memory`.
-    progress
-        Whether to show a progress bar.
+    settings
+        Given as keywords.
 
     Raises
     ------
@@ -153,85 +61,32 @@ def discover(
         If the table has more than 1,000 times, more than 50 series without a subset, fewer than
         20 times, only one series, or a value far from all others.
     """
-    steps = discover_steps(
-        frame,
-        transform=transform,
-        bases=bases,
-        depth=depth,
-        restarts=restarts,
-        strategy=strategy,
-        alpha=alpha,
-        priors=priors,
-        learner=learner,
-        prior=prior,
-        model=model,
-        annealing=annealing,
-        likelihood=likelihood,
-        criterion=criterion,
-        averaging=averaging,
-        subset=subset,
-        seed=seed,
-        ledger=ledger,
-        executor=executor,
-        time_budget=time_budget,
-        memory_budget=memory_budget,
-        progress=progress,
-    )
     try:
-        (found,) = deque(steps, maxlen=1)
+        (found,) = deque(_steps(frame, settings), maxlen=1)
     except KeyboardInterrupt as stopped:
         raise stopped.with_traceback(None) from None
     return found
 
 
-def discover_steps(
-    frame: Tabular,
-    *,
-    transform: Transform | None = None,
-    bases: Sequence[str] = EXTENDED_BASES,
-    depth: int = 2,
-    restarts: int = 3,
-    strategy: Strategy = "partial",
-    alpha: float = 1.0,
-    priors: bool = True,
-    learner: LearnerName = "scan",
-    prior: PriorName = "finite",
-    model: type[LKM] | None = None,
-    annealing: Annealing | None = None,
-    likelihood: LikelihoodName | SeriesLikelihood | None = None,
-    criterion: Criterion | None = None,
-    averaging: Averaging | None = None,
-    subset: int | None = None,
-    seed: int = 0,
-    ledger: str | Path | None = None,
-    executor: Executor | None = None,
-    time_budget: float | str | None = None,
-    memory_budget: float | str | None = None,
-    progress: bool = True,
-) -> Iterator[Discovery]:
+@keywords_of(DiscoverSettings)
+def discover_steps(frame: Tabular, settings: DiscoverSettings) -> Iterator[Discovery]:
     """Discover as `discover` does, and yield a result each time a better one is found.
 
     The first comes when the first fit is done, long before the search ends: it has components,
-    probabilities and a forecast.  The last is what `discover` returns.  Leave the loop, or press
-    Ctrl-C, to keep the last result.  With a `ledger` the same call later continues from there, and
-    its first result is the best in the ledger.
+    probabilities and a forecast, which averages over the fits so far, weighted by BIC.  The last is
+    what `discover` returns; with a subset there is no other.  Leave the loop, or press Ctrl-C, to
+    keep the last result.  With a `ledger` the same call later continues from there, and its first
+    result is the best in the ledger.
 
     >>> for found in lkm.discover_steps(frame, ledger="prices.jsonl"):    # doctest: +SKIP
     ...     print(found.bic, found.kernels)
 
     Parameters
     ----------
-    frame, transform, bases, depth, restarts, strategy, alpha, priors, learner, prior, model
-        As of `discover`.
-    annealing
-        As of `discover`.
-    likelihood, criterion
-        As of `discover`.
-    averaging, subset, seed, ledger
-        As of `discover`.  Forecasts average over the fits so far, weighted by BIC, until held-out
-        windows weigh them at the end.  With a subset only the last result is yielded.
-    executor, time_budget, memory_budget, progress
-        As of `discover`; a time budget begins with the call.
+    frame
+        As `discover` takes it.
+    settings
+        Given as keywords.
 
     Yields
     ------
@@ -250,44 +105,101 @@ def discover_steps(
     UserWarning
         As `discover`.
     """
-    guard = Guard(time_budget, memory_budget)
-    fit = fit_settings(
-        learner, prior, model, annealing, likelihood, criterion,
-        alpha=alpha, priors=priors,
-    )  # fmt: skip
-    averaging = choose_averaging(averaging, learner, subset)
-    if transform is None:
-        transform = "auto" if learner == "scan" else "none"
-    check_executor(executor)
-    settings = SearchSettings(base_names(bases), depth, restarts, strategy, seed, fit)
-    table = Table.of(frame, transform)
-    check_size(*table.frame.shape, subset)
+    return _steps(frame, settings)
+
+
+def _steps(frame: Tabular, settings: DiscoverSettings) -> Iterator[Discovery]:
+    """Check what is given, then search and weigh the best fits within the budgets."""
+    guard = Guard(settings.time_budget, settings.memory_budget)
+    table = Table.of(frame, settings.transforms)
+    check_size(*table.frame.shape, settings.subset)
     for doubt in doubts(table.frame):
         warn(doubt)
-    observations = table.observations
-    header = ledger_header(settings, table, subset)
-    kept = Ledger(header, None if ledger is None else Path(ledger))
-    learnt = learn_in_steps(
-        observations, settings, kept, guard,
-        subset=subset, stacks=averaging == "stacked", calendar=Calendar.of(table),
-        executor=executor, progress=progress,
-    )  # fmt: skip
-    return _discoveries(table, settings, averaging, learnt, ledger)
+    header = ledger_header(settings.search, table, settings.subset)
+    ledger = Ledger(header, None if settings.ledger is None else Path(settings.ledger))
+    if settings.subset is not None:
+        draw(table.observations.num_series, settings.subset, settings.seed)  # or refuse it at once
+    return _learn(table, settings, ledger, guard)
 
 
-def _discoveries(
-    table: Table,
-    settings: SearchSettings,
-    averaging: Averaging,
-    steps: Iterator[Learnt],
-    ledger: str | Path | None,
+def _learn(
+    table: Table, settings: DiscoverSettings, ledger: Ledger, guard: Guard
 ) -> Iterator[Discovery]:
-    with kept_in(ledger, "ledger"):
-        for learnt in steps:
-            weight = learnt.stack.autoregression
-            yield Discovery(
-                table, settings, averaging, learnt.entries, learnt.stack.members, learnt.stopped,
-                Autoregression(OfTable(table, settings.seed), weight)
-                if weight > LITTLE_WEIGHT
-                else None,
-            )  # fmt: skip
+    """Yield the best so far after every better fit, then what forecasts average over."""
+    search, subset, everything = settings.search, settings.subset, table.observations
+    stacks = settings.weighting == "stacked"
+    share = _SEARCH_SHARE if stacks or subset is not None else 1.0
+    stops: list[str] = []
+    running: dict[str, Any] = {"executor": settings.executor, "progress": settings.progress}
+
+    def result(rows: Sequence[Entry], stacked: Sequence[BaseForecaster] = ()) -> Discovery:
+        return Discovery(
+            table, search, settings.weighting, tuple(rows), tuple(stacked), _sentence(stops)
+        )
+
+    with kept_in(settings.ledger, "ledger"):
+        some = everything
+        if subset is not None:
+            some = everything.of_series(draw(everything.num_series, subset, search.seed))
+        with _noting(stops, lambda: f"the search after {_reached(ledger)}"):
+            found = search_steps(some, search, ledger, spent=partial(guard.spent, share), **running)
+            for so_far in _better(found, ledger):
+                if subset is None:
+                    yield result(so_far)
+        rows: Sequence[Entry] = ledger.rows
+        if subset is not None:
+            with _noting(stops, lambda: "the learning on all series before all fits were learnt"):
+                extend_best(everything, search.fit, ledger, spent=guard.spent, **running)
+            rows = extended(ledger)
+        stacked: Sequence[BaseForecaster] = ()
+        if stacks:
+            fits, autoregression = [e.fit for e in rows], Autoregression.of(table, search.seed)
+            others = [] if autoregression is None else [autoregression]
+            weighed = partial(weigh, fits, search, ledger, others)
+            with _noting(stops, lambda: f"the averaging {_weighed(weighed())}"):
+                hold_out(fits, everything, search, ledger, others, spent=guard.spent, **running)
+            stacked = weighed()
+        yield result(rows, stacked)
+
+
+@contextmanager
+def _noting(stops: list[str], what: Callable[[], str]) -> Iterator[None]:
+    """Let a budget end the work inside, and note in words what it ended."""
+    try:
+        yield
+    except OutOfBudget as which:
+        stops.append(f"{which} ended {what()}")
+
+
+def _better(found: Iterator[Entry], ledger: Ledger) -> Iterator[Sequence[Entry]]:
+    """Yield what the ledger has, if anything, and again after every fit that is the best so far."""
+    best = min((entry.fit.criterion for entry in ledger.rows), default=np.inf)
+    if ledger.entries:
+        yield ledger.rows
+    for entry in found:
+        if entry.fit.criterion < best:
+            best = entry.fit.criterion
+            yield ledger.rows
+
+
+def _reached(ledger: Ledger) -> str:
+    """Say how far a search has come."""
+    rows = ledger.rows
+    last = rows[-1]
+    count = "the first fit" if len(rows) == 1 else f"{len(rows)} fits"
+    where = f"depth {last.depth}, {last.action}" if last.depth else last.action
+    return f"{count} ({where})"
+
+
+def _weighed(forecasters: Sequence[BaseForecaster]) -> str:
+    """Say what forecasts average over when not all is weighed."""
+    members = [each for each in forecasters if not each.is_ahead_only]
+    if not members:
+        return "before a fit was weighed by held-out windows: BIC weighs them"
+    return f"when {len(members)} of the fits and walks were weighed"
+
+
+def _sentence(stops: Sequence[str]) -> str:
+    """Return one sentence, or nothing."""
+    text = ", and ".join(stops)
+    return f"{text[0].upper()}{text[1:]}." if text else ""

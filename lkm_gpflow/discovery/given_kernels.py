@@ -1,4 +1,4 @@
-"""Learning kernels that are given: no search, any number of series."""
+"""Learn kernels that are given: no search, any number of series."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from ..search.settings import SearchSettings, draw
 from .result import Discovery
 
 _LONGEST = {Kind.PERIOD: 1.0, Kind.DURATION: 20.0, Kind.MEMORY: 20.0}
-"""Largest shares of the table's time that make sense: a longer period was never seen to repeat."""
+"""Largest times that make sense, as shares of the table's: longer periods were not seen to repeat.
+"""
 
 
 def learn(

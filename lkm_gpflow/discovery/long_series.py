@@ -161,7 +161,6 @@ def refit_sparse(
     )
     return replace(
         found, table=table, averaging="none", entries=(Entry.alone(fit),), stacked=(),
-        autoregression=None,
     )  # fmt: skip
 
 

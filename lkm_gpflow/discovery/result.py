@@ -1,10 +1,11 @@
-"""What was discovered in a table of series: components, who has them, forecasts."""
+"""The result of `discover` and `learn`: components, who has them, forecasts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,21 +13,36 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from ..fit.fits import Fit
+from ..coupling.coupled_discovery import CoupledDiscovery, couple
+from ..data.tables import Table
+from ..fit.fits import PLAIN_MODEL, Fit
+from ..forecast.averaging import average
+from ..forecast.columns import SIDES, quantile_column
+from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
+from ..forecast.predictors import Predictors
+from ..forecast.stacking import forecaster_from_json
 from ..gp.types import Floats, Integers
-from ..kernels.grammar import Product, change_unit
-from ..runtime.arguments import check_level
+from ..kernels.grammar import Product, UnknownBaseError, change_unit
+from ..model import subclasses
+from ..model.subclasses import UnknownModelError
+from ..runtime import archive
+from ..runtime.archive import label_from_json, label_to_json
+from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, numbered, quoted
-from ..search.ledger import Ledger
+from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
+from ..search.settings import SearchSettings
 from ..sharing.alternatives import with_alternatives
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
 from ..sharing.hyperparameters import Marginal, marginals
-from .forecaster import Averaging as Averaging
-from .forecaster import Forecaster
+from .keywords import Averaging
 
 if TYPE_CHECKING:
+    from ..model.lkm import LKM
     from ..plotting.accessor import DiscoveryPlots
     from ..report import AllPairs, GroupReport, PairReport
+
+_MOST_TOLD = 8
+"""Predictions that are kept, for pictures that ask for them again."""
 
 _MOST_SHOWN = 40
 """Series by name where a discovery shows itself."""
@@ -36,16 +52,53 @@ _AT_ONCE = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Discovery(Forecaster):
-    """What `discover` or `learn` found: components, who has them, forecasts.
+class Discovery:
+    """The fits of a search, what they agree on, and what they forecast together.
 
     Names, kernels, probabilities, structure and components are those on which the fits of the
     search agree (`consensus`), weighted as in the forecast.  `best` is the single fit with the
     lowest criterion (see `discover`), with the same attributes; with ``averaging="none"`` there is
     no other.
 
-    Its parameters are those of `Forecaster`.
+    Parameters
+    ----------
+    table
+        The training data and its scaling.
+    settings
+        Of the search.
+    averaging
+        "stacked", "tempered" or "none".
+    entries
+        Every fit of the search; with a subset the fits that were learnt on all series.
+    stacked
+        The forecasters of the average if `averaging` is "stacked"; none: as if "tempered".
+    stopped
+        Which budget ended what, in a sentence; empty if nothing was stopped.
     """
+
+    table: Table
+    settings: SearchSettings
+    averaging: Averaging
+    entries: tuple[Entry, ...]
+    stacked: tuple[BaseForecaster, ...] = ()
+    stopped: str = ""
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The best fit, in scaled units; components that explain more come first."""
+        entries = self.entries
+        if self.settings.fit.learner == "relaxed":
+            # Of the starts of a structure the bound has chosen one.
+            entries = tuple(e for e in entries if e.decision == "accepted") or entries
+        best = min((entry.fit for entry in entries), key=lambda fit: fit.criterion)
+        return self.predictors.best_first(best)
+
+    @cached_property
+    def model(self) -> LKM:
+        """The fitted model, on scaled data: times span one, series have unit variance."""
+        from ..forecast.by_model import to_model  # with TensorFlow, which takes seconds to load
+
+        return to_model(self.fit, self.table.observations, self.settings.fit)
 
     # --- what was found ---
 
@@ -56,7 +109,7 @@ class Discovery(Forecaster):
             return self
         if self.whole is not self:
             return self.whole.best.select(list(self.table.frame.columns))
-        best = replace(self, averaging="none", stacked=(), autoregression=None)
+        best = replace(self, averaging="none", stacked=())
         best.__dict__["fit"] = self.fit
         return best
 
@@ -260,8 +313,12 @@ class Discovery(Forecaster):
             self,
             table=self.table.of_series(places),
             entries=tuple(replace(e, fit=part(e.fit)) for e in self.entries),
-            stacked=tuple(replace(m, fit=part(m.fit)) for m in self.stacked),
-            autoregression=self.autoregression and self.autoregression.of_series(places),
+            stacked=tuple(
+                replace(each, fit=part(each.fit))
+                if isinstance(each, Member)
+                else each.of_series(places)
+                for each in self.stacked
+            ),
         )
         # Or components could change their order, and with it their names.
         selected.__dict__["fit"] = part(self.fit)
@@ -277,11 +334,205 @@ class Discovery(Forecaster):
         """The discovery of all series of which this one was selected, or itself; see `select`."""
         return cast("Discovery", self.__dict__.get("_whole", self))
 
-    def to_xarray(self, horizon: int, levels: Sequence[float] = (0.5, 0.9), **options: Any) -> Any:
-        """Return everything as an xarray `Dataset`; parameters are those of `export.to_xarray`."""
-        from .export import to_xarray
+    # --- forecasts ---
 
-        return to_xarray(self, horizon, levels, **options)
+    @cached_property
+    def predictors(self) -> Predictors:
+        """What each fit says of any times; forecasts, reports and pictures ask again and again."""
+        return Predictors(self.table.observations, self.settings.fit)
+
+    @cached_property
+    def members(self) -> list[BaseForecaster]:
+        """The forecasters of the average; their weights add up to one."""
+        if self.averaging == "none":
+            return [Member(self.fit, 1.0)]
+        if self.averaging == "stacked" and self.stacked:
+            return list(self.stacked)
+        return list(average([entry.fit for entry in self.entries]))
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """The forecasters that weigh something, and what they forecast together."""
+        averages = self.averaging != "none"
+        return Ensemble(self.table, tuple(counting(self.members)), self.predictors, averages)
+
+    @cached_property
+    def searched(self) -> list[Member]:
+        """The fits that the search found, without the walks; their weights add up to one."""
+        found = [m for m in self.members if isinstance(m, Member) and not m.is_walk]
+        total = sum(member.weight for member in found)
+        return counting([replace(member, weight=member.weight / total) for member in found])
+
+    def forecast(
+        self,
+        horizon: int | pd.Index,
+        level: float | Sequence[float] = 0.9,
+        quantiles: Sequence[float] = (),
+    ) -> pd.DataFrame:
+        """Forecast new observations.
+
+        Parameters
+        ----------
+        horizon
+            How many steps after the last row, or the times themselves.
+        level
+            Probability of the interval from `lower` to `upper`; of several, the columns are
+            called lower50, upper50, lower90 and so on.
+        quantiles
+            Such as 0.05, for columns called q0.05.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
+        the series; sd is that of a new observation, with its noise.  An average over fits is a
+        Student-t of six degrees of freedom (see `tails`).  If a series is modelled by its
+        logarithm, mean and sd are those of a mixture of lognormals, and the median (the quantile
+        0.5) lies below the mean.
+
+        Raises
+        ------
+        ValueError
+            If the horizon is below one or goes beyond what dates can tell, times are not of the
+            table's kind, or a level or quantile is not between zero and one.
+        """
+        return self.ensemble.at(self.times(horizon)).frame(level, quantiles)
+
+    def samples(self, horizon: int | pd.Index, count: int = 100, *, seed: int = 0) -> pd.DataFrame:
+        """Draw paths of new observations, which hold together over time.
+
+        Returns
+        -------
+        DataFrame with index (series, time) and a column for each path, in the units of the series.
+        """
+        return self.ensemble.at(self.times(horizon)).samples(count, seed)
+
+    def quantiles(
+        self, horizon: int | pd.Index, levels: Sequence[float] = (0.05, 0.5, 0.95)
+    ) -> pd.DataFrame:
+        """Quantiles of new observations: index (series, time), columns levels; see `forecast`."""
+        told = self.forecast(horizon, quantiles=levels)
+        return told[[quantile_column(q) for q in levels]].set_axis(list(levels), axis=1)
+
+    def fill(self, level: float = 0.9) -> pd.DataFrame:
+        """What missing observations may have been, each from its own series.
+
+        Other series tell more if they go together: see `couple`.  Random walks (RW, IOU) begin not
+        long before the table's first time: of a series that begins later, intervals before its
+        first observation are too narrow unless every fit has a level (C), and a UserWarning says
+        so.
+
+        Returns
+        -------
+        DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between zero and one.
+        """
+        gaps = self.table.gaps
+        warn_of_late_series(self.table.frame, [member.fit for member in self.ensemble.fits])
+        told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
+        return told.loc[gaps]
+
+    def aggregate(
+        self, horizon: int | pd.Index, weights: Mapping[object, float], level: float = 0.9
+    ) -> pd.DataFrame:
+        """Weighted sums of the series.
+
+        Given a fit series are independent, see `couple`; for the vector autoregression they are
+        not.
+
+        The interval of a single series is that of its forecast, scaled; of a sum it is normal.
+        Where logarithms are summed the interval is that of draws; mean and sd are exact.
+
+        Parameters
+        ----------
+        horizon
+            Steps after the last row, or the times themselves.
+        weights
+            By series; of a spread one is negative.
+        level
+            Of the interval.
+
+        Returns
+        -------
+        DataFrame by time with columns mean, sd, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            As `forecast`; or if there are no weights, one is not finite, or names no series.
+        """
+        return self.ensemble.at(self.times(horizon)).aggregate(weights, level)
+
+    def couple(self, most: int = 4) -> CoupledDiscovery:
+        """Learn which components of different series go together; errors: see `coupled.couple`.
+
+        It is a step of its own because not every table gains: gaps and missing ends do, and sums
+        and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
+        the training parts their CRPS was 1.01 (GONU), 0.91 (houses), 0.98 (stocks) and 1.04
+        (currencies) of that without it.  They are normal, with the variances that the fits say;
+        the vector autoregression has no part in them.
+
+        Parameters
+        ----------
+        most
+            So many fits of the highest weight are coupled, and count from there on.
+        """
+        return couple(self.table, self.ensemble.fits, most)
+
+    def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
+        """As `forecast`, at any times, also within the history.
+
+        Random walks (RW, IOU) begin not long before the table's first time.  Before it their
+        uncertainty does not grow, so the intervals there are too narrow; a UserWarning says so.
+
+        Raises
+        ------
+        ValueError
+            If the times are not of the table's kind, or the level is not between zero and one.
+        """
+        return self.ensemble.at(times).frame(level)
+
+    def predict_modelled(self, times: pd.Index) -> pd.DataFrame:
+        """Moments on the scale on which each series is modelled (see `data.transforms`).
+
+        Quantiles of new observations are those of a Student-t of this mean and sd, exponentiated
+        where logarithms are modelled.  Index (series, time), columns mean, sd and degrees (of
+        freedom; infinite: normal).
+        """
+        told = self.ensemble.at(times)
+        mean, variance = told.modelled
+        columns = {"mean": mean, "sd": np.sqrt(variance), "degrees": told.degrees}
+        return pd.DataFrame(columns, told.cells)
+
+    def median(self, times: pd.Index) -> pd.Series:
+        """Medians of new observations at any times, index (series, time); raises as `predict`."""
+        told = self.ensemble.at(times)
+        return pd.Series(told.quantile(0.5), told.cells, name="median")
+
+    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, ...]) -> None:
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[key] = moments
+
+    @cached_property
+    def _told(self) -> dict[tuple[object, ...], tuple[Floats, ...]]:
+        return {}
+
+    def places(self, *series: object) -> tuple[int, ...]:
+        """Return the numbers of different series; a ValueError says which are known."""
+        columns: list[object] = list(self.table.frame.columns)
+        for name in series:
+            check_series(name, columns)
+            if series.count(name) > 1:
+                raise ValueError(f"expected different series, got {name!r} twice")
+        return tuple(columns.index(name) for name in series)
+
+    def times(self, horizon: int | pd.Index) -> pd.Index:
+        """Return the times of a forecast: so many steps after the last row, or those given."""
+        return self.table.after(horizon)
 
     # --- reports; see `report` ---
 
@@ -321,11 +572,124 @@ class Discovery(Forecaster):
         """
         return self.plot.explore(horizon, units)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write one file, data only, that `lkm_gpflow.load` reads; see `storage`."""
-        from .storage import save
+    def to_xarray(
+        self,
+        horizon: int | pd.Index,
+        levels: Sequence[float] = (0.5, 0.9),
+        *,
+        samples: int = 0,
+        seed: int = 0,
+    ) -> Any:
+        """Return everything as an xarray `Dataset`, which ``.to_netcdf(path)`` writes.
 
-        save(self, path, force=force)
+        Parameters
+        ----------
+        horizon
+            Steps of forecast, or their times.
+        levels
+            Probabilities of the intervals.
+        samples
+            How many paths; see `samples`.
+        seed
+            Of the paths.
+
+        Returns
+        -------
+        Dataset
+            Times of a time zone are in UTC, and the attribute `time_zone` names the zone.
+            Variables: observed (series, time); transform (series); probability and structure
+            (series, component); kernel (component); component_mean and component_sd (series, part,
+            all_times), on the history and the forecast, where a part is a component (or what
+            components of little weight add up to), in percent of series whose transform is "log";
+            forecast_mean and forecast_sd (series, ahead); interval (level, side, series, ahead);
+            if asked for, sample (draw, series, ahead).
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If xarray is not installed.
+        ValueError
+            If a level is not between 0 and 1, or there is none.
+        """
+        if np.ndim(levels) == 0 or not len(levels):
+            raise ValueError(f"expected a list of levels such as [0.5, 0.9], got {levels!r}")
+        try:
+            xarray = import_module("xarray")
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "expected the library xarray: pip install '.[files]' in a clone of lkm_gpflow"
+            ) from error
+        frame, times = self.table.frame, self.times(horizon)
+        N, M = frame.shape[1], len(times)
+        told = self.ensemble.at(times).frame(levels)
+        components = [self.components(series, horizon) for series in frame.columns]
+        parts = list(components[0].columns.unique(level=0))
+        heights = np.stack(
+            [own.to_numpy().T.reshape(len(parts), 2, len(own)) for own in components]
+        )  # [N, K, 2, D + M]
+        interval = told.to_numpy()[:, 2:].reshape(N, M, len(levels), 2).transpose(2, 3, 0, 1)
+        variables = {
+            "observed": (("series", "time"), frame.to_numpy().T),
+            "transform": ("series", self.table.transforms.names),
+            "probability": (("series", "component"), self.probabilities.to_numpy()),
+            "structure": (("series", "component"), self.structure.to_numpy()),
+            "kernel": ("component", [str(kernel) for kernel in self.kernels]),
+            "component_mean": (("series", "part", "all_times"), heights[:, :, 0]),
+            "component_sd": (("series", "part", "all_times"), heights[:, :, 1]),
+            "forecast_mean": (("series", "ahead"), told["mean"].to_numpy().reshape(N, M)),
+            "forecast_sd": (("series", "ahead"), told["sd"].to_numpy().reshape(N, M)),
+            "interval": (("level", "side", "series", "ahead"), interval),
+        }
+        if samples:
+            paths = self.samples(times, samples, seed=seed).to_numpy().T.reshape(samples, N, M)
+            variables["sample"] = (("draw", "series", "ahead"), paths)
+        zone = getattr(frame.index, "tz", None)
+        return xarray.Dataset(
+            variables,
+            coords={
+                "series": self.table.names,
+                "component": self.names,
+                "part": parts,
+                "time": _in_utc(frame.index),
+                "ahead": _in_utc(times),
+                "all_times": _in_utc(frame.index.append(times)),
+                "level": list(levels),
+                "side": list(SIDES),
+            },
+            attrs={
+                "bic": self.bic,
+                "averaging": self.averaging,
+                **({} if zone is None else {"time_zone": str(zone)}),
+            },
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write one file, data only, that `lkm_gpflow.load` reads.
+
+        The file of a selection (`select`) holds the discovery of all series, and which were
+        selected.
+
+        Raises
+        ------
+        FileExistsError
+            If the file exists and `force` is not given.
+        IsADirectoryError
+            If it is a folder.
+        ValueError
+            If a series has a name, or the times a time zone, that a file cannot keep.
+        """
+        whole = self.whole
+        document: dict[str, Any] = {
+            "settings": whole.settings.to_json(),
+            "averaging": whole.averaging,
+            "stopped": whole.stopped,
+            "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
+            "stacked": [each.to_json() for each in whole.stacked],
+            "transforms": whole.table.transforms.names,
+        }
+        if whole is not self:
+            document["selected"] = [label_to_json(name) for name in self.table.frame.columns]
+        archive.write(path, "Discovery", whole.table.frame, document, force=force)
 
     def __repr__(self) -> str:
         rows = [
@@ -352,3 +716,39 @@ class Discovery(Forecaster):
     def _owners(self, k: int) -> str:
         owners = [name for n, name in enumerate(self.table.names) if self.consensus.Z[n, k] == 1.0]
         return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"
+
+
+def load(path: str | Path) -> Discovery:
+    """Read a discovery that `Discovery.save` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, or not a discovery; if it has a base kernel that is not registered,
+        or a model class that is not imported; or if its discovery is coupled.
+    """
+    frame, document = archive.read(path, "Discovery")
+    with archive.fitting_together(path, UnknownBaseError, UnknownModelError):
+        table = Table.of(frame, dict(zip(list(frame.columns), document["transforms"], strict=True)))
+        settings = SearchSettings.from_json(document["settings"])
+        if settings.fit.model != PLAIN_MODEL:
+            subclasses.find(settings.fit.model, imports=False)  # a file does not import modules
+        whole = Discovery(
+            table,
+            settings,
+            document["averaging"],
+            tuple(map(entry_from_json, document["entries"])),
+            tuple(forecaster_from_json(each, table, settings.seed) for each in document["stacked"]),
+            document["stopped"],
+        )
+        selected = document.get("selected")
+        return whole if selected is None else whole.select(list(map(label_from_json, selected)))
+
+
+def _in_utc(times: pd.Index) -> Any:
+    """Return an array of times without a zone, which files of netCDF do not know."""
+    if isinstance(times, pd.DatetimeIndex) and times.tz is not None:
+        times = times.tz_convert("UTC").tz_localize(None)
+    return times.to_numpy()

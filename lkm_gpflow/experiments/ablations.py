@@ -18,7 +18,7 @@ from ..comparators import Comparator
 from ..comparators.latent import DiscoveryForecast, LatentKernelModel
 from ..discovery.result import Discovery
 from ..evaluation.backtesting import Backtest, backtest
-from ..forecast.averaging import Member
+from ..forecast.forecasters import BaseForecaster, with_weight
 
 DATASETS = ("stocks", "houses", "currencies", "gonu")
 FOLDS = 8
@@ -39,18 +39,19 @@ SEARCHES: Mapping[str, LatentKernelModel] = {
 
 
 def _walks_alone(found: Discovery) -> Discovery:
-    members = _renormalised(m for m in found.stacked if m.is_walk)
-    return replace(found, stacked=members, autoregression=None)
+    walks = ("walk", "seasonal walk")
+    return replace(found, stacked=_renormalised(m for m in found.stacked if m.kind in walks))
 
 
 def _without_autoregression(found: Discovery) -> Discovery:
-    return replace(found, autoregression=None)
+    fits = (m for m in found.stacked if m.kind != "autoregression")
+    return replace(found, stacked=_renormalised(fits))
 
 
-def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
+def _renormalised(members: Iterable[BaseForecaster]) -> tuple[BaseForecaster, ...]:
     kept = list(members)
     total = sum(member.weight for member in kept)
-    return tuple(replace(member, weight=member.weight / total) for member in kept)
+    return tuple(with_weight(member, member.weight / total) for member in kept)
 
 
 PARTS: Mapping[str, Callable[[Discovery], Discovery]] = {

@@ -174,7 +174,7 @@ def refitted(found: Discovery) -> CoupledDiscovery:
 
     What a coupled model gains over this one is owed to the correlations alone.
     """
-    table, members = found.table, tuple(found.counting_members)
+    table, members = found.table, tuple(found.ensemble.fits)
     alone = tuple(independent(member.fit, table.observations) for member in members)
     return CoupledDiscovery(table, members, alone)
 

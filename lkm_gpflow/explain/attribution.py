@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..discovery.result import Discovery
-from ..forecast.averaging import Member
+from ..forecast.forecasters import Member
 from ..gp.types import Floats
 from ..sharing.consensus import OTHERS
 
@@ -71,7 +71,7 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     squared sd of `Discovery.forecast`.
     """
     times = found.times(horizon)
-    members = found.counting_members
+    x, ensemble = found.table.scaled_times(times), found.ensemble
     parts: Parts = {}
 
     def add(moment: str, part: str, values: Floats) -> None:
@@ -79,9 +79,16 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
 
     shape = (len(times), found.table.frame.shape[1])
     add("mean", LEVEL, np.broadcast_to(found.table.location, shape))
-    whole, share = [], found.shares_of_fits(found.table.scaled_times(times))
-    for member in members:
-        weight = member.weight * share
+    whole = []
+    for member, weight in zip(ensemble.members, ensemble.weights(x)[:, :, None], strict=True):
+        if not isinstance(member, Member):
+            if weight.any():
+                mean, variance = member.moments(x, found.predictors)
+                mean, variance = mean * found.table.scale, variance * found.table.scale**2
+                add("mean", AUTOREGRESSION, weight * mean)
+                add("variance", AUTOREGRESSION, weight * variance * ensemble.variance_factors(x))
+                whole.append((weight, mean))
+            continue
         constant = [str(kernel.structure) == "C" for kernel in member.fit.kernels]
         is_level = np.array(constant, bool) & (found.averaging != "none")
         names, sums = _parts_of(found, member)
@@ -94,11 +101,6 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
             add("variance", name, weight * covariance[g])
         add("variance", NOISE, weight * noise)
         whole.append((weight, mean.sum(axis=0)))
-    if np.any(share < 1.0):
-        mean, variance = _of_autoregression(found, times)
-        add("mean", AUTOREGRESSION, (1.0 - share) * mean)
-        add("variance", AUTOREGRESSION, (1.0 - share) * variance)
-        whole.append((1.0 - share, mean))
     if len(whole) > 1:
         centre = sum(weight * mean for weight, mean in whole)
         add("variance", DISAGREEMENT, sum(w * np.square(mean - centre) for w, mean in whole))
@@ -145,20 +147,12 @@ def _moments(
     sums = np.vstack([np.ones((1, parts.shape[1])), parts, 1.0 - parts])
     mean, variance = predictor.sums(x, sums)
     covariance = 0.5 * (variance[:, :1] + variance[:, 1 : G + 1] - variance[:, G + 1 :])
-    spread, scale = found.variance_factors(x, member.spread), found.table.scale
+    spread, scale = found.ensemble.variance_factors(x), found.table.scale
     return (
         mean[:, 1 : G + 1].transpose(1, 2, 0) * scale,
         covariance.transpose(1, 2, 0) * spread * scale**2,
         np.broadcast_to(predictor.noise(), (len(x), len(scale))) * spread * scale**2,
     )
-
-
-def _of_autoregression(found: Discovery, times: pd.Index) -> tuple[Floats, Floats]:
-    """Mean, less the average of each series, and variance [M, N], on the modelled scale."""
-    assert found.autoregression is not None
-    x, scale = found.table.scaled_times(times), found.table.scale
-    mean, variance = found.autoregression.observed(x)
-    return mean * scale, variance * found.variance_factors(x) * scale**2
 
 
 def movement(attribution: pd.DataFrame) -> pd.Series[float]:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from ..discovery.result import Discovery
-from ..forecast.averaging import mixture_moments
+from ..forecast.mixture import mixture_moments
 from ..gp.types import Floats
 
 MOST_SERIES = 200

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr
 
 from ..discovery.result import Discovery
-from ..forecast.averaging import mixture_moments
-from ..forecast.held_out import Window, held_out_forecast
-from ..gp import limits
-from ..gp.student import unit_scale
-from ..gp.types import Floats
+from ..forecast.held_out import Window
 
-_MOST_MEMBERS = 6
+_MOST_FITS = 6
 """So many of the fits that weigh most are learnt again."""
 
 
@@ -62,35 +56,14 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     Not for more than `LKM.LONGEST` times or by fits of a subclass of `LKM`, which cannot be learnt
     again: nothing is held out then.
     """
-    observations = found.table.observations
-    D = len(observations.x)
+    frame = found.table.frame
+    D, N = frame.shape
     tail = max(1, round(0.1 * D))
-    window = Window(D - tail, D)
-    members = found.counting_members[:_MOST_MEMBERS] if D <= limits.LONGEST else []
-    predictions, after = [], observations.x[-1:] + 1.0  # as if the tail came after all rows
-    for member in members:
-        settings = replace(found.settings.fit, exact=member.exact)
-        with suppress(ValueError):  # not positive definite, or of a subclass
-            told = held_out_forecast(member.fit, observations, window, settings, rounds=1)
-            variance = told.variance * found.variance_factors(after, member.spread).T
-            predictions.append((member.weight, told.mean, variance))
-    times = found.table.frame.index[-tail:]
-    probabilities = np.full((observations.num_series, tail), np.nan)
-    if predictions:
-        of_fits = found.share_of_fits / sum(weight for weight, _, _ in predictions)
-        predictions = [(of_fits * weight, m, v) for weight, m, v in predictions]
-        if found.autoregression is not None and found.share_of_fits < 1.0:
-            told = found.autoregression.held_out_forecast(window)
-            variance = told.variance * found.variance_factors(after).T
-            predictions.append((1.0 - found.share_of_fits, told.mean, variance))
-        mean, variance = mixture_moments(predictions)
-        degrees = found.degrees_of_freedom(after).T
-        probabilities = _transform(observations.Y[:, -tail:], mean, variance, degrees)
-    probabilities[observations.mask[:, -tail:] == 0.0] = np.nan
-    return HoldOut(times, pd.DataFrame(probabilities, found.table.frame.columns, times))
-
-
-def _transform(values: Floats, mean: Floats, variance: Floats, degrees: Floats) -> Floats:
-    """Probabilities of smaller values."""
-    z = (values - mean) / np.sqrt(variance)
-    return np.asarray(stdtr(degrees, z / unit_scale(degrees)))
+    told = found.ensemble.held_out(Window(D - tail, D), _MOST_FITS)
+    values = frame.to_numpy()[-tail:].T  # [N, tail]
+    probabilities = np.full((N, tail), np.nan)
+    if told is not None:
+        probabilities = told.cdf(values.ravel()).reshape(N, tail)
+    return HoldOut(
+        frame.index[-tail:], pd.DataFrame(probabilities, frame.columns, frame.index[-tail:])
+    )

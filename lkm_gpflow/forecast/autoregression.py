@@ -1,9 +1,8 @@
-"""The vector autoregression that forecasts average over, beside fits of a search and walks.
+"""The vector autoregression as one of the forecasters of an ensemble.
 
 Kernels say what a series does by itself.  What all series did last says something, too: some lead,
-some are drawn together.  `learning.vector_autoregression` knows such things and nothing of
-patterns, so it speaks only of what comes after the data, and is weighed as all others are
-(`stacking.weigh`).
+some are drawn together.  A vector autoregression knows such things and nothing of patterns, so it
+speaks only of what comes after the data.
 """
 
 from __future__ import annotations
@@ -11,15 +10,21 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..data.observations import Observations
 from ..data.seasons import season_length, seen_seasons
 from ..data.tables import Table
+from ..fit.fits import FitSettings
 from ..gp.types import Floats, Integers
 from .held_out import IMPOSSIBLE, HeldOut, Past, Window, nothing_told, score, windows
 from .seasonal_autoregression import SeasonalAutoregression
+
+if TYPE_CHECKING:
+    from .forecasters import Kind
+    from .predictors import Predictors
 
 MOST_SERIES = 50
 """Of more series it is not asked: its coefficients grow with the square of their number."""
@@ -66,11 +71,7 @@ class Calendar:
 
     @property
     def note(self) -> str:
-        """Key under which a ledger keeps how the windows were forecast: other dates, other key.
-
-        Ledgers of before, whose autoregressions knew no season of more than twelve steps, have
-        another key too.
-        """
+        """Key under which a ledger keeps how the windows were forecast: other dates, other key."""
         dates = zlib.crc32(self.steps.tobytes())
         return f"weighed autoregression, season of {self.season}, {dates}"
 
@@ -97,27 +98,22 @@ def _grid(table: Table, first: object, x: float, count: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class OfTable:
+class LearntOnce:
     """The vector autoregression of a table, learnt when it is asked for the first time.
 
     Parameters
     ----------
     table
         Of all series.
+    calendar
+        The steps that its rows are.
     seed
         Of the paths that it is summed up from.
     """
 
     table: Table
+    calendar: Calendar
     seed: int
-
-    @cached_property
-    def calendar(self) -> Calendar:
-        """The steps that its rows are."""
-        calendar = Calendar.of(self.table)
-        if calendar is None:
-            raise ValueError("expected a table of 2 to 50 series, regular times and few gaps")
-        return calendar
 
     @cached_property
     def learnt(self) -> SeasonalAutoregression:
@@ -135,32 +131,57 @@ class OfTable:
 
 @dataclass(frozen=True, eq=False)
 class Autoregression:
-    """The vector autoregression as a part of a forecast.
+    """The vector autoregression of a table as a forecaster; see `forecasters.BaseForecaster`.
 
     Parameters
     ----------
-    of_table
+    whole
         What it says of all series.
     weight
-        Its weight in the average of forecasts; fits have the rest.
+        Its weight in forecasts.
     places
         Of the series that it is asked for; None: of all.
     """
 
-    of_table: OfTable
+    whole: LearntOnce
     weight: float
     places: Integers | None = None
 
-    def of_series(self, places: Integers) -> Autoregression:
-        """Return what it says of some of its series."""
-        return replace(self, places=places if self.places is None else self.places[places])
+    kind: ClassVar[Kind] = "autoregression"
+    is_ahead_only: ClassVar[bool] = True
 
-    def observed(self, x: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of new observations at scaled times, [M, N] each.
+    @classmethod
+    def of(cls, table: Table, seed: int, weight: float = 0.0) -> Autoregression | None:
+        """Return that of a table; None if there can be none, see `Calendar.of`."""
+        calendar = Calendar.of(table)
+        return None if calendar is None else cls(LearntOnce(table, calendar, seed), weight)
 
-        Within the data, of which this does not speak, they are zero.
-        """
-        mean, variance = self._learnt.moments(self._steps(x))
+    @property
+    def note(self) -> str:
+        """See `Calendar.note`."""
+        return self.whole.calendar.note
+
+    def held_out_scores(self, observations: Observations, settings: FitSettings) -> list[float]:
+        """Score it on windows of the past; one that explodes after the last row has no chance."""
+        calendar, every = self.whole.calendar, windows(len(observations.x))
+        if _learn(observations, calendar, seed=0).explodes:
+            return [IMPOSSIBLE] * len(every)
+        return [
+            score(_held_out_forecast(observations, calendar, window), observations, window)
+            for window in every
+        ]
+
+    def held_out(
+        self, observations: Observations, window: Window, settings: FitSettings
+    ) -> HeldOut:
+        """Forecast a window of the past from what all series did before it."""
+        every = self.whole.table.observations
+        told = _held_out_forecast(every, self.whole.calendar, window)
+        return HeldOut(told.mean[self._which], told.variance[self._which])
+
+    def moments(self, x: Floats, asked: Predictors) -> tuple[Floats, Floats]:
+        """Mean and variance of new observations, [M, N] each; zero within the data."""
+        mean, variance = self.whole.learnt.moments(self.whole.steps(x))
         is_ahead = (x > 1.0)[:, None]
         return (
             np.where(is_ahead, mean[:, self._which], 0.0),
@@ -169,33 +190,33 @@ class Autoregression:
 
     def correlations(self, x: Floats) -> Floats:
         """Return correlations of new observations of the series, [M, N, N]."""
-        every = self._learnt.correlations(self._steps(x))
+        every = self.whole.learnt.correlations(self.whole.steps(x))
         return every[:, self._which][:, :, self._which]
 
-    def samples(self, count: int, x: Floats, rng: np.random.Generator) -> Floats:
-        """Draw paths at scaled times after the data, [count, N, M]."""
-        drawn = self._learnt.samples(count, self._steps(x), rng)
-        return drawn[:, :, self._which].swapaxes(1, 2)
+    def samples(
+        self, count: int, x: Floats, degrees: Floats, asked: Predictors, rng: np.random.Generator
+    ) -> Floats:
+        """Draw paths, [count, N, M]; zero within the data."""
+        is_ahead = x > 1.0
+        drawn = self.whole.learnt.samples(count, self.whole.steps(x[is_ahead]), rng)
+        paths = np.zeros((count, len(x), drawn.shape[2]))
+        paths[:, is_ahead] = drawn
+        return paths[:, :, self._which].swapaxes(1, 2)
 
-    def held_out_forecast(self, window: Window) -> HeldOut:
-        """Forecast a window of the past from what came before it, see `held_out_forecast`."""
-        observations, calendar = self.of_table.table.observations, self.of_table.calendar
-        told = held_out_forecast(observations, calendar, window)
-        return HeldOut(told.mean[self._which], told.variance[self._which])
+    def of_series(self, places: Integers) -> Autoregression:
+        """Return what it says of some of its series."""
+        return replace(self, places=places if self.places is None else self.places[places])
 
-    @property
-    def _learnt(self) -> SeasonalAutoregression:
-        return self.of_table.learnt
+    def to_json(self) -> dict[str, Any]:
+        """Return what a file keeps: the rest follows from the table."""
+        return {"kind": self.kind, "weight": self.weight}
 
     @property
     def _which(self) -> Integers | slice:
         return slice(None) if self.places is None else self.places
 
-    def _steps(self, x: Floats) -> Floats:
-        return self.of_table.steps(x)
 
-
-def held_out_forecast(observations: Observations, calendar: Calendar, window: Window) -> HeldOut:
+def _held_out_forecast(observations: Observations, calendar: Calendar, window: Window) -> HeldOut:
     """Learn a vector autoregression from what came before a window, and forecast the window."""
     past = Past.of(observations, window)
     if past is None:
@@ -204,20 +225,6 @@ def held_out_forecast(observations: Observations, calendar: Calendar, window: Wi
     learnt = _learn(past.observations, replace(calendar, steps=before), seed=0)
     mean, variance = learnt.moments((within - before[-1]).astype(np.float64))
     return past.back(mean.T, variance.T)
-
-
-def held_out_scores(observations: Observations, calendar: Calendar) -> list[float]:
-    """Score it on windows of the past, as fits are (`held_out.held_out_score`).
-
-    One that explodes after the last row is not to be asked, whatever it said before.
-    """
-    every = windows(len(observations.x))
-    if _learn(observations, calendar, seed=0).explodes:
-        return [IMPOSSIBLE] * len(every)
-    return [
-        score(held_out_forecast(observations, calendar, window), observations, window)
-        for window in every
-    ]
 
 
 def _learn(observations: Observations, calendar: Calendar, seed: int) -> SeasonalAutoregression:

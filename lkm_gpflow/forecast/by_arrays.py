@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
 from ..fit.engine import Engine, pair_log_densities
 from ..fit.training import engine_for
-from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.limits import MIN_WEIGHT
+from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers
 from ..runtime.threads import single_threaded
 from .predictor import Predictor
@@ -57,18 +54,18 @@ class ByArrays(Predictor):
             some = np.flatnonzero(among.any(axis=1))
             if not some.size * len(x):  # all moments are zero, or there are none
                 continue
-            whitening = self._whitening(n, np.tensordot(z, C, axes=1))
-            cross = np.tensordot(among[some], C_cross[:, whitening.seen], axes=1)  # [G, d, M]
+            series, seen = self._series(n, np.tensordot(z, C, axes=1))
+            cross = np.tensordot(among[some], C_cross[:, seen], axes=1)  # [G, d, M]
             prior = np.tensordot(among[some], C_new, axes=1)
-            W = whitening.of(cross.transpose(1, 0, 2).reshape(cross.shape[1], -1))
-            W = W.reshape(len(whitening.seen), len(some), len(x))
-            m = np.tensordot(whitening.y, W, axes=1)
+            W = series.whiten(cross.transpose(1, 0, 2).reshape(len(seen), -1))
+            W = W.reshape(len(seen), len(some), len(x))
+            m = series.b @ cross  # [G, M]
             if full_cov:
                 V = prior - W.transpose(1, 2, 0) @ W.transpose(1, 0, 2)
-                V = whitening.scale * V + m[:, :, None] * m[:, None, :]
+                V = series.scale * V + m[:, :, None] * m[:, None, :]
             else:
                 V = prior - np.square(W).sum(axis=0)
-                V = np.maximum(whitening.scale * V, 0.0) + np.square(m)
+                V = np.maximum(series.scale * V, 0.0) + np.square(m)
             mean[n, some] += weight * m
             second[n, some] += weight * V
         if full_cov:
@@ -78,11 +75,11 @@ class ByArrays(Predictor):
     @single_threaded()
     def noise(self, Z: Floats | None = None) -> Floats:
         """See `Predictor.noise`."""
-        if self.settings.likelihood == GAUSSIAN:
+        if not self.settings.likelihood.rescales:
             return self.fit.noise_variance
         C, total = self.covariances(self.observations.x), np.zeros(self.observations.num_series)
         for n, z, weight in self._rows(Z):
-            total[n] += weight * self._whitening(n, np.tensordot(z, C, axes=1)).scale
+            total[n] += weight * self._series(n, np.tensordot(z, C, axes=1))[0].scale
         return total * self.fit.noise_variance
 
     def observed(self, x: Floats) -> tuple[Floats, Floats]:
@@ -99,19 +96,16 @@ class ByArrays(Predictor):
         return engine_for(self.observations, self.settings)
 
     def _rows(self, Z: Floats | None) -> Iterator[tuple[int, Floats, float]]:
-        """Series, loadings [K] and weights of the rows of Z."""
+        """Yield series, rows [K] and weights of the rows of Z."""
         pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
         yield from zip(pairs.series, pairs.configurations, weights, strict=True)
 
-    def _whitening(self, n: int, total: Floats) -> _Whitening:
-        """Factorise the covariance of a series, from that of its components [D, D]."""
+    def _series(self, n: int, total: Floats) -> tuple[GaussianSeries, Integers]:
+        """Return a series given the covariance of its components [D, D], and its observed rows."""
         seen = np.flatnonzero(self.observations.mask[n])
         V = total[np.ix_(seen, seen)]
         V.flat[:: len(V) + 1] += self.fit.noise_variance[n]
-        L, failed = dpotrf(V, lower=1)
-        if failed:
-            L.fill(np.nan)
-        return _Whitening(L, seen, self.observations.Y[n, seen], self.settings.likelihood)
+        return GaussianSeries(V, self.observations.Y[n, seen], self.settings.likelihood), seen
 
     @cached_property
     @single_threaded()
@@ -138,39 +132,3 @@ class ByArrays(Predictor):
             C, noise[None], self.observations, pairs, self.settings.likelihood
         )[0]
         return np.nan_to_num(found, nan=-np.inf)
-
-
-@dataclass(frozen=True)
-class _Whitening:
-    """The factor of a series' covariance.
-
-    Parameters
-    ----------
-    L
-        Lower triangle, [d, d].
-    seen
-        Places of its observations among the times, [d].
-    observed
-        Their values, [d].
-    likelihood
-        How the series scatters around its covariance.
-    """
-
-    L: Floats
-    seen: Integers
-    observed: Floats
-    likelihood: SeriesLikelihood
-
-    def of(self, B: Floats) -> Floats:
-        """``L^-1 B``."""
-        return np.asarray(dtrsm(1.0, self.L, B, lower=1))
-
-    @cached_property
-    def y(self) -> Floats:
-        """The whitened observations, [d]."""
-        return self.of(self.observed[:, None])[:, 0]
-
-    @property
-    def scale(self) -> float:
-        """Posterior mean of the scale of the series."""
-        return float(self.likelihood.predictive_scale(float(self.y @ self.y), len(self.y)))

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf
 from scipy.stats import t
 
 from ..data.checks import MIN_OBSERVED
@@ -15,6 +13,7 @@ from ..data.observations import Observations
 from ..fit.engine import Engine
 from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State
 from ..fit.training import Learner
+from ..gp.series import GaussianSeries
 from ..gp.types import Booleans, Floats
 from ..runtime.threads import single_threaded
 
@@ -205,9 +204,9 @@ def held_out_forecast(
 def _predict(state: State, engine: Engine, x: Floats) -> tuple[Floats, Floats]:
     r"""Mean and variance of new observations at times x, [N, M].
 
-    .. math:: C_* V^{-1} y, \qquad \mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2,
+    .. math:: C_* V^{-1} y, \qquad s\, (\mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2)
 
-    the variance times `SeriesLikelihood.predictive_scale`.
+    with s the predictive scale of the likelihood.
     """
     past, likelihood = engine.observations, engine.likelihood
     D, noise_variance = len(past.x), np.maximum(state.noise_variance, LEAST_NOISE)
@@ -216,13 +215,10 @@ def _predict(state: State, engine: Engine, x: Floats) -> tuple[Floats, Floats]:
     for y, mask, z, noise in zip(past.Y, past.mask, state.Z, noise_variance, strict=True):
         seen = np.flatnonzero(mask)
         total = np.tensordot(z, C, axes=1)
-        L, failed = dpotrf(total[np.ix_(seen, seen)] + noise * np.eye(len(seen)), lower=1)
-        if failed:
+        V = total[np.ix_(seen, seen)] + noise * np.eye(len(seen))
+        series = GaussianSeries(V, y[seen], likelihood)
+        if np.isnan(series.q):
             raise ValueError("the covariance of a series is not positive definite")
-        white = solve_triangular(L, np.column_stack([total[seen, D:], y[seen]]), lower=True)
-        K, own = white[:, :-1], white[:, -1]
-        variance = total.diagonal()[D:] - np.square(K).sum(axis=0) + noise
-        variance *= likelihood.predictive_scale(float(own @ own), len(own))
-        moments.append((own @ K, variance))
+        moments.append(series.predict(total[seen, D:], total.diagonal()[D:] + noise))
     mean, variance = zip(*moments, strict=True)
     return np.array(mean), np.array(variance)

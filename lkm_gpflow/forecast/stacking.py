@@ -15,26 +15,24 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
 from ..data.observations import Observations
+from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
 from ..fit.training import fit
 from ..kernels.grammar import parse
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
-from ..runtime.threads import single_threaded
-from ..search.ledger import Ledger, different, fit_from_json, fit_key, fit_to_json
+from ..search.ledger import Ledger, different, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
-from .autoregression import Calendar, held_out_scores
-from .averaging import Member, average
-from .held_out import held_out_score, windows
-
-Kind: TypeAlias = Literal["walk", "seasonal walk", "found", "autoregression"]
+from .autoregression import Autoregression
+from .averaging import average
+from .forecasters import BaseForecaster, F, Kind, Member, with_weight
 
 WALKS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("walk", ("C", "RW", "RW", "RW")),
@@ -94,28 +92,12 @@ NUM_STARTS = 4
 """Walks are cheap: they are learnt from more starts, so that every seed finds the same."""
 
 
-@dataclass(frozen=True)
-class Stack:
-    """What forecasts average over.
-
-    Parameters
-    ----------
-    members
-        Fits, the heaviest first; their weights add up to one.
-    autoregression
-        Weight of the vector autoregression; what it leaves, the members share.
-    """
-
-    members: tuple[Member, ...] = ()
-    autoregression: float = 0.0
-
-
 def hold_out(
     fits: Sequence[Fit],
     observations: Observations,
     settings: SearchSettings,
     ledger: Ledger,
-    calendar: Calendar | None = None,
+    others: Sequence[BaseForecaster] = (),
     *,
     executor: Executor | None = None,
     progress: bool = True,
@@ -132,11 +114,10 @@ def hold_out(
     settings
         Of the search.
     ledger
-        Notes the walks, and what each of its windows gives a forecaster (`held_out_score`), so that
-        a stopped call can continue.
-    calendar
-        For the vector autoregression (`autoregression.Calendar`); None: it is not asked.  Nor is it
-        where the bases do not allow walks, which it is shrunk towards.
+        Notes the walks, and the scores of each forecaster, so that a stopped call can continue.
+    others
+        Forecasters that take part, too, such as `Autoregression.of`; not where the bases do not
+        allow walks.
     executor
         Runs the fits and the windows; None: this process.
     progress
@@ -149,82 +130,84 @@ def hold_out(
     OutOfBudget
         If it was stopped so; `weigh` makes the best of what the ledger has noted.
     """
-    jobs = {
+    walks = {
         f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
         for i, walk in enumerate(_walks(settings))
     }
-    _remember(ledger, _missing(jobs, ledger), "walks", executor, progress, spent)
-    candidates = _candidates(fits, settings, ledger)
-    # The best fit of the search first: it is in the forecast whenever the budget ends.  The
-    # autoregression, which is quick, comes next.
-    best = next(candidate for candidate in candidates if not candidate.is_walk)
-    candidates.sort(key=lambda candidate: candidate is not best)
-    asked: dict[str, Callable[[], Any]] = {}
-    for candidate in candidates:
-        asked[candidate.key] = partial(_scores, candidate.fit, observations, candidate.settings)
-        if candidate is best and calendar is not None and _allows_walks(settings):
-            asked[calendar.note] = partial(held_out_scores, observations, calendar)
-    _remember(ledger, _missing(asked, ledger), "held-out windows", executor, progress, spent)
-
-
-def _allows_walks(settings: SearchSettings) -> bool:
-    return any(walk.kind == "walk" for walk in _walks(settings))
+    _remember(ledger, walks, "walks", executor, progress, spent)
+    # The best fit of the search first: it is in the forecast whenever the budget ends.  Others,
+    # which are quick, come next.
+    found, learnt = _found(fits, settings), _learnt(settings, ledger)
+    is_allowed = any(walk.kind == "walk" for walk in _walks(settings))
+    asked = [*found[:1], *(others if is_allowed else ()), *learnt, *found[1:]]
+    scores = {
+        each.note: partial(each.held_out_scores, observations, settings.fit) for each in asked
+    }
+    _remember(ledger, scores, "held-out windows", executor, progress, spent)
 
 
 def weigh(
     fits: Sequence[Fit],
     settings: SearchSettings,
     ledger: Ledger,
-    calendar: Calendar | None = None,
-) -> Stack:
+    others: Sequence[BaseForecaster] = (),
+) -> tuple[BaseForecaster, ...]:
     r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
 
     .. math:: w_m \propto \pi_m \exp \Big( \sum_w \ell_{mw} \Big)
 
-    with l the mean log density of the observations in window w (`held_out_score`): errors within a
+    with l the mean log density of the observations in window w (`held_out.score`): errors within a
     window are correlated, over time and over series, so a window counts as one observation, however
     many it has.  The prior :math:`\pi` gives each kind of forecaster its share of `PRIOR`, or of
-    `PRIOR_OF_CYCLES`, in equal parts: both kinds of `WALKS` (those whose kernels are among the
-    search's bases), the fits of the search, and the vector autoregression.
+    `PRIOR_OF_CYCLES`, in equal parts.
     What the fits of the search come to together is then divided among them by how well they explain
     all of the data (`averaging.average`): a few windows tell a search from a walk, but not which of
     its fits is right, and statements about components rest on these weights, too.
 
     Parameters
     ----------
-    fits, settings, ledger, calendar
+    fits, settings, ledger, others
         As of `hold_out`; those whose windows the ledger has noted are weighed.
 
     Returns
     -------
-    The members and the weight of the autoregression; nothing where no fit of the search is among
-    them.
+    The forecasters, the heaviest fit first and others last; their weights add up to one.  Nothing
+    where no fit of the search is among them.
     """
-    noted = [each for each in _candidates(fits, settings, ledger) if each.key in ledger.notes]
-    if all(each.is_walk for each in noted):
-        return Stack()
-    of_search = [each.fit for each in noted if not each.is_walk]
-    found = average(of_search, MOST)
-    keys, kinds = [each.key for each in noted], [each.kind for each in noted]
-    if calendar is not None and calendar.note in ledger.notes:
-        keys, kinds = [*keys, calendar.note], [*kinds, "autoregression"]
-    score = np.array([sum(ledger.notes[key]) for key in keys])
-    sizes = Counter(kinds)
-    is_agreed = _agree_on_a_cycle(average(of_search, MOST, _DOUBT))
-    of_kind = PRIOR_OF_CYCLES if is_agreed else PRIOR
-    prior = np.array([of_kind[kind] / sizes[kind] for kind in kinds])
-    log_weights = score + np.log(prior)
-    of_fits = np.maximum(softmax(log_weights[: len(noted)]), _LEAST)
-    walks = [
-        Member(each.fit, float(weight), is_walk=True, exact=each.settings.exact)
-        for each, weight in zip(noted, of_fits, strict=True)
-        if each.is_walk
+    found = _noted(_found(fits, settings), ledger)
+    if not found:
+        return ()
+    fitted = [*_noted(_learnt(settings, ledger), ledger), *found]
+    noted = [*fitted, *_noted(others, ledger)]
+    is_agreed = _agree_on_a_cycle(average([each.fit for each in found], MOST, _DOUBT))
+    prior = PRIOR_OF_CYCLES if is_agreed else PRIOR
+    sizes = Counter(each.kind for each in noted)
+    score = np.array([sum(ledger.notes[each.note]) for each in noted])
+    log_weights = score + np.log([prior[each.kind] / sizes[each.kind] for each in noted])
+    of_others = softmax(log_weights)[len(fitted) :]
+    of_fits = np.maximum(softmax(log_weights[: len(fitted)]), _LEAST)
+    of_fits *= max(1.0 - of_others.sum(), _LEAST)
+    weighed = list(map(with_weight, fitted, map(float, of_fits)))
+    share = sum(each.weight for each in weighed if not each.is_walk)
+    members = [
+        *(each for each in weighed if each.is_walk),
+        *(
+            with_weight(each, share * each.weight)
+            for each in average([each.fit for each in found], MOST)
+        ),
     ]
-    is_found = np.array([not each.is_walk for each in noted])
-    share = float(of_fits[is_found].sum())
-    members = [*walks, *(replace(member, weight=share * member.weight) for member in found)]
     members.sort(key=lambda member: -member.weight)
-    return Stack(tuple(members), float(softmax(log_weights)[len(noted) :].sum()))
+    return (*members, *map(with_weight, noted[len(fitted) :], map(float, of_others)))
+
+
+def forecaster_from_json(record: Mapping[str, Any], table: Table, seed: int) -> BaseForecaster:
+    """Read what `to_json` of a forecaster of this table wrote."""
+    if record["kind"] != "autoregression":
+        return Member.from_json(record)
+    found = Autoregression.of(table, seed, record["weight"])
+    if found is None:
+        raise ValueError("expected a table of 2 to 50 series, regular times and few gaps")
+    return found
 
 
 def _agree_on_a_cycle(found: Sequence[Member]) -> bool:
@@ -235,25 +218,6 @@ def _agree_on_a_cycle(found: Sequence[Member]) -> bool:
         if any(factor.base.name == "PER" for k in member.fit.kernels for factor in k.factors)
     ]
     return sum(cyclic) >= AGREED
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """A fit that may be a member, and how it was learnt."""
-
-    fit: Fit
-    settings: FitSettings
-    kind: Kind
-
-    @property
-    def is_walk(self) -> bool:
-        """Whether the search did not find it."""
-        return self.kind != "found"
-
-    @property
-    def key(self) -> str:
-        """Of the note of its windows: another search may have the same number of fits."""
-        return f"weighed {fit_key(self.fit)}"
 
 
 @dataclass(frozen=True)
@@ -283,20 +247,23 @@ def _learnt_by(fit: FitSettings, kind: Kind) -> list[FitSettings]:
     return [fit]
 
 
-def _candidates(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> list[_Candidate]:
-    """Return the walks that the ledger has, and the best fits of the search that differ."""
-    learnt = [
-        _Candidate(fit_from_json(ledger.notes[f"walk {i}"]), walk.settings, walk.kind)
+def _learnt(settings: SearchSettings, ledger: Ledger) -> list[Member]:
+    """Return the walks that the ledger has."""
+    return [
+        Member(fit_from_json(ledger.notes[f"walk {i}"]), 0.0, walk.kind, walk.settings.exact)
         for i, walk in enumerate(_walks(settings))
         if f"walk {i}" in ledger.notes
     ]
-    best = different(fits)[:MOST]
-    return learnt + [_Candidate(fit, settings.fit, "found") for fit in best]
 
 
-def _missing(jobs: Mapping[str, Callable[[], Any]], ledger: Ledger) -> dict[str, Callable[[], Any]]:
-    """Return the jobs that the ledger has no note of."""
-    return {key: job for key, job in jobs.items() if key not in ledger.notes}
+def _found(fits: Sequence[Fit], settings: SearchSettings) -> list[Member]:
+    """Return the best fits of the search that differ."""
+    return [Member(fit, 0.0, exact=settings.fit.exact) for fit in different(fits)[:MOST]]
+
+
+def _noted(forecasters: Sequence[F], ledger: Ledger) -> list[F]:
+    """Return the forecasters whose windows the ledger has a note of."""
+    return [each for each in forecasters if each.note in ledger.notes]
 
 
 def _remember(
@@ -307,7 +274,8 @@ def _remember(
     progress: bool,
     spent: Spent,
 ) -> None:
-    """Run jobs, and note what comes out."""
+    """Run the jobs that the ledger has no note of, and note what comes out."""
+    jobs = {key: job for key, job in jobs.items() if key not in ledger.notes}
     with Progress(label, len(jobs), shown=progress) as bar:
         for key, result in run_all(jobs, executor, spent, bar.hear):
             ledger.note(key, result)
@@ -321,9 +289,3 @@ def _learn(observations: Observations, walk: _Walk, seed: Sequence[int]) -> dict
     members = [parse(name) for name in walk.structure]
     found = fit(observations, members, seed=(first, 1_000_000, *rest), settings=walk.settings)
     return fit_to_json(found)
-
-
-def _scores(fit: Fit, observations: Observations, settings: FitSettings) -> list[float]:
-    every = windows(len(observations.x))
-    with single_threaded():
-        return [held_out_score(fit, observations, window, settings) for window in every]

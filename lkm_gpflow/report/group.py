@@ -176,8 +176,9 @@ class GroupReport(Report):
     @property
     def _averaged(self) -> str:
         """What forecasts average over."""
-        fits = counted(len(self.found.counting_members), "fit")
-        others = " and a vector autoregression" if self.found.share_of_fits < 1.0 else ""
+        ensemble = self.found.ensemble
+        fits = counted(len(ensemble.fits), "fit")
+        others = " and a vector autoregression" if ensemble.shares["autoregression"] else ""
         return f"{fits}{others} averaged"
 
     @property

@@ -137,16 +137,17 @@ def _nothing_seasonal(found: Discovery, components: Sequence[ComponentReport]) -
 
 def rests_on(found: Discovery) -> str:
     """Say how much of a forecast comes from what the search did not find, if any does."""
-    of_fits = found.share_of_fits
-    walks = of_fits * sum(member.weight for member in found.counting_members if member.is_walk)
-    described = of_fits - walks
+    shares = found.ensemble.shares
+    others = shares["autoregression"]
+    walks = shares["walk"] + shares["seasonal walk"]
+    described = 1.0 - others - walks
     text = f"The patterns described here have {percent(described)} of the weight in forecasts"
     if walks:
         text += f"; random walks added for safety, with and without a season, have {percent(walks)}"
-    if of_fits < 1.0:
+    if others:
         text += (
             "; a vector autoregression, which forecasts each series from the last values of all, "
-            f"has {percent(1.0 - of_fits)}"
+            f"has {percent(others)}"
         )
     return "" if described == 1.0 else f"{text}."
 

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from ..fit.fits import Fit, FitSettings
-from ..forecast.averaging import Member, mixture_moments
+from ..forecast.forecasters import Member
+from ..forecast.mixture import mixture_moments
 from ..forecast.predictors import Predictors
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product

@@ -19,8 +19,8 @@ from lkm_gpflow.coupling import coupled_discovery as discovery_coupled
 from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery, step_correlation
 from lkm_gpflow.coupling.learn_coupling import Coupling
 from lkm_gpflow.coupling.patterns import Patterns
-from lkm_gpflow.forecast.averaging import Member
-from lkm_gpflow.forecast.tails import FORECAST_VARIANCE
+from lkm_gpflow.forecast import forecasters
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.runtime import threads
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
@@ -90,27 +90,25 @@ def test_quantiles_of_a_discovery() -> None:
     found = by_hand()
     told, forecast = found.quantiles(3, [0.1, 0.9]), found.forecast(3)
     np.testing.assert_allclose(told[0.9], norm(forecast["mean"], forecast["sd"]).ppf(0.9))
-    pd.testing.assert_frame_equal(found.samples(2, 3, seed=1), found.sample(2, 3, seed=1))
 
 
-def test_spread_and_average_of_fits() -> None:
+def test_average_of_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     found = by_hand()
     fit = found.fit
     other = replace(fit, noise_variance=4.0 * fit.noise_variance)
-    members = (Member(fit, 0.25, spread=2.0), Member(other, 0.75))
+    members = (Member(fit, 0.25), Member(other, 0.75))
     found = replace(found, averaging="stacked", stacked=members)
     couplings = coupled_by_hand(found).couplings[0]
     louder = replace(couplings, patterns=Patterns.of(other, found.table.observations.x))
     coupled = CoupledDiscovery(found.table, members, (couplings, louder))
     # Coupled forecasts are normal, with the variances that fits say.
-    as_told = tuple(replace(m, spread=m.spread / FORECAST_VARIANCE) for m in members)
-    plain, moments = replace(found, stacked=as_told), ["mean", "sd"]
-    told = coupled.forecast(4)
-    np.testing.assert_allclose(told[moments], plain.forecast(4)[moments], rtol=1e-7)
+    monkeypatch.setattr(forecasters, "FORECAST_VARIANCE", 1.0)
+    told, moments = coupled.forecast(4), ["mean", "sd"]
+    np.testing.assert_allclose(told[moments], found.forecast(4)[moments], rtol=1e-7)
     np.testing.assert_allclose(told["upper"], told["mean"] + norm.ppf(0.95) * told["sd"])
     weights = {"a": 0.5, "b": 2.0}
     np.testing.assert_allclose(
-        coupled.aggregate(4, weights), plain.aggregate(4, weights), rtol=1e-7
+        coupled.aggregate(4, weights), found.aggregate(4, weights), rtol=1e-7
     )
 
 
@@ -162,7 +160,8 @@ def test_what_if() -> None:
 
 def test_draws_go_together_as_they_should() -> None:
     coupled = coupled_by_hand(by_hand(), 0.9)
-    _, covariance = coupled.ahead(3).moments()
+    (part,) = coupled.ahead(3).parts
+    covariance = part.covariance
     draws = coupled.samples(3, 100_000, seed=2)
     sd = np.sqrt(covariance.diagonal())
     np.testing.assert_allclose(

@@ -11,7 +11,7 @@ from small import small_table
 
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.data.transforms import Transforms
-from lkm_gpflow.forecast.averaging import mixture_moments
+from lkm_gpflow.forecast.mixture import mixture_moments
 
 BOTH = Transforms(np.array([True, False]))
 

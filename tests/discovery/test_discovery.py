@@ -21,8 +21,9 @@ from small import made_by_hand, numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.forecast.averaging import Member, average, mixture_moments
+from lkm_gpflow.forecast.averaging import average
 from lkm_gpflow.forecast.by_model import to_model
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 
 
 @pytest.fixture(scope="module")
@@ -133,31 +134,9 @@ def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> No
     assert sum(member.weight for member in found.members) == pytest.approx(1.0)
 
 
-def test_a_spread_widens_the_forecast_and_leaves_the_past(found: lkm.Discovery) -> None:
-    plain = replace(found, averaging="stacked", stacked=(Member(found.fit, 1.0),))
-    wide = replace(found, averaging="stacked", stacked=(Member(found.fit, 1.0, spread=4.0),))
-    np.testing.assert_allclose(wide.forecast(3)["sd"], 2.0 * plain.forecast(3)["sd"])
-    np.testing.assert_allclose(wide.forecast(3)["mean"], plain.forecast(3)["mean"])
-    past = found.table.frame.index
-    pd.testing.assert_frame_equal(wide.predict(past), plain.predict(past))
-
-
 def test_one_optimum_counts_once(found: lkm.Discovery) -> None:
     twice = [found.fit, found.fit]
     assert len(average(twice)) == 1
-
-
-def test_mixture_moments_by_monte_carlo() -> None:
-    rng = np.random.default_rng(0)
-    weights, means, variances = [0.2, 0.5, 0.3], [-1.0, 0.5, 2.0], [0.1, 1.0, 0.5]
-    which = rng.choice(3, size=400_000, p=weights)
-    draws = rng.normal(np.take(means, which), np.sqrt(np.take(variances, which)))
-    members = [
-        (w, np.array([m]), np.array([v])) for w, m, v in zip(weights, means, variances, strict=True)
-    ]
-    mean, variance = mixture_moments(members)  # type: ignore[arg-type]
-    assert mean[0] == pytest.approx(draws.mean(), abs=0.01)
-    assert variance[0] == pytest.approx(draws.var(), abs=0.02)
 
 
 def test_model_is_the_fit(found: lkm.Discovery) -> None:
@@ -198,8 +177,9 @@ def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(back.probabilities, found.probabilities)
     assert back.kernels == found.kernels
     assert back.settings == found.settings
-    assert [(m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in back.stacked] == [
-        (m.weight, m.spread, m.is_walk, numbers(m.fit)) for m in found.stacked
+    assert [(m.weight, m.kind) for m in back.stacked] == [(m.weight, m.kind) for m in found.stacked]
+    assert [numbers(m.fit) for m in back.ensemble.fits] == [
+        numbers(m.fit) for m in found.ensemble.fits
     ]
     assert [without_seconds(e) for e in back.entries] == [without_seconds(e) for e in found.entries]
 
@@ -293,7 +273,7 @@ def test_the_sum_of_one_series_is_its_forecast(weight: float, transform: Transfo
     found = made_by_hand(
         np.exp(small_table()), ["1 x SE(lengthscale=30)"], [[1]] * 3, transform=transform
     )
-    settings = replace(found.settings, fit=replace(found.settings.fit, amplitudes="series"))
+    settings = replace(found.settings, fit=replace(found.settings.fit, likelihood=ScaledNoise()))
     found = replace(found, settings=settings)
     told, own = found.aggregate(3, {"b": weight, "a": 0.0}), found.forecast(3).loc["b"]
     ends = ("lower", "upper") if weight > 0.0 else ("upper", "lower")
@@ -406,7 +386,7 @@ def test_damaged_and_foreign_files(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "version 2 or 3 of the format, got 99"),
+        ({"version": 99}, "version 1 of the format, got 99"),
         ({"format": "other"}, "expected the format"),
         ({"series": ["a"]}, "do not fit together"),
         ({"entries": [{}]}, "do not fit together"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.stats import norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.forecast.averaging import Member
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
 
@@ -45,74 +43,6 @@ def test_long_format(found: lkm.Discovery) -> None:
     long = lkm.to_long(found.forecast(3))
     assert list(long.columns) == ["unique_id", "ds", "mean", "sd", "lower", "upper"]
     assert list(long["unique_id"].unique()) == ["a", "b", "c"]
-
-
-def by_hand(found: lkm.Discovery, times: pd.Index) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of new observations of series a, written out."""
-    table = small_table()["a"]
-    y = (table - table.mean()) / table.std(ddof=0)
-    days = np.concatenate(
-        [(i - table.index[0]) / pd.Timedelta(days=1) for i in (table.index, times)]
-    )
-    C = 0.6 * np.exp(-0.5 * np.square((days[:, None] - days) / 60.0))
-    D = len(table)
-    V = C[:D, :D] + 0.05 * np.eye(D)
-    gain = np.linalg.solve(V, C[:D, D:]).T
-    mean = gain @ y.to_numpy()
-    covariance = C[D:, D:] - gain @ C[:D, D:] + 0.05 * np.eye(len(times))
-    scale = table.std(ddof=0)
-    return table.mean() + scale * mean, scale**2 * covariance
-
-
-def test_paths_hold_together_over_time() -> None:
-    found = made_by_hand(small_table(), KERNELS[:1], [[1]] * 3)
-    times = found.times(5)
-    paths = found.sample(5, 20_000, seed=1)
-    assert list(paths.index) == list(found.forecast(5).index)
-    mean, covariance = by_hand(found, times)
-    own = paths.loc["a"].to_numpy()
-    error = np.sqrt(np.diag(covariance) / 20_000)
-    assert np.all(np.abs(own.mean(axis=1) - mean) < 4.5 * error)
-    variances = np.diag(covariance)
-    errors = np.sqrt((np.outer(variances, variances) + covariance**2) / 20_000)
-    assert np.all(np.abs(np.cov(own) - covariance) < 4.5 * errors)
-    other = np.corrcoef(own[-1], paths.loc["b"].to_numpy()[-1])[0, 1]
-    assert abs(other) < 4.5 / np.sqrt(20_000)
-    pd.testing.assert_frame_equal(paths, found.sample(times, 20_000, seed=1))
-
-
-def test_paths_of_several_fits_have_the_moments_of_the_mixture(found: lkm.Discovery) -> None:
-    other = made_by_hand(small_table(), KERNELS, [[0, 1], [1, 0], [1, 0]], noise=0.2)
-    members = (Member(found.fit, 0.7, 1.5), Member(other.fit, 0.3))
-    mixed = replace(found, averaging="stacked", stacked=members)
-    paths, told = mixed.sample(4, 40_000), mixed.forecast(4)
-    error = told["sd"] / np.sqrt(40_000)
-    assert np.all(np.abs(paths.mean(axis=1) - told["mean"]) < 4.5 * error)
-    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
-
-
-def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> None:
-    """Of few rows the mean scale is far from one, and belongs to the noise, too."""
-    rng = np.random.default_rng(0)
-    t = np.arange(10.0)
-    frame = pd.DataFrame({c: 0.5 * np.sin(t) + 0.7 * rng.normal(size=10) for c in "ab"})
-    found = lkm.learn(frame, ["SE"], amplitudes="series", progress=False)
-    np.testing.assert_allclose(
-        found.samples(4, 40_000).std(axis=1), found.forecast(4)["sd"], rtol=0.03
-    )
-
-
-def test_paths_may_begin_within_the_data(found: lkm.Discovery) -> None:
-    """Each time has the variance and the tails that forecasts have there."""
-    found = replace(found, averaging="tempered")
-    table = found.table
-    times = table.frame.index[-2:].append(found.times(3))
-    paths, told = found.samples(times, 40_000, seed=2), found.predict(times)
-    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
-    assert found.samples(times[:0], 3).shape == (0, 3)
-    ahead = paths.loc["a"].iloc[-1]
-    wide = np.abs(ahead - ahead.mean()) > 3.0 * ahead.std()
-    assert wide.mean() > 0.007  # 0.9% of a Student-t of six degrees, 0.3% of a normal
 
 
 def test_numbers_of_numpy_are_levels_and_quantiles(found: lkm.Discovery) -> None:
@@ -161,7 +91,7 @@ def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
             np.testing.assert_allclose(
                 data["component_sd"].sel(series="b", part=name), parts[name, "sd"]
             )
-        paths = found.sample(4, 7, seed=3).loc["a"]
+        paths = found.samples(4, 7, seed=3).loc["a"]
         np.testing.assert_allclose(data["sample"].sel(series="a").transpose("ahead", "draw"), paths)
         assert lkm.parse(str(data["kernel"].values[0])).structure == found.kernels[0].structure
         observed = data["observed"].to_pandas().T

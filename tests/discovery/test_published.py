@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +16,9 @@ from small import numbers, small_table, without_seconds
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit import assignments, engine, learner, moves, relaxed, scanning, scores
-from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.kernels.grammar import expand
 from lkm_gpflow.model.posteriors import EnumeratedPosterior
 from lkm_gpflow.runtime import archive
-from lkm_gpflow.search.settings import SearchSettings
 
 SHORT = lkm.Annealing(num_steps=60, logits_rate=0.15, last_temperature=0.3, most_blocks=1)
 OPTIONS: dict[str, Any] = {
@@ -175,7 +172,7 @@ def test_the_infinite_prior_is_reached() -> None:
         ({"learner": "relaxed", "averaging": "stacked"}, "averaging 'none' or 'tempered'"),
         ({"learner": "relaxed", "subset": 2}, "no subset with the learner 'relaxed'"),
         ({"prior": "infinite"}, "expected the finite prior"),
-        ({"model": BentLKM, "learner": "relaxed+scan"}, "expected the finite prior, LKM itself"),
+        ({"model": BentLKM}, "expected the finite prior, LKM itself"),
         ({"annealing": SHORT}, "no annealing without the learner 'relaxed'"),
     ],
 )
@@ -184,46 +181,12 @@ def test_what_does_not_go_together(options: dict[str, Any], message: str) -> Non
         lkm.discover(small_table(), **options)
 
 
-# --- files of version 0.1 ------------------------------------------------------------------------
-
-OLD = {
-    "alpha": 1.0, "priors": False, "num_candidates": 32, "num_starts": 2, "num_reseeds": 2,
-    "learner": "relaxed", "prune": True, "exact": False,
-}  # fmt: skip
-
-
-def test_settings_of_version_0_1_mean_the_mixture() -> None:
-    settings = FitSettings.from_json(OLD)
-    assert settings == FitSettings(priors=False, learner="relaxed+scan")
-    assert json.dumps(settings.to_json()) == json.dumps(OLD), "its ledgers are gone on with"
-    scan = {**OLD, "learner": "scan"}
-    assert FitSettings.from_json(scan).learner == "scan"
-    assert json.dumps(FitSettings(priors=False).to_json()) == json.dumps(scan)
-    for learner_name in ("scan", "relaxed", "relaxed+scan"):
-        own = SearchSettings(fit=FitSettings(learner=learner_name))
-        assert SearchSettings.from_json(json.loads(json.dumps(own.to_json()))) == own
-
-
-def test_a_discovery_of_version_0_1_is_read(found: Discovery, tmp_path: Path) -> None:
-    """As that version wrote it: no posterior beside the fit, "relaxed" for the mixture."""
-    found.save(tmp_path / "new.lkm")
-    document, times, values = archive.read(tmp_path / "new.lkm")
-    document["settings"]["fit"] = OLD
-    for entry in document["entries"]:
-        del entry["fit"]["relaxed"]
-    archive.write(tmp_path / "old.lkm", archive.Archive(document, times, values))
-    old = lkm.load(tmp_path / "old.lkm")
-    assert old.settings.fit.learner == "relaxed+scan"
-    assert isinstance(old.model.posterior, EnumeratedPosterior)
-    assert np.isfinite(old.forecast(2)).all(axis=None)
-
-
 def test_a_file_does_not_say_what_is_imported(found: Discovery, tmp_path: Path) -> None:
     path = tmp_path / "foreign.lkm"
     found.save(path)
-    contents = archive.read(path)
-    contents.document["settings"]["fit"]["model"] = "antigravity:LKM"
-    archive.write(path, contents)
+    frame, document = archive.read(path, "Discovery")
+    document["settings"]["fit"]["model"] = "antigravity:LKM"
+    archive.write(path, "Discovery", frame, document, force=True)
     with pytest.raises(ValueError, match=r"foreign.lkm: .*'antigravity:LKM'.*import its module"):
         lkm.load(path)
     assert "antigravity" not in sys.modules

@@ -10,7 +10,7 @@ import pytest
 from small import agreed, made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.discovery.forecaster import Averaging
+from lkm_gpflow.discovery.keywords import Averaging
 from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
     DISAGREEMENT,
@@ -43,10 +43,10 @@ def test_parts_add_up_to_the_forecast(
         assert told.to_numpy().min() >= 0.0
     known = {*found.names, OTHERS, WALKS, AUTOREGRESSION, NOISE, DISAGREEMENT}
     assert set(parts["variance"].columns) <= known
-    assert (WALKS in parts["variance"]) == any(m.is_walk for m in found.counting_members)
+    assert (WALKS in parts["variance"]) == any("walk" in m.kind for m in found.ensemble.members)
     small = folded(parts)
     np.testing.assert_allclose(small["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
-    assert (DISAGREEMENT in parts["variance"]) == (len(found.counting_members) > 1)
+    assert (DISAGREEMENT in parts["variance"]) == (len(found.ensemble.members) > 1)
 
 
 def test_variance_goes_to_components_by_their_covariance_with_the_whole() -> None:

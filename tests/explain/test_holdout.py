@@ -15,9 +15,9 @@ import lkm_gpflow as lkm
 from lkm_gpflow.explain import holdout
 from lkm_gpflow.explain.holdout import HoldOut, hold_out_tail
 from lkm_gpflow.fit.fits import Fit, FitSettings
-from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast import forecasters
+from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES, FORECAST_VARIANCE, Member
 from lkm_gpflow.forecast.held_out import HeldOut, Window, held_out_forecast
-from lkm_gpflow.forecast.tails import FORECAST_DEGREES, FORECAST_VARIANCE
 
 
 def test_the_tail_is_not_seen(small_found: lkm.Discovery) -> None:
@@ -66,18 +66,18 @@ def test_probabilities_are_those_of_the_average_over_all_forecasters(
         assert window == Window(18, 20)
         return told(1.0, 0.5) if settings.exact else told(-0.5, 2.0)
 
-    monkeypatch.setattr(holdout, "held_out_forecast", learnt_again)
-    monkeypatch.setattr(holdout, "_MOST_MEMBERS", 2)
+    monkeypatch.setattr(forecasters, "held_out_forecast", learnt_again)
+    monkeypatch.setattr(holdout, "_MOST_FITS", 2)
     members = (
-        Member(found.fit, 0.45),
-        Member(found.fit, 0.3, exact=True, spread=1.5),
-        Member(found.fit, 0.25),
+        Member(found.fit, 0.36),
+        Member(found.fit, 0.24, exact=True),
+        Member(found.fit, 0.2),
+        Mock(weight=0.2, is_ahead_only=True, held_out=lambda *_: told(0.3, 1.0)),
     )
-    autoregression = Mock(weight=0.2, held_out_forecast=lambda window: told(0.3, 1.0))
-    found = replace(found, averaging="stacked", stacked=members, autoregression=autoregression)
+    found = replace(found, averaging="stacked", stacked=members)
     # The fits have four fifths of the weight, and of these shares of 0.6 and 0.4.
     mean = 0.48 * -0.5 + 0.32 * 1.0 + 0.2 * 0.3
-    variance = FORECAST_VARIANCE * (0.48 * 2.0 + 0.32 * 1.5 * 0.5 + 0.2 * 1.0)
+    variance = FORECAST_VARIANCE * (0.48 * 2.0 + 0.32 * 0.5 + 0.2 * 1.0)
     variance += 0.48 * (-0.5 - mean) ** 2 + 0.32 * (1.0 - mean) ** 2 + 0.2 * (0.3 - mean) ** 2
     scale = np.sqrt(variance * (FORECAST_DEGREES - 2.0) / FORECAST_DEGREES)
     values = ((frame - frame.mean()) / frame.std(ddof=0)).iloc[-2:].T

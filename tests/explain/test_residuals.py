@@ -14,6 +14,7 @@ from small import made_by_hand, small_table
 from lkm_gpflow.explain import residuals
 from lkm_gpflow.explain.residuals import ljung_box, residual_tests, whitened
 from lkm_gpflow.gp import limits
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 from lkm_gpflow.gp.student import SERIES_DEGREES
 
 
@@ -43,7 +44,7 @@ def test_residuals_are_one_step_errors_of_gpflows_regression(
 def test_residuals_are_in_the_scale_of_the_series() -> None:
     """Without components they are the values, in the sd of the noise of their own scale."""
     found = made_by_hand(small_table(), ["1 x C"], [[0], [0], [0]])
-    settings = replace(found.settings, fit=replace(found.settings.fit, amplitudes="series"))
+    settings = replace(found.settings, fit=replace(found.settings.fit, likelihood=ScaledNoise()))
     for n, told in enumerate(whitened(replace(found, settings=settings))):
         y = found.table.observations.Y[n, found.table.observations.mask[n] > 0.0]
         v = SERIES_DEGREES

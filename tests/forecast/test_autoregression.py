@@ -12,15 +12,13 @@ from walks import forecast, walks
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import BayesianVAR
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.forecast.autoregression import (
-    MOST_SERIES,
-    Autoregression,
-    Calendar,
-    OfTable,
-    held_out_forecast,
-    held_out_scores,
-)
+from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.forecast.autoregression import MOST_SERIES, Autoregression, Calendar
+from lkm_gpflow.forecast.forecasters import Member, with_weight
 from lkm_gpflow.forecast.held_out import TAILS, Window, windows
+from lkm_gpflow.forecast.predictors import Predictors
+
+SETTINGS = FitSettings()
 
 
 def dated(values: np.ndarray, frequency: str = "MS") -> pd.DataFrame:
@@ -28,13 +26,29 @@ def dated(values: np.ndarray, frequency: str = "MS") -> pd.DataFrame:
     return pd.DataFrame(values, index, [f"s{n}" for n in range(values.shape[1])])
 
 
-def autoregression(frame: pd.DataFrame, transform: str = "none") -> Autoregression:
-    return Autoregression(OfTable(Table.of(frame, transform), seed=3), 0.5)  # type: ignore[arg-type]
+def autoregression(frame: pd.DataFrame, seed: int = 3) -> Autoregression:
+    own = Autoregression.of(Table.of(frame), seed, 0.5)
+    assert own is not None
+    return own
+
+
+def moments(own: Autoregression, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return own.moments(x, Predictors(own.whole.table.observations, SETTINGS))
+
+
+def samples(own: Autoregression, count: int, x: np.ndarray, seed: int = 0) -> np.ndarray:
+    predictors = Predictors(own.whole.table.observations, SETTINGS)
+    return own.samples(count, x, np.empty(0), predictors, np.random.default_rng(seed))
+
+
+def held_out(own: Autoregression, window: Window) -> tuple[np.ndarray, np.ndarray]:
+    told = own.held_out(own.whole.table.observations, window, SETTINGS)
+    return told.mean, told.variance
 
 
 def ahead(own: Autoregression, steps: int) -> np.ndarray:
     """Scaled times of so many steps."""
-    table = own.of_table.table
+    table = own.whole.table
     return table.scaled_times(table.after(steps))
 
 
@@ -76,8 +90,9 @@ def test_a_series_with_many_gaps_is_not_taken_for_observed(missing: int, is_aske
 
 def test_it_says_what_the_comparator_says() -> None:
     Y = walks(60, 3, seed=4)
-    table = Table.of(pd.DataFrame(Y, index=np.arange(60.0)))
-    mean, variance = Autoregression(OfTable(table, 0), 0.5).observed(np.arange(60.0, 65.0) / 59.0)
+    own = autoregression(pd.DataFrame(Y, index=np.arange(60.0)), seed=0)
+    mean, variance = moments(own, np.arange(60.0, 65.0) / 59.0)
+    table = own.whole.table
     told_mean, told_sd = forecast(BayesianVAR(), Y, 5)
     np.testing.assert_allclose(mean * table.scale + table.location, told_mean, atol=1e-7)
     np.testing.assert_allclose(np.sqrt(variance) * table.scale, told_sd, rtol=1e-6)
@@ -86,10 +101,10 @@ def test_it_says_what_the_comparator_says() -> None:
 def test_between_steps_and_within_the_data() -> None:
     own = autoregression(dated(walks(32, 2, seed=1)))  # less than three years: no season
     steps = ahead(own, 3)
-    mean, variance = own.observed(steps)
+    mean, variance = moments(own, steps)
     # Months differ in length.
     x = np.array([0.3, 1.0, (1.0 + 2.0 * steps[0]) / 3.0, (steps[0] + steps[1]) / 2.0, steps[2]])
-    told, spread = own.observed(x)
+    told, spread = moments(own, x)
     np.testing.assert_array_equal([told[:2], spread[:2]], 0.0)
     # A new observation is at least as uncertain as the first: it may have noise.
     np.testing.assert_allclose([told[2], spread[2]], [mean[0], variance[0]])
@@ -102,23 +117,22 @@ def test_some_series_are_those_of_all() -> None:
     own, x = autoregression(dated(walks(50, 4, seed=2))), np.array([1.03, 1.1])
     two = own.of_series(np.array([3, 1], np.int32))
     one = two.of_series(np.array([0], np.int32))
-    assert two.of_table is own.of_table  # nothing is learnt again
-    for whole, some, single in zip(own.observed(x), two.observed(x), one.observed(x), strict=True):
+    assert two.whole is own.whole  # nothing is learnt again
+    for whole, some, single in zip(*(moments(each, x) for each in (own, two, one)), strict=True):
         np.testing.assert_array_equal(some, whole[:, [3, 1]])
         np.testing.assert_array_equal(single, whole[:, [3]])
-    rngs = [np.random.default_rng(0) for _ in range(2)]
-    paths = [each.samples(3, x, rng) for each, rng in zip((own, two), rngs, strict=True)]
+    paths = [samples(each, 3, x) for each in (own, two)]
     np.testing.assert_array_equal(paths[1], paths[0][:, [3, 1]])
     np.testing.assert_array_equal(two.correlations(x), own.correlations(x)[:, [3, 1]][:, :, [3, 1]])
     window = Window(40, 45)
-    told = own.held_out_forecast(window), two.held_out_forecast(window)
-    np.testing.assert_array_equal(told[1].mean, told[0].mean[[3, 1]])
+    told = held_out(own, window), held_out(two, window)
+    np.testing.assert_array_equal(told[1][0], told[0][0][[3, 1]])
 
 
 def test_paths_have_its_medians_and_intervals() -> None:
     own, x = autoregression(dated(walks(60, 3, seed=5))), np.array([1.02, 1.05, 1.09])
-    mean, variance = own.observed(x)
-    paths = own.samples(20_000, x, np.random.default_rng(0))
+    mean, variance = moments(own, x)
+    paths = samples(own, 20_000, x)
     lower, median, upper = np.quantile(paths, [0.05, 0.5, 0.95], axis=0)
     sd = np.sqrt(variance).T
     assert np.all(np.abs(median - mean.T) < 0.15 * sd)  # of 1,000 paths: four standard errors
@@ -126,7 +140,7 @@ def test_paths_have_its_medians_and_intervals() -> None:
     # Steps of a path hang together, and so do series of one path.
     assert np.corrcoef(paths[:, 0, 0], paths[:, 0, 1])[0, 1] > 0.5
     own = autoregression(leader())
-    paths = own.samples(20_000, x, np.random.default_rng(0))
+    paths = samples(own, 20_000, x)
     for m in range(3):
         told, drawn = own.correlations(x)[m], np.corrcoef(paths[:, :, m].T)
         np.testing.assert_allclose(told, drawn, atol=0.12)
@@ -140,11 +154,11 @@ def test_a_series_that_ended_early_is_less_certain(lacks: int) -> None:
     frame.iloc[-lacks:, 0] = np.nan
     own = autoregression(frame)
     x = ahead(own, 4)
-    _, variance = own.observed(x)
-    step = (frame.diff().std() / own.of_table.table.scale).to_numpy()
+    _, variance = moments(own, x)
+    step = (frame.diff().std() / own.whole.table.scale).to_numpy()
     steps = np.array([lacks, 0.0, 0.0]) + np.arange(1.0, 5.0)[:, None]
     np.testing.assert_allclose(np.sqrt(variance), np.sqrt(steps) * step, rtol=0.2)
-    paths = own.samples(4000, x, np.random.default_rng(0))
+    paths = samples(own, 4000, x)
     lower, upper = np.quantile(paths, [0.05, 0.95], axis=0)
     np.testing.assert_allclose((upper - lower) / (2.0 * 1.6449), np.sqrt(variance).T, rtol=0.15)
 
@@ -169,8 +183,8 @@ def test_gaps_do_not_bend_the_season(lacks: str) -> None:
     elif lacks == "rows":
         whole = whole.drop(whole.index[[20, 33, 47, 60, 61, 77]])
     own = autoregression(whole)
-    table = own.of_table.table
-    mean, variance = own.observed(table.scaled_times(frame.index[-12:]))
+    table = own.whole.table
+    mean, variance = moments(own, table.scaled_times(frame.index[-12:]))
     errors = np.abs(mean * table.scale + table.location - truth)
     assert errors.mean() < 1.6
     assert np.mean(errors < 1.6449 * np.sqrt(variance) * table.scale) > 0.75
@@ -185,8 +199,8 @@ def test_the_hours_of_a_day_are_a_season_once_three_days_were_seen(
     wave = np.cos(2.0 * np.pi * hours[:, None] / 24.0 + np.array([0.0, 1.0, 4.0]))
     frame = dated(10.0 * wave + 0.3 * rng.normal(size=wave.shape), "h")
     own = autoregression(frame.iloc[:-24])
-    table = own.of_table.table
-    mean, _ = own.observed(table.scaled_times(frame.index[-24:]))
+    table = own.whole.table
+    mean, _ = moments(own, table.scaled_times(frame.index[-24:]))
     errors = np.abs(mean * table.scale + table.location - frame.iloc[-24:].to_numpy())
     assert bool(errors.mean() < 1.0) is is_known, errors.mean()
 
@@ -196,8 +210,8 @@ def test_holidays_are_no_rows_ahead_either() -> None:
     days = pd.bdate_range("2001-01-01", periods=240)
     some = days[np.arange(240) % 6 != 3]
     own = autoregression(pd.DataFrame(walks(200, 3, seed=11), some, ["a", "b", "c"]))
-    _, variance = own.observed(ahead(own, 18))
-    step = own.of_table.table.frame.diff().std() / own.of_table.table.scale
+    _, variance = moments(own, ahead(own, 18))
+    step = own.whole.table.frame.diff().std() / own.whole.table.scale
     ratio = np.sqrt(variance[-1]) / (step * np.sqrt(18.0 * 5.0 / 6.0))
     np.testing.assert_allclose(ratio, 1.0, atol=0.08)
 
@@ -207,21 +221,21 @@ def test_far_ahead_it_is_as_uncertain_as_a_walk(num_series: int) -> None:
     """Coefficients that are not known would make paths explode."""
     own = autoregression(dated(walks(90, num_series, seed=7)))
     x = ahead(own, 2000)
-    _, variance = own.observed(x)
-    np.testing.assert_array_equal(variance[:15], own.observed(x[:15])[1])
+    _, variance = moments(own, x)
+    np.testing.assert_array_equal(variance[:15], moments(own, x[:15])[1])
     gained = np.diff(variance, axis=0)[15:]
-    expected = own.of_table.learnt.learnt.posterior.covariance.diagonal()
+    expected = own.whole.learnt.learnt.posterior.covariance.diagonal()
     np.testing.assert_allclose(gained.mean(axis=0), expected, rtol=0.01)
-    frame = own.of_table.table.frame
-    step = (frame.diff().std() / own.of_table.table.scale).to_numpy()
+    frame = own.whole.table.frame
+    step = (frame.diff().std() / own.whole.table.scale).to_numpy()
     walk = step * np.sqrt(30.0)
     assert np.sqrt(variance[29] / walk**2).max() < 2.0
     far = np.array([x[20], x[199]])
-    paths = own.samples(400, far, np.random.default_rng(1))
+    paths = samples(own, 400, far, 1)
     ratio = (paths[:, :, 1] - paths[:, :, 0]).var(axis=0) / (179.0 * expected)
     np.testing.assert_allclose(ratio, 1.0, atol=0.45)
     # As many steps as there are are not gone through one by one.
-    mean, _ = own.observed(np.array([1e9]))
+    mean, _ = moments(own, np.array([1e9]))
     assert np.isfinite(mean).all()
 
 
@@ -230,40 +244,36 @@ def test_times_beyond_the_calendar_have_a_forecast() -> None:
     frame.index = frame.index + pd.DateOffset(years=2190 - frame.index[-1].year)
     own, table = autoregression(frame), Table.of(frame)
     late = pd.DatetimeIndex(["2261-06-01", "2262-03-01"])
-    mean, variance = own.observed(table.scaled_times(late))
+    mean, variance = moments(own, table.scaled_times(late))
     assert np.isfinite(mean).all()
     assert np.all(np.diff(variance, axis=0) > 0.0)
 
 
 def test_a_window_is_forecast_from_the_table_that_ends_before_it() -> None:
     frame = waves(84)
-    whole, cut, window = Table.of(frame), Table.of(frame.iloc[:72]), Window(72, 78)
-    calendar = Calendar.of(whole)
-    assert calendar is not None
-    told = held_out_forecast(whole.observations, calendar, window)
-    mean, variance = Autoregression(OfTable(cut, 0), 0.5).observed(
-        cut.scaled_times(frame.index[72:78])
-    )
+    own, before = autoregression(frame), autoregression(frame.iloc[:72], seed=0)
+    whole, cut = own.whole.table, before.whole.table
+    told, spread = (each.T for each in held_out(own, Window(72, 78)))
+    mean, variance = moments(before, cut.scaled_times(frame.index[72:78]))
     np.testing.assert_allclose(
-        told.mean.T * whole.scale + whole.location, mean * cut.scale + cut.location, atol=1e-6
+        told * whole.scale + whole.location, mean * cut.scale + cut.location, atol=1e-6
     )
-    np.testing.assert_allclose(told.variance.T * whole.scale**2, variance * cut.scale**2, rtol=1e-6)
-    errors = told.mean.T * whole.scale + whole.location - frame.iloc[72:78]
+    np.testing.assert_allclose(spread * whole.scale**2, variance * cut.scale**2, rtol=1e-6)
+    errors = told * whole.scale + whole.location - frame.iloc[72:78]
     assert np.abs(errors.to_numpy()).mean() < 2.0  # the season is in it
 
 
 def test_scores_are_log_densities_of_a_student() -> None:
     from scipy.stats import t
 
-    table = Table.of(dated(walks(60, 2, seed=9)))
-    observations, calendar = table.observations, Calendar.of(table)
-    assert calendar is not None
-    scores = held_out_scores(observations, calendar)
+    own = autoregression(dated(walks(60, 2, seed=9)))
+    observations = own.whole.table.observations
+    scores = own.held_out_scores(observations, SETTINGS)
     assert len(scores) == 5
     last = windows(60)[0]
-    told = held_out_forecast(observations, calendar, last)
+    mean, variance = held_out(own, last)
     seen = observations.Y[:, last.begin : last.end]
-    expected = t(TAILS, told.mean, np.sqrt(told.variance)).logpdf(seen).mean()
+    expected = t(TAILS, mean, np.sqrt(variance)).logpdf(seen).mean()
     assert scores[0] == pytest.approx(expected)
 
 
@@ -277,17 +287,17 @@ def test_one_that_explodes_is_not_asked(seed: int) -> None:
     line = np.arange(90.0)[:, None] * [1.0, 2.0] + 0.01 * walks(90, 2)
     for values, explodes in ((calm, False), (line, False), (wild, True)):
         own = autoregression(dated(values))
-        assert own.of_table.learnt.explodes is explodes
-        scores = held_out_scores(own.of_table.table.observations, own.of_table.calendar)
+        assert own.whole.learnt.explodes is explodes
+        scores = own.held_out_scores(own.whole.table.observations, SETTINGS)
         assert (max(scores) < -1e5) is explodes
 
 
 def test_no_forecast_is_more_certain_than_a_thousandth_of_its_series() -> None:
     """However exactly a table follows a rule."""
     own = autoregression(dated(np.arange(90.0)[:, None] * [1.0, -2.0]))
-    mean, variance = own.observed(ahead(own, 3))
+    mean, variance = moments(own, ahead(own, 3))
     np.testing.assert_allclose(np.sqrt(variance), 1e-3, rtol=1e-6)
-    table = own.of_table.table
+    table = own.whole.table
     expected = np.arange(90.0, 93.0)[:, None] * [1.0, -2.0]
     np.testing.assert_allclose(mean * table.scale + table.location, expected, rtol=1e-3)
 
@@ -299,6 +309,20 @@ def leader(seed: int = 0, num_times: int = 90) -> pd.DataFrame:
     return dated(Y)
 
 
+def own_of(found: lkm.Discovery) -> Autoregression:
+    """The autoregression of a discovery."""
+    (own,) = (each for each in found.stacked if isinstance(each, Autoregression))
+    return own
+
+
+def leaning(found: lkm.Discovery, weight: float) -> lkm.Discovery:
+    """The discovery whose autoregression weighs so much."""
+    own, fits = own_of(found), [each for each in found.stacked if isinstance(each, Member)]
+    share = (1.0 - weight) / sum(each.weight for each in fits)
+    members = [with_weight(each, share * each.weight) for each in fits]
+    return replace(found, stacked=(*members, with_weight(own, weight)))
+
+
 @pytest.fixture(scope="module")
 def found() -> lkm.Discovery:
     quick = dict(bases=["C", "RW", "SE"], depth=0, restarts=1, transform="none", progress=False)
@@ -306,23 +330,23 @@ def found() -> lkm.Discovery:
 
 
 def test_where_series_lead_it_forecasts_who_follows(found: lkm.Discovery) -> None:
-    assert found.autoregression is not None
-    assert found.autoregression.weight > 0.4  # of windows of ten steps one is foreseen
+    own = own_of(found)
+    assert own.weight > 0.4  # of windows of ten steps one is foreseen
     truth = leader().iloc[-3]
     told = found.forecast(1).xs(found.times(1)[0], level="time")
-    without = replace(found, autoregression=None).forecast(1).xs(found.times(1)[0], level="time")
+    without = leaning(found, 0.0).forecast(1).xs(found.times(1)[0], level="time")
     errors, errors_without = told["mean"] - truth, without["mean"] - truth
     assert abs(errors["s1"]) < 0.7 * abs(errors_without["s1"])
     assert told["sd"]["s1"] < 0.9 * without["sd"]["s1"]
-    own = found.autoregression.observed(ahead(found.autoregression, 1))[0][0]
-    assert own[1] * found.table.scale[1] + found.table.location[1] == pytest.approx(
+    mean = moments(own, ahead(own, 1))[0][0]
+    assert mean[1] * found.table.scale[1] + found.table.location[1] == pytest.approx(
         found.table.frame["s0"].iloc[-1], abs=0.5
     )
 
 
 def test_what_fills_gaps_knows_nothing_of_it(found: lkm.Discovery) -> None:
     some = found.table.frame.index[40:43]
-    alone = replace(found, autoregression=None)
+    alone = leaning(found, 0.0)
     pd.testing.assert_frame_equal(found.predict(some), alone.predict(some))
     both = found.table.frame.index[-2:].append(found.times(2))
     told = found.predict(both)
@@ -342,14 +366,13 @@ def test_it_is_kept_in_files_and_selections(found: lkm.Discovery, tmp_path: obje
     pd.testing.assert_frame_equal(some.forecast(4), told.loc[["s2", "s1"]])
     some.save(path, force=True)
     pd.testing.assert_frame_equal(lkm.load(path).forecast(4), told.loc[["s2", "s1"]])
-    assert found.best.autoregression is None
+    assert all(isinstance(each, Member) for each in found.best.members)
     tempered = replace(found, averaging="tempered")
     assert not np.allclose(tempered.forecast(2)["sd"], found.forecast(2)["sd"])
 
 
 def test_samples_and_sums_have_its_moments(found: lkm.Discovery) -> None:
-    assert found.autoregression is not None
-    leans = replace(found, autoregression=replace(found.autoregression, weight=0.9))
+    leans = leaning(found, 0.9)
     told, paths = leans.forecast(3), leans.samples(3, 20_000)
     error = told["sd"] / np.sqrt(20_000)
     # Of the autoregression the forecast has the median of paths.
@@ -373,8 +396,7 @@ def test_samples_and_sums_have_its_moments(found: lkm.Discovery) -> None:
 def test_sums_of_logarithms_have_its_correlations() -> None:
     quick = dict(bases=["C", "RW"], depth=0, restarts=1, transform="log", progress=False)
     found = lkm.discover(np.exp(0.1 * leader()), **quick)  # type: ignore[arg-type]
-    assert found.autoregression is not None
-    leans = replace(found, autoregression=replace(found.autoregression, weight=0.95))
+    leans = leaning(found, 0.95)
     paths, told = leans.samples(6, 20_000), leans.aggregate(6, {"s0": 1.0, "s1": -1.0})
     spread = paths.loc["s0"] - paths.loc["s1"]
     within = spread.ge(told["lower"], axis=0) & spread.le(told["upper"], axis=0)
@@ -384,33 +406,31 @@ def test_sums_of_logarithms_have_its_correlations() -> None:
 def test_the_tail_is_forecast_by_it_too(found: lkm.Discovery) -> None:
     from lkm_gpflow.explain.holdout import hold_out_tail
 
-    assert found.autoregression is not None
-    leans = replace(found, autoregression=replace(found.autoregression, weight=1.0 - 1e-12))
+    leans = leaning(found, 1.0 - 1e-12)
     table, window = found.table, Window(78, 87)
-    told = found.autoregression.held_out_forecast(window)
+    mean, variance = held_out(own_of(found), window)
     from scipy.stats import t
 
     # A Student-t of six degrees and 1.075 times the variance.
-    scale = np.sqrt(1.075 * told.variance * 4.0 / 6.0)
-    expected = t(6.0, told.mean, scale).cdf(table.observations.Y[:, 78:])
+    scale = np.sqrt(1.075 * variance * 4.0 / 6.0)
+    expected = t(6.0, mean, scale).cdf(table.observations.Y[:, 78:])
     np.testing.assert_allclose(hold_out_tail(leans).probabilities, expected, atol=1e-6)
 
 
 def test_the_report_says_how_much_rests_on_it(found: lkm.Discovery) -> None:
     from lkm_gpflow.report.summary import rests_on
 
-    assert found.autoregression is not None
-    said = rests_on(replace(found, autoregression=replace(found.autoregression, weight=0.4)))
-    walks = 0.6 * sum(m.weight for m in found.counting_members if m.is_walk)
+    said = rests_on(leaning(found, 0.4))
+    walks = sum(m.weight for m in leaning(found, 0.4).ensemble.fits if m.is_walk)
     assert said == (
         f"The patterns described here have {0.6 - walks:.0%} of the weight in forecasts; random "
         f"walks added for safety, with and without a season, have {walks:.0%}; a vector "
         "autoregression, which forecasts each series from the last values of all, has 40%."
     )
     assert rests_on(replace(found, averaging="tempered")) == ""
-    alone = tuple(replace(m, is_walk=False) for m in found.stacked)
+    alone = tuple(replace(m, kind="found") if isinstance(m, Member) else m for m in found.stacked)
     assert "random walks" not in rests_on(replace(found, stacked=alone))
-    assert "vector" not in rests_on(replace(found, autoregression=None))
+    assert "vector" not in rests_on(leaning(found, 0.0))
 
 
 def test_its_part_of_a_forecast_is_named(found: lkm.Discovery) -> None:
@@ -429,4 +449,4 @@ def test_its_part_of_a_forecast_is_named(found: lkm.Discovery) -> None:
 @pytest.mark.filterwarnings("ignore:inducing")
 def test_what_is_learnt_on_other_rows_does_without(found: lkm.Discovery) -> None:
     refitted = lkm.refit_sparse(found, leader(0, 200), inducing=20, max_rounds=1)
-    assert refitted.autoregression is None
+    assert all(isinstance(each, Member) for each in refitted.members)

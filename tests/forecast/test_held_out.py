@@ -18,6 +18,7 @@ from lkm_gpflow.fit.engine import components
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.held_out import Window, _predict, held_out_score, windows
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 from lkm_gpflow.kernels.grammar import parse
 
 QUICK = FitSettings(num_candidates=8, num_starts=1, num_reseeds=1)
@@ -103,7 +104,7 @@ def test_where_scales_are_not_known_the_past_tells_them() -> None:
     Y = 2.5 * np.linalg.cholesky(V[:size, :size]) @ rng.normal(size=size)
     past = Observations(x[:size], Y[None], np.ones((1, size)))
     state = State((kernel,), np.ones((1, 1)), np.array([0.1]))
-    mean, variance = _predict(state, past, x[size:], 4.0)
+    mean, variance = _predict(state, past, x[size:], ScaledNoise(4.0))
     A = np.linalg.solve(V[:size, :size], V[:size, size:])
     np.testing.assert_allclose(mean[0], A.T @ Y)
     # InvGamma(2, 2) times ds = s d(log s), and the density of the past.

@@ -30,7 +30,7 @@ KERNELS = (
     "0.6 x LIN(location=0.4) x SE(lengthscale=0.6)",
 )
 SUMS = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0.0]])
-AMPLITUDES = ("none", "series", "component")
+AMPLITUDES = ("none", "series")
 
 
 def data(num_series: int = 4, num_times: int = 25, gaps: bool = True) -> Observations:
@@ -45,7 +45,7 @@ def data(num_series: int = 4, num_times: int = 25, gaps: bool = True) -> Observa
     return Observations(x, Y * mask, mask)
 
 
-def a_fit(num_series: int = 4, heights: bool = False) -> Fit:
+def a_fit(num_series: int = 4) -> Fit:
     """A fit by hand: rows of Z that the data do not agree with, so that several weigh something."""
     rng = np.random.default_rng(5)
     K = len(KERNELS)
@@ -53,8 +53,7 @@ def a_fit(num_series: int = 4, heights: bool = False) -> Fit:
     tau = rng.uniform(0.5, 4.0, size=(K, 2))
     noise = rng.uniform(0.02, 0.6, size=num_series)
     products = tuple(parse(name) for name in KERNELS)
-    own = np.exp(rng.normal(size=(num_series, K))) if heights else None
-    return Fit(products, Z, Z, tau, noise, 0.0, 0.0, 0.0, 0.0, heights=own)
+    return Fit(products, Z, Z, tau, noise, 0.0, 0.0, 0.0, 0.0)
 
 
 def settings(amplitudes: Any) -> FitSettings:
@@ -73,7 +72,7 @@ def times(observations: Observations) -> NDArray[np.float64]:
 @pytest.mark.parametrize("amplitudes", AMPLITUDES)
 @pytest.mark.parametrize("given", [False, True])
 def test_sums_are_those_of_the_model(amplitudes: str, given: bool) -> None:
-    o, fit = data(), a_fit(heights=amplitudes == "component")
+    o, fit = data(), a_fit()
     model, found = to_model(fit, o, settings(amplitudes)), ByArrays(fit, o, settings(amplitudes))
     Z, x = fit.Z if given else None, times(o)
     for full_cov in (False, True):
@@ -95,7 +94,7 @@ def test_no_times_and_no_components() -> None:
 
 @pytest.mark.parametrize("amplitudes", AMPLITUDES)
 def test_new_observations_are_those_of_the_model(amplitudes: str) -> None:
-    o, fit = data(), a_fit(heights=amplitudes == "component")
+    o, fit = data(), a_fit()
     x = times(o)
     found = ByArrays(fit, o, settings(amplitudes)).observed(x)
     expected = to_model(fit, o, settings(amplitudes)).predict_y(x[:, None])
@@ -105,7 +104,7 @@ def test_new_observations_are_those_of_the_model(amplitudes: str) -> None:
 
 @pytest.mark.parametrize("amplitudes", AMPLITUDES)
 def test_posterior_is_that_of_the_model(amplitudes: str) -> None:
-    o, fit = data(), a_fit(heights=amplitudes == "component")
+    o, fit = data(), a_fit()
     pairs, weights = ByArrays(fit, o, settings(amplitudes)).posterior
     model = to_model(fit, o, settings(amplitudes))
     rows = model.posterior.configurations(model)
@@ -194,14 +193,14 @@ def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:
 def test_linear_algebra_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads take several times as long for matrices of some hundred rows."""
     found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3)
-    one_thread, factorise, inside = threads.single_threaded(), by_arrays.dpotrf, []
+    one_thread, factorise, inside = threads.single_threaded(), by_arrays.GaussianSeries, []
     before = one_thread._inside  # all tests run in such a context
 
     def looked(*arguments: Any, **options: Any) -> Any:
         inside.append(one_thread._inside - before)
         return factorise(*arguments, **options)
 
-    monkeypatch.setattr(by_arrays, "dpotrf", looked)
+    monkeypatch.setattr(by_arrays, "GaussianSeries", looked)
     found.forecast(2)
     assert inside
     assert min(inside) >= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,14 +14,11 @@ import lkm_gpflow as lkm
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import fit
-from lkm_gpflow.forecast.autoregression import Calendar
-from lkm_gpflow.forecast.averaging import Member, average
-from lkm_gpflow.forecast.stacking import (
-    MOST,
-    hold_out,
-    walks_to_learn,
-    weigh,
-)
+from lkm_gpflow.forecast.autoregression import Autoregression
+from lkm_gpflow.forecast.averaging import average
+from lkm_gpflow.forecast.forecasters import BaseForecaster, Ensemble, Member, counting
+from lkm_gpflow.forecast.predictors import Predictors
+from lkm_gpflow.forecast.stacking import MOST, hold_out, weigh
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
@@ -49,7 +46,11 @@ def stack(
     fits: list[Fit], frame: pd.DataFrame, settings: SearchSettings, ledger: Ledger
 ) -> list[Member]:
     hold_out(fits, Table.of(frame).observations, settings, ledger, progress=False)
-    return list(weigh(fits, settings, ledger).members)
+    return weighed(fits, settings, ledger)
+
+
+def weighed(fits: list[Fit], settings: SearchSettings, ledger: Ledger) -> list[Member]:
+    return [each for each in weigh(fits, settings, ledger) if isinstance(each, Member)]
 
 
 def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
@@ -66,7 +67,6 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     prior = [0.96 / 4.0] * 4 + [0.02 / 3.0] * 3 + [0.02]
     weights = np.array(prior) * np.exp([*walks, best])
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
-    assert all(m.spread == 1.0 for m in members)
 
 
 def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSettings) -> None:
@@ -80,7 +80,7 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-        members = weigh(fits, settings, ledger).members
+        members = weighed(fits, settings, ledger)
         assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
 
 
@@ -93,7 +93,7 @@ def test_a_fit_well_behind_that_needs_no_cycle_is_a_doubt(settings: SearchSettin
     for key in ledger.notes:
         if key.startswith("weighed"):
             ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-    found = [member for member in weigh(fits, settings, ledger).members if not member.is_walk]
+    found = [member for member in weighed(fits, settings, ledger) if not member.is_walk]
     share = sum(member.weight for member in found)
     assert share == pytest.approx(0.02)
     assert min(member.weight for member in found) / share == pytest.approx(0.065, abs=0.002)
@@ -105,7 +105,7 @@ def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings
     (smooth,), (wave,) = (best_of(frame, name, settings) for name in ("SE", "PER"))
     ledger.note(f"weighed {fit_key(smooth)}", [-9.0] * 5)
     ledger.note(f"weighed {fit_key(wave)}", [1.0] * 5)
-    members = weigh([smooth, wave], settings, ledger).members
+    members = weighed([smooth, wave], settings, ledger)
     weight = {id(member.fit): member.weight for member in members}
     expected = np.exp((wave.bic - smooth.bic) / 6.0)
     assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
@@ -184,7 +184,7 @@ def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchS
     fits = best_of(frame, "SE", settings)
     stack(fits, frame, settings, ledger)
     ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
-    members = weigh(fits, settings, ledger).members
+    members = weighed(fits, settings, ledger)
     (found,) = (member for member in members if not member.is_walk)
     assert 0.0 < found.weight < 1e-12
     assert sum(member.weight for member in members) == pytest.approx(1.0)
@@ -195,25 +195,23 @@ def test_what_is_noted_is_not_computed_again(
 ) -> None:
     frame, ledger = one_walk(6), Ledger({})
     fits = best_of(frame, "SE", settings)
-    observations = Table.of(frame).observations
-    assert len(walks_to_learn(observations, settings, ledger)) == 7
     first = stack(fits, frame, settings, ledger)
-    assert not walks_to_learn(observations, settings, ledger)
+    assert sum(key.startswith("walk ") for key in ledger.notes) == 7
 
     def never(*args: object, **options: object) -> None:
         raise AssertionError("computed again")
 
     monkeypatch.setattr("lkm_gpflow.forecast.stacking.fit", never)
-    monkeypatch.setattr("lkm_gpflow.forecast.stacking.held_out_score", never)
+    monkeypatch.setattr("lkm_gpflow.forecast.forecasters.held_out_score", never)
     again = stack(fits, frame, settings, ledger)
     assert [m.weight for m in again] == [m.weight for m in first]
     assert len(again) <= MOST + 7
 
 
-def calendar_of(frame: pd.DataFrame) -> Calendar:
-    calendar = Calendar.of(Table.of(frame))
-    assert calendar is not None
-    return calendar
+def autoregression_of(frame: pd.DataFrame) -> Autoregression:
+    own = Autoregression.of(Table.of(frame), seed=0)
+    assert own is not None
+    return own
 
 
 def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> None:
@@ -222,19 +220,14 @@ def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> N
     daily = frame.set_axis(pd.date_range("2020-01-06", periods=len(frame)))
     ledger, fits = Ledger({}), best_of(frame, "SE", settings)
     for number, table in enumerate((frame, daily), start=1):
-        observations = Table.of(table).observations
-        hold_out(fits, observations, settings, ledger, calendar_of(table), progress=False)
+        observations, own = Table.of(table).observations, autoregression_of(table)
+        hold_out(fits, observations, settings, ledger, [own], progress=False)
         assert sum(key.startswith("weighed autoregression") for key in ledger.notes) == number
-    assert calendar_of(daily).season == 7
+    assert own.whole.calendar.season == 7
 
 
-def test_notes_of_before_long_seasons_are_not_taken(settings: SearchSettings) -> None:
-    frame = one_walk(3)
-    calendar, ledger, fits = calendar_of(frame), Ledger({}), best_of(frame, "SE", settings)
-    dates = zlib.crc32(calendar.steps.tobytes())
-    ledger.note(f"weighed autoregression {calendar.season} {dates}", [9.0] * 5)
-    hold_out(fits, Table.of(frame).observations, settings, ledger, calendar, progress=False)
-    assert max(ledger.notes[calendar.note]) < 9.0
+def weight_of(members: Sequence[BaseForecaster], kinds: str) -> float:
+    return sum(each.weight for each in members if each.kind in kinds)
 
 
 def test_what_the_autoregression_has_before_windows_are_looked_at(
@@ -243,44 +236,48 @@ def test_what_the_autoregression_has_before_windows_are_looked_at(
     wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
     for table, name, own, of_search in ((frame, "SE", 0.5, 0.02), (wave, "PER", 0.25, 1 / 3)):
         ledger, fits = Ledger({}), best_of(table, name, settings)
-        observations, calendar = Table.of(table).observations, calendar_of(table)
-        hold_out(fits, observations, settings, ledger, calendar, progress=False)
+        observations, other = Table.of(table).observations, autoregression_of(table)
+        hold_out(fits, observations, settings, ledger, [other], progress=False)
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-        stack = weigh(fits, settings, ledger, calendar)
-        assert stack.autoregression == pytest.approx(own)
-        assert sum(member.weight for member in stack.members) == pytest.approx(1.0)
-        share = sum(member.weight for member in stack.members if not member.is_walk)
-        assert share == pytest.approx(of_search)
-        ledger.notes[calendar.note] = [0.5] * 5
-        gained = weigh(fits, settings, ledger, calendar)
-        odds = gained.autoregression / (1.0 - gained.autoregression)
-        assert odds == pytest.approx(np.exp(2.5) * own / (1.0 - own))
-        before, after = ([m.weight for m in each.members] for each in (stack, gained))
-        assert after == pytest.approx(before)
+        members = weigh(fits, settings, ledger, [other])
+        assert weight_of(members, "autoregression") == pytest.approx(own)
+        assert sum(each.weight for each in members) == pytest.approx(1.0)
+        assert weight_of(members, "found") == pytest.approx(of_search * (1.0 - own))
+        ledger.notes[other.note] = [0.5] * 5
+        gained = weigh(fits, settings, ledger, [other])
+        share = weight_of(gained, "autoregression")
+        assert share / (1.0 - share) == pytest.approx(np.exp(2.5) * own / (1.0 - own))
+        before, after = ([m.weight for m in each[:-1]] for each in (members, gained))
+        assert np.array(after) / (1.0 - share) == pytest.approx(np.array(before) / (1.0 - own))
 
 
 def test_the_autoregression_is_not_asked_where_walks_are_not(settings: SearchSettings) -> None:
     frame, ledger = one_walk(5), Ledger({})
     paper = replace(settings, bases=lkm.PAPER_BASES)
     fits = best_of(frame, "SE", settings)
-    observations, calendar = Table.of(frame).observations, calendar_of(frame)
-    hold_out(fits, observations, paper, ledger, calendar, progress=False)
-    assert calendar.note not in ledger.notes
-    assert weigh(fits, paper, ledger, calendar).autoregression == 0.0
+    observations, other = Table.of(frame).observations, autoregression_of(frame)
+    hold_out(fits, observations, paper, ledger, [other], progress=False)
+    assert other.note not in ledger.notes
+    assert all(isinstance(each, Member) for each in weigh(fits, paper, ledger, [other]))
 
 
-def test_where_others_forecast_infinitely_better_the_fits_still_add_up(
+def test_where_others_forecast_infinitely_better_the_fits_speak_within_the_data(
     settings: SearchSettings,
 ) -> None:
     frame, ledger = one_walk(6), Ledger({})
-    fits = best_of(frame, "SE", settings)
-    observations, calendar = Table.of(frame).observations, calendar_of(frame)
-    hold_out(fits, observations, settings, ledger, calendar, progress=False)
+    fits, table = best_of(frame, "SE", settings), Table.of(frame)
+    other = autoregression_of(frame)
+    hold_out(fits, table.observations, settings, ledger, [other], progress=False)
     order = [key for key in ledger.notes if key.startswith("weighed")]
-    assert order[1] == calendar.note  # it is quick: a budget that ends early has it
-    ledger.notes[calendar.note] = [1e6] * 5
-    told = weigh(fits, settings, ledger, calendar)
-    assert told.autoregression == pytest.approx(1.0)
-    assert sum(member.weight for member in told.members) == pytest.approx(1.0)
+    assert order[1] == other.note  # it is quick: a budget that ends early has it
+    ledger.notes[other.note] = [1e6] * 5
+    members = weigh(fits, settings, ledger, [other])
+    assert members[-1].weight == pytest.approx(1.0)
+    predictors = Predictors(table.observations, settings.fit)
+    ensemble = Ensemble(table, tuple(counting(members)), predictors)
+    within, after = ensemble.weights(np.array([0.5, 1.5])).T
+    assert within.sum() == pytest.approx(1.0)
+    assert within[-1] == 0.0
+    assert after == pytest.approx([0.0] * (len(after) - 1) + [1.0])

@@ -11,7 +11,7 @@ from lkm_gpflow import plotting
 from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery
 from lkm_gpflow.coupling.learn_coupling import Coupling
 from lkm_gpflow.coupling.patterns import Patterns
-from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.forecasters import Member
 
 
 @pytest.fixture(scope="module")

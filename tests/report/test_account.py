@@ -37,11 +37,13 @@ def contradictions(report: GroupReport) -> Iterator[str]:
     listed = [each.name for _, group in report.groups for each in group]
     if sorted(listed) != sorted(found.names):
         yield f"the list of components has {listed}, the table of probabilities {found.names}"
-    added = sum(member.weight for member in found.counting_members if member.is_walk)
+    shares = found.ensemble.shares
+    added = shares["walk"] + shares["seasonal walk"]
     if (added > 0.0) != ("added for safety" in report.summary):
         yield f"{added:.0%} of walks, and the summary says {report.summary!r}"
-    if (found.share_of_fits < 1.0) != ("a vector autoregression" in report.summary):
-        yield f"{found.share_of_fits:.0%} of fits, and the summary says {report.summary!r}"
+    others = shares["autoregression"]
+    if (others > 0.0) != ("a vector autoregression" in report.summary):
+        yield f"{others:.0%} of others, and the summary says {report.summary!r}"
     for series in report.series:
         for moment, shares in (("mean", series.mean_shares), ("variance", series.variance_shares)):
             total = sum(shares.values())
@@ -56,7 +58,7 @@ def contradictions(report: GroupReport) -> Iterator[str]:
                     if not added:
                         yield f"{series.name} leans on walks that nobody added"
                 elif part == AUTOREGRESSION:
-                    if found.share_of_fits == 1.0:
+                    if not others:
                         yield f"{series.name} leans on an autoregression that nobody asked"
                 elif part == OTHERS:
                     yield f"{series.name} leans by {share:.0%} on what is not told of"

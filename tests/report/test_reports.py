@@ -21,7 +21,7 @@ from lkm_gpflow.explain.attribution import LEVEL
 from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.explain.wording import how_sure
-from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.report import GroupReport, group
 from lkm_gpflow.report.component import Claim, ComponentReport
 from lkm_gpflow.report.page import with_contents

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lkm_gpflow.search.halving import TRIAL_STEPS
 from small import numbers, small_table, without_seconds
 
 import lkm_gpflow.search.structure_search
@@ -25,10 +26,9 @@ from lkm_gpflow.fit.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.grammar import Product, parse, with_values
 from lkm_gpflow.model.annealing import Annealing
-from lkm_gpflow.search.halving import TRIAL_STEPS
 from lkm_gpflow.search.ledger import Entry, Ledger
-from lkm_gpflow.search.structure_search import search
 from lkm_gpflow.search.settings import SearchSettings
+from lkm_gpflow.search.structure_search import search
 
 QUICK = SearchSettings(
     bases=("LIN", "SE"),

@@ -14,8 +14,9 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.fit.fits import FitSettings
-from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.forecast.predictors import Predictors
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
@@ -23,7 +24,7 @@ from lkm_gpflow.sharing.alternatives import with_alternatives
 from lkm_gpflow.sharing.consensus import Consensus, agree, softened
 from lkm_gpflow.sharing.families import Family
 
-SETTINGS = FitSettings(amplitudes="series", alpha=1.0)
+SETTINGS = FitSettings(likelihood=ScaledNoise(), alpha=1.0)
 FIRST = ("0.5 x SE(lengthscale=0.2)", "0.8 x PER(period=0.25,lengthscale=0.8)")
 SECOND = ("0.5 x SE(lengthscale=0.2)", "2.0 x RW(start=-0.1)")
 TAU = np.array([[2.0, 1.5], [1.2, 3.0]])

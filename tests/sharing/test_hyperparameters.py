@@ -13,7 +13,7 @@ from scipy.stats import norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.kernels.grammar import Kind
 from lkm_gpflow.sharing.coarsened import coarsened
 from lkm_gpflow.sharing.hyperparameters import Marginal

@@ -1,4 +1,4 @@
-"""Amplitudes all the way: learnt, forecast, scored on held-out windows, saved."""
+"""Likelihoods all the way: learnt, forecast, scored on held-out windows, saved."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t as student_t
 
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.given_kernels import learn
-from lkm_gpflow.discovery.result import Discovery
-from lkm_gpflow.discovery.storage import load
+from lkm_gpflow.discovery.result import Discovery, load
 from lkm_gpflow.fit.engine import components
-from lkm_gpflow.forecast.held_out import Window, held_out_forecast, held_out_score
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 
 D = 14
 
@@ -27,22 +25,22 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame(waves + noise * [0.05, 2.0], index=x, columns=["small", "large"])
 
 
-@pytest.fixture(scope="module", params=["series", "component"])
+@pytest.fixture(scope="module", params=["gaussian", "scaled"])
 def found(request: pytest.FixtureRequest) -> Discovery:
-    return learn(frame(), ["SE"], restarts=1, amplitudes=request.param, progress=False)
+    return learn(frame(), ["SE"], restarts=1, likelihood=request.param, progress=False)
 
 
 def test_forecasts_are_quantiles_of_draws(found: Discovery) -> None:
     """Of a scale from its posterior (one without scales), and of the future given it."""
     rng = np.random.default_rng(1)
     o, fit = found.table.observations, found.fit
-    has_scales = found.settings.fit.amplitudes == "series"
+    has_scales = found.settings.fit.likelihood == ScaledNoise()
     assert fit.probabilities.min() > 0.999
     x = np.append(o.x, found.table.scaled_times(pd.Index([float(D + 1)])))
     C = components(fit.kernels, x)[0]
     forecast = found.forecast(pd.Index([float(D + 1)]), level=0.8)
     for n, name in enumerate(frame().columns):
-        V = fit.loadings[n, 0] * C + fit.noise_variance[n] * np.eye(D + 1)
+        V = fit.Z[n, 0] * C + fit.noise_variance[n] * np.eye(D + 1)
         gain = np.linalg.solve(V[:D, :D], V[:D, D])
         q = o.Y[n] @ np.linalg.solve(V[:D, :D], o.Y[n])
         scales = 1.0 / rng.gamma(0.5 * (4.0 + D), 2.0 / (4.0 + q), size=400_000)
@@ -60,14 +58,10 @@ def test_forecasts_are_quantiles_of_draws(found: Discovery) -> None:
 
 def test_fit_and_model_agree(found: Discovery) -> None:
     total = float(np.sum(found.model.log_likelihood(found.fit.Z)))
-    if found.settings.fit.amplitudes == "series":
-        assert total == pytest.approx(found.fit.log_likelihood, rel=1e-6)
-    else:  # given the heights it is more than with the heights integrated out
-        assert total > found.fit.log_likelihood
-        assert found.fit.heights is not None
+    assert total == pytest.approx(found.fit.log_likelihood, rel=1e-6)
 
 
-def test_a_file_keeps_amplitudes(found: Discovery, tmp_path: Path) -> None:
+def test_a_file_keeps_the_likelihood(found: Discovery, tmp_path: Path) -> None:
     found.save(tmp_path / "found.lkm")
     again = load(tmp_path / "found.lkm")
     assert again.settings == found.settings
@@ -75,24 +69,10 @@ def test_a_file_keeps_amplitudes(found: Discovery, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(again.components("large", 2), found.components("large", 2))
 
 
-def test_held_out_scores_are_densities_of_a_student(found: Discovery) -> None:
-    o, settings = found.table.observations, found.settings.fit
-    window = Window(11, 13)
-    forecast = held_out_forecast(found.fit, o, window, settings)
-    score = held_out_score(found.fit, o, window, settings)
-    seen = o.Y[:, 11:13]
-    expected = student_t.logpdf(seen, 4.0, forecast.mean, np.sqrt(forecast.variance)).mean()
-    assert score == pytest.approx(expected, rel=1e-9)
-
-
 def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(ValueError, match="learner 'scan' and no subset"):
-        discover(frame(), amplitudes="component", learner="relaxed")
-    with pytest.raises(ValueError, match="amplitudes: expected one of"):
-        discover(frame(), amplitudes="tall")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="likelihood"):
+        discover(frame(), likelihood="tall")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected criterion among"):
         discover(frame(), criterion="aic")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="criterion 'bic' with the learner 'relaxed'"):
-        discover(frame(), criterion="laplace", learner="relaxed")
-    with pytest.raises(ValueError, match="no subset with the amplitudes 'component'"):
-        learn(frame(), ["SE"], amplitudes="component", subset=1)
+        discover(frame(), criterion="bic+prior", learner="relaxed")

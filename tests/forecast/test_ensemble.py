@@ -18,8 +18,7 @@ from lkm_gpflow.comparators.latent import DiscoveryForecast
 from lkm_gpflow.data.transforms import Transform
 from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.explain.holdout import hold_out_tail
-from lkm_gpflow.forecast.averaging import Member
-from lkm_gpflow.forecast.tails import FORECAST_DEGREES, FORECAST_VARIANCE
+from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES, FORECAST_VARIANCE, Member
 from lkm_gpflow.gp.types import Floats
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x LIN(location=10)"]
@@ -123,3 +122,82 @@ def test_the_picture_of_all_series_has_the_same_intervals() -> None:
         expected = (told["upper"] - told["lower"])[name].to_numpy()
         np.testing.assert_allclose(drawn / drawn[0], expected / expected[0], rtol=1e-6)
     plt.close("all")
+
+
+# --- paths ---
+
+WAVES = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
+
+
+@pytest.fixture(scope="module")
+def waves() -> lkm.Discovery:
+    return made_by_hand(small_table(), WAVES, [[1, 0], [1, 1], [0, 1]])
+
+
+def by_hand(found: lkm.Discovery, times: pd.Index) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of new observations of series a, written out."""
+    table = small_table()["a"]
+    y = (table - table.mean()) / table.std(ddof=0)
+    days = np.concatenate(
+        [(i - table.index[0]) / pd.Timedelta(days=1) for i in (table.index, times)]
+    )
+    C = 0.6 * np.exp(-0.5 * np.square((days[:, None] - days) / 60.0))
+    D = len(table)
+    V = C[:D, :D] + 0.05 * np.eye(D)
+    gain = np.linalg.solve(V, C[:D, D:]).T
+    mean = gain @ y.to_numpy()
+    covariance = C[D:, D:] - gain @ C[:D, D:] + 0.05 * np.eye(len(times))
+    scale = table.std(ddof=0)
+    return table.mean() + scale * mean, scale**2 * covariance
+
+
+def test_paths_hold_together_over_time() -> None:
+    found = made_by_hand(small_table(), WAVES[:1], [[1]] * 3)
+    times = found.times(5)
+    paths = found.samples(5, 20_000, seed=1)
+    assert list(paths.index) == list(found.forecast(5).index)
+    mean, covariance = by_hand(found, times)
+    own = paths.loc["a"].to_numpy()
+    error = np.sqrt(np.diag(covariance) / 20_000)
+    assert np.all(np.abs(own.mean(axis=1) - mean) < 4.5 * error)
+    variances = np.diag(covariance)
+    errors = np.sqrt((np.outer(variances, variances) + covariance**2) / 20_000)
+    assert np.all(np.abs(np.cov(own) - covariance) < 4.5 * errors)
+    other = np.corrcoef(own[-1], paths.loc["b"].to_numpy()[-1])[0, 1]
+    assert abs(other) < 4.5 / np.sqrt(20_000)
+    pd.testing.assert_frame_equal(paths, found.samples(times, 20_000, seed=1))
+
+
+def test_paths_of_several_fits_have_the_moments_of_the_mixture(waves: lkm.Discovery) -> None:
+    found = waves
+    other = made_by_hand(small_table(), WAVES, [[0, 1], [1, 0], [1, 0]], noise=0.2)
+    members = (Member(found.fit, 0.7), Member(other.fit, 0.3))
+    mixed = replace(found, averaging="stacked", stacked=members)
+    paths, told = mixed.samples(4, 40_000), mixed.forecast(4)
+    error = told["sd"] / np.sqrt(40_000)
+    assert np.all(np.abs(paths.mean(axis=1) - told["mean"]) < 4.5 * error)
+    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
+
+
+def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> None:
+    """Of few rows the mean scale is far from one, and belongs to the noise, too."""
+    rng = np.random.default_rng(0)
+    t = np.arange(10.0)
+    frame = pd.DataFrame({c: 0.5 * np.sin(t) + 0.7 * rng.normal(size=10) for c in "ab"})
+    found = lkm.learn(frame, ["SE"], amplitudes="series", progress=False)
+    np.testing.assert_allclose(
+        found.samples(4, 40_000).std(axis=1), found.forecast(4)["sd"], rtol=0.03
+    )
+
+
+def test_paths_may_begin_within_the_data(waves: lkm.Discovery) -> None:
+    """Each time has the variance and the tails that forecasts have there."""
+    found = replace(waves, averaging="tempered")
+    table = found.table
+    times = table.frame.index[-2:].append(found.times(3))
+    paths, told = found.samples(times, 40_000, seed=2), found.predict(times)
+    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
+    assert found.samples(times[:0], 3).shape == (0, 3)
+    ahead = paths.loc["a"].iloc[-1]
+    wide = np.abs(ahead - ahead.mean()) > 3.0 * ahead.std()
+    assert wide.mean() > 0.007  # 0.9% of a Student-t of six degrees, 0.3% of a normal
