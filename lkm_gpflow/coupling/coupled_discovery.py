@@ -22,8 +22,7 @@ from ..runtime import archive
 from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, whole_number
 from ..runtime.threads import threads_for
-from .learn_coupling import STRONG, Coupling, predict_cells
-from .learn_coupling import couple as learn_coupling
+from .learn_coupling import STRONG, Coupling, coupling_of, predict_cells
 from .patterns import Patterns
 from .uncertainty import CouplingPosterior, intervals, posterior
 
@@ -54,7 +53,7 @@ def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDis
     total = sum(member.weight for member in heaviest)
     kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)
     with threads_for(table.observations.num_observed):
-        learnt = tuple(learn_coupling(member.fit, table.observations) for member in kept)
+        learnt = tuple(coupling_of(member.fit, table.observations) for member in kept)
     return CoupledDiscovery(table, kept, learnt)
 
 
