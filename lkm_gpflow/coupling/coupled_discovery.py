@@ -329,6 +329,8 @@ def _coupling_to_json(coupling: Coupling) -> dict[str, Any]:
     """Write a coupling in JSON's types; numbers keep all their digits."""
     return {
         "kernels": [str(kernel) for kernel in coupling.patterns.kernels],
+        "model": coupling.patterns.model,
+        "parameters": dict(coupling.patterns.parameters),
         "components": coupling.patterns.components,
         "amplitudes": coupling.patterns.amplitudes.tolist(),
         **{name: getattr(coupling, name).tolist() for name in _ARRAYS},
@@ -342,6 +344,8 @@ def _coupling_from_json(record: Mapping[str, Any]) -> Coupling:
         tuple(parse(text) for text in record["kernels"]),
         np.array(record["amplitudes"], np.float64),
         tuple(tuple(own) for own in record["components"]),
+        record["model"],
+        record["parameters"],
     )
     arrays = {name: np.array(record[name], np.float64) for name in _ARRAYS}
     return Coupling(

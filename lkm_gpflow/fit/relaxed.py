@@ -26,6 +26,7 @@ from ..kernels.bank import KernelBank
 from ..kernels.base import KERNELS
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
+from ..model.ibp import InfiniteIBP
 from ..model.lkm import LKM
 from ..model.posteriors import RelaxedPosterior
 from ..model.relaxation import Annealer
@@ -121,7 +122,7 @@ def relaxed_model(
         alpha=settings.alpha,
         posterior=posterior,
         noise_variance=fit.noise_variance,
-        prior=settings.prior,
+        prior=settings.ibp(len(fit.kernels)),
         **_likelihood(settings),
     )
     posterior.logits.assign(relaxed.logits)
@@ -157,7 +158,7 @@ class _Bench:
             alpha=settings.alpha,
             posterior=self.posterior,
             noise_variance=_FRESH_NOISE,
-            prior=settings.prior,
+            prior=settings.ibp(num_components),
             **_likelihood(settings),
         )
         self.annealer = Annealer(self.model)
@@ -197,7 +198,7 @@ class _Bench:
             logits=logits,
             temperature=float(self.posterior.temperature.numpy()),
             num_samples=settings.num_samples,
-            is_ordered=settings.prior == "infinite",
+            is_ordered=isinstance(settings.ibp(1), InfiniteIBP),
         )
         whole = Fit(
             kernels=state.kernels,
@@ -211,6 +212,7 @@ class _Bench:
             seconds=np.nan,
             history=history,
             relaxed=relaxed,
+            model=settings.model,
             parameters=self._own_parameters(),
         )
         used = np.flatnonzero(whole.Z.any(axis=0))

@@ -38,7 +38,7 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
     model = build(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
-        alpha=settings.alpha,
+        prior=settings.ibp(len(fit.kernels)),
         posterior=EnumeratedPosterior(),
         noise_variance=fit.noise_variance,
         likelihood=settings.likelihood,

@@ -113,7 +113,7 @@ def test_a_planted_clock_is_found(found: lkm.Discovery) -> None:
     assert best.Z[:, cycles].any(axis=1).tolist() == [True, True, True, False]
     assert np.all((found.probabilities.to_numpy() >= 0.0) & (found.probabilities.to_numpy() <= 1.0))
     assert isinstance(found.model, Warped)
-    assert float(found.model.exponent) == pytest.approx(best.parameters[".exponent"])
+    assert float(found.model.exponent.numpy()) == pytest.approx(best.parameters[".exponent"])
     assert float(found.model.elbo()) == pytest.approx(best.elbo, abs=1e-4)
     assert np.isfinite(found.forecast(4)).all(axis=None)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from lkm_gpflow.fit.training import Learner
 
 import lkm_gpflow as lkm
 from lkm_gpflow import parse
@@ -16,7 +17,6 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.explain.describe import describe
 from lkm_gpflow.explain.wording import Timeline
 from lkm_gpflow.fit.fits import FitSettings, State
-from lkm_gpflow.fit.learner import Learner
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.search.settings import SearchSettings

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from lkm_gpflow.fit.training import Learner
 from small import numbers, without_seconds
 
 import lkm_gpflow as lkm
@@ -18,7 +19,6 @@ from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.fits import Fit, FitSettings
-from lkm_gpflow.fit.learner import Learner
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.gp import eigenbasis as basis
 from lkm_gpflow.gp.types import Floats

@@ -11,7 +11,7 @@ import pytest
 import lkm_gpflow as lkm
 from lkm_gpflow.experiments import benchmark
 from lkm_gpflow.fit.fits import FitSettings
-from lkm_gpflow.search.expectation import beforehand, expected_seconds, left
+from lkm_gpflow.search.search_progress import beforehand, expected_seconds, left
 from lkm_gpflow.search.settings import SearchSettings
 
 SIZES = {"currencies": (119, 4), "gonu": (141, 4), "houses": (108, 6), "stocks": (116, 9)}
