@@ -22,8 +22,7 @@ from ..runtime import archive
 from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, whole_number
 from ..runtime.threads import threads_for
-from .learn_coupling import STRONG, Coupling, predict_cells
-from .learn_coupling import couple as learn_coupling
+from .learn_coupling import STRONG, Coupling, coupling_of, predict_cells
 from .patterns import Patterns
 from .uncertainty import CouplingPosterior, intervals, posterior
 
@@ -54,7 +53,7 @@ def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDis
     total = sum(member.weight for member in heaviest)
     kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)
     with threads_for(table.observations.num_observed):
-        learnt = tuple(learn_coupling(member.fit, table.observations) for member in kept)
+        learnt = tuple(coupling_of(member.fit, table.observations) for member in kept)
     return CoupledDiscovery(table, kept, learnt)
 
 
@@ -330,6 +329,8 @@ def _coupling_to_json(coupling: Coupling) -> dict[str, Any]:
     """Write a coupling in JSON's types; numbers keep all their digits."""
     return {
         "kernels": [str(kernel) for kernel in coupling.patterns.kernels],
+        "model": coupling.patterns.model,
+        "parameters": dict(coupling.patterns.parameters),
         "components": coupling.patterns.components,
         "amplitudes": coupling.patterns.amplitudes.tolist(),
         **{name: getattr(coupling, name).tolist() for name in _ARRAYS},
@@ -343,6 +344,8 @@ def _coupling_from_json(record: Mapping[str, Any]) -> Coupling:
         tuple(parse(text) for text in record["kernels"]),
         np.array(record["amplitudes"], np.float64),
         tuple(tuple(own) for own in record["components"]),
+        record["model"],
+        record["parameters"],
     )
     arrays = {name: np.array(record[name], np.float64) for name in _ARRAYS}
     return Coupling(

@@ -95,7 +95,7 @@ class Coupling:
         return correlations(self.loadings)
 
 
-def couple(fit: Fit, observations: Observations) -> Coupling:
+def coupling_of(fit: Fit, observations: Observations) -> Coupling:
     """Learn how the series of a fit go together.
 
     Parameters
@@ -109,8 +109,6 @@ def couple(fit: Fit, observations: Observations) -> Coupling:
     ------
     CellsTooManyError
         If there are too many values.
-    OtherModelError
-        If it is a fit of a subclass of `LKM`, whose covariances may be others.
     """
     alone = independent(fit, observations)
     amplitudes = alone.patterns.amplitudes
@@ -138,7 +136,7 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
     Parameters
     ----------
     fit, observations
-        As of `couple`, which also raises the same.
+        As of `coupling_of`, which also raises the same.
     """
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)

@@ -7,13 +7,15 @@ momentum and of none, say): series could not be correlated otherwise that have o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
-from ..fit.engine import components
-from ..fit.fits import LEAST_NOISE, Fit
+from ..fit.engine import fit_covariances, model_covariances
+from ..fit.fits import LEAST_NOISE, PLAIN_MODEL, Fit
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 
@@ -33,11 +35,15 @@ class Patterns:
         How large pattern k is in series n, and the standard deviation of its noise, [N, K + 1].
     components
         Which components of the fit each pattern is made of.
+    model, parameters
+        As of `Fit`.
     """
 
     kernels: tuple[Product, ...]
     amplitudes: Floats
     components: tuple[tuple[int, ...], ...]
+    model: str = PLAIN_MODEL
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fit: Fit, x: Floats) -> Patterns:
@@ -47,7 +53,7 @@ class Patterns:
         variance = np.array([fit.kernels[k].variance for k in used], np.float64)
         squared = fit.Z[:, used] * variance
         noise = np.maximum(fit.noise_variance, LEAST_NOISE)
-        C = components(kernels, x)
+        C = fit_covariances(fit, x, kernels)
         found: dict[int, list[int]] = {}
         columns: dict[int, Floats] = {}
         for k in np.argsort(-squared.sum(axis=0), kind="stable"):
@@ -66,11 +72,15 @@ class Patterns:
             tuple(kernels[k] for k in found),
             np.sqrt(np.column_stack([*columns.values(), noise])),
             tuple(tuple(int(used[k]) for k in own) for own in found.values()),
+            fit.model,
+            fit.parameters,
         )
 
     def covariances(self, x: Floats) -> Floats:
         """Of the patterns and of the noise on the times x, [K + 1, D, D]."""
-        return np.concatenate([components(self.kernels, x), np.eye(len(x))[None]])
+        N = len(self.amplitudes)
+        own = model_covariances(self.kernels, x, self.model, self.parameters, N)
+        return np.concatenate([own, np.eye(len(x))[None]])
 
 
 def _ratio(first: Floats, second: Floats, floor: float) -> float:

@@ -16,6 +16,7 @@ from ..fit.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorNa
 from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
 from ..kernels.grammar import EXTENDED_BASES
 from ..model.annealing import Annealing
+from ..model.ibp import IBP
 from ..model.subclasses import name_of
 from ..runtime.arguments import check_switch
 from ..runtime.executors import check_executor
@@ -64,8 +65,9 @@ class DiscoverSettings:
         "relaxed": the paper's section 4 and algorithm 1, nothing else (see `relaxed`); the one of
         its `restarts` with the largest bound wins.
     prior
-        Over Z: "finite"; with the learner "relaxed" also "infinite" (stick breaking).  The others
-        need log p(Z) in closed form, which the infinite prior does not have.
+        Over Z: "finite", with the learner "relaxed" also "infinite" (stick breaking), or an object:
+        a subclass of `FiniteIBP`, with the learner "relaxed" of `IBP`.  Its number of components
+        does not matter, and its alpha replaces `alpha`.
     model
         A subclass of `LKM` that overrides `component_covariances`; its trainable parameters are
         learnt with the others.  It is built with the arguments of `LKM`.  None: `LKM`.
@@ -126,7 +128,7 @@ class DiscoverSettings:
     alpha: float = 1.0
     priors: bool = True
     learner: LearnerName = "scan"
-    prior: PriorName = "finite"
+    prior: PriorName | IBP = "finite"
     model: type[LKM] | None = None
     annealing: Annealing | None = None
     likelihood: LikelihoodName | SeriesLikelihood | None = None
@@ -142,7 +144,6 @@ class DiscoverSettings:
 
     def __post_init__(self) -> None:
         _check_name("learner", self.learner, LearnerName)
-        _check_name("prior", self.prior, PriorName)
         check_switch(self.priors, "priors")
         check_executor(self.executor)
         _ = self.search, self.weighting, self.transforms  # or say what does not go together
@@ -189,10 +190,9 @@ class DiscoverSettings:
         if self.annealing is not None and not isinstance(self.annealing, Annealing):
             raise ValueError(f"expected annealing as an Annealing or None, got {self.annealing!r}")
         model = PLAIN_MODEL if self.model is None else name_of(self.model)
-        if ours and (self.prior != "finite" or self.annealing is not None):
+        if ours and self.annealing is not None:
             raise ValueError(
-                "expected the finite prior and no annealing without the learner 'relaxed', "
-                f"got {self.prior!r} and {self.annealing!r}"
+                f"expected no annealing without the learner 'relaxed', got {self.annealing!r}"
             )
         if not ours and criterion != "bic":
             raise ValueError(

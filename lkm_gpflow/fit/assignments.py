@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from ..gp.types import Floats, Integers
-from ..model.row_prior import RowPrior
+from ..model.ibp import IBP, FiniteIBP
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,15 @@ class RowPosterior:
     elbo: float
 
     @classmethod
-    def infer(cls, prior: RowPrior, pairs: Pairs, log_densities: Floats, Z: Floats) -> RowPosterior:
+    def infer(
+        cls, prior: FiniteIBP, pairs: Pairs, log_densities: Floats, Z: Floats
+    ) -> RowPosterior:
         """Coordinate ascent between q(Z) and the closed form of tau, started at Z."""
         nu, elbo = Z, -np.inf
         for _ in range(100):
             tau = prior.best_tau(nu)
-            log_joint = log_densities + log_prior_weights(tau, pairs)
-            before, elbo = elbo, prior.weights_term(tau) + _sum_of_evidence(pairs, log_joint)
+            log_joint = log_densities + log_prior_weights(prior, tau, pairs)
+            before, elbo = elbo, float(prior.weights_term(tau)) + _sum_of_evidence(pairs, log_joint)
             posterior = cls(pairs, log_joint, tau, elbo)
             nu = posterior.marginals
             if elbo < before + 1e-9 * (1.0 + abs(elbo)):
@@ -136,9 +138,9 @@ class RowPosterior:
         return Pairs(self.pairs.series[keep], self.pairs.configurations[keep])
 
 
-def log_prior_weights(tau: Floats, pairs: Pairs) -> Floats:
+def log_prior_weights(prior: IBP, tau: Floats, pairs: Pairs) -> Floats:
     """``sum_k t_k E log pi_k + (1 - t_k) E log(1 - pi_k)`` under Beta(tau), [P]."""
-    on, off = RowPrior.expected_logs(tau)
+    on, off = prior.expected_logs(tau)
     return pairs.configurations @ on + (1.0 - pairs.configurations) @ off
 
 
@@ -146,7 +148,7 @@ def _sum_of_evidence(pairs: Pairs, log_joint: Floats) -> float:
     return float(sum(logsumexp(pairs.by_series(log_joint, -np.inf), axis=1)))
 
 
-def best_rows(Z: Floats, prior: RowPrior, pairs: Pairs, log_densities: Floats) -> Integers:
+def best_rows(Z: Floats, prior: FiniteIBP, pairs: Pairs, log_densities: Floats) -> Integers:
     """Most probable row of each series in turn, given the others, with pi integrated out.
 
     Under the finite prior ``P(z_nk = 1 | rest) = (m_k + alpha / K) / (N + alpha / K)`` with m_k
@@ -162,9 +164,8 @@ def best_rows(Z: Floats, prior: RowPrior, pairs: Pairs, log_densities: Floats) -
     for n, (start, end) in enumerate(zip(pairs.starts, ends, strict=True)):
         own = slice(start, end)
         rows = pairs.configurations[own]
-        others = Z.sum(axis=0) - Z[n]
-        # The common denominator does not matter.
-        log_prior = rows @ np.log(others + prior.share) + (1.0 - rows) @ np.log(len(Z) - others)
+        on, off = prior.conditional_logs(np.delete(Z, n, axis=0))
+        log_prior = rows @ on + (1.0 - rows) @ off
         chosen[n] = start + np.argmax(log_densities[own] + log_prior)
         Z[n] = pairs.configurations[chosen[n]]
     return chosen

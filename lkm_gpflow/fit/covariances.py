@@ -27,12 +27,13 @@ class Component(Protocol):
     ----------
     by_lag
         Covariances by lag, [R], of a stationary component.
-    is_stationary
-        Whether `by_lag` says everything.
     """
 
     by_lag: Floats
-    is_stationary: bool
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether `by_lag` says everything."""
 
     def matrix(self) -> Floats:
         """The covariance, [D, D]."""
@@ -41,7 +42,9 @@ class Component(Protocol):
 class Components(Protocol):
     """All components of a structure at one flat vector."""
 
-    parts: Sequence[Component]
+    @property
+    def parts(self) -> Sequence[Component]:
+        """The K components."""
 
     def pull_back(self, gradients: Sequence[Floats]) -> Floats:
         """From gradients by components to the gradient by the flat vector, [size].
@@ -163,14 +166,19 @@ class ProductComponents:
     def __init__(self, layout: Layout, grid: LagGrid, flat: Floats) -> None:
         self._layout = layout
         values = layout.values(flat).tolist()
-        self.parts: list[ProductComponent] = []
+        self._parts: list[ProductComponent] = []
         place = layout.shapes.start
         for k, product in enumerate(layout.products):
             factors = []
             for factor in product.factors:
                 factors.append((factor.base, values[place : place + len(factor.values)]))
                 place += len(factor.values)
-            self.parts.append(ProductComponent(grid, values[k], factors))
+            self._parts.append(ProductComponent(grid, values[k], factors))
+
+    @property
+    def parts(self) -> Sequence[ProductComponent]:
+        """See `Components.parts`."""
+        return self._parts
 
     def pull_back(self, gradients: Sequence[Floats]) -> Floats:
         """See `Components.pull_back`."""
@@ -183,7 +191,7 @@ class ProductComponents:
         return found
 
 
-def components_at(products: Sequence[Product], grid: LagGrid) -> list[ProductComponent]:
+def components_at(products: Sequence[Product], grid: LagGrid) -> Sequence[ProductComponent]:
     """Components of complete products."""
     layout = Layout(products, num_series=0)
     return ProductComponents(layout, grid, layout.pack(np.empty(0))).parts

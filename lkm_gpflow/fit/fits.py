@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product
 from ..model.annealing import Annealing
+from ..model.ibp import IBP, FiniteIBP, InfiniteIBP
 from .saved_objects import object_from_json, object_to_json
 
 LearnerName = Literal["scan", "relaxed"]
@@ -66,7 +67,8 @@ class FitSettings:
     exact
         Whether the prior of the noise expects series that are seen almost without noise.
     prior
-        Prior over Z: "finite", or "infinite" with the learner "relaxed".
+        Prior over Z: "finite", "infinite" (with the learner "relaxed"), or an `IBP` (with the learner
+        "scan" a `FiniteIBP`), whose alpha counts then, and whose number of components does not.
     annealing
         How the learner "relaxed" climbs.
     num_samples
@@ -87,7 +89,7 @@ class FitSettings:
     learner: LearnerName = "scan"
     prune: bool = True
     exact: bool = False
-    prior: PriorName = "finite"
+    prior: PriorName | IBP = "finite"
     annealing: Annealing = PUBLISHED_ANNEALING
     num_samples: int = 5
     model: str = PLAIN_MODEL
@@ -98,18 +100,40 @@ class FitSettings:
         if not (isinstance(self.alpha, Real) and 0.0 < self.alpha < np.inf):
             raise ValueError(f"expected a positive number alpha, got {self.alpha!r}")
         object.__setattr__(self, "alpha", float(self.alpha))
+        if not isinstance(self.prior, IBP) and self.prior not in get_args(PriorName):
+            raise ValueError(
+                f"prior: expected one of {get_args(PriorName)} or an IBP, got {self.prior!r}"
+            )
+        if self.learner == "scan" and not isinstance(self.ibp(1), FiniteIBP):
+            raise ValueError(
+                "prior: expected 'finite' or a FiniteIBP with the learner 'scan', which needs log p(Z) "
+                f"in closed form, got {self.prior!r}: the learner 'relaxed' takes any prior"
+            )
+
+    def ibp(self, num_components: int) -> IBP:
+        """Return the prior over Z of so many components."""
+        if isinstance(self.prior, IBP):
+            return replace(self.prior, num_components=num_components)
+        kind = FiniteIBP if self.prior == "finite" else InfiniteIBP
+        return kind(self.alpha, num_components)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings in JSON's types."""
-        return {**asdict(self), "likelihood": object_to_json(self.likelihood)}
+        prior = object_to_json(self.prior) if isinstance(self.prior, IBP) else self.prior
+        return {**asdict(self), "likelihood": object_to_json(self.likelihood), "prior": prior}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FitSettings:
         """Read what `to_json` wrote."""
         annealing = dict(values["annealing"])
         annealing["settling_rates"] = tuple(annealing["settling_rates"])
-        likelihood = object_from_json(values["likelihood"], SeriesLikelihood)
-        return cls(**{**values, "annealing": Annealing(**annealing), "likelihood": likelihood})
+        prior = values["prior"]
+        objects = {
+            "annealing": Annealing(**annealing),
+            "likelihood": object_from_json(values["likelihood"], SeriesLikelihood),
+            "prior": prior if isinstance(prior, str) else object_from_json(prior, IBP),
+        }
+        return cls(**{**values, **objects})
 
 
 @dataclass(frozen=True)
@@ -165,6 +189,8 @@ class Fit:
         The posterior that the learner "relaxed" has learnt; None if rows were enumerated.
     cost
         The criterion, where it is not BIC.
+    model
+        Name of the model class.
     parameters
         Values by path of the parameters that a subclass of `LKM` adds.
     """
@@ -181,6 +207,7 @@ class Fit:
     history: Floats = field(default_factory=lambda: np.empty(0))
     relaxed: Relaxed | None = None
     cost: float | None = None
+    model: str = PLAIN_MODEL
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property

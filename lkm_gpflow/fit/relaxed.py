@@ -26,6 +26,7 @@ from ..kernels.bank import KernelBank
 from ..kernels.base import KERNELS
 from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
+from ..model.ibp import InfiniteIBP
 from ..model.lkm import LKM
 from ..model.posteriors import RelaxedPosterior
 from ..model.relaxation import Annealer
@@ -64,6 +65,7 @@ def learn_relaxed(
     seed: int | Sequence[int],
     settings: FitSettings,
     start: State | None = None,
+    kept_logit: float = _KEPT_LOGIT,
 ) -> Fit:
     r"""Maximise the relaxed bound of one structure, from one start; threshold nu.
 
@@ -84,6 +86,8 @@ def learn_relaxed(
         ``annealing``, ``num_samples``, ``alpha``, ``prior``, ``priors`` and ``model`` count.
     start
         What the parent had beside the member that is expanded: learning begins there.
+    kept_logit
+        Where nu of these components begins: at this logit where Z is one, at minus it elsewhere.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def learn_relaxed(
         If a covariance is not positive definite at the end, or if the model is a `SparseLKM`.
     """
     began = time.perf_counter()
-    with _climbed(observations, structure, seed, settings, start) as (bench, history):
+    with _climbed(observations, structure, seed, settings, start, kept_logit) as (bench, history):
         return bench.describe(observations, settings, history, began)
 
 
@@ -118,7 +122,7 @@ def relaxed_model(
         alpha=settings.alpha,
         posterior=posterior,
         noise_variance=fit.noise_variance,
-        prior=settings.prior,
+        prior=settings.ibp(len(fit.kernels)),
         **_likelihood(settings),
     )
     posterior.logits.assign(relaxed.logits)
@@ -154,7 +158,7 @@ class _Bench:
             alpha=settings.alpha,
             posterior=self.posterior,
             noise_variance=_FRESH_NOISE,
-            prior=settings.prior,
+            prior=settings.ibp(num_components),
             **_likelihood(settings),
         )
         self.annealer = Annealer(self.model)
@@ -194,7 +198,7 @@ class _Bench:
             logits=logits,
             temperature=float(self.posterior.temperature.numpy()),
             num_samples=settings.num_samples,
-            is_ordered=settings.prior == "infinite",
+            is_ordered=isinstance(settings.ibp(1), InfiniteIBP),
         )
         whole = Fit(
             kernels=state.kernels,
@@ -208,6 +212,7 @@ class _Bench:
             seconds=np.nan,
             history=history,
             relaxed=relaxed,
+            model=settings.model,
             parameters=self._own_parameters(),
         )
         used = np.flatnonzero(whole.Z.any(axis=0))
@@ -253,6 +258,7 @@ def _climbed(
     seed: int | Sequence[int] | np.random.Generator,
     settings: FitSettings,
     start: State | None,
+    kept_logit: float,
 ) -> Iterator[tuple[_Bench, Floats]]:
     """Lend a bench whose variables are where learning ended, and how it came there."""
     rng = np.random.default_rng(seed)
@@ -261,7 +267,7 @@ def _climbed(
     proposer = Proposer.of(observations)
     drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
     logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))
-    logits[:, : len(start.kernels)] = _KEPT_LOGIT * (2.0 * start.Z - 1.0)
+    logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
     with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
         bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
         own_seed = int(rng.integers(2**31 - 1))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 from ..model.subclasses import UnknownModelError
-
-T = TypeVar("T")
 
 
 def object_to_json(value: Any) -> dict[str, Any]:
@@ -17,7 +15,7 @@ def object_to_json(value: Any) -> dict[str, Any]:
     return {"class": _name(type(value)), **values}
 
 
-def object_from_json(record: Mapping[str, Any], base: type[T]) -> T:
+def object_from_json(record: Mapping[str, Any], base: type[Any]) -> Any:
     """Return the object that `object_to_json` wrote, of a subclass of `base` that is defined.
 
     Nothing is imported: a file does not say what is.
@@ -41,7 +39,7 @@ def _name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def _with_subclasses(base: type[T]) -> list[type[T]]:
+def _with_subclasses(base: type[Any]) -> list[type[Any]]:
     found = [base]
     for subclass in base.__subclasses__():
         found += _with_subclasses(subclass)

@@ -37,7 +37,7 @@ from ..gp.types import Floats
 from ..kernels.change_points import change_point
 from ..kernels.grammar import Product, parse
 from ..model.criterion import bic
-from ..model.row_prior import RowPrior
+from ..model.ibp import FiniteIBP
 from ..runtime.news import tell
 from ..runtime.threads import single_threaded
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
@@ -473,6 +473,7 @@ class Learner:
             seconds=time.perf_counter() - began,
             history=history,
             cost=None if self.settings.criterion == "bic" else self.cost(state),
+            model=self.settings.model,
             parameters=state.parameters,
         )
 
@@ -493,7 +494,7 @@ class Learner:
         """
         if self.settings.criterion == "bic" or not state.kernels:
             return self.bic(state)
-        return self.bic(state) - 2.0 * self._prior(state).log_prob(state.Z)
+        return self.bic(state) - 2.0 * float(self._prior(state).log_prob(state.Z))
 
     def posterior(self, state: State) -> RowPosterior:
         """The posterior over Z given the hyperparameters."""
@@ -507,7 +508,7 @@ class Learner:
             pairs, log_weights = Pairs.of_rows(state.Z), np.zeros(len(state.Z))
         else:
             pairs = posterior.active(_LEAST_RESPONSIBILITY)
-            log_weights = log_prior_weights(posterior.tau, pairs)
+            log_weights = log_prior_weights(self._prior(state), posterior.tau, pairs)
         layout, flat = self._packed(state)
         ranges = self._ranges(layout)
         objective = self.engine.objective(layout, pairs, log_weights)
@@ -523,14 +524,16 @@ class Learner:
     def _ranges(self, layout: Layout) -> Ranges:
         return Ranges.of(layout, self._step, exact=self.settings.exact)
 
-    def _prior(self, state: State) -> RowPrior:
-        return RowPrior(self.settings.alpha, len(state.kernels))
+    def _prior(self, state: State) -> FiniteIBP:
+        prior = self.settings.ibp(len(state.kernels))
+        assert isinstance(prior, FiniteIBP)  # `FitSettings` has seen to it
+        return prior
 
     def _log_prior(self, state: State) -> float:
         """Log prior of Z with pi integrated out, and of the hyperparameters."""
         if not state.kernels:
             return 0.0
-        value = self._prior(state).log_prob(state.Z)
+        value = float(self._prior(state).log_prob(state.Z))
         if self.settings.priors:
             layout, flat = self._packed(state)
             value += self._ranges(layout).log_prior(flat)[0]

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.engine import Engine, pair_log_densities
-from ..fit.training import engine_for
+from ..fit.engine import fit_covariances, pair_log_densities
 from ..gp.limits import MIN_WEIGHT
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers
@@ -89,11 +88,7 @@ class ByArrays(Predictor):
 
     def covariances(self, x: Floats) -> Floats:
         """See `Predictor.covariances`."""
-        return self._engine.covariances(self.fit.kernels, self.fit.parameters, x)
-
-    @cached_property
-    def _engine(self) -> Engine:
-        return engine_for(self.observations, self.settings)
+        return fit_covariances(self.fit, x)
 
     def _rows(self, Z: Floats | None) -> Iterator[tuple[int, Floats, float]]:
         """Yield series, rows [K] and weights of the rows of Z."""
@@ -115,7 +110,9 @@ class ByArrays(Predictor):
         for part in self._in_parts():
             assert isinstance(part, ByArrays)
             pairs = Pairs.around(part.fit.Z, enumerate_up_to=part.fit.Z.shape[1])
-            log_joint = part._log_densities(pairs) + log_prior_weights(part.fit.tau, pairs)
+            log_joint = part._log_densities(pairs) + log_prior_weights(
+                self.settings.ibp(len(part.fit.kernels)), part.fit.tau, pairs
+            )
             own = softmax(pairs.by_series(log_joint, -np.inf), axis=1)
             own = np.where(own >= MIN_WEIGHT, own, 0.0)
             own = pairs.flatten(own / own.sum(axis=1, keepdims=True))

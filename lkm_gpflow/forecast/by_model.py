@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import gpflow
 import numpy as np
 
 from ..data.observations import Observations
@@ -16,6 +17,7 @@ from ..kernels.component import to_kernel
 from ..model.lkm import LKM
 from ..model.posteriors import EnumeratedPosterior
 from ..model.sparse import SparseLKM
+from ..model.subclasses import find
 from .predictor import Predictor
 
 
@@ -31,16 +33,18 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
     """
     if fit.relaxed is not None:
         return relaxed_model(fit, fit.relaxed, observations, settings)
-    build = SparseLKM if len(observations.x) > limits.LONGEST else LKM
+    is_sparse = len(observations.x) > limits.LONGEST
+    build = SparseLKM if is_sparse else find(settings.model)
     model = build(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
-        alpha=settings.alpha,
+        prior=settings.ibp(len(fit.kernels)),
         posterior=EnumeratedPosterior(),
         noise_variance=fit.noise_variance,
         likelihood=settings.likelihood,
     )
     model.tau.assign(fit.tau)
+    gpflow.utilities.multiple_assign(model, dict(fit.parameters))
     return model
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..fit.fits import Fit, LearnerName, Relaxed
+from ..fit.fits import PLAIN_MODEL, Fit, LearnerName, Relaxed
 from ..kernels.grammar import parse
 from ..runtime.journal import Journal
 
@@ -199,7 +199,9 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
     relaxed = fit.relaxed
     if relaxed is not None:
         values["relaxed"] = {**vars(relaxed), "logits": relaxed.logits.tolist()}
-    return {key: value for key, value in values.items() if value is not None and value != {}}
+    if fit.model == PLAIN_MODEL:
+        del values["model"], values["parameters"]
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def fit_key(fit: Fit) -> str:

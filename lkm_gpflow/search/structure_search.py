@@ -130,7 +130,7 @@ def _jobs(
         behind = _REGROUPED_HOPELESS if is_regrouped else max(_HOPELESS, observations.num_series)
         hopeless = proposal.best.criterion + behind * np.log(observations.num_observed)
     expands = any(attempt.rest is not None for attempt in attempts)
-    jobs = {}
+    jobs: dict[int, Callable[[], Fit]] = {}
     for number, attempt in enumerate(attempts):
         own = settings.fit
         if expands and attempt.rest is None:

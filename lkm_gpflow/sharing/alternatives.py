@@ -35,14 +35,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..data.observations import Observations
-from ..fit.engine import components
+from ..fit.engine import fit_covariances
 from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import walks_begin
 from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.series import log_density
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import parse
-from ..model.row_prior import RowPrior
 from ..runtime.threads import single_threaded
 from .consensus import Consensus
 from .families import are_slow
@@ -152,7 +151,7 @@ def with_alternatives(
     too_many = observations.num_series > _MOST_SERIES
     if settings.likelihood == GAUSSIAN or too_many or not consensus.kernels:
         return consensus
-    known = components(consensus.kernels, observations.x)
+    known = fit_covariances(consensus.fits[0], observations.x, consensus.kernels)
     families = consensus.families
     asked = [*((k,) for k in range(len(known))), *(family.members for family in families)]
     is_asked = np.array([np.isin(range(len(known)), members) for members in asked])
@@ -207,7 +206,7 @@ def _from_no_fit(consensus: Consensus, asked: Booleans, x: Floats) -> Iterator[_
     counts_as |= are_slow(patterns, x)[:, None] & (kinds == "slow movement")
     counts_as |= kinds == "pattern"
     share = _BY_NONE / len(patterns) / len(_VARIANCES)
-    for C, own in zip(components(patterns, x), counts_as, strict=True):
+    for C, own in zip(fit_covariances(consensus.fits[0], x, patterns), counts_as, strict=True):
         for variance in _VARIANCES:
             yield _Addition(variance / np.diag(C).mean() * C, share, own)
 
@@ -224,8 +223,8 @@ def _probabilities(
 
     What is `asked` are I sets of components, [I, K].
     """
-    C = components(fit.kernels, observations.x)
-    on, off = RowPrior.expected_logs(fit.tau)
+    C = fit_covariances(fit, observations.x)
+    on, off = settings.ibp(len(fit.kernels)).expected_logs(fit.tau)
     is_place = places[:, None] == np.arange(asked.shape[1])  # [K_m, K]
     is_one = (is_place[:, None, :] & asked).any(axis=2)  # [K_m, I]
     total = np.zeros((observations.num_series, len(asked)))

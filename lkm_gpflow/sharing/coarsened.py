@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..data.observations import Observations
-from ..fit.engine import components, variances
+from ..fit.engine import fit_covariances, variances
 from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import NOISE_VARIANCE, Ranges, typical_step
 from ..fit.layout import Layout
@@ -205,6 +205,7 @@ class _Posterior:
 
     def __init__(self, fit: Fit, observations: Observations, settings: FitSettings) -> None:
         self._x, self._K = observations.x, len(fit.kernels)
+        self._fit = fit
         self.layout = Layout(fit.kernels, num_series=0)
         self.ranges = Ranges.of(self.layout, typical_step(self._x))
         owners = [k for k, p in enumerate(fit.kernels) for f in p.factors for _ in f.values]
@@ -214,8 +215,8 @@ class _Posterior:
         self._shapes = np.flatnonzero(is_free & (np.arange(self.layout.size) >= self._K))
         self._walk = np.empty((0, len(self._x), len(self._x)))
         if not any(all(f.base.is_walk for f in kernel.factors) for kernel in fit.kernels):
-            self._walk = components([_walk(self._x)], self._x)
-        C = components(fit.kernels, self._x)
+            self._walk = fit_covariances(fit, self._x, [_walk(self._x)])
+        C = fit_covariances(fit, self._x)
         self.series, own = [], []
         says_something = fit.Z.any(axis=1) & (observations.mask.sum(axis=1) > 1.0)
         for n in _spread_out(np.flatnonzero(says_something), _MOST_SERIES):
@@ -272,7 +273,7 @@ class _Posterior:
     def _covariances(self, theta: Floats) -> Floats:
         """Covariances of the components, and last of the walk, [K or K + 1, D, D]."""
         kernels, _ = self.layout.unpack(theta)
-        return np.concatenate([components(kernels, self._x), self._walk])
+        return np.concatenate([fit_covariances(self._fit, self._x, kernels), self._walk])
 
     def _derivatives(self, theta: Floats) -> Floats:
         """Derivatives of covariances by hyperparameters, by central differences, [Q, D, D]."""
@@ -283,7 +284,7 @@ class _Posterior:
                 at = theta.copy()
                 at[i] += step
                 moved.append(self.layout.unpack(at)[0][self._owner[i]])
-            up, down = components(moved, self._x)
+            up, down = fit_covariances(self._fit, self._x, moved)
             out[...] = (up - down) / (2.0 * _STEP)
         return dC
 

@@ -15,7 +15,6 @@ from ..forecast.mixture import mixture_moments
 from ..forecast.predictors import Predictors
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
-from ..model.row_prior import RowPrior
 from ..runtime.threads import single_threaded
 from .families import Family, families_of
 from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
@@ -320,13 +319,7 @@ def evidence_of(
 
     with the prior odds under the fit's posterior of pi.
     """
-    if fit.relaxed is not None and fit.relaxed.is_ordered:
-        from ..model.ibp import InfiniteIBP  # with TensorFlow, which takes seconds to load
-
-        prior = InfiniteIBP(settings.alpha, len(fit.kernels))
-        on, off = (np.asarray(f(fit.tau)) for f in (prior.expected_log_on, prior.expected_log_off))
-    else:
-        on, off = RowPrior.expected_logs(fit.tau)
+    on, off = settings.ibp(len(fit.kernels)).expected_logs(fit.tau)
     log_none = -np.logaddexp(0.0, (on - off)[list(group)]).sum()
     none = np.clip(np.exp(log_none), _CERTAIN, 1.0 - _CERTAIN)
     return logit(np.clip(probability, _CERTAIN, 1.0 - _CERTAIN)) + logit(none)

@@ -70,7 +70,7 @@ def test_linear_algebra_of_few_values_uses_one_thread(
         return function(*arguments)
 
     monkeypatch.setattr(threads, "FEW_ROWS", few)
-    for name in ("learn_coupling", "intervals"):
+    for name in ("coupling_of", "intervals"):
         function = getattr(discovery_coupled, name)
         monkeypatch.setattr(discovery_coupled, name, partial(looked, function))
     by_hand().couple().correlations()

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
+from lkm_gpflow.coupling.coupled_discovery import couple
 from lkm_gpflow.coupling.density import CoupledDensity
 from lkm_gpflow.coupling.learn_coupling import (
     STRONG,
     _Search,
     adapted,
-    couple,
+    coupling_of,
     evidence_of_pairs,
     first_step,
 )
 from lkm_gpflow.coupling.loadings import Climber, Loadings, correlations
 from lkm_gpflow.coupling.patterns import Patterns
 from lkm_gpflow.fit.engine import components
-from lkm_gpflow.fit.fits import Fit, FitSettings, Relaxed
-from lkm_gpflow.fit.laplace import laplace
-from lkm_gpflow.sharing.coarsened import coarsened
+from lkm_gpflow.fit.fits import Fit
+from lkm_gpflow.forecast.forecasters import Member
+from lkm_gpflow.model.subclasses import name_of
 
 
 def walks(seed: int, correlation: float = 0.0, num_times: int = 120) -> pd.DataFrame:
@@ -142,15 +145,22 @@ def test_evidence_of_pairs_by_brute_force() -> None:
         np.testing.assert_allclose([told[k, n, m], told[k, m, n]], expected, rtol=1e-8)
 
 
-def test_fits_of_other_models_are_refused() -> None:
-    fit, found = fit_of(["0.5 x C"], [[1], [1], [1]])
-    other = replace(fit, relaxed=Relaxed(np.zeros((3, 1)), 0.3, 5, model="mine:Other"))
-    with pytest.raises(ValueError, match="a fit of LKM itself to couple, got one of mine:Other"):
-        couple(other, found.table.observations)
-    # Their hyperparameters would be those of other covariances too.
-    for posterior in (laplace, coarsened):
-        with pytest.raises(ValueError, match=r"for the posterior .*, got one of mine:Other"):
-            posterior(other, found.table.observations, FitSettings())
+class Late(lkm.LKM):
+    """Time is squared."""
+
+    def component_covariances(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
+        return super().component_covariances(X**2, None if X2 is None else X2**2)
+
+
+def test_fits_of_a_subclass_are_coupled_by_its_covariances(tmp_path: Path) -> None:
+    fit, found = fit_of(["0.5 x SE(lengthscale=20)"], [[1], [1], [1]])
+    coupled = couple(found.table, [Member(replace(fit, model=name_of(Late)), 1.0)])
+    patterns, x = coupled.couplings[0].patterns, found.table.observations.x
+    (kernel,) = patterns.kernels
+    np.testing.assert_allclose(patterns.covariances(x)[0], components([kernel], x**2)[0], atol=1e-9)
+    coupled.save(tmp_path / "late.lkm")
+    back = lkm.CoupledDiscovery.load(tmp_path / "late.lkm")
+    pd.testing.assert_frame_equal(back.forecast(3), coupled.forecast(3), check_index_type=False)
 
 
 def test_loadings_climb_along_their_gradient() -> None:
@@ -258,7 +268,7 @@ def planted() -> tuple[lkm.Discovery, lkm.Discovery]:
 
 def test_independent_walks_stay_so(planted: tuple[lkm.Discovery, lkm.Discovery]) -> None:
     found = planted[0]
-    coupling = couple(found.fit, found.table.observations)
+    coupling = coupling_of(found.fit, found.table.observations)
     assert not np.any(coupling.loadings)
     assert not coupling.evidence.any()
     assert coupling.log_likelihood == coupling.uncoupled
@@ -266,7 +276,7 @@ def test_independent_walks_stay_so(planted: tuple[lkm.Discovery, lkm.Discovery])
 
 def test_coupled_walks_are_found(planted: tuple[lkm.Discovery, lkm.Discovery]) -> None:
     found = planted[1]
-    coupling = couple(found.fit, found.table.observations)
+    coupling = coupling_of(found.fit, found.table.observations)
     walk = [str(kernel.structure) for kernel in coupling.patterns.kernels].index("RW")
     R = coupling.correlations[walk]
     assert R[0, 1] == pytest.approx(-0.7, abs=0.12)
@@ -281,7 +291,7 @@ def test_false_and_found_correlations_over_many_tables() -> None:
     pairs = wrong = found = 0
     for seed in range(100, 120):
         told = lkm.learn(walks(seed, 0.7 * (seed % 2)), ["C", "RW"], restarts=1, progress=False)
-        coupling = couple(told.fit, told.table.observations)
+        coupling = coupling_of(told.fit, told.table.observations)
         strong = np.abs(coupling.correlations) * (coupling.evidence > STRONG)[:, None, None]
         largest = strong.max(axis=0)[np.triu_indices(6, 1)] > 0.5
         found += seed % 2 and largest[0]

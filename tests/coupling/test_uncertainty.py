@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.coupling.learn_coupling import Coupling, couple, first_step, independent
+from lkm_gpflow.coupling.learn_coupling import Coupling, coupling_of, first_step, independent
 from lkm_gpflow.coupling.loadings import unbounded
 from lkm_gpflow.coupling.uncertainty import CouplingPosterior, intervals, posterior
 
@@ -152,7 +152,7 @@ def test_intervals_hold_what_was_planted() -> None:
         R, frame = planted(seed)
         found = lkm.learn(frame, ["C", "RW"], restarts=1, progress=False)
         observations = found.table.observations
-        coupling = couple(found.fit, observations)
+        coupling = coupling_of(found.fit, observations)
         walk = [str(kernel.structure) for kernel in coupling.patterns.kernels].index("RW")
         lower, upper = intervals(posterior(coupling, observations), observations, 0.9)
         pairs = np.triu_indices(6, 1)

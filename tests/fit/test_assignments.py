@@ -16,7 +16,6 @@ from scipy.stats import multivariate_normal
 from lkm_gpflow.fit.assignments import Pairs, RowPosterior, best_rows, log_prior_weights
 from lkm_gpflow.model.ibp import FiniteIBP
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.model.row_prior import RowPrior
 
 Array = NDArray[np.float64]
 SEEDS = range(6)
@@ -96,7 +95,7 @@ def test_inference_is_the_models(seed: int) -> None:
     model, pairs, log_densities = fixture(seed)
     Z = random_Z(4, 3, seed)
     Recorded.elbos.clear()
-    found = Recorded.infer(RowPrior(model.prior.alpha, 3), pairs, log_densities, Z)
+    found = Recorded.infer(FiniteIBP(model.prior.alpha, 3), pairs, log_densities, Z)
 
     model.tau.assign(model.prior.best_tau(Z))
     step = tf.function(model.update_tau)
@@ -122,7 +121,7 @@ def test_the_bound_is_a_bound(seed: int) -> None:
     Z = all_rows(3)[rows]
     evidence = by_series[np.arange(4), rows].sum(axis=1) + model.prior.log_prob(Z)
     for start in (random_Z(4, 3, seed), np.zeros((4, 3)), np.ones((4, 3))):
-        elbo = RowPosterior.infer(RowPrior(model.prior.alpha, 3), pairs, log_densities, start).elbo
+        elbo = RowPosterior.infer(FiniteIBP(model.prior.alpha, 3), pairs, log_densities, start).elbo
         assert elbo <= logsumexp(evidence)
         assert elbo > logsumexp(evidence) - 5.0
 
@@ -148,22 +147,9 @@ def test_prior_weights_by_monte_carlo() -> None:
     pi = np.random.default_rng(0).beta(tau[:, 0], tau[:, 1], size=(200_000, 2))
     on, off = np.log(pi).mean(axis=0), np.log1p(-pi).mean(axis=0)
     expected = [t @ on + (1.0 - t) @ off for t in pairs.configurations]
-    np.testing.assert_allclose(log_prior_weights(tau, pairs), expected, atol=0.02)
-
-
-@pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
-def test_the_prior_is_the_models(alpha: float) -> None:
-    rng = np.random.default_rng(1)
-    ours, models = RowPrior(alpha, 4), FiniteIBP(alpha, 4)
-    tau, Z = rng.uniform(0.2, 9.0, size=(4, 2)), random_Z(6, 4, 2)
-    nu = rng.uniform(size=(6, 4))
-    on, off = ours.expected_logs(tau)
-    np.testing.assert_allclose(on, models.expected_log_on(tau), rtol=1e-10)
-    np.testing.assert_allclose(off, models.expected_log_off(tau), rtol=1e-10)
-    np.testing.assert_allclose(ours.best_tau(nu), models.best_tau(nu), rtol=1e-12)
-    expected = float(models.expected_log_weights(tau) + models.entropy(tau))
-    assert ours.weights_term(tau) == pytest.approx(expected, rel=1e-10)
-    assert ours.log_prob(Z) == pytest.approx(float(models.log_prob(Z)), rel=1e-10)
+    np.testing.assert_allclose(
+        log_prior_weights(FiniteIBP(1.0, 2), tau, pairs), expected, atol=0.02
+    )
 
 
 # --- the best rows -------------------------------------------------------------------------------
@@ -195,7 +181,7 @@ def test_best_rows_by_brute_force(seed: int, alpha: float) -> None:
         expected[n] = all_rows(K)[int(np.argmax(tried))]
 
     before = start.copy()
-    found = pairs.configurations[best_rows(start, alpha, pairs, log_densities)]
+    found = pairs.configurations[best_rows(start, prior, pairs, log_densities)]
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(start, before)
     assert log_joint(found) >= log_joint(start)
@@ -203,4 +189,4 @@ def test_best_rows_by_brute_force(seed: int, alpha: float) -> None:
 
 def test_best_rows_stay_within_the_pairs() -> None:
     Z = random_Z(4, 3)
-    assert best_rows(Z, 1.0, Pairs.of_rows(Z), np.zeros(4)).tolist() == [0, 1, 2, 3]
+    assert best_rows(Z, FiniteIBP(1.0, 3), Pairs.of_rows(Z), np.zeros(4)).tolist() == [0, 1, 2, 3]

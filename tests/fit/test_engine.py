@@ -1,4 +1,4 @@
-"""The traced functions of the search against plain NumPy, SciPy, and the model."""
+"""The engine by LAPACK against plain NumPy, SciPy, and the model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.fit.engine import Objective, components, pair_log_densities, variances
+from lkm_gpflow.fit.assignments import Pairs
+from lkm_gpflow.fit.engine import LapackEngine, components, variances
 from lkm_gpflow.fit.layout import Layout
-from lkm_gpflow.fit.scanning import scan
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 from lkm_gpflow.model.lkm import LKM
@@ -62,22 +62,22 @@ def scipy_log_density(data: Observations, n: int, covariance: Array) -> float:
     return float(multivariate_normal.logpdf(data.Y[n, seen], cov=covariance[np.ix_(seen, seen)]))
 
 
-def pairs() -> tuple[NDArray[np.int32], Array, Array]:
-    """Different numbers of configurations a series, and weights."""
+def some_pairs() -> tuple[Pairs, Array]:
+    """Different numbers of rows a series, and weights."""
     rng = np.random.default_rng(5)
     series = np.repeat(np.arange(3, dtype=np.int32), [4, 1, 7])
     configurations = np.array(list(product([0.0, 1.0], repeat=5)))
-    return series, configurations[rng.permutation(32)[:12]], rng.normal(size=12)
+    return Pairs(series, configurations[rng.permutation(32)[:12]]), rng.normal(size=12)
 
 
 def brute_force(data: Observations, products: list[Product], noise: Array) -> Array:
-    """Log densities of all `pairs`, [12]."""
-    series, configurations, _ = pairs()
+    """Log densities of all pairs, [12]."""
+    pairs, _ = some_pairs()
     C = numpy_components(products)
     return np.array(
         [
             scipy_log_density(data, n, np.tensordot(t, C, axes=1) + noise[n] * np.eye(9))
-            for n, t in zip(series, configurations, strict=True)
+            for n, t in zip(pairs.series, pairs.configurations, strict=True)
         ]
     )
 
@@ -130,10 +130,10 @@ def test_layout_wants_all_numbers() -> None:
 @pytest.mark.parametrize("gaps", [False, True])
 def test_objective_is_scipys(gaps: bool) -> None:
     data, layout = observations(gaps=gaps), Layout(PRODUCTS, 3)
-    series, configurations, weights = pairs()
-    value, _ = Objective(layout, data, series, configurations, weights)(layout.pack(NOISE))
+    pairs, weights = some_pairs()
+    value, _ = LapackEngine(data).objective(layout, pairs, weights)(layout.pack(NOISE))
     terms = brute_force(data, PRODUCTS, NOISE) + weights
-    expected = sum(logsumexp(terms[series == n]) for n in range(3))
+    expected = sum(logsumexp(terms[pairs.series == n]) for n in range(3))
     assert value == pytest.approx(expected, rel=1e-10)
 
 
@@ -141,7 +141,7 @@ def test_objective_is_scipys(gaps: bool) -> None:
 def test_objective_of_one_Z_is_the_models(gaps: bool) -> None:
     data, layout = observations(gaps=gaps), Layout(PRODUCTS, 3)
     Z = np.array([[1.0, 0, 1, 0, 1], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0]])
-    objective = Objective(layout, data, np.arange(3, dtype=np.int32), Z, np.zeros(3))
+    objective = LapackEngine(data).objective(layout, Pairs.of_rows(Z), np.zeros(3))
     value, gradient = objective(layout.pack(NOISE))
 
     kernels = [to_kernel(one) for one in PRODUCTS]
@@ -162,8 +162,7 @@ def test_objective_of_one_Z_is_the_models(gaps: bool) -> None:
 @pytest.mark.parametrize("gaps", [False, True])
 def test_gradient_is_that_of_finite_differences(gaps: bool) -> None:
     layout = Layout(PRODUCTS, 3)
-    series, configurations, weights = pairs()
-    objective = Objective(layout, observations(gaps=gaps), series, configurations, weights)
+    objective = LapackEngine(observations(gaps=gaps)).objective(layout, *some_pairs())
     flat, step = layout.pack(NOISE), 1e-5
     _, gradient = objective(flat)
     numeric = [
@@ -176,19 +175,22 @@ def test_gradient_is_that_of_finite_differences(gaps: bool) -> None:
 
 def test_far_apart_weights_do_not_overflow() -> None:
     data, layout = observations(gaps=False), Layout(PRODUCTS, 3)
-    series, configurations, weights = pairs()
+    pairs, weights = some_pairs()
     weights[0] += 1e4
     weights[-1] -= 1e4
-    value, gradient = Objective(layout, data, series, configurations, weights)(layout.pack(NOISE))
+    objective = LapackEngine(data).objective(layout, pairs, weights)
+    value, gradient = objective(layout.pack(NOISE))
     terms = brute_force(data, PRODUCTS, NOISE) + weights
-    assert value == pytest.approx(sum(logsumexp(terms[series == n]) for n in range(3)), rel=1e-10)
+    assert value == pytest.approx(
+        sum(logsumexp(terms[pairs.series == n]) for n in range(3)), rel=1e-10
+    )
     assert np.all(np.isfinite(gradient))
 
 
 def test_an_indefinite_covariance_is_nan() -> None:
     layout = Layout([parse("1e8 x SE(lengthscale=100)")], 3)
     data = observations(gaps=False)
-    objective = Objective(layout, data, np.arange(3, dtype=np.int32), np.ones((3, 1)), np.zeros(3))
+    objective = LapackEngine(data).objective(layout, Pairs.of_rows(np.ones((3, 1))), np.zeros(3))
     value, _ = objective(layout.pack(np.full(3, 1e-30)))
     assert np.isnan(value)
 
@@ -199,10 +201,9 @@ def test_an_indefinite_covariance_is_nan() -> None:
 @pytest.mark.parametrize("gaps", [False, True])
 def test_pairs_by_brute_force(gaps: bool) -> None:
     data = observations(gaps=gaps)
-    series, configurations, _ = pairs()
+    pairs, _ = some_pairs()
     levels = np.array([NOISE, 0.3 * NOISE])
-    C = components(PRODUCTS, TIMES)
-    found = pair_log_densities(C, levels, data, series, configurations)
+    found = LapackEngine(data).log_densities(PRODUCTS, {}, levels, pairs)
     for densities, noise in zip(found, levels, strict=True):
         np.testing.assert_allclose(densities, brute_force(data, PRODUCTS, noise), rtol=1e-10)
 
@@ -214,7 +215,7 @@ def test_scan_by_brute_force(gaps: bool) -> None:
     C = numpy_components(PRODUCTS)
     base = np.array([C[1], C[2] + C[3], np.zeros((9, 9))])
     candidates = PRODUCTS[:2]
-    found = scan(base, candidates, noise, data)
+    found = LapackEngine(data).scan(base, candidates, {}, noise)
     expected = [
         [
             [scipy_log_density(data, n, base[n] + C[m] + s[n] * np.eye(9)) for n in range(3)]

@@ -1,4 +1,4 @@
-"""What a learner does not do, because nothing would come of it."""
+"""Steps of the learner: what they leave undone because nothing would come of it; the criterion."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import quad
 from scipy.optimize import brentq
+from scipy.special import beta as beta_function
 from scipy.stats import multivariate_normal, norm
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.engine import components
 from lkm_gpflow.fit.fits import FitSettings, State
-from lkm_gpflow.fit.learner import Learner
+from lkm_gpflow.fit.training import Learner
 from lkm_gpflow.kernels.grammar import parse
 
 SETTINGS = FitSettings(prune=True)
@@ -38,7 +40,7 @@ def learnt(observations: Observations) -> State:
     """A state at its optimum, of two components that series miss dearly."""
     learner = Learner(observations, SETTINGS, np.random.default_rng(0))
     members = [parse("SE"), parse("PER")]
-    state = learner.reseed(learner.refine(learner.grow(State.empty(6), members)), members)
+    state = learner.reseed(learner.refine(learner.grow(learner.nothing(), members)), members)
     assert len(state.kernels) == 2
     return state
 
@@ -80,7 +82,7 @@ def test_what_gains_less_than_half_its_price_does_not_enter(share: float) -> Non
     data = Observations(x, (noise + height * wave)[None], np.ones((1, 100)))
     for settings, enters in ((SETTINGS, share > 1.0), (FitSettings(prune=False), True)):
         learner = Learner(data, settings, np.random.default_rng(0))
-        grown = learner._enter(State.empty(1), member)
+        grown = learner.enter(learner.nothing(), member)
         assert (grown is not None) is enters
 
 
@@ -88,7 +90,7 @@ def test_what_converged_is_not_learnt_again(
     observations: Observations, learnt: State, count: Count
 ) -> None:
     """One L-BFGS a call, where rows stay as they are; learning on would gain nothing."""
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("_polish")
+    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("polish")
     off = parse("0.5 x SE(lengthscale=0.1)")
     state = State((off, *learnt.kernels[1:]), learnt.Z, learnt.noise_variance)
     assert learnt.kernels[0].structure == off.structure
@@ -101,7 +103,7 @@ def test_what_converged_is_not_learnt_again(
 def test_where_L_BFGS_was_stopped_it_goes_on(
     observations: Observations, learnt: State, count: Count
 ) -> None:
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("_polish")
+    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("polish")
     state = State(
         tuple(kernel.__class__(kernel.factors, 0.01) for kernel in learnt.kernels),
         learnt.Z,
@@ -117,7 +119,7 @@ def test_a_component_that_comes_back_to_where_it_was_is_left_there(
 ) -> None:
     learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
     for k, kernel in enumerate(learnt.kernels):
-        assert learner._keep_better(learnt, learnt.without(k), kernel.structure) is learnt
+        assert learner.keep_better(learnt, learnt.without(k), kernel.structure) is learnt
     assert not calls
 
 
@@ -128,10 +130,10 @@ def test_a_component_that_others_have_now_is_learnt_on(
     wrong = learnt.Z.copy()
     wrong[:, 0] = 1.0 - wrong[:, 0]
     learner = Learner(observations, SETTINGS, np.random.default_rng(1))
-    state = learner._improve(State(learnt.kernels, learnt.Z, learnt.noise_variance))
+    state = learner.improve(State(learnt.kernels, learnt.Z, learnt.noise_variance))
     bad = State(learnt.kernels, wrong, learnt.noise_variance, score=state.score - 50.0)
     calls = count("refine")
-    better = learner._keep_better(bad, bad.without(0), learnt.kernels[0].structure)
+    better = learner.keep_better(bad, bad.without(0), learnt.kernels[0].structure)
     assert calls
     assert better.score > bad.score + 40.0
 
@@ -144,7 +146,7 @@ def test_a_component_that_others_have_now_is_learnt_on_if_it_scores_a_little_les
     wrong[:, 0] = 1.0 - wrong[:, 0]
     learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
     state = State(learnt.kernels, wrong, learnt.noise_variance, score=learnt.score + 5.0)
-    assert learner._keep_better(state, state.without(0), learnt.kernels[0].structure) is state
+    assert learner.keep_better(state, state.without(0), learnt.kernels[0].structure) is state
     assert calls
 
 
@@ -180,3 +182,22 @@ def test_every_component_may_change_at_a_point_in_time() -> None:
     # What is left of the first before 1/2, and of the second after 0.3, is noise.
     assert sorted(str(k.structure) for k in changed.kernels) == ["FROM x PER", "PER x UNTIL"]
     assert learner.cost(changed) < learner.cost(state)
+
+
+def test_the_prior_of_Z_is_an_integral_over_weights() -> None:
+    rng, x = np.random.default_rng(0), np.linspace(0.0, 1.0, 40)
+    data = Observations(x, rng.normal(size=(3, 40)), np.ones((3, 40)))
+    kernels = (parse("1.5 x RW(start=-0.025)"), parse("0.3 x SE(lengthscale=0.1)"))
+    Z = np.array([[1.0, 0], [1, 1], [1, 0]])
+    state = State(kernels, Z, np.full(3, 0.1))
+    plain = Learner(data, FitSettings(alpha=1.4), rng)
+    with_prior = Learner(data, FitSettings(alpha=1.4, criterion="bic+prior"), rng)
+    assert plain.cost(state) == plain.bic(state)
+    log_prior = 0.0
+    for on in Z.sum(axis=0):
+        integral, _ = quad(
+            lambda pi, on=on: pi**on * (1.0 - pi) ** (3.0 - on) * pi ** (0.7 - 1.0), 0.0, 1.0
+        )
+        log_prior += np.log(integral / beta_function(0.7, 1.0))
+    expected = plain.bic(state) - 2.0 * log_prior
+    assert with_prior.cost(state) == pytest.approx(expected, rel=1e-8)

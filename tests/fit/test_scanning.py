@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.fit.scanning import promising, scan
+from lkm_gpflow.fit.engine import LapackEngine
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 
@@ -57,7 +57,7 @@ def log_densities(data: Observations, places: np.ndarray) -> tuple[np.ndarray, n
 def test_the_best_of_a_part_of_the_times_are_kept(gaps: bool) -> None:
     """The best first, each with the noise that suits every series best there."""
     data = observations(gaps=gaps)
-    kept, noise = promising(np.zeros((3, 150, 150)), CANDIDATES, NOISE, data, count=3)
+    kept, noise = LapackEngine(data).promising(np.zeros((3, 150, 150)), CANDIDATES, {}, NOISE, 3)
     # Eight blocks of eight neighbours, the first and the last at the ends.
     starts = np.round(np.arange(8) * 142 / 7).astype(int)
     found, without = log_densities(data, (starts[:, None] + np.arange(8)).ravel())
@@ -73,8 +73,8 @@ def test_the_best_of_a_part_of_the_times_are_kept(gaps: bool) -> None:
 def test_what_the_whole_scan_likes_best_is_among_them() -> None:
     data = observations()
     base = np.zeros((3, 150, 150))
-    whole = scan(base, CANDIDATES, NOISE, data).max(axis=1).sum(axis=1)
-    kept, _ = promising(base, CANDIDATES, NOISE, data, count=2)
+    whole = LapackEngine(data).scan(base, CANDIDATES, {}, NOISE).max(axis=1).sum(axis=1)
+    kept, _ = LapackEngine(data).promising(base, CANDIDATES, {}, NOISE, 2)
     assert CANDIDATES[int(np.argmax(whole))] in kept
 
 
@@ -83,9 +83,9 @@ def test_a_gain_is_over_the_noise_that_series_have_now() -> None:
     data = observations().at_times(np.arange(60, dtype=np.int32))
     worse, bad = parse("9 x SE(lengthscale=0.001)"), parse("3 x SE(lengthscale=0.001)")
     base = np.zeros((3, 60, 60))
-    kept, _ = promising(base, [worse, bad], NOISE[::-1], data, count=2)
+    kept, _ = LapackEngine(data).promising(base, [worse, bad], {}, NOISE[::-1], 2)
     assert kept == [bad, worse]
-    kept, _ = promising(base, [worse, bad], NOISE, data, count=2)
+    kept, _ = LapackEngine(data).promising(base, [worse, bad], {}, NOISE, 2)
     assert kept == [worse, bad]
 
 
@@ -93,17 +93,19 @@ def test_each_candidate_may_have_noise_of_its_own() -> None:
     data = observations(gaps=True)
     base = np.zeros((3, 150, 150))
     noise = np.random.default_rng(2).uniform(0.05, 1.0, (len(CANDIDATES), 1, 3))
-    found = scan(base, CANDIDATES, noise, data)
+    found = LapackEngine(data).scan(base, CANDIDATES, {}, noise)
     for candidate, own, expected in zip(CANDIDATES, noise, found, strict=True):
-        np.testing.assert_allclose(scan(base, [candidate], own, data)[0], expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            LapackEngine(data).scan(base, [candidate], {}, own)[0], expected, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("count", [5, 40])
 def test_of_few_times_all_are_looked_at(count: int) -> None:
     data = observations().at_times(np.arange(count, dtype=np.int32))
     base = np.zeros((3, count, count))
-    kept, _ = promising(base, CANDIDATES, NOISE, data, count=len(CANDIDATES))
-    whole = scan(base, CANDIDATES, NOISE, data).max(axis=1)
-    [[without]] = scan(base, [parse("1e-12 x C")], NOISE[:1], data)
+    kept, _ = LapackEngine(data).promising(base, CANDIDATES, {}, NOISE, len(CANDIDATES))
+    whole = LapackEngine(data).scan(base, CANDIDATES, {}, NOISE).max(axis=1)
+    [[without]] = LapackEngine(data).scan(base, [parse("1e-12 x C")], {}, NOISE[:1])
     gains = np.maximum(whole - without, 0.0).sum(axis=1)
     assert kept == [CANDIDATES[m] for m in np.argsort(-gains, kind="stable")]

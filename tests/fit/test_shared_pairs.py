@@ -12,13 +12,14 @@ from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit import engine
 from lkm_gpflow.fit import shared_pairs as sharing
 from lkm_gpflow.fit.assignments import Pairs
-from lkm_gpflow.fit.engine import Objective, components, pair_log_densities
+from lkm_gpflow.fit.engine import LapackEngine
 from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.shared_pairs import SharedPairs
 from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.gp import eigenbasis as basis
 from lkm_gpflow.gp.eigenbasis import halves
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.many_series import evaluate
@@ -43,21 +44,20 @@ def observations(*, gaps: bool) -> Observations:
     return Observations(TIMES, Y * mask, mask)
 
 
-def some_pairs() -> tuple[NDArray[np.int32], Array, Array]:
-    """Most pairs of a series and a configuration, at least one a series, and weights."""
+def some_pairs() -> tuple[Pairs, Array]:
+    """Most pairs of a series and a row, at least one a series, and weights."""
     rng = np.random.default_rng(4)
     pairs = Pairs.around(np.zeros((N, 3)), 3)
     keep = rng.uniform(size=len(pairs.series)) < 0.6
     keep[pairs.starts] = True
-    series, configurations = pairs.series[keep], pairs.configurations[keep]
-    return series, configurations, rng.normal(size=len(series))
+    return Pairs(pairs.series[keep], pairs.configurations[keep]), rng.normal(size=keep.sum())
 
 
 def brute_force(data: Observations, noise: Array) -> Array:
-    series, configurations, _ = some_pairs()
+    pairs, _ = some_pairs()
     C = np.array([to_kernel(one)(TIMES[:, None]).numpy() for one in PRODUCTS])
     densities = []
-    for n, t in zip(series, configurations, strict=True):
+    for n, t in zip(pairs.series, pairs.configurations, strict=True):
         seen = data.mask[n] == 1.0
         V = np.tensordot(t, C, axes=1) + noise[n] * np.eye(D)
         densities.append(multivariate_normal(cov=V[np.ix_(seen, seen)]).logpdf(data.Y[n, seen]))
@@ -71,16 +71,16 @@ def always_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
     monkeypatch.setattr(basis, "_BLOCK_BYTES", 8 * D * request.param)
     # Whatever would go the other way fails.
-    monkeypatch.setattr(engine, "cholesky", None)
+    monkeypatch.setattr(engine, "log_densities", None)
+    monkeypatch.setattr(engine, "GaussianSeries", None)
 
 
 @pytest.mark.usefixtures("always_shared")
 @pytest.mark.parametrize("gaps", [False, True])
 def test_log_densities_are_scipys(gaps: bool) -> None:
     data = observations(gaps=gaps)
-    series, configurations, _ = some_pairs()
     levels = np.array([NOISE, 3.0 * NOISE])
-    found = pair_log_densities(components(PRODUCTS, TIMES), levels, data, series, configurations)
+    found = LapackEngine(data).log_densities(PRODUCTS, {}, levels, some_pairs()[0])
     for densities, noise in zip(found, levels, strict=True):
         np.testing.assert_allclose(densities, brute_force(data, noise), rtol=1e-9)
 
@@ -89,12 +89,13 @@ def test_log_densities_are_scipys(gaps: bool) -> None:
 @pytest.mark.parametrize("gaps", [False, True])
 def test_the_objective_is_scipys_and_its_gradient_that_of_finite_differences(gaps: bool) -> None:
     data, layout = observations(gaps=gaps), Layout(PRODUCTS, N)
-    series, configurations, weights = some_pairs()
-    objective = Objective(layout, data, series, configurations, weights)
+    pairs, weights = some_pairs()
+    objective = LapackEngine(data).objective(layout, pairs, weights)
     flat, step = layout.pack(NOISE), 1e-5
     value, gradient = objective(flat)
     terms = brute_force(data, NOISE) + weights
-    assert value == pytest.approx(sum(logsumexp(terms[series == n]) for n in range(N)), rel=1e-9)
+    expected = sum(logsumexp(terms[pairs.series == n]) for n in range(N))
+    assert value == pytest.approx(expected, rel=1e-9)
     numeric = [
         (objective(flat + step * one)[0] - objective(flat - step * one)[0]) / (2.0 * step)
         for one in np.eye(len(flat))
@@ -112,12 +113,12 @@ def test_both_routes_agree_on_halves(gaps: bool, monkeypatch: pytest.MonkeyPatch
         data.mask[5, [0, D - 1]] = 0.0
     data = Observations(np.linspace(0.0, 1.0, D), data.Y * data.mask, data.mask)
     flat = layout.pack(NOISE)
-    by_cholesky = Objective(layout, data, *some_pairs(), 4.0)(flat)
+    by_cholesky = LapackEngine(data, ScaledNoise()).objective(layout, *some_pairs())(flat)
     monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
     monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
     asked = []
     monkeypatch.setattr(sharing, "halves", lambda C: asked.append(halves(C)) or asked[-1])
-    shared = Objective(layout, data, *some_pairs(), 4.0)(flat)
+    shared = LapackEngine(data, ScaledNoise()).objective(layout, *some_pairs())(flat)
     assert sorted({len(parts) for parts in asked}) == ([1, 2] if gaps else [2])
     assert shared[0] == pytest.approx(by_cholesky[0], rel=1e-9)
     np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)
@@ -126,10 +127,10 @@ def test_both_routes_agree_on_halves(gaps: bool, monkeypatch: pytest.MonkeyPatch
 def test_both_routes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     data, layout = observations(gaps=True), Layout(PRODUCTS, N)
     flat = layout.pack(NOISE)
-    by_cholesky = Objective(layout, data, *some_pairs())(flat)
+    by_cholesky = LapackEngine(data).objective(layout, *some_pairs())(flat)
     monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
     monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
-    shared = Objective(layout, data, *some_pairs())(flat)
+    shared = LapackEngine(data).objective(layout, *some_pairs())(flat)
     assert shared[0] == pytest.approx(by_cholesky[0], rel=1e-9)
     np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)
 
@@ -141,7 +142,7 @@ def test_only_many_pairs_of_many_series_are_shared() -> None:
         data = Observations(x, np.ones((num_series, 5)), np.ones((num_series, 5)))
         rows = np.arange(num_series) % num_rows
         configurations = (rows[:, None] >> np.arange(4) & 1).astype(np.float64)
-        return SharedPairs(data, np.arange(num_series, dtype=np.int32), configurations).are_many
+        return SharedPairs(data, Pairs.of_rows(configurations)).are_many
 
     assert are_many(64, 8)
     assert not are_many(64, 9)  # seven pairs a covariance
@@ -153,11 +154,9 @@ def test_series_of_many_gaps_of_their_own_are_not_shared() -> None:
     mask = (rng.uniform(size=(100, D)) > 0.3).astype(np.float64)
     data = Observations(TIMES, rng.normal(size=(100, D)) * mask, mask)
     pairs = Pairs.of_rows(np.ones((100, 3)))
-    assert not SharedPairs(data, pairs.series, pairs.configurations).are_many
+    assert not SharedPairs(data, pairs).are_many
     noise = np.full((1, 100), 0.2)
-    (found,) = pair_log_densities(
-        components(PRODUCTS, TIMES), noise, data, pairs.series, pairs.configurations
-    )
+    (found,) = LapackEngine(data).log_densities(PRODUCTS, {}, noise, pairs)
     C = np.array([to_kernel(one)(TIMES[:, None]).numpy() for one in PRODUCTS]).sum(axis=0)
     V = C + 0.2 * np.eye(D)
     for n in range(0, 100, 9):

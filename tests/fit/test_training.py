@@ -13,9 +13,8 @@ from small import numbers, small_table
 from lkm_gpflow import datasets, parse
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.fit.fits import MOST_ROUNDS, Fit, FitSettings, LearnerName, State
-from lkm_gpflow.fit.learner import Learner
-from lkm_gpflow.fit.training import fit
+from lkm_gpflow.fit.fits import MOST_ROUNDS, Fit, FitSettings, State
+from lkm_gpflow.fit.training import Learner, fit
 from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product
@@ -200,61 +199,6 @@ def test_two_realisations_share_one_kernel() -> None:
 def test_two_realisations_share_one_kernel_in_nine_of_ten() -> None:
     shared = [_toy_shares_one_kernel(seed) for seed in range(10)]
     assert sum(shared) >= 9, shared
-
-
-def test_mixed_learner_finds_the_structure_too(observations: Observations) -> None:
-    settings = FitSettings(learner="relaxed+scan", num_starts=1)
-    found = fit(observations, BASES, seed=1, settings=settings)
-    rhythms = [k for k, kernel in enumerate(found.kernels) if "PER" in str(kernel)]
-    assert found.Z[:, rhythms].any(axis=1).tolist() == [True, True, False]
-
-
-def test_factors_given_to_the_wrong_component_are_exchanged() -> None:
-    """Planted: a slow pattern that grows, and a fast one that does not."""
-    x = np.linspace(0.0, 1.0, 150)
-    planted = [
-        parse("9 x LIN(location=0) x SE(lengthscale=0.3)"),
-        parse("0.3 x SE(lengthscale=0.02)"),
-    ]
-    V = sum(to_kernel(kernel)(x[:, None]).numpy() for kernel in planted) + 0.01 * np.eye(150)
-    values = np.random.default_rng(0).multivariate_normal(np.zeros(150), V, size=3)
-    observations = Table.of(pd.DataFrame(values.T, index=x)).observations
-    learner = Learner(observations, FitSettings(learner="relaxed+scan"), np.random.default_rng(0))
-    wrong = tuple(
-        parse(k) for k in ("1 x LIN(location=0) x SE(lengthscale=0.02)", "1 x SE(lengthscale=0.3)")
-    )
-    stuck = learner.refine(State(wrong, np.ones((3, 2)), np.full(3, 0.01)))
-    found = learner.exchange(stuck)
-    assert found.score > stuck.score + 3.0
-    growing = next(kernel for kernel in found.kernels if str(kernel.structure) == "LIN x SE")
-    assert growing.factors[1].values[0] == pytest.approx(0.3, rel=0.5)
-    assert learner.exchange(found) is found
-
-
-@pytest.mark.parametrize("learner", ["scan", "relaxed+scan"])
-def test_only_what_was_found_at_once_is_exchanged(
-    observations: Observations, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exchanged = []
-    monkeypatch.setattr(Learner, "relax", Learner.grow)
-    monkeypatch.setattr(Learner, "exchange", lambda _, state: exchanged.append(state) or state)
-    settings = FitSettings(learner=learner, num_candidates=8, num_starts=1, num_reseeds=1)
-    fit(observations, BASES[:2], seed=0, settings=settings)
-    assert len(exchanged) == (learner == "relaxed+scan")
-
-
-def test_exchanges_keep_every_structure_and_every_number() -> None:
-    kernels = (
-        "2.0 x LIN(location=0.0) x SE(lengthscale=1.0)",
-        "3.0 x SE(lengthscale=2.0)",
-        "4.0 x SE(lengthscale=5.0)",
-    )
-    state = State(tuple(parse(kernel) for kernel in kernels), np.ones((2, 3)), np.ones(2))
-    found = [[str(kernel) for kernel in changed.kernels] for changed in state.exchanges()]
-    assert found == [
-        ["2.0 x SE(lengthscale=1.0)", "3.0 x LIN(location=0.0) x SE(lengthscale=2.0)", kernels[2]],
-        ["2.0 x SE(lengthscale=1.0)", kernels[1], "4.0 x LIN(location=0.0) x SE(lengthscale=5.0)"],
-    ]
 
 
 def test_more_components_than_can_be_enumerated_are_dropped(observations: Observations) -> None:

@@ -184,7 +184,7 @@ def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> Non
     rng = np.random.default_rng(0)
     t = np.arange(10.0)
     frame = pd.DataFrame({c: 0.5 * np.sin(t) + 0.7 * rng.normal(size=10) for c in "ab"})
-    found = lkm.learn(frame, ["SE"], amplitudes="series", progress=False)
+    found = lkm.learn(frame, ["SE"], likelihood="scaled", progress=False)
     np.testing.assert_allclose(
         found.samples(4, 40_000).std(axis=1), found.forecast(4)["sd"], rtol=0.03
     )

@@ -19,6 +19,7 @@ from lkm_gpflow.forecast.by_model import ByModel, to_model
 from lkm_gpflow.forecast.predictor import Predictor
 from lkm_gpflow.forecast.predictors import Predictors
 from lkm_gpflow.gp import limits
+from lkm_gpflow.gp.likelihoods import GaussianNoise, ScaledNoise, SeriesLikelihood
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.runtime import threads
 
@@ -30,7 +31,7 @@ KERNELS = (
     "0.6 x LIN(location=0.4) x SE(lengthscale=0.6)",
 )
 SUMS = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0.0]])
-AMPLITUDES = ("none", "series")
+LIKELIHOODS = (GaussianNoise(), ScaledNoise())
 
 
 def data(num_series: int = 4, num_times: int = 25, gaps: bool = True) -> Observations:
@@ -56,8 +57,8 @@ def a_fit(num_series: int = 4) -> Fit:
     return Fit(products, Z, Z, tau, noise, 0.0, 0.0, 0.0, 0.0)
 
 
-def settings(amplitudes: Any) -> FitSettings:
-    return FitSettings(amplitudes=amplitudes)
+def settings(likelihood: SeriesLikelihood) -> FitSettings:
+    return FitSettings(likelihood=likelihood)
 
 
 def close(found: NDArray[np.float64], expected: Any) -> None:
@@ -69,11 +70,11 @@ def times(observations: Observations) -> NDArray[np.float64]:
     return np.concatenate([[1.2, 1.1], observations.x[::3], [0.333, 1.4]])
 
 
-@pytest.mark.parametrize("amplitudes", AMPLITUDES)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("given", [False, True])
-def test_sums_are_those_of_the_model(amplitudes: str, given: bool) -> None:
+def test_sums_are_those_of_the_model(likelihood: SeriesLikelihood, given: bool) -> None:
     o, fit = data(), a_fit()
-    model, found = to_model(fit, o, settings(amplitudes)), ByArrays(fit, o, settings(amplitudes))
+    model, found = to_model(fit, o, settings(likelihood)), ByArrays(fit, o, settings(likelihood))
     Z, x = fit.Z if given else None, times(o)
     for full_cov in (False, True):
         mean, variance = found.sums(x, SUMS, full_cov=full_cov, Z=Z)
@@ -87,26 +88,26 @@ def test_sums_are_those_of_the_model(amplitudes: str, given: bool) -> None:
 
 def test_no_times_and_no_components() -> None:
     o, fit = data(), a_fit()
-    found = ByArrays(fit, o, settings("series"))
+    found = ByArrays(fit, o, settings(ScaledNoise()))
     assert found.sums(np.empty(0), SUMS)[0].shape == (4, len(SUMS), 0)
     assert not any(moment.any() for moment in found.sums(o.x, SUMS, Z=np.zeros_like(fit.Z)))
 
 
-@pytest.mark.parametrize("amplitudes", AMPLITUDES)
-def test_new_observations_are_those_of_the_model(amplitudes: str) -> None:
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_new_observations_are_those_of_the_model(likelihood: SeriesLikelihood) -> None:
     o, fit = data(), a_fit()
     x = times(o)
-    found = ByArrays(fit, o, settings(amplitudes)).observed(x)
-    expected = to_model(fit, o, settings(amplitudes)).predict_y(x[:, None])
+    found = ByArrays(fit, o, settings(likelihood)).observed(x)
+    expected = to_model(fit, o, settings(likelihood)).predict_y(x[:, None])
     close(found[0], expected[0])
     close(found[1], expected[1])
 
 
-@pytest.mark.parametrize("amplitudes", AMPLITUDES)
-def test_posterior_is_that_of_the_model(amplitudes: str) -> None:
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_posterior_is_that_of_the_model(likelihood: SeriesLikelihood) -> None:
     o, fit = data(), a_fit()
-    pairs, weights = ByArrays(fit, o, settings(amplitudes)).posterior
-    model = to_model(fit, o, settings(amplitudes))
+    pairs, weights = ByArrays(fit, o, settings(likelihood)).posterior
+    model = to_model(fit, o, settings(likelihood))
     rows = model.posterior.configurations(model)
     # The model counts configurations from the other end.
     places = np.lexsort((*np.asarray(rows.rows).T[::-1], np.asarray(rows.series)))
@@ -118,16 +119,16 @@ def test_posterior_is_that_of_the_model(amplitudes: str) -> None:
 
 def test_scales_are_those_of_the_model() -> None:
     o, fit = data(), a_fit()
-    expected = to_model(fit, o, settings("series")).expected_scales(np.arange(4), fit.Z)
-    close(ByArrays(fit, o, settings("series")).scales(fit.Z), expected)
-    close(ByArrays(fit, o, settings("none")).scales(fit.Z), np.ones(4))
+    expected = to_model(fit, o, settings(ScaledNoise())).expected_scales(np.arange(4), fit.Z)
+    close(ByArrays(fit, o, settings(ScaledNoise())).scales(fit.Z), expected)
+    close(ByArrays(fit, o, settings(GaussianNoise())).scales(fit.Z), np.ones(4))
 
 
 def test_many_times_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit, x = data(), a_fit(), np.linspace(0.0, 1.5, 40)
-    whole = ByArrays(fit, o, settings("series")).sums(x, SUMS)
+    whole = ByArrays(fit, o, settings(ScaledNoise())).sums(x, SUMS)
     monkeypatch.setattr(by_arrays, "_AT_A_TIME", 7)
-    parts = ByArrays(fit, o, settings("series")).sums(x, SUMS)
+    parts = ByArrays(fit, o, settings(ScaledNoise())).sums(x, SUMS)
     close(parts[0], whole[0])
     close(parts[1], whole[1])
 
@@ -136,9 +137,9 @@ def test_many_times_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_series_go_in_parts(kind: type[Predictor], monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit = data(7), a_fit(7)
     x = times(o)
-    whole = kind(fit, o, settings("series")).observed(x)
+    whole = kind(fit, o, settings(ScaledNoise())).observed(x)
     monkeypatch.setattr(predictor, "_AT_A_TIME", 3)
-    parts = kind(fit, o, settings("series"))
+    parts = kind(fit, o, settings(ScaledNoise()))
     close(parts.observed(x)[0], whole[0])
     close(parts.observed(x)[1], whole[1])
     assert [len(part.fit.Z) for part in parts._in_parts()] == [3, 3, 1]
@@ -146,13 +147,13 @@ def test_many_series_go_in_parts(kind: type[Predictor], monkeypatch: pytest.Monk
 
 def test_components_explain_as_in_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit = data(6), a_fit(6)
-    mean, _ = to_model(fit, o, settings("none")).predict_components(o.x[:, None])
+    mean, _ = to_model(fit, o, settings(GaussianNoise())).predict_components(o.x[:, None])
     by_series = np.asarray(mean).var(axis=1)  # [K, N]
-    close(ByArrays(fit, o, settings("none")).explained(), by_series.mean(axis=1))
+    close(ByArrays(fit, o, settings(GaussianNoise())).explained(), by_series.mean(axis=1))
     monkeypatch.setattr(predictor, "_JUDGES", 3)
-    close(ByArrays(fit, o, settings("none")).explained(), by_series[:, ::2].mean(axis=1))
-    ordered = Predictors(o, settings("none")).best_first(fit)
-    explained = ByArrays(ordered, o, settings("none")).explained()
+    close(ByArrays(fit, o, settings(GaussianNoise())).explained(), by_series[:, ::2].mean(axis=1))
+    ordered = Predictors(o, settings(GaussianNoise())).best_first(fit)
+    explained = ByArrays(ordered, o, settings(GaussianNoise())).explained()
     assert np.all(np.diff(explained) <= 0.0)
     assert set(ordered.kernels) == set(fit.kernels)
 
@@ -161,11 +162,11 @@ def test_relaxed_fits_are_asked_by_their_model() -> None:
     o = data()
     fit = a_fit()
     relaxed = replace(fit, relaxed=Relaxed(np.where(fit.Z > 0.0, 3.0, -3.0), 0.5, 3))
-    known = Predictors(o, settings("none"))
+    known = Predictors(o, settings(GaussianNoise()))
     found = known.of(relaxed)
     assert isinstance(found, ByModel)
     assert known.of(relaxed) is found
-    model = to_model(relaxed, o, settings("none"))
+    model = to_model(relaxed, o, settings(GaussianNoise()))
     x = times(o)
     close(found.observed(x)[0], model.predict_y(x[:, None])[0])
     close(found.sums(x, SUMS)[1], model.predict_sums(x[:, None], SUMS, False, None)[1])
@@ -176,15 +177,17 @@ def test_relaxed_fits_are_asked_by_their_model() -> None:
 
 def test_long_series_are_asked_by_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit = data(), a_fit()
-    assert isinstance(Predictors(o, settings("none")).of(fit), ByArrays)
+    assert isinstance(Predictors(o, settings(GaussianNoise())).of(fit), ByArrays)
     monkeypatch.setattr(limits, "LONGEST", 24)
-    assert isinstance(Predictors(o, settings("none")).of(fit), ByModel)
+    assert isinstance(Predictors(o, settings(GaussianNoise())).of(fit), ByModel)
 
 
 def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:
     o, fit = data(gaps=False), a_fit()
     broken = replace(fit, noise_variance=np.array([-5.0, 0.1, 0.1, 0.1]))
-    mean, variance = ByArrays(broken, o, settings("none")).sums(times(o), SUMS[:1], Z=fit.Z)
+    mean, variance = ByArrays(broken, o, settings(GaussianNoise())).sums(
+        times(o), SUMS[:1], Z=fit.Z
+    )
     assert np.all(np.isnan(mean[0]))
     assert np.all(np.isfinite(mean[1:]))
     assert np.all(np.isfinite(variance[1:]))

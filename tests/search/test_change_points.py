@@ -16,7 +16,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.explain.describe import describe
 from lkm_gpflow.explain.wording import Timeline
 from lkm_gpflow.fit.fits import FitSettings, State
-from lkm_gpflow.fit.learner import Learner
+from lkm_gpflow.fit.training import Learner
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.search.settings import SearchSettings

@@ -18,8 +18,7 @@ from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.fits import Fit, FitSettings
-from lkm_gpflow.fit.learner import Learner
-from lkm_gpflow.fit.training import fit
+from lkm_gpflow.fit.training import Learner, fit
 from lkm_gpflow.gp import eigenbasis as basis
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.search import many_series as extension
