@@ -25,7 +25,7 @@ from scipy.linalg import cho_solve, cholesky
 
 from ..data.observations import Observations
 from ..data.tables import Table
-from ..fit.covariances import Structure, at
+from ..fit.covariances import ProductComponents, components_at
 from ..fit.initialization import NOISE_VARIANCE, Proposer, Ranges, typical_step
 from ..fit.layout import Layout
 from ..gp.lags import LagGrid, matrix
@@ -146,7 +146,7 @@ def covariance(terms: Terms, x: Floats) -> Floats:
 
 def _matrix(terms: Terms, grid: LagGrid) -> Floats:
     total = np.zeros((len(grid.x), len(grid.x)))
-    for component in at(terms, grid):
+    for component in components_at(terms, grid):
         total += component.matrix()
     return total
 
@@ -313,22 +313,24 @@ class KernelLearner:
     def run(self, kernel: Terms, own: Floats, max_iterations: int) -> KernelFit:
         """L-BFGS-B from a complete kernel, within the ranges of all parameters."""
         layout = Layout(kernel, num_series=0)
-        by_theta, free = Structure(layout, self._grid), ~layout.is_fixed
+        free = ~layout.is_fixed
         theta, count = layout.pack(np.empty(0)), int(free.sum())
 
         def loss(values: Floats) -> tuple[float, Floats]:
             theta[free] = values[:count]
-            components = by_theta.at(theta)
+            components = ProductComponents(layout, self._grid, theta)
             K = np.zeros((len(self._grid.x), len(self._grid.x)))
-            for component in components:
+            for component in components.parts:
                 K += component.matrix()
             value, gradients = self._likelihood(K, values[count:])
             if not math.isfinite(value):
                 return value, np.zeros_like(values)
             G, by_own = gradients()
             by_lag = self._grid.collect(G)
-            pulled = [c.pull_back(by_lag if c.moving is None else G) for c in components]
-            return value, np.concatenate([by_theta.gather(pulled)[free], by_own])
+            pulled = components.pull_back(
+                [by_lag if part.is_stationary else G for part in components.parts]
+            )
+            return value, np.concatenate([pulled[free], by_own])
 
         lower, upper = self._likelihood.lower, self._likelihood.upper
         if kernel:

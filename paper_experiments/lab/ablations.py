@@ -7,7 +7,7 @@ are averaged share their searches.  Each backtest is a line of `results/ablation
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from lkm_gpflow.comparators.latent import DiscoveryForecast, LatentKernelModel
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.evaluation.backtesting import Backtest, backtest
 from lkm_gpflow.evaluation.predictive import columns_of
-from lkm_gpflow.forecast.averaging import Member
+from lkm_gpflow.forecast.forecasters import with_weight
 
 from . import RESULTS
 from .journals import opened
@@ -46,18 +46,19 @@ SEARCHES: Mapping[str, LatentKernelModel] = {
 
 
 def _walks_alone(found: Discovery) -> Discovery:
-    members = _renormalised(m for m in found.stacked if m.is_walk)
-    return replace(found, stacked=members, autoregression=None)
+    return _of_kinds(found, ("walk", "seasonal walk"))
 
 
 def _without_autoregression(found: Discovery) -> Discovery:
-    return replace(found, autoregression=None)
+    return _of_kinds(found, ("found", "walk", "seasonal walk"))
 
 
-def _renormalised(members: Iterable[Member]) -> tuple[Member, ...]:
-    kept = list(members)
+def _of_kinds(found: Discovery, kinds: tuple[str, ...]) -> Discovery:
+    """Return the discovery with some kinds of forecasters, whose weights add up to one."""
+    kept = [member for member in found.stacked if member.kind in kinds]
     total = sum(member.weight for member in kept)
-    return tuple(replace(member, weight=member.weight / total) for member in kept)
+    members = tuple(with_weight(member, member.weight / total) for member in kept)
+    return replace(found, stacked=members)
 
 
 PARTS: Mapping[str, Callable[[Discovery], Discovery]] = {

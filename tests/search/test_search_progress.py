@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lkm_gpflow as lkm
-from lkm_gpflow.experiments import benchmark
 from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.search.search_progress import beforehand, expected_seconds, left
 from lkm_gpflow.search.settings import SearchSettings
