@@ -164,9 +164,10 @@ def model_covariances(
     """
     if model == PLAIN_MODEL:
         return components(kernels, x)
-    from .tensor_engine import engine_of_model  # with TensorFlow, which takes seconds to load
+    from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
 
-    return engine_of_model(model, num_series).covariances(kernels, parameters, x)
+    nothing = Observations(x, *np.zeros((2, num_series, len(x))))
+    return TensorEngine(nothing, model).covariances(kernels, parameters)
 
 
 def fit_covariances(fit: Fit, x: Floats, kernels: Sequence[Product] | None = None) -> Floats:

@@ -67,8 +67,8 @@ class FitSettings:
     exact
         Whether the prior of the noise expects series that are seen almost without noise.
     prior
-        Prior over Z: "finite", "infinite" (with the learner "relaxed"), or an `IBP` (with the learner
-        "scan" a `FiniteIBP`), whose alpha counts then, and whose number of components does not.
+        Prior over Z: "finite", "infinite" (with the learner "relaxed"), or an `IBP` (with the
+        learner "scan" a `FiniteIBP`), whose alpha counts then; its number of components does not.
     annealing
         How the learner "relaxed" climbs.
     num_samples
@@ -106,8 +106,8 @@ class FitSettings:
             )
         if self.learner == "scan" and not isinstance(self.ibp(1), FiniteIBP):
             raise ValueError(
-                "prior: expected 'finite' or a FiniteIBP with the learner 'scan', which needs log p(Z) "
-                f"in closed form, got {self.prior!r}: the learner 'relaxed' takes any prior"
+                "prior: expected 'finite' or a FiniteIBP with the learner 'scan', which needs "
+                f"log p(Z) in closed form, got {self.prior!r}: the learner 'relaxed' takes any prior"
             )
 
     def ibp(self, num_components: int) -> IBP:

@@ -1,25 +1,24 @@
 """The engine of any subclass of `LKM`: its own `component_covariances`, by TensorFlow.
 
-Densities stay with LAPACK.  The model is asked for the components' covariances alone, and a tape
-pulls their gradient back to the kernels' hyperparameters and to the trainable parameters that the
-subclass adds.  TensorFlow runs eagerly: a search meets hundreds of structures, and each would take
-longer to trace than to learn.
+Densities stay with LAPACK.  The model is asked for one component at a time, and its gradient is
+pulled back to the kernel's hyperparameters and to the trainable parameters that the subclass adds.
+So one traced function serves every structure that has a component of the same factors, and a
+subclass must treat each component alike, whatever the others are.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import threading
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import disable_check_shapes
 
 from ..data.observations import Observations
-from ..gp.likelihoods import GAUSSIAN
+from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.types import Floats, FloatTensor
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
@@ -27,14 +26,13 @@ from ..model.lkm import LKM
 from ..model.subclasses import find
 from .covariances import Component, Components
 from .engine import LapackEngine
-from .fits import FitSettings
 from .layout import Layout
-
-_MODELS_KEPT = 256
-"""Models that are kept, one for each structure."""
 
 _OF_EVERY_LKM = (".kernels", ".noise_variance", ".tau", ".posterior")
 """Paths of the parameters of every `LKM`; others are those of a subclass."""
+
+_FUNCTIONS = threading.local()
+"""Traced functions of this thread: each assigns to variables of its own."""
 
 
 def own_parameters(model: LKM) -> dict[str, gpflow.Parameter]:
@@ -42,7 +40,7 @@ def own_parameters(model: LKM) -> dict[str, gpflow.Parameter]:
     return {
         path: parameter
         for path, parameter in gpflow.utilities.parameter_dict(model).items()
-        if not path.startswith(_OF_EVERY_LKM)
+        if path.partition("[")[0] not in _OF_EVERY_LKM and not path.startswith(".posterior.")
     }
 
 
@@ -58,8 +56,10 @@ class TensorEngine(LapackEngine):
     ----------
     observations
         The table.
-    settings
-        Name the model class.
+    model
+        Name of the class.
+    likelihood
+        How a series scatters around its covariance.
 
     Raises
     ------
@@ -67,116 +67,155 @@ class TensorEngine(LapackEngine):
         If the class is not defined.
     """
 
-    def __init__(self, observations: Observations, settings: FitSettings) -> None:
-        super().__init__(observations, settings.likelihood)
-        self._class, self._settings = find(settings.model), settings
-        self._models: OrderedDict[tuple[str, ...], LKM] = OrderedDict()
-        self._template = self._model([parse("1 x C")])
-        self.parameters = values_of(own_parameters(self._template))
+    def __init__(
+        self,
+        observations: Observations,
+        model: str,
+        likelihood: SeriesLikelihood = GAUSSIAN,
+    ) -> None:
+        super().__init__(observations, likelihood)
+        self._class = find(model)
+        self.parameters = values_of(own_parameters(self._any.model))
 
     def covariances(
         self, kernels: Sequence[Product], parameters: Mapping[str, Any], x: Floats | None = None
     ) -> Floats:
         """See `Engine.covariances`."""
         x = self.observations.x if x is None else x
-        if not kernels:
-            return np.empty((0, len(x), len(x)))
-        layout = Layout(kernels, num_series=0)
-        model = self._model(kernels)
-        self._assign(model, layout, layout.pack(np.empty(0)))
-        gpflow.utilities.multiple_assign(model, dict(parameters))
-        with disable_check_shapes():
-            return np.asarray(model.component_covariances(tf.constant(x[:, None])))
+        layout, extras = Layout(kernels, num_series=0), self.unconstrained(parameters)
+        flat = layout.pack(np.empty(0))
+        C = np.empty((len(kernels), len(x), len(x)))
+        for k, (kernel, places) in enumerate(zip(kernels, _places(layout), strict=True)):
+            C[k] = self._function(kernel)(x, flat[places], extras)
+        return C
 
     def components(self, layout: Layout, flat: Floats) -> Components:
         """See `Engine.components`."""
-        model = self._model(layout.products)
-        self._assign(model, layout, flat)
-        variables = _variables(model)
-        place = layout.extras.start
-        for variable in self._extras(model):
-            size = int(np.prod(variable.shape))
-            variable.assign(flat[place : place + size].reshape(variable.shape))
-            variables.append(variable)
-            place += size
-        with disable_check_shapes(), tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            C = model.component_covariances(model.data[0])
-        return _TapedComponents(layout, C, tape, variables)
+        functions = [self._function(product) for product in layout.products]
+        return _TensorComponents(layout, flat, self.observations.x, functions)
 
     def unconstrained(self, parameters: Mapping[str, Any]) -> Floats:
         """See `Engine.unconstrained`."""
-        gpflow.utilities.multiple_assign(self._template, dict(parameters))
-        values = [np.ravel(variable.numpy()) for variable in self._extras(self._template)]
-        return np.concatenate([np.empty(0), *values])
+        gpflow.utilities.multiple_assign(self._any.model, dict(parameters))
+        return np.concatenate([np.empty(0), *(np.ravel(v.numpy()) for v in self._any.extras)])
 
     def constrained(self, extras: Floats) -> Mapping[str, Any]:
         """See `Engine.constrained`."""
-        self._assign_extras(extras)
-        return values_of(own_parameters(self._template))
+        self._any.assign_extras(extras)
+        return values_of(own_parameters(self._any.model))
 
     def log_prior(self, extras: Floats) -> tuple[float, Floats]:
         """See `Engine.log_prior`: the priors that the subclass gave its parameters."""
-        self._assign_extras(extras)
-        variables = self._extras(self._template)
-        learnt = [p for p in own_parameters(self._template).values() if p.trainable]
-        with tf.GradientTape() as tape:
-            total = tf.add_n([tf.zeros((), tf.float64), *(p.log_prior_density() for p in learnt)])
-        gradients = tape.gradient(total, variables, unconnected_gradients="zero")
-        slopes = [np.ravel(gradient) for gradient in gradients]
-        return float(total), np.concatenate([np.empty(0), *slopes])
+        self._any.assign_extras(extras)
+        value, slopes = self._any.log_prior()
+        return float(value), np.concatenate([np.empty(0), *map(np.ravel, slopes)])
 
-    def _assign_extras(self, extras: Floats) -> None:
+    @cached_property
+    def _any(self) -> _ComponentFunction:
+        """A component of the model, for its own parameters."""
+        return self._function(parse("1 x C"))
+
+    def _function(self, product: Product) -> _ComponentFunction:
+        known: dict[tuple[object, ...], _ComponentFunction]
+        known = _FUNCTIONS.__dict__.setdefault("known", {})
+        key = self._class, str(product.structure), self.observations.num_series
+        if key not in known:
+            known[key] = _ComponentFunction(self._class, product, self.observations.num_series)
+        return known[key]
+
+
+class _ComponentFunction:
+    """The covariance of a component of some factors, and its gradient, as traced functions.
+
+    Parameters
+    ----------
+    kind
+        The model class.
+    product
+        Any product of these factors.
+    num_series
+        N.
+    """
+
+    def __init__(self, kind: type[LKM], product: Product, num_series: int) -> None:
+        kernel = to_kernel(product)
+        X = np.linspace(0.0, 1.0, 4)[:, None]
+        self.model = kind((X, np.zeros((len(X), num_series))), kernels=[kernel])
+        self.own = _variables(kernel)
+        self._learnt = [p for p in own_parameters(self.model).values() if p.trainable]
+        self.extras = [parameter.unconstrained_variable for parameter in self._learnt]
+        self.log_prior = tf.function(self._log_prior, autograph=False)
+        self._value = tf.function(self._covariance, autograph=False, reduce_retracing=True)
+        self._slopes = tf.function(self._gradient, autograph=False, reduce_retracing=True)
+
+    def __call__(self, x: Floats, flat: Floats, extras: Floats) -> Floats:
+        """Covariance [D, D] on times x [D], from unconstrained numbers."""
+        self._assign(flat, extras)
+        return np.asarray(self._value(tf.constant(x[:, None])))
+
+    def slopes(self, x: Floats, flat: Floats, extras: Floats, G: Floats) -> tuple[Floats, Floats]:
+        """Gradients of the sum of ``G * C`` by the kernel's numbers and by the extras."""
+        self._assign(flat, extras)
+        found = [np.ravel(each) for each in self._slopes(tf.constant(x[:, None]), tf.constant(G))]
+        own, others = found[: len(self.own)], found[len(self.own) :]
+        return np.concatenate(own), np.concatenate([np.empty(0), *others])
+
+    def assign_extras(self, extras: Floats) -> None:
+        """Assign the model's own parameters, unconstrained, [E]."""
         place = 0
-        for variable in self._extras(self._template):
+        for variable in self.extras:
             size = int(np.prod(variable.shape))
             variable.assign(extras[place : place + size].reshape(variable.shape))
             place += size
 
-    def _model(self, kernels: Sequence[Product]) -> LKM:
-        """The model of a structure, its numbers to be assigned."""
-        key = tuple(str(kernel.structure) for kernel in kernels)
-        model = self._models.pop(key, None)
-        if model is None:
-            likelihood = self._settings.likelihood
-            # Subclasses of a narrower constructor stay usable without.
-            options: dict[str, Any] = {} if likelihood == GAUSSIAN else {"likelihood": likelihood}
-            model = self._class(
-                self.observations.table,
-                kernels=[to_kernel(kernel) for kernel in kernels],
-                alpha=self._settings.alpha,
-                **options,
-            )
-        self._models[key] = model
-        if len(self._models) > _MODELS_KEPT:
-            self._models.popitem(last=False)
-        return model
-
-    def _assign(self, model: LKM, layout: Layout, flat: Floats) -> None:
-        """Assign the kernels' hyperparameters: on their scale a flat vector is unconstrained."""
-        for variable, value in zip(_variables(model), flat[: layout.noise.start], strict=True):
+    def _assign(self, flat: Floats, extras: Floats) -> None:
+        for variable, value in zip(self.own, flat, strict=True):
             variable.assign(value)
+        self.assign_extras(extras)
 
-    @staticmethod
-    def _extras(model: LKM) -> list[tf.Variable]:
-        """Unconstrained variables of the trainable parameters that a subclass adds."""
-        return [p.unconstrained_variable for p in own_parameters(model).values() if p.trainable]
+    def _log_prior(self) -> tuple[FloatTensor, list[FloatTensor]]:
+        """Log prior density of the model's own parameters, and its gradient."""
+        with tf.GradientTape() as tape:
+            terms = [parameter.log_prior_density() for parameter in self._learnt]
+            total = tf.add_n([tf.zeros((), tf.float64), *terms])
+        return total, tape.gradient(total, self.extras, unconnected_gradients="zero")
+
+    def _covariance(self, X: FloatTensor) -> FloatTensor:
+        return self.model.component_covariances(X)[0]
+
+    def _gradient(self, X: FloatTensor, G: FloatTensor) -> list[FloatTensor]:
+        variables = [*self.own, *self.extras]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            C = self._covariance(X)
+        found: list[FloatTensor] = tape.gradient(C, variables, G, unconnected_gradients="zero")
+        return found
 
 
-@lru_cache(maxsize=8)
-def engine_of_model(model: str, num_series: int) -> TensorEngine:
-    """Return an engine for covariances alone, on times that nobody asks for."""
-    x = np.linspace(0.0, 1.0, 4)
-    nothing = Observations(x, np.zeros((num_series, len(x))), np.ones((num_series, len(x))))
-    return TensorEngine(nothing, FitSettings(model=model))
+class _TensorComponents:
+    """Components at a flat vector, see `Components`."""
 
+    def __init__(
+        self, layout: Layout, flat: Floats, x: Floats, functions: Sequence[_ComponentFunction]
+    ) -> None:
+        self._layout, self._flat, self._x, self._functions = layout, flat, x, functions
+        self._extras = flat[layout.extras]
+        self._places = _places(layout)
 
-def _variables(model: LKM) -> list[tf.Variable]:
-    """Unconstrained variables of the kernels in the order of `Layout`."""
-    kernels = [kernel for kernel in model.kernels if isinstance(kernel, ComponentKernel)]
-    variances = [kernel.variance for kernel in kernels]
-    values = [value for kernel in kernels for factor in kernel.factors for value in factor.values]
-    return [parameter.unconstrained_variable for parameter in (*variances, *values)]
+    @cached_property
+    def parts(self) -> Sequence[Component]:
+        return [
+            _Matrix(function(self._x, self._flat[places], self._extras))
+            for function, places in zip(self._functions, self._places, strict=True)
+        ]
+
+    def pull_back(self, gradients: Sequence[Floats]) -> Floats:
+        found = np.zeros(self._layout.size)
+        for function, places, G in zip(self._functions, self._places, gradients, strict=True):
+            own, extras = function.slopes(self._x, self._flat[places], self._extras, G)
+            found[places] = own
+            found[self._layout.extras] += extras
+        return found
 
 
 class _Matrix:
@@ -190,31 +229,17 @@ class _Matrix:
         return self._covariance
 
 
-class _TapedComponents:
-    """Covariances [K, D, D] on a tape, see `Components`."""
+def _places(layout: Layout) -> list[list[int]]:
+    """Places of each product's numbers in the flat vector: its log variance, then its values."""
+    found, place = [], layout.shapes.start
+    for k, product in enumerate(layout.products):
+        count = sum(len(factor.values) for factor in product.factors)
+        found.append([k, *range(place, place + count)])
+        place += count
+    return found
 
-    def __init__(
-        self,
-        layout: Layout,
-        C: FloatTensor,
-        tape: tf.GradientTape,
-        variables: Sequence[tf.Variable],
-    ) -> None:
-        self._layout, self._C, self._tape, self._variables = layout, C, tape, variables
-        self._parts = [_Matrix(own) for own in C.numpy()]
 
-    @property
-    def parts(self) -> Sequence[Component]:
-        return self._parts
-
-    def pull_back(self, gradients: Sequence[Floats]) -> Floats:
-        upstream = tf.constant(np.array(gradients))
-        with disable_check_shapes():
-            found = self._tape.gradient(
-                self._C, self._variables, upstream, unconnected_gradients="zero"
-            )
-        flat = np.concatenate([np.ravel(gradient) for gradient in found])
-        gradient = np.zeros(self._layout.size)
-        gradient[: self._layout.noise.start] = flat[: self._layout.noise.start]
-        gradient[self._layout.extras] = flat[self._layout.noise.start :]
-        return gradient
+def _variables(kernel: ComponentKernel) -> list[tf.Variable]:
+    """Unconstrained variables of a component: on their scale the flat vector is."""
+    values = [value for factor in kernel.factors for value in factor.values]
+    return [parameter.unconstrained_variable for parameter in (kernel.variance, *values)]

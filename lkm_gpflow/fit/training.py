@@ -175,7 +175,7 @@ def engine_for(observations: Observations, settings: FitSettings) -> Engine:
         return LapackEngine(observations, settings.likelihood)
     from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
 
-    return TensorEngine(observations, settings)
+    return TensorEngine(observations, settings.model, settings.likelihood)
 
 
 class Learner:

@@ -16,7 +16,6 @@ import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.engine import LapackEngine
-from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.tensor_engine import TensorEngine
 from lkm_gpflow.kernels.grammar import parse
@@ -44,7 +43,6 @@ PRODUCTS = [
     parse("0.5 x LIN(location=0.3)"),
     parse("1.3 x RW(start=-0.1)"),
 ]
-SETTINGS = FitSettings(model=name_of(Warped))
 
 
 def observations() -> Observations:
@@ -56,7 +54,7 @@ def observations() -> Observations:
 
 def test_an_unbent_clock_is_that_of_the_model_itself() -> None:
     data = observations()
-    ours, plain = TensorEngine(data, SETTINGS), LapackEngine(data)
+    ours, plain = TensorEngine(data, name_of(Warped)), LapackEngine(data)
     assert ours.parameters == {".exponent": pytest.approx(1.0)}
     x = np.linspace(0.1, 1.4, 7)
     for times in (None, x):
@@ -68,7 +66,7 @@ def test_an_unbent_clock_is_that_of_the_model_itself() -> None:
 
 def test_gradient_is_that_of_finite_differences() -> None:
     data = observations()
-    engine = TensorEngine(data, SETTINGS)
+    engine = TensorEngine(data, name_of(Warped))
     extras = engine.unconstrained({".exponent": 1.7})
     layout = Layout(PRODUCTS, 3, len(extras))
     pairs = Pairs.around(np.zeros((3, 3)), 3)
@@ -84,7 +82,7 @@ def test_gradient_is_that_of_finite_differences() -> None:
 
 
 def test_parameters_there_and_back_and_their_prior() -> None:
-    engine = TensorEngine(observations(), SETTINGS)
+    engine = TensorEngine(observations(), name_of(Warped))
     extras = engine.unconstrained({".exponent": 1.7})
     assert engine.constrained(extras) == {".exponent": pytest.approx(1.7)}
     _, slope = engine.log_prior(extras)

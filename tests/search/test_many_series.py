@@ -142,7 +142,7 @@ def test_a_search_on_a_subset_is_a_discovery_of_all(
     assert found.averaging == "tempered"
     assert found.bic == min(entry.fit.bic for entry in found.entries)
     assert [e.decision for e in found.entries if e.fit.bic == found.bic] == ["accepted"]
-    at_once = learnt(observations(), replace(QUICK, amplitudes=found.settings.fit.amplitudes))
+    at_once = learnt(observations(), replace(QUICK, likelihood=found.settings.fit.likelihood))
     assert found.fit.elbo >= at_once.elbo - 1e-4 * observations().num_observed
     found.save(tmp_path / "found.lkm")
     again = lkm.load(tmp_path / "found.lkm")
