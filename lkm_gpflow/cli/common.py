@@ -15,6 +15,7 @@ import click
 
 from ..datasets import registry
 from ..runtime.executors import WorkersLost
+from ..runtime.warn import TableNote
 
 
 class _Refused(click.ClickException):
@@ -73,7 +74,8 @@ def said_plainly() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         if issubclass(category, UserWarning):
-            click.echo(f"Warning: {message}", err=True)
+            said = "Note" if issubclass(category, TableNote) else "Warning"
+            click.echo(f"{said}: {message}", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -16,21 +16,24 @@ import click
 import pandas as pd
 
 from .. import datasets
-from ..data.cells import Dialect
 from ..data.files import read_table
+from ..data.reading import Dialect
 from ..data.shapes import LongNames
-from ..data.tables import Table
+from ..data.tables import Suspicious, Table
 from ..data.transforms import Transform
 from ..discovery.keywords import DiscoverSettings
+from ..discovery.thinning import thin as thinned
 from ..runtime.arguments import check_level
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, start_workers
+from ..runtime.files import replacing
 from ..runtime.loading import loading
-from ..runtime.text import counted, did_you_mean, listed
+from ..runtime.text import counted, did_you_mean, listed, quoted
 from ..runtime.threads import single_threaded
+from ..runtime.warn import TableNote
 from ..search.settings import check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
-from .folder import OutputFolder
+from .folder import SUSPICIOUS, OutputFolder
 from .options import Bases, Budget, LongColumns, NewFolder, Separator, Transforms
 
 _HORIZON_SHARE = 0.1
@@ -42,15 +45,39 @@ _HORIZON_SHARE = 0.1
 @click.option(
     "--separator",
     type=Separator(),
-    default=",",
-    help="Character between the cells of a CSV file, or tab.",
+    help="Character between the cells of a CSV file, or tab.  [default: the one that is found]",
 )
-@click.option("--decimal", default=".", help="Decimal mark of a CSV file.")
+@click.option("--decimal", help="Decimal mark.  [default: the one that reads all numbers]")
 @click.option(
     "--dates",
     metavar="FORMAT",
-    help="How a CSV file writes dates, such as %d/%m/%Y.  [default: 2024-01-31]",
+    help="How dates are written, such as %d/%m/%Y, or %Y-Q%q for quarters; excel, s, ms, us or ns "
+    "for numbers that count days or seconds, number for times that are no dates.  [default: the "
+    "one that reads all dates]",
 )
+@click.option("--sheet", help="Sheet of an Excel file.  [default: the first that is a table]")
+@click.option("--series", multiple=True, help="Read this series only (may be given several times).")
+@click.option(
+    "--without", multiple=True, help="Leave out this column (may be given several times)."
+)
+@click.option(
+    "--thin",
+    type=click.IntRange(min=3),
+    help="Learn from at most so many rows, at random distances: for thousands of rows.",
+)
+@click.option(
+    "--drop-suspicious",
+    is_flag=True,
+    help="Treat values that look wrong as missing: suspicious.csv lists them.",
+)
+@click.option(
+    "--unit",
+    "units",
+    multiple=True,
+    metavar="[SERIES=]UNIT",
+    help="Unit of all series, or of one (may be given several times).",
+)
+@click.option("--title", help="Title of the report.")
 @click.option(
     "--long",
     type=LongColumns(),
@@ -143,9 +170,16 @@ _HORIZON_SHARE = 0.1
 @click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
 def discover_command(
     source: str,
-    separator: str,
-    decimal: str,
+    separator: str | None,
+    decimal: str | None,
     dates: str | None,
+    sheet: str | None,
+    series: tuple[str, ...],
+    without: tuple[str, ...],
+    thin: int | None,
+    drop_suspicious: bool,
+    units: tuple[str, ...],
+    title: str | None,
     long: LongNames | None,
     transforms: tuple[Transform, ...],
     horizon: int | None,
@@ -159,9 +193,9 @@ def discover_command(
     """Discover the components of the series in SOURCE and forecast them.
 
     SOURCE is a data set (see `lkm-gpflow data`) or a file: CSV, Parquet (.parquet) or Excel
-    (.xlsx).  A CSV file is UTF-8 text: names in the first row, dates (2024-01-31) or numbers in the
-    first column, one series in every other column; empty cells are missing.  To read a file named
-    like a data set, give its suffix or write ./ before it.
+    (.xlsx).  It has names in the first row, dates or numbers in the first column, one series in
+    every other column; empty cells are missing.  How dates and numbers are written is found out and
+    said.  To read a file named like a data set, give its suffix or write ./ before it.
 
     The output folder holds report.html (what the series share, in words and pictures: one file for
     any browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
@@ -170,11 +204,21 @@ def discover_command(
     search, either.
     """
     with said_plainly(), signals_stop():
-        name, frame, units = _read_source(source, Dialect(separator, decimal, dates, long))
+        if quiet:
+            warnings.simplefilter("ignore", TableNote)
+        dialect = Dialect(separator, decimal, dates, long, sheet, series, without)
+        name, frame, known_units = _read_source(source, dialect)
+        told_units = known_units | _units(units, frame.columns)
         # All that can be wrong is found before anything is made or deleted.
-        keywords |= {"transform": _one(transforms), "progress": not quiet}
+        suspicious: Suspicious = "missing" if drop_suspicious else "listed"
+        keywords |= {
+            "transform": _one(transforms), "suspicious": suspicious, "progress": not quiet,
+        }  # fmt: skip
         settings = DiscoverSettings(**keywords)
-        table = Table.of(frame, settings.transforms)
+        whole = frame
+        if thin is not None:
+            frame = thinned(frame, thin, seed=settings.seed)
+        table = Table.of(frame, settings.transforms, suspicious)
         frame = table.frame
         steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
         table.after(steps)
@@ -202,15 +246,28 @@ def discover_command(
             # Loaded when nothing is left to complain of.
             with loading():
                 from ..discovery.discover import discover
+                from ..discovery.long_series import refit_sparse
                 from . import output
 
             if fits:
                 say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
             with folder.going_on():
+                # The table has no suspicious values any more, and its logarithms are chosen.
+                keywords |= {"transform": table.transform, "suspicious": "listed"}
                 found = discover(frame, **keywords, ledger=folder.ledger, executor=executor)
+            if thin is not None:
+                say(f"learning the result on all {len(whole)} times ...")
+                found = refit_sparse(found, whole)
             with single_threaded():
                 say(repr(found))
-                files = output.write(folder, found, steps, level, units, say, executor)
+                files = output.write(
+                    folder, found, steps, level, told_units, say, executor, title or ""
+                )
+            looked_at = table.with_suspicious
+            if len(looked_at):
+                with replacing(folder.path / SUSPICIOUS) as unfinished:
+                    looked_at.to_csv(unfinished, index=False)
+                files.append(SUSPICIOUS)
         if found.stopped:
             say(
                 f"the same command continues from {folder.ledger}, also with larger budgets or none"
@@ -218,6 +275,20 @@ def discover_command(
         if frame.shape[1] > output.MOST_SHOWN:
             say(f"report, figures and components.csv have the first {output.MOST_SHOWN} series")
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
+
+
+def _units(given: tuple[str, ...], series: pd.Index) -> dict[str, str]:
+    """Return units by series; one without a name is that of all the others."""
+    units: dict[str, str] = {}
+    for each in given:
+        name, sign, unit = each.rpartition("=")
+        if sign and name not in map(str, series):
+            raise ValueError(
+                f"--unit: expected one of the series {quoted(series)}, got {name!r}"
+                f"{did_you_mean(name, map(str, series))}"
+            )
+        units |= {name: unit} if sign else {str(n): unit for n in series if str(n) not in units}
+    return units
 
 
 def _one(transforms: tuple[Transform, ...]) -> Transform:
@@ -237,7 +308,8 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
     """Return the name of the table, the table, and the units of its series."""
     if source in datasets.names():
         dataset = datasets.load(source)
-        return source, dataset.frame, dict(dataset.units)
+        chosen = dialect.chosen([str(name) for name in dataset.frame.columns])
+        return source, dataset.frame[chosen], dict(dataset.units)
     if not source:
         raise ValueError(
             "expected the name of a file or of a data set as SOURCE, got an empty one "

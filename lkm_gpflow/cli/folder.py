@@ -19,6 +19,9 @@ from .common import check_writable
 TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 """The tables in the folder."""
 
+SUSPICIOUS = "suspicious.csv"
+"""Values that look wrong, where there are any."""
+
 _PICTURE = re.compile(r"(forecasts|structure|search|components-\d{2,}(-.*)?)\.png")
 """Names of the pictures that this program draws; others are the user's own."""
 
@@ -113,7 +116,12 @@ class OutputFolder:
             return False
 
     def _results(self) -> list[Path]:
-        files = [self.ledger, self.model, self.report, *(self.path / name for name in TABLES)]
+        files = [
+            self.ledger,
+            self.model,
+            self.report,
+            *(self.path / name for name in (*TABLES, SUSPICIOUS)),
+        ]
         drawn = [file for file in self.figures.glob("*.png") if _PICTURE.fullmatch(file.name)]
         return [file for file in files if file.exists()] + sorted(drawn)
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import click
 
-from ..data.csv import TAB
+from ..data.files import TAB
 from ..data.shapes import LongNames
 from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES

@@ -41,6 +41,7 @@ def write(
     units: Mapping[str, str],
     say: Callable[[str], object],
     executor: Executor | None = None,
+    title: str = "",
 ) -> list[str]:
     """Write everything, and say what is being written, and at last the gist of the report.
 
@@ -78,7 +79,7 @@ def write(
             with replacing(folder.path / name) as unfinished:
                 table.to_csv(unfinished)
         say("weighing the evidence for the report ...")
-        report = shown.report(horizon, level=level, units=units)
+        report = shown.report(horizon, level=level, units=units, title=title)
         say("writing the report ...")
         folder.note_report(horizon, level, found.table.checksum)
         with replacing(folder.report) as page:

@@ -17,6 +17,12 @@ Chosen on the last windows of tables of the benchmark that choose defaults.  It 
 the paper's four data sets as they are.
 """
 
+_ONE_UNIT = 10.0
+"""Series whose medians differ by a smaller factor may be of one unit."""
+
+_MOST = 0.75
+"""Share of the series of one unit, with the one that is asked, that must want the logarithm."""
+
 _EXACT = 1e-14
 """A mean squared error that is less of the mean square is one of rounding."""
 
@@ -25,8 +31,21 @@ _ROWS_PER_COEFFICIENT = 3
 
 
 def wants_logarithm(values: Floats) -> Booleans:
-    """Which of N series [D, N] are better described by their logarithms, [N]; see `log_gain`."""
-    return np.array([log_gain(column) >= STRONG for column in values.T], np.bool_)
+    """Which of N series [D, N] are better described by their logarithms, [N]; see `log_gain`.
+
+    Where most series of one magnitude are, as those of one unit, the others are, too, unless they
+    are clearly better described as they are.
+    """
+    gains = np.array([log_gain(column) for column in values.T])
+    chosen: Booleans = gains >= STRONG
+    with np.errstate(invalid="ignore"):
+        positive = ~np.any(values <= 0.0, axis=0)
+        size = np.log(np.abs(np.nanmedian(values, axis=0)) + 1e-300)
+    open_ = positive & ~chosen & (np.abs(gains) < STRONG)
+    for n in np.flatnonzero(open_):
+        near = positive & (np.abs(size - size[n]) < np.log(_ONE_UNIT))
+        chosen[n] = near.sum() > 2 and (gains[near] >= STRONG).sum() >= _MOST * near.sum()
+    return chosen
 
 
 def log_gain(values: Floats) -> float:

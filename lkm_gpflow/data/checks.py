@@ -8,7 +8,8 @@ import pandas as pd
 from ..gp.types import Floats
 from ..runtime.warn import warn
 from .foreign import Tabular, as_frame
-from .shapes import explain_columns, explain_index
+from .reading import Cells, Dialect, read
+from .shapes import explain_columns, explain_index, has_dates
 
 MIN_OBSERVED = 3
 """Fewer points than this cannot be standardised and described."""
@@ -48,6 +49,10 @@ def checked(table: Tabular) -> pd.DataFrame:
         twice = list(names[names.duplicated()].unique())
         raise ValueError(f"expected series of different names, got more than one named {twice}")
     explain_columns(frame)
+    if _is_to_be_read(frame):
+        frame = read(
+            Cells.of(frame, with_index=not isinstance(frame.index, pd.RangeIndex)), Dialect()
+        )
     index = _checked_index(frame)
     columns = {
         name: _numbers(frame.iloc[:, i], name, index) for i, name in enumerate(frame.columns)
@@ -60,6 +65,15 @@ def checked(table: Tabular) -> pd.DataFrame:
     for name, column in sound.items():
         check_variation(name, column.dropna().to_numpy())
     return sound
+
+
+def _is_to_be_read(frame: pd.DataFrame) -> bool:
+    """Whether the times are texts, or in a column: see `reading`."""
+    index = frame.index
+    if isinstance(index, pd.RangeIndex):
+        return frame.shape[1] > 1 and any(has_dates(frame[name]) for name in frame.columns)
+    is_text = pd.api.types.is_object_dtype(index.dtype) or pd.api.types.is_string_dtype(index.dtype)
+    return is_text and not isinstance(index, pd.MultiIndex)
 
 
 def _check_names(columns: pd.Index) -> None:

@@ -1,16 +1,25 @@
-"""Files of tables: CSV, Parquet and Excel, recognised by their contents."""
+"""Files of tables: CSV, Parquet and Excel, recognised by their contents; pandas reads them."""
 
 from __future__ import annotations
 
 import io
+import re
+import warnings
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 
-from .cells import Dialect
-from .csv import read_csv
-from .foreign import with_times
+from ..runtime.text import quoted
+from ..runtime.warn import TableNote, warn
+from .foreign import has_times
+from .reading import Cells, Dialect, read
 from .shapes import from_long
+
+TAB = "\t"
+
+_SEPARATORS = f";{TAB},|"
+"""The likelier ones first where all lines have as many of each: commas stand in numbers, too."""
 
 _SUFFIXES = {
     ".parquet": "Parquet", ".pq": "Parquet", ".xlsx": "Excel", ".xlsm": "Excel",
@@ -35,11 +44,9 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
     Parameters
     ----------
     path
-        ``.parquet``, ``.xlsx`` (its first sheet), or anything else: CSV, see `csv.read_csv`.  In
-        Excel, and where a Parquet file has no index, the times are in the only column of dates, or
-        else in the first column.
+        ``.parquet``, ``.xlsx``, or anything else: CSV, as UTF-8 text.
     dialect
-        How a CSV file is written; for other files only `Dialect.long` matters.
+        How it is written, where that is known; see `reading` for what is found out.
 
     Returns
     -------
@@ -78,11 +85,13 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
             f"{path}: expected {kind} by its name, got something else: if it is text, rename it to "
             f"{path.with_suffix('.csv').name}"
         )
+    dialect = dialect or Dialect()
     try:
         if kind == "CSV":
-            return read_csv(contents, dialect)
-        frame = _load(contents, kind)
-        return from_long(frame, *dialect.long) if dialect and dialect.long else with_times(frame)
+            return read(_csv_cells(contents, dialect.separator), dialect)
+        if kind == "Excel":
+            return _read_workbook(contents, dialect)
+        return _of_parquet(contents, dialect)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     except ImportError as error:
@@ -92,9 +101,157 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
         ) from error
 
 
-def _load(contents: bytes, kind: str) -> pd.DataFrame:
-    file = io.BytesIO(contents)
+def _of_parquet(contents: bytes, dialect: Dialect) -> pd.DataFrame:
     try:
-        return pd.read_parquet(file) if kind == "Parquet" else pd.read_excel(file)
+        frame = pd.read_parquet(io.BytesIO(contents))
+    except (ValueError, KeyError, OSError) as error:
+        raise ValueError(f"cannot be read as Parquet ({error})") from error
+    if dialect.long is not None:
+        return from_long(frame, *dialect.long)
+    return read(Cells.of(frame, with_index=has_times(frame)), dialect)
+
+
+# --- CSV ---
+
+
+def _csv_cells(contents: bytes, separator: str | None) -> Cells:
+    """Return the cells of a CSV file; rows are numbered as an editor numbers its lines."""
+    text = _decoded(contents)
+    if not text.strip():
+        raise ValueError("expected a header and rows of values, got an empty file")
+    separator = separator or _separator(text)
+    # More columns than any row has: pandas would refuse titles above a wider table.
+    width = max(line.count(separator) for line in re.split(r"\r\n|\r|\n", text)) + 1
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text, newline=""),
+            sep=separator, header=None, names=range(width), index_col=False, dtype=object,
+            keep_default_na=False, skip_blank_lines=False, skipinitialspace=True, engine="python",
+        )  # fmt: skip
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        quotes = [n for n, line in enumerate(text.split("\n"), 1) if line.count('"') % 2]
+        where = f"row {quotes[-1]}: " if quotes else ""
+        raise ValueError(f"{where}not CSV ({str(error).strip()}): close the quotes") from error
+    lengths = frame.notna().sum(axis=1)  # absent cells are missing, empty ones are empty texts
+    lines = _line_numbers(frame)
+    frame = frame.iloc[:, : max(1, int(lengths.max()))]
+    rows = [
+        [cell.strip() if isinstance(cell, str) else None for cell in row]
+        for row in frame.to_numpy().tolist()
+    ]
+    _check_lengths(rows, lengths.tolist(), lines, separator)
+    if frame.shape[1] == 1:
+        raise ValueError(
+            "expected a column of times and at least one series, got only one column: name the "
+            "sign between cells with --separator, or put a column of times first"
+        )
+    return Cells(
+        [["" if c is None else c for c in row] for row in rows], [f"row {n}" for n in lines]
+    )
+
+
+def _decoded(contents: bytes) -> str:
+    if contents.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return contents.decode("utf-16")
+    try:
+        return contents.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ValueError(
+            f"row {line}: expected UTF-8 text, got another encoding: save the file as UTF-8 (in a "
+            "spreadsheet: CSV UTF-8)"
+        ) from error
+
+
+def _separator(text: str) -> str:
+    """Return the sign between cells: the one that most lines have as often as the header."""
+    lines = [re.sub('"[^"]*"', "", line) for line in text.splitlines()[:200] if line.strip()]
+    scores = {}
+    for sign in _SEPARATORS:
+        counts = Counter(line.count(sign) for line in lines)
+        most, lines_with = max(counts.items(), key=lambda item: (item[0] > 0, item[1]))
+        scores[sign] = lines_with / len(lines) if most else 0.0
+    best = max(_SEPARATORS, key=lambda sign: scores[sign] + 0.02 * (sign == ","))
+    commas = [line.count(",") for line in lines]
+    if scores[";"] > 0.7 or (best == "," and scores[TAB] > 0.9 and commas[0] == 0):
+        best = ";" if scores[";"] > 0.7 else TAB
+    if scores[best] == 0.0:
+        if all(len(re.split(r"\s{2,}|\s+", line.strip())) > 1 for line in lines):
+            raise ValueError(
+                "expected a sign between the cells, got spaces: save it with commas, or tabs "
+                "(--separator tab)"
+            )
+        return ","
+    if best != ",":
+        warn(f"the cells are separated by {best!r} (--separator)", TableNote)
+    return best
+
+
+def _line_numbers(frame: pd.DataFrame) -> list[int]:
+    """Return the line of each row; cells in quotes may span several."""
+    breaks = frame.map(lambda c: c.count("\n") if isinstance(c, str) else 0).sum(axis=1)
+    return [int(row + extra + 1) for row, extra in enumerate(breaks.cumsum() - breaks)]
+
+
+def _check_lengths(
+    rows: list[list[str | None]], lengths: list[int], lines: list[int], separator: str
+) -> None:
+    """Reject rows of values that have more or fewer cells than the others."""
+    filled = [place for place, row in enumerate(rows) if any(row)]
+    usual, _ = Counter(lengths[place] for place in filled).most_common(1)[0]
+    first = next(place for place in filled if lengths[place] == usual)
+    header = next((p for p in filled if lengths[p] >= 2), first)
+    usual = lengths[header] if header < first and len(filled) - header < 4 else usual
+    for place in filled:
+        row = [cell for cell in rows[place] if cell]
+        is_note = len(row) == 1 and lengths[place] <= usual
+        if lengths[place] == usual or place < first or is_note:
+            continue
+        extra = rows[place][usual:]
+        if not any(extra) and lengths[place] > usual:
+            continue  # separators at the end of a line
+        quotes = '; put decimals in quotes, "1,5"' if separator == "," else ""
+        raise ValueError(
+            f"row {lines[place]}: expected {usual} cells as in the other rows, got "
+            f"{lengths[place]}{quotes if lengths[place] > usual else ''}"
+        )
+
+
+# --- Excel ---
+
+
+def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
+    """Read the sheet that is asked for, or the first one that is a table."""
+    try:
+        sheets = pd.read_excel(
+            io.BytesIO(contents), sheet_name=None, header=None, dtype=object,
+            keep_default_na=False, na_values=[""],
+        )  # fmt: skip
     except (ValueError, KeyError) as error:
-        raise ValueError(f"cannot be read as {kind} ({error})") from error
+        raise ValueError(f"cannot be read as Excel ({error})") from error
+    if dialect.sheet is not None and dialect.sheet not in sheets:
+        raise ValueError(f"expected --sheet among {quoted(sheets)}, got {dialect.sheet!r}")
+    names = (
+        [dialect.sheet] if dialect.sheet is not None else [n for n in sheets if not sheets[n].empty]
+    )
+    errors: list[str] = []
+    for name in names:
+        try:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                frame = read(_sheet_cells(sheets[name]), dialect)
+        except ValueError as error:
+            errors.append(f"sheet {name!r}, {error}")
+            continue
+        if len(names) > 1:
+            others = quoted(other for other in names if other != name)
+            warn(f"sheet {name!r} is read; others are {others} (--sheet)", TableNote)
+        for each in said:
+            warn(str(each.message), each.category)  # type: ignore[arg-type]
+        return frame
+    raise ValueError(errors[0] if errors else "expected a sheet with a table, got empty ones")
+
+
+def _sheet_cells(sheet: pd.DataFrame) -> Cells:
+    found = Cells.of(sheet, with_index=False)
+    return Cells(found.rows, [f"row {number}" for number in range(1, len(sheet) + 1)])

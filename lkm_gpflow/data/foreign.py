@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
 import pandas as pd
 
-from .cells import Dialect, other_zone
-from .shapes import has_dates
+from .reading import Cells, Dialect, read
 
 
 class HasToPandas(Protocol):
@@ -64,49 +60,14 @@ def as_frame(table: Tabular) -> pd.DataFrame:
         ) from error
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"expected a table of rows and columns, got {given}")
-    return with_times(frame)
-
-
-def with_times(frame: pd.DataFrame) -> pd.DataFrame:
-    """Move the times to the index: the only column of dates, or else the first column.
-
-    Raises
-    ------
-    ValueError
-        If the dates are texts of several time zones.
-    """
-    if not isinstance(frame.index, pd.RangeIndex) or frame.shape[1] < 2:
+    if has_times(frame) or not frame.columns.is_unique:
         return frame
-    if not frame.columns.is_unique:
-        return frame  # `checks` says which name comes twice
-    dated = [name for name in frame.columns if has_dates(frame[name])]
-    name = dated[0] if len(dated) == 1 else frame.columns[0]
-    if frame[name].duplicated().any():
-        return frame  # long format, or something else that `checks` explains
-    times = pd.Index(frame[name])
-    if has_dates(frame[name]):
-        with suppress(ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of pandas 2, about time zones
-            times = pd.DatetimeIndex(pd.to_datetime(times, format="ISO8601"))
-        has_no_zone = isinstance(times, pd.DatetimeIndex) and times.tz is None
-        if frame[name].dtype.kind != "M" and not has_no_zone:
-            _check_zones(frame[name])
-    return frame.drop(columns=name).set_index(times)
+    return read(Cells.of(frame, with_index=False), Dialect())
 
 
-def _check_zones(dates: pd.Series) -> None:
-    """Reject texts of several time zones."""
-    try:
-        other = other_zone([str(date) for date in dates.dropna()], Dialect())
-    except ValueError:  # days or months first: `checks` explains
-        return
-    if other is not None:
-        place, wanted, given = other
-        first, row = np.flatnonzero(dates.notna())[[0, place]] + 1
-        raise ValueError(
-            f"column {dates.name!r}, row {row} below the header: expected {wanted} as in row "
-            f"{first}, got {given}; write all dates in UTC"
-        )
+def has_times(frame: pd.DataFrame) -> bool:
+    """Whether the index has the times, and not the only column of dates, or else the first one."""
+    return not isinstance(frame.index, pd.RangeIndex) or frame.shape[1] < 2
 
 
 def _of_xarray(table: Any) -> pd.DataFrame:

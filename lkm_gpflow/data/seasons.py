@@ -9,18 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from pandas.tseries.frequencies import to_offset
 
 from ..gp.types import Floats, Integers
 from .observations import Observations
 from .tables import Table
-
-_SEASONS = {
-    **dict.fromkeys(("M", "ME", "MS", "BM", "BME", "BMS"), 12),
-    **dict.fromkeys(("Q", "QE", "QS", "BQ", "BQE", "BQS"), 4),
-    **{"W": 52, "B": 5, "D": 7, "h": 24, "min": 24 * 60, "s": 24 * 60 * 60},
-}
-"""Months and quarters of a year, days of a week and so on, by pandas' name of the frequency."""
 
 MAX_SEASON = 12
 """Comparators model longer seasons only if they are asked to."""
@@ -36,23 +28,14 @@ MIN_PER_COEFFICIENT = 3
 
 
 def season_length(table: Table) -> int:
-    """Return the steps in a season by the frequency of the index, one where it has none.
+    """Return the steps in a season by the grid of the dates, one where there is none.
 
     A season is a year of months, quarters or weeks, a week of days, and a day of anything shorter:
     24 hours, 48 half-hours.  Every second week has 26 steps; every second day, of which a week has
     no whole number, has no season.  Of a timetable a season is a day, or a week if the table has
     one row a day: ten rows of office hours, six of Monday to Saturday.
     """
-    if timetable := table.axis.timetable:
-        times = len(timetable.times)
-        return times if times > 1 else len(timetable.weekdays)
-    months = getattr(table.axis.offset, "months", 0)  # of a day such as the 15th
-    step = to_offset(f"{months}MS" if months else table.axis.frequency)
-    if step is None:
-        return 1
-    name, _, _ = step.base.freqstr.partition("-")
-    season, rest = divmod(_SEASONS.get(name, 1), step.n)
-    return season if rest == 0 else 1
+    return 1 if table.axis.grid is None else table.axis.grid.season
 
 
 def checked_season(table: Table, season: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 from typing import NamedTuple
 
 import pandas as pd
@@ -14,8 +13,6 @@ _LOOKED_AT = 50
 """Cells that say whether a column of texts has dates."""
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}(\1\d{1,4})([T ].*)?|\d{4}-\d{2}")
-
-QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])")
 
 
 class LongNames(NamedTuple):
@@ -122,7 +119,7 @@ def to_long(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def explain_columns(frame: pd.DataFrame) -> None:
-    """Reject tables in long format, with several levels of names, or with dates in a column.
+    """Reject tables in long format, or with several levels of names.
 
     Raises
     ------
@@ -142,15 +139,6 @@ def explain_columns(frame: pd.DataFrame) -> None:
             f"each series in {names.series!r}: convert it with {names.call}, or at the command "
             f"line with --long {','.join(names)}"
         )
-    if isinstance(frame.index, pd.RangeIndex):
-        for name in frame.columns:
-            if has_dates(frame[name]) and not frame[name].duplicated().any():
-                is_text = frame[name].dtype.kind != "M"
-                parse = f".set_index(pd.to_datetime(frame.pop({name!r})))" if is_text else ""
-                raise ValueError(
-                    f"expected the dates in the index, got them in the column {name!r}: "
-                    f"frame = frame{parse or f'.set_index({name!r})'}"
-                )
 
 
 def explain_index(index: pd.Index) -> None:
@@ -169,20 +157,7 @@ def explain_index(index: pd.Index) -> None:
         )
     if pd.api.types.is_numeric_dtype(index.dtype) and index.dtype.kind not in "bc":
         return
-    texts = pd.Series(index)
-    if texts.dtype.kind == "O" and has_dates(texts):
-        option = ", dayfirst=True" if _is_day_first(texts) else ""
-        raise ValueError(
-            f"expected an index of dates or numbers, got text such as {index[0]!r}: "
-            f"frame.index = pd.to_datetime(frame.index{option})"
-        )
-    cure = ""
-    if all(isinstance(time, date) for time in index):
-        cure = ": frame.index = pd.to_datetime(frame.index)"
-    elif index.dtype.kind == "m":
-        cure = ": frame.index /= pd.Timedelta(days=1)"
-    elif all(isinstance(text, str) and QUARTER.fullmatch(text) for text in index):
-        cure = ": frame.index = pd.PeriodIndex(frame.index.str.replace(' ', ''), freq='Q')"
+    cure = ": frame.index /= pd.Timedelta(days=1)" if index.dtype.kind == "m" else ""
     raise ValueError(f"expected an index of dates or numbers, got {index.dtype}{cure}")
 
 
@@ -222,9 +197,3 @@ def has_dates(column: pd.Series) -> bool:
     return not texts.empty and all(
         isinstance(text, str) and _DATE.fullmatch(text.strip()) is not None for text in texts
     )
-
-
-def _is_day_first(dates: pd.Series) -> bool:
-    """Whether the first of three numbers is above 12 in some dates such as 31/12/2024."""
-    firsts = dates.dropna().str.extract(r"^\s*(\d{1,2})\D")[0].dropna().astype(int)
-    return bool((firsts > 12).any())

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import pandas as pd
 
 from ..gp.types import Floats, Integers
-from .checks import checked
+from .checks import check_variation, checked
 from .foreign import Tabular
+from .grids import Grid, grid_of
 from .observations import Observations
-from .timetable import Timetable, in_zone
+from .reading import without_blank_end
+from .suspicious import find as find_suspicious
+from .suspicious import without
 from .transforms import Transform, Transforms
 
-_WINDOWS = 100
-"""So many windows of three times are looked at for the frequency of an index with gaps."""
+Suspicious: TypeAlias = Literal["listed", "missing"]
+"""What becomes of values that look wrong: they are listed, or missing, too."""
 
-_TWICE_A_MONTH = ("SMS", "SME")
-
-_MONTH = int(pd.Timedelta(days=31).value)
-"""Of the steps of an index twice a month at least half exist if they are no longer on average."""
+_MOST_LOOKED_AT = 200
+"""Of more series the scale is chosen with all values: looking takes a second for a hundred."""
 
 _MOST_STEPS = 1_000_000
 """Of a forecast: more are a slip, and their times alone may not fit into memory."""
@@ -42,39 +43,21 @@ class TimeAxis:
         The first date of a dated index, None for a numeric one.
     step
         The typical distance of two rows, in `unit`.
-    frequency
-        Pandas' name of a dated index that is regular ("W-SUN", "MS", "B") but for missing rows,
-        where it has one.
-    offset
-        The step of a regular index without such a name: the same day of every k-th month, such as
-        every 30th (in February the last).
-    timetable
-        The weekdays and times of day of an index that lacks some, without such a name: Monday to
-        Saturday, or office hours.
+    grid
+        The times at which a dated index goes on; None: at steps of the typical distance.
     """
 
     origin: pd.Timestamp | None
     step: float
-    frequency: str | None
-    offset: pd.offsets.BaseOffset | None = None
-    timetable: Timetable | None = None
+    grid: Grid | None = None
 
     @classmethod
     def of(cls, index: pd.Index) -> TimeAxis:
         """Read the axis off a sorted index without duplicates."""
         if not isinstance(index, pd.DatetimeIndex):
-            return cls(None, float(np.median(np.diff(index.to_numpy(np.float64)))), None)
-        days = np.diff(_days(index, index[0]))
-        step = float(np.median(days))
-        if (timetable := Timetable.of(index)) is not None:
-            name = timetable.name
-            return cls(index[0], step, name, timetable=None if name else timetable)
-        if len(index) >= 3 and (frequency := pd.infer_freq(index)):
-            return cls(index[0], step, frequency)
-        if step == 1.0 and not np.any(index.dayofweek >= 5):  # few weeks, or many gaps
-            return cls(index[0], step, "B")
-        frequency = _frequency_with_gaps(index)
-        return cls(index[0], step, frequency, None if frequency else _day_of_months(index))
+            return cls(None, float(np.median(np.diff(index.to_numpy(np.float64)))))
+        step = float(np.median(np.diff(_days(index, index[0]))))
+        return cls(index[0], step, grid_of(index))
 
     @property
     def unit(self) -> str:
@@ -120,14 +103,8 @@ class TimeAxis:
             return pd.Index(cast(float, last) + ahead)
         start = pd.Timestamp(last).as_unit("ns")  # type: ignore[arg-type]
         try:
-            if self.frequency is not None:
-                return _on_grid(start, horizon, self.frequency)
-            if self.timetable is not None:
-                return self.timetable.after(start, horizon)
-            if self.offset is not None:
-                local = start.tz_localize(None)
-                steps = (local + n * self.offset for n in range(1, horizon + 1))
-                return in_zone(pd.DatetimeIndex(list(steps)), start.tz)
+            if self.grid is not None:
+                return self.grid.after(start, horizon)
             step = pd.Timedelta(round(self.step * pd.Timedelta(days=1).value), unit="ns")
             return start + pd.timedelta_range(start=step, periods=horizon, freq=step)
         except (
@@ -141,14 +118,6 @@ class TimeAxis:
             ) from error
 
 
-def _on_grid(start: pd.Timestamp, horizon: int, frequency: str) -> pd.DatetimeIndex:
-    """Return so many times of a frequency after `start`; days keep their time of day."""
-    zone = None if frequency.islower() else start.tz  # hours go on when clocks change
-    local = start if zone is None else start.tz_localize(None)
-    ahead = pd.date_range(local, periods=horizon + 1, freq=frequency)[-horizon:]
-    return ahead if zone is None else in_zone(ahead, zone)
-
-
 def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:
     day = pd.Timedelta(days=1)
     try:
@@ -157,44 +126,6 @@ def _days(index: pd.DatetimeIndex, origin: pd.Timestamp) -> Floats:
         # Nanoseconds in eight bytes end after 292 years.
         elapsed = index.as_unit("us") - origin.as_unit("us")
         return np.asarray(elapsed / day.as_unit("us"), np.float64)
-
-
-def _frequency_with_gaps(index: pd.DatetimeIndex) -> str | None:
-    """Return the frequency of some three neighbours if all times follow it and at least half exist.
-
-    The first windows are asked: where a regular index has gaps, some of them have none.
-    """
-    ticks = index.asi8.tolist()  # Python's integers: multiples of centuries do not overflow
-    most = ticks[-1] - ticks[0]
-    windows = range(min(len(index) - 2, _WINDOWS))
-    dense = (i for i in windows if most <= len(index) * (ticks[i + 2] - ticks[i]))
-    candidates = dict.fromkeys(pd.infer_freq(index[i : i + 3]) for i in dense)
-    if index.day.nunique() > 1 and most <= len(index) * _MONTH:
-        candidates |= dict.fromkeys(_TWICE_A_MONTH)
-    return next((name for name in candidates if name and _follows(index, name)), None)
-
-
-def _day_of_months(index: pd.DatetimeIndex) -> pd.offsets.BaseOffset | None:
-    """Return the step of an index on one day of every k-th month of which half or more exist.
-
-    In months that end before that day it is the last one.
-    """
-    local = index.tz_localize(None)
-    months = 12 * local.year + local.month
-    k = int(np.gcd.reduce(np.diff(months)))
-    day = int(local.day.max())
-    is_one_day = np.all(local.day == np.minimum(day, local.days_in_month))
-    is_one_time = (local - local.normalize()).nunique() == 1
-    is_dense = k > 0 and len(index) >= 3 and months[-1] - months[0] <= 2 * k * len(index)
-    return pd.DateOffset(months=k, day=day) if is_one_day and is_one_time and is_dense else None
-
-
-def _follows(index: pd.DatetimeIndex, frequency: str) -> bool:
-    """Whether all times lie on the grid of a frequency that begins with the first one."""
-    if index.tz is not None:
-        # Hours (in lower case) go on when clocks change, days keep their time of day.
-        index = index.tz_convert(None) if frequency.islower() else index.tz_localize(None)
-    return bool(index.isin(pd.date_range(index[0], index[-1], freq=frequency)).all())
 
 
 @dataclass(frozen=True)
@@ -215,6 +146,8 @@ class Table:
         Mean and standard deviation of every series on the modelled scale, [N].
     transforms
         Which series are modelled by their logarithms.
+    suspicious
+        Values that look wrong, see `suspicious.find`; None where nobody looked.
     """
 
     frame: pd.DataFrame
@@ -224,14 +157,41 @@ class Table:
     location: Floats
     scale: Floats
     transforms: Transforms
+    suspicious: pd.DataFrame | None = None
 
     @classmethod
-    def of(cls, frame: Tabular, transform: Transform = "none") -> Table:
-        """Check a table and measure its scaling; a ValueError says what is wrong and where."""
+    def of(
+        cls, frame: Tabular, transform: Transform = "none", suspicious: Suspicious | None = None
+    ) -> Table:
+        """Check a table and measure its scaling; a ValueError says what is wrong and where.
+
+        Parameters
+        ----------
+        frame
+            Of pandas, polars, PyArrow or xarray.
+        transform
+            See `transforms`.  "auto" looks at what is left without suspicious values.
+        suspicious
+            "listed": look for values that look wrong; "missing": treat single ones as missing, too.
+            None: do not look.
+        """
         sound = checked(frame)
+        if suspicious not in (None, *get_args(Suspicious)):
+            raise ValueError(f"expected suspicious as 'listed' or 'missing', got {suspicious!r}")
+        if suspicious is not None:
+            sound = without_blank_end(sound)
         axis = TimeAxis.of(sound.index)
+        found = None
+        if suspicious is not None or (transform == "auto" and sound.shape[1] <= _MOST_LOOKED_AT):
+            season = 1 if axis.grid is None else axis.grid.season
+            found = find_suspicious(sound, season)
+        left = sound if found is None else without(sound, found)
+        if suspicious == "missing":
+            sound = left
+            for name, column in sound.items():
+                check_variation(name, column.dropna().to_numpy())
         times = axis.to_numbers(sound.index)
-        transforms = Transforms.of(sound, transform)
+        transforms = Transforms.of(sound, transform, left)
         values = transforms.forward(sound.to_numpy())
         return cls(
             sound,
@@ -241,7 +201,16 @@ class Table:
             np.nanmean(values, axis=0),
             np.nanstd(values, axis=0),
             transforms,
+            found if suspicious is not None else None,
         )
+
+    @property
+    def with_suspicious(self) -> pd.DataFrame:
+        """Values that look wrong, looked for now where nobody looked before."""
+        if self.suspicious is None:
+            season = 1 if self.axis.grid is None else self.axis.grid.season
+            return find_suspicious(self.frame, season)
+        return self.suspicious
 
     @property
     def checksum(self) -> str:
@@ -292,6 +261,7 @@ class Table:
             location=self.location[places],
             scale=self.scale[places],
             transforms=self.transforms.of_series(places),
+            suspicious=None,
         )
 
     def scaled_times(self, index: pd.Index) -> Floats:

@@ -52,8 +52,19 @@ class Transforms:
         return cls(np.zeros(count, np.bool_))
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, transform: Transform) -> Transforms:
+    def of(
+        cls, frame: pd.DataFrame, transform: Transform, left: pd.DataFrame | None = None
+    ) -> Transforms:
         """Read the transformation of every series of a checked table.
+
+        Parameters
+        ----------
+        frame
+            The table.
+        transform
+            What was asked for.
+        left
+            The table without suspicious values, by which "auto" chooses.
 
         Raises
         ------
@@ -63,7 +74,8 @@ class Transforms:
         """
         columns: list[object] = list(frame.columns)
         if isinstance(transform, str) and transform == "auto":
-            return cls(wants_logarithm(frame.to_numpy()))
+            chosen = wants_logarithm((frame if left is None else left).to_numpy())
+            return cls(chosen & ~(frame <= 0.0).any().to_numpy())
         wanted = transform if isinstance(transform, Mapping) else dict.fromkeys(columns, transform)
         for name, kind in wanted.items():
             if kind not in get_args(TransformName):

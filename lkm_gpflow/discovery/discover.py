@@ -58,8 +58,9 @@ def discover(frame: Tabular, settings: DiscoverSettings) -> Discovery:
     Warns
     -----
     UserWarning
-        If the table has more than 1,000 times, more than 50 series without a subset, fewer than
-        20 times, only one series, or a value far from all others.
+        If the table has more than 1,000 times, more than 50 series without a subset, or raises a
+        doubt (`data.doubts`): few values, times on no grid, numbers that may be dates, values far
+        from all others.
     """
     try:
         (found,) = deque(_steps(frame, settings), maxlen=1)
@@ -111,9 +112,9 @@ def discover_steps(frame: Tabular, settings: DiscoverSettings) -> Iterator[Disco
 def _steps(frame: Tabular, settings: DiscoverSettings) -> Iterator[Discovery]:
     """Check what is given, then search and weigh the best fits within the budgets."""
     guard = Guard(settings.time_budget, settings.memory_budget)
-    table = Table.of(frame, settings.transforms)
+    table = Table.of(frame, settings.transforms, settings.suspicious)
     check_size(*table.frame.shape, settings.subset)
-    for doubt in doubts(table.frame):
+    for doubt in doubts(table.frame, table.suspicious):
         warn(doubt)
     header = ledger_header(settings.search, table, settings.subset)
     ledger = Ledger(header, None if settings.ledger is None else Path(settings.ledger))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 
 from ..data.foreign import Tabular
+from ..data.tables import Suspicious
 from ..data.transforms import Transform
 from ..fit.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
 from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
@@ -46,6 +47,9 @@ class DiscoverSettings:
         of the data, and patterns are percentages.  ``{"Gold": "log"}``: only of these series.
         "auto": only of series whose swings clearly grow with their level
         (`data.box_cox.log_gain`).  By default "auto", with the learner "relaxed" "none".
+    suspicious
+        Values that look wrong (see `data.suspicious`) are "listed" in `Discovery.suspicious`, or
+        "missing": then sentinels, outliers and stuck values count as unobserved, too.
     bases
         Base kernels of the grammar; `PAPER_BASES` are those of the paper.  With "CP" among them the
         search also tries change points: patterns that end or begin at some time (`change_point`).
@@ -121,6 +125,7 @@ class DiscoverSettings:
     """
 
     transform: Transform | None = None
+    suspicious: Suspicious = "listed"
     bases: Sequence[str] = EXTENDED_BASES
     depth: int = 2
     restarts: int = 3
@@ -144,6 +149,7 @@ class DiscoverSettings:
 
     def __post_init__(self) -> None:
         _check_name("learner", self.learner, LearnerName)
+        _check_name("suspicious", self.suspicious, Suspicious)
         check_switch(self.priors, "priors")
         check_executor(self.executor)
         _ = self.search, self.weighting, self.transforms  # or say what does not go together

@@ -211,6 +211,11 @@ class Discovery:
         return pd.DataFrame(list(rows.values()), index, columns, dtype=np.float64)
 
     @property
+    def suspicious(self) -> pd.DataFrame:
+        """Values that look wrong: series, time, value, kind, how far off; see `data.suspicious`."""
+        return self.table.with_suspicious
+
+    @property
     def bic(self) -> float:
         """BIC of the best fit."""
         return self.fit.bic

@@ -22,7 +22,6 @@ from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product
 from .assignments import Pairs
 from .covariances import Components, ProductComponents, RowCovariances, components_at
-from .fits import PLAIN_MODEL, Fit
 from .layout import Layout
 from .missing import Seen, by_configuration, seen_by_series
 from .shared_pairs import SharedPairs
@@ -138,42 +137,6 @@ def components(products: Sequence[Product], x: Floats) -> Floats:
     for k, component in enumerate(components_at(products, lag_grid(x))):
         C[k] = component.matrix()
     return C
-
-
-def model_covariances(
-    kernels: Sequence[Product],
-    x: Floats,
-    model: str,
-    parameters: Mapping[str, Any],
-    num_series: int,
-) -> Floats:
-    """Covariances [K, D, D] of complete products on any times x [D], under any model.
-
-    Parameters
-    ----------
-    kernels
-        K of them.
-    x
-        Scaled times.
-    model
-        Name of the model class.
-    parameters
-        The model's own, by path.
-    num_series
-        N.
-    """
-    if model == PLAIN_MODEL:
-        return components(kernels, x)
-    from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
-
-    nothing = Observations(x, *np.zeros((2, num_series, len(x))))
-    return TensorEngine(nothing, model).covariances(kernels, parameters)
-
-
-def fit_covariances(fit: Fit, x: Floats, kernels: Sequence[Product] | None = None) -> Floats:
-    """Covariances [K, D, D] of a fit's components, or of others under its model, on x [D]."""
-    own = fit.kernels if kernels is None else kernels
-    return model_covariances(own, x, fit.model, fit.parameters, len(fit.Z))
 
 
 def variances(products: Sequence[Product], x: Floats) -> Floats:

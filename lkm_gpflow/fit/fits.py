@@ -107,7 +107,7 @@ class FitSettings:
         if self.learner == "scan" and not isinstance(self.ibp(1), FiniteIBP):
             raise ValueError(
                 "prior: expected 'finite' or a FiniteIBP with the learner 'scan', which needs "
-                f"log p(Z) in closed form, got {self.prior!r}: the learner 'relaxed' takes any prior"
+                f"log p(Z) in closed form, got {self.prior!r}: the learner 'relaxed' takes any"
             )
 
     def ibp(self, num_components: int) -> IBP:

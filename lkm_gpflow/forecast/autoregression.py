@@ -82,7 +82,7 @@ def _steps_of_rows(table: Table) -> Integers:
     They are of the frequency of the index or, where it has none, of a typical distance of rows.
     """
     axis, x = table.axis, table.observations.x
-    if axis.frequency is None and axis.offset is None and axis.timetable is None:
+    if axis.grid is None:
         count = np.clip(1.0 / np.median(np.diff(x)), len(x) - 1, 2 * len(x)).round()
         return np.round(x * count).astype(np.int32)
     grid = _grid(table, table.frame.index[0], 0.0, int(len(x) / (1.0 - _MOST_MISSING)))

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.engine import fit_covariances, pair_log_densities
+from ..fit.engine import pair_log_densities
+from ..fit.model_covariances import fit_covariances
 from ..gp.limits import MIN_WEIGHT
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers

@@ -71,6 +71,8 @@ class GroupReport(Report):
         The tail, forecast from what came before it.
     together
         What goes together in different series, if a coupling was asked.
+    given_title
+        The title, if one was given.
     """
 
     found: Discovery
@@ -86,11 +88,14 @@ class GroupReport(Report):
     likeness: pd.DataFrame
     hold_out: HoldOut
     together: TogetherReport | None = None
+    given_title: str = ""
     template: str = field(default="group.html", init=False)
 
     @property
     def title(self) -> str:
         """See `Report.title`."""
+        if self.given_title:
+            return self.given_title
         if len(self.series) == 1:
             return f"What {self.series[0].name} is made of"
         count, total = len(self.series), len(self.found.whole.table.names)
@@ -319,6 +324,7 @@ def group_report(
     *,
     level: float = 0.9,
     units: Mapping[Any, str] | None = None,
+    title: str = "",
     coupled: CoupledDiscovery | None = None,
     without_each: bool = False,
     executor: Executor | None = None,
@@ -336,6 +342,8 @@ def group_report(
         Probability of intervals.
     units
         Of the series, by name, for the pictures.
+    title
+        Of the report; by default what it is about.
     coupled
         ``found.couple()``, for evidence that components go together in different series.
     without_each
@@ -385,6 +393,7 @@ def group_report(
         likeness=pd.DataFrame(alike[order][:, order], names, names),
         hold_out=hold_out,
         together=None if ties is None else TogetherReport(ties, components),
+        given_title=title,
     )
 
 

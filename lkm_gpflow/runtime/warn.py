@@ -9,12 +9,16 @@ _BETWEEN = ("lkm_gpflow", "contextlib", "functools", "gpflow", "tensorflow")
 """Modules whose lines nobody can mend: our own, and those through which decorators call."""
 
 
-def warn(text: str) -> None:
-    """Warn with a `UserWarning` at the innermost line outside of the package."""
+class TableNote(UserWarning):
+    """What was done to a table without a doubt: how its cells were read, what was left out."""
+
+
+def warn(text: str, category: type[UserWarning] = UserWarning) -> None:
+    """Warn at the innermost line outside of the package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and _is_between(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)
 
 
 def _is_between(module: str) -> bool:

@@ -124,7 +124,7 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
     """
     instead = (
         "run discover on lkm_gpflow.thin(frame), then learn its result on all times with "
-        "lkm_gpflow.refit_sparse(found, frame)"
+        "lkm_gpflow.refit_sparse(found, frame); at the command line, --thin 300 does both"
     )
     if num_times > limits.LONGEST:
         raise ValueError(

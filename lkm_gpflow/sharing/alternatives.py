@@ -35,9 +35,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..data.observations import Observations
-from ..fit.engine import fit_covariances
 from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import walks_begin
+from ..fit.model_covariances import fit_covariances
 from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.series import log_density
 from ..gp.types import Booleans, Floats, Integers

@@ -28,10 +28,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..data.observations import Observations
-from ..fit.engine import fit_covariances, variances
+from ..fit.engine import variances
 from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import NOISE_VARIANCE, Ranges, typical_step
 from ..fit.layout import Layout
+from ..fit.model_covariances import fit_covariances
 from ..gp.centring import average, centred
 from ..gp.series import log_density
 from ..gp.types import Floats, Integers

@@ -386,7 +386,7 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
         ("", ["empty file"]),
         ("date,a,b\n", ["rows of values", "got none"]),
         ("date\n2024-01-01\n", ["only one column"]),
-        ("date;a\n2024-01-01;1\n", ["only one column", "';'"]),
+        ("date a\n2024-01-01 1\n", ["got spaces", "--separator tab"]),
         (ROWS, ["row 1", "header of names"]),
         ("date,a,a\n" + ROWS, ["row 1", "different names", "['a']"]),
         ("date,a,\n" + ROWS, ["row 1, column 3", "name of a series"]),
@@ -403,9 +403,8 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
         ("t,a,b\n1,,2\n2,,3\n3,,4\n", ["'a'", "at least 3 observed", "got 0"]),
         ('t,a\n1,"2\n', ["row 2", "not CSV"]),
         ("date,a,b\n" + ROWS + "2024-01-04,1e300,2\n", ["'a' at 2024-01-04", "1e+100", "1e+300"]),
-        ("day,a\n28/01/2024,1\n", ["row 2", "'day'", "2024-01-31", "--dates %d/%m/%Y"]),
-        ("day;a\n2024-01-28;1\n", ["--separator ';'"]),
-        ('day,a\n2024-01-28,"1,5"\n', ["row 2", "'1,5'", "--decimal ,"]),
+        ("day,a\nthe 28th,1\n29,2\n", ["row 2", "'day'", "'the 28th'"]),
+        ('day,a\n2024-01-28,"1,5"\n2024-01-29,0.5\n', ["row 2", "'1,5'", "--decimal ,"]),
         ("id,day,y\na,2024-01-01,1\nb,2024-01-01,2\na,2024-01-02,1\n", ["--long id,day,y"]),
         ("PAR1", ["CSV file by its name", "Parquet by its contents", "rename it to t.parquet"]),
     ],
@@ -493,7 +492,7 @@ def test_doubts_are_warnings(tmp_path: Path) -> None:
     for piece in (
         "at least 20 rows",
         "'a' alone",
-        "column 'a' at 2024-01-05 00:00:00",
+        "column 'a': 1e+12 at 2024-01-05",
     ):
         assert said(result).count(piece) == 1, result.output
 
@@ -538,7 +537,6 @@ def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
     frame = tiny_frame("a", "b").reset_index(drop=True)
     frame.to_csv(tmp_path / "t.csv", sep="\t")
     out = tmp_path / "out"
-    refused(run(tmp_path / "t.csv", "--out", out, *QUICK), "'\\t': give --separator tab")
     result = run(tmp_path / "t.csv", "--out", out, "--separator", separator, *QUICK)
     assert result.exit_code == 0, result.output
     ahead = pd.read_csv(out / "forecast.csv", dtype=str)["time"]

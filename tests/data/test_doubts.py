@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.data.cells import Dialect
 from lkm_gpflow.data.doubts import doubts
 from lkm_gpflow.data.files import read_table
-from lkm_gpflow.data.tables import Table
+from lkm_gpflow.data.reading import Dialect
+from lkm_gpflow.data.suspicious import find
 
 
 def test_sound_tables_raise_no_doubts() -> None:
@@ -22,20 +22,23 @@ def test_sound_tables_raise_no_doubts() -> None:
     assert doubts(jump) == []
 
 
-@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d"])
+@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d", "%Y.%m", "%Y%m%d%H", "%Y%j"])
 def test_dates_without_hyphens_are_a_doubt(form: str, tmp_path: Path) -> None:
-    months = pd.date_range("2019-06-30", periods=10, freq="ME", name="day")
-    values = np.random.default_rng(0).normal(size=(10, 2)).round(3)
+    months = pd.date_range("2019-06-01", periods=30, freq="MS", name="day")
+    values = np.random.default_rng(0).normal(size=(30, 2)).round(3)
     frame = pd.DataFrame(values, months.strftime(form), ["b", "a"])
-    frame.to_csv(tmp_path / "t.csv")
-    (doubt,) = doubts(Table.of(read_table(tmp_path / "t.csv")).frame)[1:]
-    assert f"{frame.index[0]} are read as numbers: if they are dates" in doubt
-    assert doubt.endswith(f"--dates {form}")
+    frame.to_csv(tmp_path / "t.csv", index_label="day")
+    with pytest.warns(UserWarning, match=f"times such as {frame.index[0]} are read as dates"):
+        read = read_table(tmp_path / "t.csv")
+    assert list(read.index) == list(months)
     dated = read_table(tmp_path / "t.csv", Dialect(dates=form))
-    assert dated.index[1].strftime("%Y-%m") == "2019-07"
-    assert doubts(dated)[1:] == []
-    frame.index = pd.Index(range(201995, 202005))
-    assert doubts(frame)[1:] == []
+    assert list(dated.index) == list(months)
+    plain = read_table(tmp_path / "t.csv", Dialect(dates="number"))
+    (doubt, *_) = doubts(plain)
+    assert f"{float(frame.index[0]):.15g} are read as numbers: if they are dates" in doubt
+    assert f"--dates {form}" in doubt
+    plain.index = pd.Index(range(201995, 202025))
+    assert doubts(plain) == []
 
 
 @pytest.mark.parametrize(("unit", "name"), [("s", "seconds"), ("ms", "milliseconds")])
@@ -67,7 +70,9 @@ def test_doubtful_tables() -> None:
     (alone,) = doubts(frame)
     assert "at least 2 series, got 'a' alone" in alone
     frame.loc[7, "a"] = 1e12
-    _, outlier = doubts(frame.assign(b=np.arange(30.0)))[:1] * 2
-    assert "column 'a' at 7: 1e+12" in outlier
-    assert "make it NaN" in outlier
+    (outlier,) = doubts(frame.assign(b=np.arange(30.0)), find(frame))
+    assert "column 'a': 1e+12 at 7" in outlier
+    assert "--drop-suspicious" in outlier
+    few = frame.assign(b=np.arange(30.0), c=np.where(np.arange(30) % 9 == 0, np.arange(30), np.nan))
+    assert "fewer of 'c' (4)" in doubts(few)[0]
     assert "at least 20 rows (time points) to find patterns in, got 19" in doubts(frame[:19])[0]

@@ -1,0 +1,410 @@
+"""Texts and numbers that are dates: in which format, tried on all rows.
+
+Each format of a list is tried on every cell.  Of those that read all of them, the one whose dates
+are in order and on a grid is taken; the runner-up is named where it is close.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta, timezone
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..gp.types import Floats
+from .grids import evenness
+
+NUMBER, EXCEL = "number", "excel"
+"""Words of ``--dates`` for times that are plain numbers, and for those that are Excel's days."""
+
+SINCE_1970 = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+
+_CLOSE = 0.3
+"""Scores that differ less leave a doubt; they are shares of a grid, less what a format is rare."""
+
+_YEARS_AHEAD = 10
+"""Years of two digits are not later than that from today."""
+
+_MONTH_NAMES = {
+    name: month
+    for month, names in enumerate(
+        (
+            "jan ene gen", "feb fév fev", "mar mär mrz maa", "apr abr avr", "may mai mag mei",
+            "jun giu juin", "jul lug juil", "aug ago aoû aou", "sep set", "oct okt ott out",
+            "nov", "dec dez dic déc",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}  # fmt: skip
+
+_DIRECTIVES = {
+    "Y": r"(?P<Y>\d{4})", "y": r"(?P<y>\d{2})", "m": r"(?P<m>0?[1-9]|1[0-2])",
+    "b": r"(?P<b>[^\W\d_]{3,})\.?", "B": r"(?P<b>[^\W\d_]{3,})",
+    "d": r"(?P<d>0?[1-9]|[12]\d|3[01])", "j": r"(?P<j>\d{3})",
+    "q": r"(?P<q>0?[1-4])", "h": r"(?P<h>[12])",
+    "G": r"(?P<Y>\d{4})", "V": r"(?P<V>0?[1-9]|[1-4]\d|5[0-3])", "u": r"(?P<u>[1-7])",
+    "H": r"(?P<H>[01]?\d|2[0-4])", "I": r"(?P<H>0?[1-9]|1[0-2])", "M": r"(?P<M>[0-5]\d)",
+    "S": r"(?P<S>[0-5]\d)", "f": r"(?P<f>\d{1,9})", "p": r"(?P<p>[AaPp])\.?[Mm]\.?",
+    "z": r"(?P<z>Z|UTC|[+-]\d{2}:?\d{2})", "a": r"[^\W\d_]+\.?", "A": r"[^\W\d_]+",
+}  # fmt: skip
+"""Those of `strptime`, and %q for quarters and %h for half-years."""
+
+_TIME_OF_DAY = (
+    r"(?:(?:\s*[T,:]\s*|\s+)(?P<H>[01]?\d|2[0-4])"
+    r"(?:(?::(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d)(?:[.,](?P<f>\d{1,9}))?)?)?"
+    r"(?:\s*(?P<p>[AaPp])\.?[Mm]\.?)?)"
+    r"(?:\s*(?P<z>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?))?)?"
+)
+"""May stand behind a date."""
+
+_SOLID = {
+    "Y": r"(?P<Y>(?:1[6-9]|2[01])\d\d)", "G": r"(?P<Y>(?:1[6-9]|2[01])\d\d)",
+    "d": r"(?P<d>0[1-9]|[12]\d|3[01])", "m": r"(?P<m>0[1-9]|1[0-2])",
+    "V": r"(?P<V>0[1-9]|[1-4]\d|5[0-3])", "H": r"(?P<H>[01]\d|2[0-4])", "q": "(?P<q>[1-4])",
+}  # fmt: skip
+"""Without a sign between, all digits are there."""
+
+_FIRST_AND_LAST_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})/\d{4}-\d{2}-\d{2}")
+"""A week as pandas writes it."""
+
+
+@dataclass(frozen=True)
+class _Format:
+    """A format: how much rarer than others it is, and whether its cells may be something else."""
+
+    text: str
+    rare: float = 0.0
+    is_unsure: bool = False
+
+
+_LETTERS = (
+    ("Q", "%q"), ("W", "%V"), ("S", "%h"), ("H", "%h"), ("M", "%m"), ("T", "%q"),
+)  # fmt: skip
+
+
+def _formats() -> Iterator[_Format]:
+    for sign in "-/. ":
+        yield _Format(f"%Y{sign}%m{sign}%d")
+        yield _Format(f"%d{sign}%m{sign}%Y")
+        yield _Format(f"%m{sign}%d{sign}%Y", 0.02)
+        yield _Format(f"%Y{sign}%d{sign}%m", 0.4)
+        yield _Format(f"%d{sign}%m{sign}%y", 0.1)
+        yield _Format(f"%m{sign}%d{sign}%y", 0.12)
+        yield _Format(f"%y{sign}%m{sign}%d", 0.2)
+        yield _Format(f"%d{sign}%b{sign}%Y")
+        yield _Format(f"%d{sign}%b{sign}%y", 0.1)
+        yield _Format(f"%Y{sign}%b{sign}%d", 0.1)
+        yield _Format(f"%b{sign}%d{sign}%Y", 0.1)
+        yield _Format(f"%Y{sign}%m", is_unsure=sign == ".")
+        yield _Format(f"%m{sign}%Y")
+        yield _Format(f"%b{sign}%Y")
+        yield _Format(f"%b{sign}%y", 0.05)
+        yield _Format(f"%Y{sign}%b")
+        yield _Format(f"%y{sign}%b", 0.15)
+        yield _Format(f"%Y{sign}%q", 0.3, True)
+        yield _Format(f"%q{sign}%Y", 0.3, True)
+        yield _Format(f"%Y{sign}%V", 0.3, True)
+        yield _Format(f"%V{sign}%Y", 0.3, True)
+        yield _Format(f"%Y{sign}%j", 0.2)
+        for letter, number in _LETTERS:
+            yield _Format(f"%Y{sign}{letter}{number}")
+            yield _Format(f"{letter}{number}{sign}%Y")
+            yield _Format(f"{letter}{number}{sign}%y", 0.1)
+            yield _Format(f"{letter}{sign}{number}{sign}%Y", 0.1)
+            yield _Format(f"%Y{sign}{letter}{sign}{number}", 0.1)
+        yield _Format(f"%q{'' if sign == '.' else sign}Q{sign}%Y")
+        yield _Format(f"KW{sign}%V{sign}%Y", 0.1)
+    for letter, number in _LETTERS:
+        yield _Format(f"%Y{letter}{number}")
+        yield _Format(f"{letter}{number}%Y", 0.1)
+        yield _Format(f"%y{letter}{number}", 0.2)
+    for text in (
+        "%Y-W%V-%u", "%YW%V-%u", "%YW%V%u", "%b %d, %Y", "%A, %B %d, %Y", "%a %d %b %Y",
+        "%A, %d %B %Y", "%a, %d %b %Y", "%a %b %d %Y", "%a %d/%m/%Y", "%a %Y-%m-%d", "%d%b%Y",
+        "%d%b%y", "%b%Y", "%b%y", "%b '%y", "%b'%y", "%Y%b", "%Y:%m", "%Y:Q%q", "%qQ%Y", "%qQ%y",
+        "%q. Quarter %Y", "Q%q'%y", "%Y年%m月%d日", "%Y年%m月", "%Y/KW%V", "KW%V/%Y",
+        "Week %V, %Y", "Week %V %Y", "%d. %B %Y", "%d de %B de %Y", "%B de %Y", "%B, %Y",
+    ):  # fmt: skip
+        yield _Format(text)
+    yield _Format("%Y:%q", 0.3, True)
+    for text in ("%Y%m%d", "%Y%m", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"):
+        yield _Format(text, 0.05, True)
+    for text in ("%G%V", "%Y%j", "%y%m%d", "%d%m%Y", "%m%d%Y"):
+        yield _Format(text, 0.2, True)
+    yield _Format("%Y%q", 0.3, True)
+
+
+@cache
+def _pattern(text: str, *, has_time: bool) -> re.Pattern[str] | None:
+    """Return what a format matches, with a time of day behind it or not; None for other formats."""
+    is_solid = re.fullmatch(r"(%\w)+", text) is not None
+    pieces = []
+    for directive, literal in re.findall(r"%(.)|([^%]+)", text):
+        if directive and directive not in _DIRECTIVES:
+            return None
+        own = _SOLID if is_solid and "%b" not in text else {}
+        piece = own.get(directive, _DIRECTIVES.get(directive, ""))
+        pieces.append(piece or re.escape(literal).replace(r"\ ", r"\s+"))
+    behind = _TIME_OF_DAY if has_time and "%H" not in text and "%I" not in text else ""
+    try:
+        return re.compile("".join(pieces) + behind, re.IGNORECASE)
+    except re.error:
+        return None
+
+
+def check_format(text: str) -> None:
+    """Reject a format that does not read the dates it writes."""
+    if text in (NUMBER, EXCEL, *SINCE_1970):
+        return
+    example, given = "such as %d/%m/%Y", pd.Timestamp("2003-12-31", tz="UTC")
+    if re.search("%[qh]", text) and re.search("%[yY]", text) and _pattern(text, has_time=False):
+        return
+    written = given.strftime(text.replace("%V", "%V-%u") if "%u" not in text else text)
+    form = text.replace("%V", "%V-%u") if "%u" not in text else text
+    try:
+        year = pd.to_datetime(written, format=form).year if "%" in text else None
+    except (ValueError, re.error) as error:
+        raise ValueError(f"expected a format of dates {example}, got {text!r} ({error})") from error
+    if year is None:
+        raise ValueError(f"expected a format of dates {example}, got {text!r}")
+    if year != given.year and "%G" not in text:
+        raise ValueError(f"expected a format of dates with a year, {example}, got {text!r}")
+
+
+@dataclass(frozen=True)
+class Dates:
+    """Cells read as dates.
+
+    Parameters
+    ----------
+    index
+        [D]; NaT where the format does not fit.
+    form
+        As of ``--dates``.
+    score
+        Between formats: a larger one is likelier.
+    is_unsure
+        Whether the cells may be numbers as well.
+    rival
+        A format that is almost as likely, or nothing.
+    """
+
+    index: pd.DatetimeIndex
+    form: str
+    score: float = 0.0
+    is_unsure: bool = False
+    rival: str = ""
+
+
+class OtherZones(ValueError):
+    """Dates of several time zones: which cell, the zone of the first one, and its own."""
+
+    def __init__(self, place: int, wanted: str, given: str) -> None:
+        super().__init__(f"expected {wanted}, got {given}")
+        self.place, self.wanted, self.given = place, wanted, given
+
+
+def parse(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
+    """Read cells by one format; NaT where it does not fit.
+
+    Raises
+    ------
+    OtherZones
+        If their time zones differ.
+    pandas.errors.OutOfBoundsDatetime
+        If a date is not one from 1677 to 2262.
+    """
+    if form in SINCE_1970 or form == EXCEL:
+        numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64)
+        return of_numbers(numbers, form)
+    pattern = _pattern(form, has_time=True)
+    if pattern is None:
+        index = pd.to_datetime(pd.Series(cells), format=form, errors="coerce")
+        return pd.DatetimeIndex(index).as_unit("ns")
+    if form == "%Y.%m" and any(re.search(r"\.0\d$", cell) for cell in cells):
+        cells = [f"{cell}0" if re.search(r"\.1$", cell) else cell for cell in cells]
+    matches = [pattern.fullmatch(cell) for cell in cells]
+    return _built([None if match is None else match.groupdict() for match in matches])
+
+
+def _built(found: Sequence[dict[str, str | None] | None]) -> pd.DatetimeIndex:
+    """Put dates together from their parts."""
+    this_year = date.today().year
+    micros = np.full(len(found), np.datetime64("NaT", "us"))
+    nanos = np.zeros(len(found), "m8[ns]")
+    zones: list[tuple[int, str]] = []
+    for place, parts in enumerate(found):
+        day = None if parts is None else _day(parts, this_year)
+        if parts is None or day is None:
+            continue
+        hour, p = int(parts.get("H") or 0), (parts.get("p") or "").lower()
+        if p:
+            hour = hour % 12 + (12 if p == "p" else 0)
+        minute, second = int(parts.get("M") or 0), int(parts.get("S") or 0)
+        if hour == 24 and (minute or second):
+            continue
+        micros[place] = np.datetime64(day, "us") + np.timedelta64(
+            (hour * 60 + minute) * 60 + second, "s"
+        )
+        nanos[place] = np.timedelta64(int((parts.get("f") or "0").ljust(9, "0")), "ns")
+        zones.append((place, (parts.get("z") or "").upper().replace("GMT", "UTC")))
+    zone = _one_zone(zones)
+    seen = micros[~np.isnat(micros)]
+    first, last = np.datetime64("1677-09-22"), np.datetime64("2262-04-11")
+    if seen.size and (seen.min() < first or seen.max() >= last):
+        raise pd.errors.OutOfBoundsDatetime
+    index = pd.DatetimeIndex(micros.astype("M8[ns]") + nanos)
+    return index.tz_localize(zone) if zone is not None else index
+
+
+def _one_zone(zones: Sequence[tuple[int, str]]) -> timezone | None:
+    def read(text: str) -> timezone | None:
+        if not text:
+            return None
+        if text in ("Z", "UTC"):
+            return timezone.utc
+        digits = text[1:].replace(":", "").ljust(4, "0")
+        ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+        return timezone(ahead if text[0] == "+" else -ahead)
+
+    every = [(place, read(text)) for place, text in zones]
+    for place, zone in every:
+        if zone != every[0][1]:
+            raise OtherZones(place, str(every[0][1] or "no time zone"), str(zone or "no time zone"))
+    return every[0][1] if every else None
+
+
+def _day(parts: dict[str, str | None], this_year: int) -> date | None:
+    """Return the day of the parts of a date, the first one of a quarter or week; None if wrong."""
+    if parts.get("Y"):
+        year = int(parts["Y"] or 0)
+    else:
+        year = 2000 + int(parts["y"] or 0)
+        year -= 100 if year > this_year + _YEARS_AHEAD else 0
+    month, day = int(parts.get("m") or 1), int(parts.get("d") or 1)
+    if (name := parts.get("b")) is not None:
+        name = name.lower()
+        month = _MONTH_NAMES.get(name[:4], 0) or _MONTH_NAMES.get(name[:3], 0)
+    if parts.get("q"):
+        month = 3 * int(parts["q"] or 1) - 2
+    if parts.get("h"):
+        month = 6 * int(parts["h"] or 1) - 5
+    try:
+        if parts.get("V"):
+            return date.fromisocalendar(year, int(parts["V"] or 1), int(parts.get("u") or 1))
+        if parts.get("j"):
+            found = date(year, 1, 1) + timedelta(days=int(parts["j"] or 1) - 1)
+            return found if found.year == year else None
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
+    """Return the likeliest reading of cells as dates.
+
+    Parameters
+    ----------
+    cells
+        Texts, also of numbers.
+    least
+        Share of the cells that must be dates.
+
+    Raises
+    ------
+    OtherZones, pandas.errors.OutOfBoundsDatetime
+        As `parse`.
+    """
+    cells = [days[1] if (days := _FIRST_AND_LAST_DAY.fullmatch(cell)) else cell for cell in cells]
+    found, beyond = [], None
+    sample = [*cells[:3], *cells[len(cells) // 2 :][:3], *cells[-3:]]
+    for each in _formats():
+        pattern = _pattern(each.text, has_time=True)
+        assert pattern is not None
+        if sum(pattern.fullmatch(cell) is not None for cell in sample) < least * len(sample) * 0.5:
+            continue
+        try:
+            index = parse(cells, each.text)
+        except pd.errors.OutOfBoundsDatetime as error:
+            beyond = error
+            continue
+        if int(np.sum(index.notna())) >= least * len(cells):
+            late = "%y" in each.text and index.max().year > date.today().year
+            score = _score(index) - each.rare - 0.5 * late
+            found.append(Dates(index, each.text, score, each.is_unsure))
+    found.sort(key=lambda dates: -dates.score)
+    if beyond is not None and not any(dates.index.notna().all() for dates in found):
+        raise beyond
+    if not found:
+        return None
+    first, rest = found[0], [each for each in found[1:] if not each.index.equals(found[0].index)]
+    rival = rest[0].form if rest and rest[0].score > first.score - _CLOSE else ""
+    return Dates(first.index, first.form, first.score, first.is_unsure, rival)
+
+
+def _score(index: pd.DatetimeIndex) -> float:
+    """Return how well dates look: on a grid, in order, not in the far future, few twice."""
+    seen = index[index.notna()]
+    times = seen.unique().sort_values()
+    if len(times) < 2:
+        return 0.0
+    in_order = seen.is_monotonic_increasing or seen.is_monotonic_decreasing
+    late = times[-1].year > date.today().year + _YEARS_AHEAD
+    return (
+        evenness(times)
+        + 0.3 * in_order
+        - 0.5 * late
+        - 0.5 * (1.0 - len(times) / len(seen))
+        - 1.0 * (1.0 - len(seen) / len(index))
+    )
+
+
+# --- numbers that are dates ---
+
+
+def of_numbers(numbers: Floats, form: str) -> pd.DatetimeIndex:
+    """Return the dates of Excel's days, or of seconds and so on since 1970."""
+    if form == EXCEL:
+        # To the second: a day has no finite number of them.
+        seconds = np.round((numbers - 25569.0) * 86400.0)
+        return pd.DatetimeIndex(pd.to_datetime(pd.Series(seconds), unit="s")).as_unit("ns")
+    whole = np.where(np.isfinite(numbers), numbers, 0.0)
+    unit: Any = form
+    index = pd.DatetimeIndex(pd.to_datetime(pd.Series(whole), unit=unit)).as_unit("ns")
+    return pd.DatetimeIndex(index.where(np.isfinite(numbers)))
+
+
+def dates_in_numbers(numbers: Floats, name: str = "") -> Dates | None:
+    """Return the dates that numbers stand for: their digits, or since when they count.
+
+    Parameters
+    ----------
+    numbers
+        Finite.
+    name
+        Of their column: days of Excel that are one after another could be anything else.
+    """
+    texts = [f"{number:.15g}" for number in numbers]
+    first, last = numbers.min(), numbers.max()
+    if (best := best_format(texts)) is not None and best.score > 0.3:
+        return best
+    for unit, per_second in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
+        begin, end = (pd.Timestamp(f"{year}-01-01").timestamp() for year in (1990, 2100))
+        if begin * per_second <= first and last <= end * per_second:
+            return Dates(of_numbers(numbers, unit), unit, 1.0, True)
+    if first >= 20_000.0 and last <= 60_000.0:
+        index = of_numbers(numbers, EXCEL)
+        steps = np.diff(np.unique(numbers))
+        is_named = re.search(r"date|day|time|month|week|datum|fecha|data|period", name, re.I)
+        is_calendar = (
+            len(steps) > 2 and np.ptp(steps) > 0.0 and evenness(index.unique().sort_values()) > 0.9
+        )
+        if is_named or is_calendar:
+            return Dates(index, EXCEL, 1.0, True)
+    return None

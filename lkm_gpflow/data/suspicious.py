@@ -1,0 +1,199 @@
+"""Values that look wrong: sentinels, outliers, stuck sensors, shifts of level, changes of spread.
+
+Nothing is dropped unasked: `find` lists them, `without` makes single ones of the list missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.ndimage import median_filter
+
+from ..gp.types import Booleans, Floats
+
+COLUMNS = ("series", "time", "value", "kind", "how_far")
+
+SINGLE = ("sentinel", "outlier", "flat")
+"""Kinds of single values; the others begin at the time that is listed."""
+
+_FAR = 12.0
+"""A value is an outlier so many robust standard deviations away, by all measures."""
+
+VERY_FAR = 20.0
+"""Outliers that far are worth a doubt."""
+
+_FAR_FROM_ALL = 8.0
+"""A sentinel is so many robust standard deviations away from the nearest other value."""
+
+_LONG = 12
+"""Rows of the same value, in a series that else changes from row to row, are a stuck sensor."""
+
+_TO_NORMAL = 1.4826
+"""Of a normal distribution: standard deviation by median absolute deviation."""
+
+_MOST = 0.03
+"""Share of the values of a series that may be outliers: more are how it is."""
+
+_LEAST = 12
+"""Fewer values have no typical spread."""
+
+
+def find(frame: pd.DataFrame, season: int = 1) -> pd.DataFrame:
+    """Return the suspicious values of a checked table.
+
+    Parameters
+    ----------
+    frame
+        Rows are times in order, columns are series.
+    season
+        Steps in a season, which is taken off by its medians.
+
+    Returns
+    -------
+    DataFrame
+        One row for each: series, time, value, kind ("sentinel", "outlier", "flat", "level shift",
+        "change of spread") and how far off it is, in robust standard deviations (of a flat stretch,
+        its rows).
+    """
+    rows = [
+        (name, frame.index[place], values[place], kind, far)
+        for name, values in zip(frame.columns, frame.to_numpy().T, strict=True)
+        for place, kind, far in sorted(_of_series(values, season))
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def without(frame: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which the single values of a list are missing."""
+    cleaned = frame.copy()
+    for series, time in found.loc[found["kind"].isin(SINGLE), ["series", "time"]].to_numpy():
+        cleaned.loc[time, series] = np.nan
+    return cleaned
+
+
+def _of_series(values: Floats, season: int) -> Iterator[tuple[int, str, float]]:
+    """Yield place, kind and distance."""
+    seen = np.flatnonzero(np.isfinite(values))
+    y = values[seen]
+    if len(y) < _LEAST or np.ptp(y) == 0.0:
+        return
+    is_sentinel, gap = _sentinels(y)
+    for place in np.flatnonzero(is_sentinel):
+        yield int(seen[place]), "sentinel", gap
+    seen, y = seen[~is_sentinel], y[~is_sentinel]
+    if len(y) < _LEAST or np.ptp(y) == 0.0:
+        return
+    far = _distances(y, seen, season)
+    if np.all(y > 0.0):  # of prices and flows that grow by percentages
+        far = np.minimum(far, _distances(np.log(y), seen, season))
+    for place in np.flatnonzero(far > _FAR):
+        yield int(seen[place]), "outlier", float(far[place])
+    begins, lengths = _runs(y)
+    usual = np.mean(lengths == 1) > 0.9
+    for begin, length in zip(begins, lengths, strict=True):
+        # Zeros between other values are counts of nothing.
+        if usual and length >= _LONG and y[begin] != 0.0:
+            for place in range(begin + 1, begin + length):
+                yield int(seen[place]), "flat", float(length)
+    rest = far <= _FAR
+    yield from _changes(y[rest], seen[rest])
+
+
+def _sentinels(y: Floats) -> tuple[Booleans, float]:
+    """Return which values are one and the same at the edge of the range, far from all others."""
+    best: tuple[Booleans, float] = np.zeros(len(y), np.bool_), 0.0
+    for edge in (y.min(), y.max()):
+        same = y == edge
+        rest = y[~same]
+        count = same.sum()
+        if len(rest) < _LEAST or count > 0.4 * len(y) or np.ptp(rest) == 0.0:
+            continue
+        is_known = _is_known(float(edge))
+        if count < 2 and not is_known:
+            continue
+        spread = max(_spread(rest), 0.1 * float(np.ptp(rest)))
+        nearest = float(np.abs(rest - edge).min())
+        gap = nearest / float(spread)
+        # Other values than -999 and the like may well be meant.
+        is_off = gap > (0.5 * _FAR_FROM_ALL if is_known else _FAR_FROM_ALL)
+        if is_off and gap > best[1] and (is_known or nearest > 1.5 * float(np.ptp(rest))):
+            best = same, gap
+    return best
+
+
+def _is_known(value: float) -> bool:
+    """Whether a value is one that stands for missing in many tables: -99, 9999, -1e20, -999.9."""
+    digits = f"{abs(value):.10g}".replace(".", "").strip("0")
+    return (len(digits) >= 2 and set(digits) == {"9"}) or abs(value) >= 1e19
+
+
+def _distances(y: Floats, seen: NDArray[Any], season: int) -> Floats:
+    """Return how far values are off: from the season, from their neighbours, and in steps."""
+    level = median_filter(
+        y, size=min(len(y), 2 * max(3, min(season, len(y) // 4)) + 1), mode="nearest"
+    )
+    smooth = y - level
+    if 1 < season <= len(y) // 3:
+        phase = seen % season
+        for each in range(season):
+            if (own := phase == each).any():
+                smooth[own] -= np.median(smooth[own])
+    near = y - median_filter(y, size=5, mode="nearest")
+    steps = np.abs(np.diff(y))
+    # A spike goes there and back; a step does not.
+    both = np.minimum(np.append(steps, steps[-1]), np.insert(steps, 0, steps[0]))
+    wide = y - np.median(y)
+    scale = max(_spread(np.diff(y)), 1e-3 * _spread(y))
+    measures = [
+        np.abs(smooth) / max(_spread(smooth), 1e-9 * float(np.ptp(y))),
+        np.abs(near) / max(_spread(near), scale, 1e-9 * float(np.ptp(y))),
+        np.abs(wide) / max(_spread(y), 1e-9 * float(np.ptp(y))) * 2.0,
+        both / max(scale, 1e-9 * float(np.ptp(y))) * 1.5,
+    ]
+    # In a series of bursts large values come together: spikes are rare.
+    far = np.min(measures[:3], axis=0)
+    lonely = np.minimum(far, np.maximum(measures[3], np.where(far > VERY_FAR, far, 0.0)))
+    return lonely if np.sum(lonely > _FAR) <= max(2, _MOST * len(y)) else np.zeros(len(y))
+
+
+def _spread(values: Floats) -> float:
+    """Return a standard deviation that outliers do not move; of many equal values the usual one."""
+    mad = _TO_NORMAL * float(np.median(np.abs(values - np.median(values))))
+    if mad > 0.0:
+        return mad
+    low, high = np.quantile(values, [0.05, 0.95])
+    return float(high - low) / 3.3 or float(np.std(values))
+
+
+def _runs(y: Floats) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return where runs of equal values begin, and how long they are."""
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(y)) + 1])
+    return begins, np.diff(np.append(begins, len(y)))
+
+
+def _changes(y: Floats, seen: NDArray[Any]) -> Iterator[tuple[int, str, float]]:
+    """Yield the largest step of the level, and the largest change of the spread."""
+    size = max(8, len(y) // 10)
+    if len(y) < 4 * size:
+        return
+    steps = np.abs(np.diff(y))
+    spread = max(_spread(np.diff(y)), 1e-9 * float(np.ptp(y)))
+    step = int(np.argmax(steps))
+    before, after = y[max(0, step - size + 1) : step + 1], y[step + 1 : step + 1 + size]
+    if min(len(before), len(after)) == size:
+        apart = np.abs(np.median(after) - np.median(before))
+        within = max(_spread(before), _spread(after), 1e-9 * float(np.ptp(y)))
+        if steps[step] > 8.0 * spread and apart > 8.0 * within:
+            yield int(seen[step + 1]), "level shift", float(apart / within)
+    size = len(y) // 4
+    spreads = [
+        _spread(np.diff(y[k : k + size])) + 1e-9 * float(np.ptp(y)) for k in range(len(y) - size)
+    ]
+    ratios = np.log(spreads[size:]) - np.log(spreads[:-size])
+    place = int(np.argmax(np.abs(ratios)))
+    if np.abs(ratios[place]) > np.log(8.0):
+        yield int(seen[place + size]), "change of spread", float(np.exp(np.abs(ratios[place])))
