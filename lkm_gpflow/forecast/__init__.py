@@ -17,5 +17,5 @@ How a discovery calls it::
 - `predictors`: what a fit says of any times, by NumPy; `by_model`: by TensorFlow.
 - `columns`: names of the columns of intervals and quantiles.
 
-Imports from: search, fit and what is below them.
+May import: search and what lies below.
 """

@@ -15,8 +15,9 @@ from lkm_gpflow.runtime.warn import TableNote
 GRIDS = (
     "D", "2D", "W-SUN", "W-FRI", "2W-MON", "B", "MS", "ME", "BMS", "BME", "2MS", "QS", "QE", "BQE",
     "QS-FEB", "YS", "YE", "YE-JUN", "SMS", "SME", "WOM-1MON", "WOM-2TUE", "WOM-3FRI", "WOM-4THU",
-    "LWOM-FRI", "LWOM-MON", "3D", "W-WED", "4W-SAT", "6MS",
+    "3D", "W-WED", "4W-SAT", "6MS",
 )  # fmt: skip
+LAST_WEEKDAYS = tuple(pd.offsets.LastWeekOfMonth(weekday=day) for day in (0, 4))
 HOURS = ("h", "2h", "3h", "6h", "12h", "30min", "15min", "10min", "min", "s")
 DATES = (
     "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %B %Y", "%B %d, %Y",
@@ -49,7 +50,8 @@ def written(value: float, style: str) -> str:
 def drawn(rng: np.random.Generator) -> tuple[pd.DataFrame, str, str, str]:
     """Return a table, a format that tells its times, a style of numbers, a missing word."""
     with_hours = rng.uniform() < 0.25
-    frequency = str(rng.choice(HOURS if with_hours else GRIDS))
+    every = HOURS if with_hours else (*GRIDS, *LAST_WEEKDAYS)
+    frequency = every[rng.integers(len(every))]
     start = pd.Timestamp("1995-01-01") + pd.Timedelta(days=int(rng.integers(0, 9000)))
     index = pd.date_range(start, periods=int(rng.integers(24, 80)), freq=frequency)
     kept = rng.uniform(size=len(index)) >= rng.choice([0.0, 0.0, 0.05])
