@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -37,33 +37,32 @@ from .journals import fill, opened
 
 # --- what is compared ---
 
-_RIVALS: dict[str, tuple[str, str]] = {
-    "last-value": ("last-value", "last value"),
-    "drift": ("drift", "drift"),
-    "seasonal-naive": ("seasonal-naive", "seasonal naive"),
-    "arima-110": ("arima-110", "ARIMA(1,1,0)"),
-    "auto-arima": ("auto-arima-own-units", "AutoARIMA"),
-    "auto-ets": ("auto-ets-own-units", "AutoETS"),
-    "auto-theta": ("auto-theta-own-units", "AutoTheta"),
-    "auto-ces": ("auto-ces-own-units", "AutoCES"),
-    "mstl": ("mstl", "MSTL"),
-    "var": ("var", "VAR of differences"),
-    "ridge-var": ("ridge-var", "ridge VAR"),
-    "vecm": ("vecm", "VECM"),
-    "bayesian-var": ("bayesian-var", "Bayesian VAR"),
-    "dynamic-factor": ("dynamic-factor", "dynamic factors"),
-    "unobserved-components": ("unobserved-components", "unobserved components"),
-    "prophet": ("prophet", "Prophet"),
-    "gp-fixed": ("gp-fixed", "GP, one fixed kernel"),
+_LABELS = {
+    "last-value": "last value",
+    "drift": "drift",
+    "seasonal-naive": "seasonal naive",
+    "arima-110": "ARIMA(1,1,0)",
+    "auto-arima": "AutoARIMA",
+    "auto-ets": "AutoETS",
+    "auto-theta": "AutoTheta",
+    "auto-ces": "AutoCES",
+    "mstl": "MSTL",
+    "var": "VAR of differences",
+    "ridge-var": "ridge VAR",
+    "vecm": "VECM",
+    "bayesian-var": "Bayesian VAR",
+    "dynamic-factor": "dynamic factors",
+    "unobserved-components": "unobserved components",
+    "prophet": "Prophet",
+    "gp-fixed": "GP, one fixed kernel",
+    "lkm": "lkm (default)",
 }
-"""The comparator and the label of each; all are told the season if they take one."""
-
-_METHODS = {**_RIVALS, "lkm": ("lkm", "lkm (default)")}
-RIVALS, METHODS = tuple(_RIVALS), tuple(_METHODS)
+METHODS = tuple(_LABELS)
+RIVALS = METHODS[:-1]
 MEDIAN = "median"
 """The median of the rivals' means and of their sds, cell by cell."""
 
-LABELS = {**{name: label for name, (_, label) in _METHODS.items()}, MEDIAN: "median of rivals"}
+LABELS = {**_LABELS, MEDIAN: "median of rivals"}
 
 ORIGINS = (1, 2)
 """Origin 1 forecasts the last rows of a table, origin 2 those before them."""
@@ -78,9 +77,11 @@ their forecast is none."""
 
 def method_of(name: str, season: int) -> Comparator:
     """Return a method of the benchmark, told the season if it takes one."""
-    own = comparator(_METHODS[name][0])
-    told = "season" in {field.name for field in fields(own)}  # type: ignore[arg-type]
-    return comparator(_METHODS[name][0], season=season) if told else own
+    from .rivals import FITS, Rival  # TensorFlow takes seconds
+
+    if name in FITS:
+        return Rival(name, season)
+    return comparator(name, season=season) if name == "seasonal-naive" else comparator(name)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias, Union
 
-from lkm_gpflow.comparators.grammar import Node, Sum, Term
-from lkm_gpflow.kernels.grammar import Product, expand, with_values
+from lkm_gpflow.kernels.grammar import Factor, Product, expand, parse, with_values
 
 RULES_PER_BASE = 3
 """S -> S + B, S -> S x B and S -> B, so that R = 3 x the number of base kernels."""
@@ -21,9 +22,70 @@ Kernel = tuple[str, ...]
 """A kernel as the sorted names of the products that it is the sum of."""
 
 
+Node: TypeAlias = Union[Factor, "Sum"]
+"""What a product is made of."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A kernel of CKL without numbers, in canonical form: a sum of products of factors and sums.
+
+    The constructor puts it there: sums in sums and products in products dissolved, base kernels
+    multiplied as in `Product`, terms and factors sorted, and C + C = C, as of all terms of which
+    only the variance is learnt.  It knows no rules of WN.
+    """
+
+    terms: tuple[tuple[Node, ...], ...]
+
+    def __post_init__(self) -> None:
+        kept: dict[object, tuple[Node, ...]] = {}
+        for term in itertools.chain.from_iterable(map(_canonical, self.terms)):
+            alone = all(isinstance(node, Factor) for node in term)
+            only_variance = alone and Product(term).num_parameters == 1  # type: ignore[arg-type]
+            kept[_names(term) if only_variance else len(kept)] = term
+        terms = sorted(kept.values(), key=lambda term: (sum(map(_size, term)), _names(term)))
+        object.__setattr__(self, "terms", tuple(terms))
+
+    @property
+    def names(self) -> str:
+        """Its text, which two kernels share if their structure is one."""
+        return " + ".join(map(_names, self.terms))
+
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(self.terms + other.terms)
+
+    def __mul__(self, other: Sum) -> Sum:
+        return Sum(((self, other),))
+
+
+def _canonical(term: tuple[Node, ...]) -> tuple[tuple[Node, ...], ...]:
+    """Return a product in canonical form; if it is a sum alone, the terms of that."""
+    nodes: list[Node] = []
+    for node in term:
+        nodes += node.terms[0] if isinstance(node, Sum) and len(node.terms) == 1 else (node,)
+    sums = [node for node in nodes if isinstance(node, Sum)]
+    factors = tuple(node for node in nodes if isinstance(node, Factor))
+    if factors:
+        factors = Product(factors).factors
+    if sums:
+        factors = tuple(factor for factor in factors if factor.base.name != "C")
+    if len(sums) == 1 and not factors:
+        return sums[0].terms
+    return ((*factors, *sorted(sums, key=lambda node: (_size(node), node.names))),)
+
+
+def _size(node: Node) -> int:
+    """How many base kernels it is made of."""
+    return sum(_size(n) for term in node.terms for n in term) if isinstance(node, Sum) else 1
+
+
+def _names(term: tuple[Node, ...]) -> str:
+    return " x ".join(f"({n.names})" if isinstance(n, Sum) else n.base.name for n in term)
+
+
 def as_sum(members: Sequence[Product]) -> Sum:
     """Return the kernel that is the sum of these products."""
-    return Sum(tuple(Term(member.structure.factors) for member in members))
+    return Sum(tuple(member.structure.factors for member in members))
 
 
 def flatten(kernel: Sum) -> Kernel:
@@ -33,7 +95,7 @@ def flatten(kernel: Sum) -> Kernel:
 
 def _products(kernel: Sum) -> Iterator[Product]:
     for term in kernel.terms:
-        for choice in itertools.product(*(_choices(node) for node in term.factors)):
+        for choice in itertools.product(*map(_choices, term)):
             factors = itertools.chain.from_iterable(product.factors for product in choice)
             yield Product(tuple(factors))
 
@@ -52,7 +114,7 @@ def ckl_applications(members: Sequence[Product], bases: Sequence[str]) -> Iterat
     members = [member.structure for member in members]
     for place, rebuild in _substructures(members):
         for name in bases:
-            base = Sum.of(name)
+            base = as_sum([parse(name)])
             yield from map(rebuild, (place + base, place * base, base))
 
 
@@ -61,7 +123,7 @@ def _substructures(members: Sequence[Product]) -> Iterator[tuple[Sum, Callable[[
     for k, member in enumerate(members):
         others = as_sum([*members[:k], *members[k + 1 :]])
         for inside in _subsets(range(len(member.factors)), smallest=1):
-            chosen = Sum((Term(tuple(member.factors[i] for i in inside)),))
+            chosen = Sum((tuple(member.factors[i] for i in inside),))
             left = tuple(f for i, f in enumerate(member.factors) if i not in inside)
             yield chosen, partial(_put_back, left=left, others=others)
     for inside in _subsets(range(len(members)), smallest=2):
@@ -69,9 +131,9 @@ def _substructures(members: Sequence[Product]) -> Iterator[tuple[Sum, Callable[[
         yield as_sum([members[k] for k in inside]), others.__add__
 
 
-def _put_back(new: Sum, left: tuple[Node, ...], others: Sum) -> Sum:
+def _put_back(new: Sum, left: tuple[Factor, ...], others: Sum) -> Sum:
     """``new x left + others``."""
-    return (new * Sum((Term(left),)) if left else new) + others
+    return (new * Sum((left,)) if left else new) + others
 
 
 def _subsets(items: Sequence[int], smallest: int) -> Iterator[tuple[int, ...]]:

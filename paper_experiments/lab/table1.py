@@ -82,10 +82,8 @@ SMOKE_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "spike-slab": {"kernels": ("se", "se"), "starts": 2, "short": 5, "max_iterations": 20},
     "mosm": {"num_components": (1,), "restarts": 2, "short": 5, "max_iterations": 20},
     "gp": {"restarts": 2},
-    "gp-fixed": {"restarts": 1},
     "gp-sm": {"num_components": (1,), "restarts": 2},
     "lkm": {"depth": 0, "restarts": 1},
-    "lkm-log": {"depth": 0, "restarts": 1},
     "lkm-paper": {"depth": 0, "restarts": 1, "bases": ("SE",)},
     "lkm-single": {"depth": 0, "restarts": 1, "bases": ("SE",)},
 }
