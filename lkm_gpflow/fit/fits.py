@@ -111,7 +111,8 @@ class FitSettings:
             )
 
     def ibp(self, num_components: int) -> IBP:
-        """Return the prior over Z of so many components."""
+        """Return the prior over Z of so many components; where there is none, of one."""
+        num_components = max(num_components, 1)
         if isinstance(self.prior, IBP):
             return replace(self.prior, num_components=num_components)
         kind = FiniteIBP if self.prior == "finite" else InfiniteIBP

@@ -222,7 +222,7 @@ def counting(members: Sequence[F]) -> list[F]:
     # Never nothing, even where others have all of the weight: within the data fits speak alone.
     rest = 1.0 - ahead or of_fits
     return [
-        each if each.is_ahead_only else with_weight(each, each.weight * rest / total)
+        each if each.is_ahead_only else with_weight(each, rest * (each.weight / total))
         for each in kept
     ]
 

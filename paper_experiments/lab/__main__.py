@@ -110,11 +110,11 @@ def report_families(tables: int, jobs: int | None, results: Path) -> None:
 
 
 @_command(
-    amplitudes=("none",), criterion=("bic",), averaging=("none",), seeds=5,
+    likelihood=("gaussian",), criterion=("bic",), averaging=("none",), seeds=5,
     design=tuple(planted.DESIGNS), heights=tuple(planted.HEIGHTS),
 )  # fmt: skip
 def share(
-    amplitudes: Sequence[str],
+    likelihood: Sequence[str],
     criterion: Sequence[str],
     averaging: Sequence[str],
     design: Sequence[str],
@@ -124,10 +124,10 @@ def share(
     results: Path,
 ) -> None:
     """How much of a planted Z is wrong after a search, by settings of the search."""
-    names = ("amplitudes", "criterion", "averaging")
+    names = ("likelihood", "criterion", "averaging")
     variants = [
         {k: v for k, v in zip(names, values, strict=True) if v != sharing.PUBLISHED[k]}
-        for values in itertools.product(amplitudes, criterion, averaging)
+        for values in itertools.product(likelihood, criterion, averaging)
     ]
     with process_pool(jobs) as pool:
         found = sharing.run(variants, design, heights, seeds, results, pool)

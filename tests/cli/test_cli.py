@@ -403,7 +403,7 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
         ("t,a,b\n1,,2\n2,,3\n3,,4\n", ["'a'", "at least 3 observed", "got 0"]),
         ('t,a\n1,"2\n', ["row 2", "not CSV"]),
         ("date,a,b\n" + ROWS + "2024-01-04,1e300,2\n", ["'a' at 2024-01-04", "1e+100", "1e+300"]),
-        ("day,a\nthe 28th,1\n29,2\n", ["row 2", "'day'", "'the 28th'"]),
+        ("day,a\nthe 28th,1\n29,2\n30,2.5\n31,2\n", ["row 2", "'day'", "'the 28th'"]),
         ('day,a\n2024-01-28,"1,5"\n2024-01-29,0.5\n', ["row 2", "'1,5'", "--decimal ,"]),
         ("id,day,y\na,2024-01-01,1\nb,2024-01-01,2\na,2024-01-02,1\n", ["--long id,day,y"]),
         ("PAR1", ["CSV file by its name", "Parquet by its contents", "rename it to t.parquet"]),

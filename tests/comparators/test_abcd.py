@@ -30,7 +30,7 @@ from lkm_gpflow.comparators.abcd import (
 )
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.evaluation import metrics
-from lkm_gpflow.fit.covariances import Structure
+from lkm_gpflow.fit.covariances import ProductComponents
 from lkm_gpflow.fit.initialization import Proposer
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.gp.lags import LagGrid
@@ -154,14 +154,13 @@ def test_numbers_are_kept() -> None:
 def value_and_gradient(kernel: Terms, x: Floats, y: Floats, values: Floats) -> tuple[float, Floats]:
     """Minus the log likelihood by the layout's numbers and the log noise variance."""
     grid, layout = LagGrid(x), Layout(kernel, num_series=0)
-    by_theta = Structure(layout, grid)
-    components = by_theta.at(values[:-1])
-    K = sum((each.matrix() for each in components), start=np.zeros((len(x), len(x))))
+    components = ProductComponents(layout, grid, values[:-1])
+    K = sum((each.matrix() for each in components.parts), start=np.zeros((len(x), len(x))))
     value, gradients = SingleSeries(x, y)(K, values[-1:])
     G, by_noise = gradients()
     by_lag = grid.collect(G)
-    pulled = [each.pull_back(by_lag if each.moving is None else G) for each in components]
-    return value, np.concatenate([by_theta.gather(pulled), by_noise])
+    pulled = components.pull_back([by_lag if c.is_stationary else G for c in components.parts])
+    return value, np.concatenate([pulled, by_noise])
 
 
 @pytest.mark.parametrize("x", [irregular_times(), np.linspace(0.0, 1.0, 25)])

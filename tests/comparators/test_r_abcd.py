@@ -37,7 +37,7 @@ from lkm_gpflow.comparators.r_abcd import (
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation import metrics
-from lkm_gpflow.fit.covariances import Structure
+from lkm_gpflow.fit.covariances import ProductComponents
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.gp.lags import LagGrid
 from lkm_gpflow.gp.types import Floats
@@ -80,14 +80,13 @@ def own_of(num_components: int, seed: int = 0) -> Floats:
 
 def evaluate(likelihood: SemiRelational, kernel: Terms, values: Floats) -> tuple[float, Floats]:
     grid, layout = LagGrid(likelihood.x), Layout(kernel, num_series=0)
-    by_theta = Structure(layout, grid)
-    components = by_theta.at(values[: layout.size])
-    K = sum((each.matrix() for each in components), start=np.zeros((len(grid.x),) * 2))
+    components = ProductComponents(layout, grid, values[: layout.size])
+    K = sum((each.matrix() for each in components.parts), start=np.zeros((len(grid.x),) * 2))
     value, gradients = likelihood(K, values[layout.size :])
     G, by_own = gradients()
     by_lag = grid.collect(G)
-    pulled = [each.pull_back(by_lag if each.moving is None else G) for each in components]
-    return value, np.concatenate([by_theta.gather(pulled), by_own])
+    pulled = components.pull_back([by_lag if c.is_stationary else G for c in components.parts])
+    return value, np.concatenate([pulled, by_own])
 
 
 def packed(kernel: Terms, own: Floats) -> Floats:

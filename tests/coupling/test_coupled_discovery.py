@@ -16,7 +16,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.coupling import coupled_discovery as discovery_coupled
-from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery, predict_cells, step_correlation
+from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery, step_correlation
 from lkm_gpflow.coupling.learn_coupling import Coupling
 from lkm_gpflow.coupling.patterns import Patterns
 from lkm_gpflow.forecast import forecasters
@@ -214,19 +214,6 @@ def test_learnt_coupling_fills_a_broken_gauge(
     first = coupled.pairs.iloc[0]
     assert (first["first"], first["second"]) == ("gauge", "next")
     assert first["evidence"] > 20.0
-
-
-def test_cells_are_predicted_as_by_the_model(
-    learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery],
-) -> None:
-    """Of seen and of new times, unsorted, some twice."""
-    table, coupling, model = learnt[1].table, learnt[1].couplings[0], learnt[1].models[0]
-    x = np.concatenate([table.observations.x[[3, 3, 0, -1]], [-0.05, 1.07, 1.07, 1.1, 0.123]])
-    n = np.array([0, 1, 2, 0, 1, 0, 2, 0, 1])
-    mean, covariance = predict_cells(coupling, table.observations, n, x)
-    expected = model.predict_cells(n, x[:, None])
-    np.testing.assert_allclose(mean, expected[0], rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(covariance, expected[1], rtol=1e-6, atol=1e-8)
 
 
 def test_nothing_to_couple_is_refused() -> None:

@@ -101,10 +101,6 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         "expected a level between 0 and 1, got '0.9'",
         lambda: by_hand().forecast(2, "0.9"),  # type: ignore[arg-type]
     ),
-    "several levels of a coupled forecast": (
-        r"expected a level between 0 and 1, got \[0.5, 0.9\]",
-        lambda: by_hand().couple().forecast(2, [0.5, 0.9]),  # type: ignore[arg-type]
-    ),
     "a sum without weights": (
         r"expected weights by series such as .*, got \['a', 'b'\]",
         lambda: by_hand().aggregate(2, ["a", "b"]),  # type: ignore[arg-type]
@@ -216,7 +212,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: discover(annealing=3),
     ),
     "a prior that is none": (
-        r"expected prior among \('finite', 'infinite'\), got 'x'",
+        r"prior: expected one of \('finite', 'infinite'\) or an IBP, got 'x'",
         lambda: discover(prior="x", learner="relaxed"),
     ),
     "priors as a text": ("priors as True or False, got 'no'", lambda: discover(priors="no")),
@@ -377,7 +373,7 @@ def test_ctrl_c_keeps_the_ledger_and_says_how_to_go_on(
     ) as stopped:
         lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
     shown = traceback.format_exception(stopped.value)
-    assert "".join(shown).count("  File ") == 2, "the caller's line and ours"
+    assert "".join(shown).count("  File ") == 3, "the caller's line, and two of ours"
     found = lkm.discover(small_table(), ledger=path, **options)  # type: ignore[arg-type]
     assert len(calls) == 3 + 1
     assert len(found.entries) == 3

@@ -15,7 +15,7 @@ from small import numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery.result import Discovery
-from lkm_gpflow.fit import assignments, engine, learner, moves, relaxed, scanning, scores
+from lkm_gpflow.fit import assignments, engine, training
 from lkm_gpflow.kernels.grammar import expand
 from lkm_gpflow.model.posteriors import EnumeratedPosterior
 from lkm_gpflow.runtime import archive
@@ -59,17 +59,15 @@ def test_no_code_of_the_other_learner_runs(
     def forbidden(*args: Any, **options: Any) -> None:
         raise AssertionError("the paper's method has no such step")
 
-    monkeypatch.setattr(learner.Learner, "__init__", forbidden)
-    for module, names in (
-        (scanning, ("scan", "promising")),
+    monkeypatch.setattr(training.Learner, "__init__", forbidden)
+    for owner, names in (
+        (engine.LapackEngine, ("scan", "promising", "log_densities")),
         (engine, ("pair_log_densities", "Objective")),
-        (scores, ("pair_log_densities", "Objective")),
-        (moves, ("scan", "promising", "best_rows", "minimize")),
-        (relaxed, ("relaxed_start",)),
+        (training, ("best_rows", "minimize")),
         (assignments, ("best_rows",)),
     ):
         for name in names:
-            monkeypatch.setattr(module, name, forbidden)
+            monkeypatch.setattr(owner, name, forbidden)
     monkeypatch.setattr(assignments.RowPosterior, "infer", forbidden)
     monkeypatch.setattr(assignments.Pairs, "around", forbidden)
     monkeypatch.setattr(EnumeratedPosterior, "build", forbidden)

@@ -88,7 +88,7 @@ def test_it_is_said_what_probabilities_average_over(small_found: lkm.Discovery) 
     """Alternatives to the fits are left open, but by the paper's model they are not."""
     assert "over alternatives to them" in replace(small_found, averaging="tempered").report().caveat
     papers = made_by_hand(small_table(), ["1e-5 x LIN(location=130)"], [[1]] * 3)
-    assert papers.settings.fit.amplitudes == "none"
+    assert papers.settings.fit.likelihood == lkm.GaussianNoise()
     caveat = replace(papers, averaging="tempered").report().caveat
     assert "averaged over the fits of the search. Evidence" in caveat
 

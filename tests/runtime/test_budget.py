@@ -113,20 +113,21 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        self._learn, self._score = structure_search.fit, stacking._scores
+        self._learn, self._score = structure_search.fit, Member.held_out_scores
         monkeypatch.setattr(structure_search, "fit", self._fit)
         monkeypatch.setattr(stacking, "fit", self._fit)
-        monkeypatch.setattr(stacking, "_scores", self._scores)
+
+        def held_out_scores(member: Member, *arguments: Any) -> list[float]:
+            self.count += 1
+            return self._score(member, *arguments)
+
+        monkeypatch.setattr(Member, "held_out_scores", held_out_scores)
         own = partial(Guard, clock=lambda: float(self.count), memory=lambda: self.count + 1.0)
         monkeypatch.setattr(discovering, "Guard", own)
 
     def _fit(self, *arguments: object, **options: object) -> Fit:
         self.count += 1
         return self._learn(*arguments, **options)  # type: ignore[arg-type]
-
-    def _scores(self, *arguments: object) -> list[tuple[float, float]]:
-        self.count += 1
-        return self._score(*arguments)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -274,7 +274,11 @@ def test_every_series_begins_with_its_best_noise_and_row(num_components: int) ->
         for k in range(num_components - 1)
     ]
     learner = Learner(data, QUICK, np.random.default_rng(0))
-    begun = learner.adopt(kernels)
+    empty = np.zeros((64, num_components))
+    known = Fit(
+        tuple(kernels), empty, empty, np.ones((num_components, 2)), np.ones(64), 0.0, 0.0, 0.0, 0.0
+    )
+    begun = learner.adopt(known)
     own = learner._log_likelihoods(begun)
     for level in (1e-4, 1e-2, 1.0):
         pairs = Pairs.around(begun.Z, 10)

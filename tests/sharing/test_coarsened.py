@@ -193,18 +193,6 @@ def test_gaps_are_left_out() -> None:
     assert gap.sd[1] > coarsened(fit, observations, SETTINGS).sd[1]
 
 
-def test_heights_of_a_fit_are_where_scoring_begins_not_where_it_ends() -> None:
-    """Ten times the height in one series, known to the fit or not: the same posterior."""
-    observations = drawn("1.0 x SE(lengthscale=0.1)", 2, 0.02, seed=7)
-    Y = observations.Y * np.array([[1.0], [3.0]])
-    fit = by_hand([parse("1.0 x SE(lengthscale=0.1)")], [[1], [1]], 0.02)
-    seen = replace(observations, Y=Y)
-    plain = coarsened(fit, seen, SETTINGS)
-    told = coarsened(replace(fit, heights=np.array([[1.0], [9.0]])), seen, SETTINGS)
-    assert told.mean[1] == pytest.approx(plain.mean[1], abs=0.2 * plain.sd[1])
-    assert told.sd[1] == pytest.approx(plain.sd[1], rel=0.1)
-
-
 def test_a_series_of_one_value_says_nothing() -> None:
     observations = drawn("1.0 x SE(lengthscale=0.1)", 2, 0.1, seed=8)
     mask = np.ones_like(observations.Y)

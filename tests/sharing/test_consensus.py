@@ -189,7 +189,7 @@ def test_walks_that_were_added_are_not_among_what_was_found() -> None:
         small_table(),
         [(0.2, [wave], [[1], [1], [0]]), (0.8, ["1 x RW(start=-7)"], [[1], [1], [1]])],
     )
-    found = replace(found, stacked=(found.stacked[0], replace(found.stacked[1], is_walk=True)))
+    found = replace(found, stacked=(found.stacked[0], replace(found.stacked[1], kind="walk")))
     assert found.names == ["PER"]
     assert [member.weight for member in found.searched] == [1.0]
     np.testing.assert_allclose(found.probabilities["PER"], found.stacked[0].fit.probabilities[:, 0])
