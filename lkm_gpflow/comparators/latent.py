@@ -14,7 +14,8 @@ from ..data.transforms import Transform
 from ..discovery.discover import discover
 from ..discovery.keywords import Averaging
 from ..discovery.result import Discovery
-from ..fit.fits import LearnerName
+from ..fit.fits import Criterion, LearnerName
+from ..gp.likelihoods import LikelihoodName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from .registry import register
 
@@ -46,7 +47,7 @@ class LatentKernelModel:
 
     Parameters
     ----------
-    bases, depth, restarts, priors, learner, averaging, transform
+    bases, depth, restarts, priors, learner, likelihood, criterion, averaging, transform
         See `lkm_gpflow.discover`.
     ledgers
         Folder that keeps the ledger of every search, by its data and settings, so that nothing is
@@ -58,6 +59,8 @@ class LatentKernelModel:
     restarts: int = 3
     priors: bool = True
     learner: LearnerName = "scan"
+    likelihood: LikelihoodName | None = None
+    criterion: Criterion | None = None
     averaging: Averaging = "stacked"
     transform: Transform = "auto"
     ledgers: Path | None = field(default=None, repr=False)
@@ -73,6 +76,8 @@ class LatentKernelModel:
             restarts=self.restarts,
             priors=self.priors,
             learner=self.learner,
+            likelihood=self.likelihood,
+            criterion=self.criterion,
             averaging=self.averaging,
             seed=seed,
             progress=False,
@@ -83,7 +88,8 @@ class LatentKernelModel:
         if self.ledgers is None:
             return None
         search = (self.bases, self.depth, self.restarts, self.priors, self.learner, seed)
-        key = f"{search}{Table.of(train, self.transform).observations.fingerprint}"
+        chosen = (self.likelihood, self.criterion)
+        key = f"{search}{chosen}{Table.of(train, self.transform).observations.fingerprint}"
         return self.ledgers / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.jsonl"
 
 
@@ -114,16 +120,13 @@ class PaperLatentKernelModel(LatentKernelModel):
 @register("lkm-single")
 @dataclass(frozen=True)
 class SingleLatentKernelModel(LatentKernelModel):
-    """The paper's base kernels and its single best fit, found by our learner.
-
-    The relaxed posterior finds Z first; row moves, scans, exchanges of factors and the enumerated
-    posterior finish.  Which optimum it ends in depends on its random numbers: with three restarts,
-    searches of one table with five seeds ended 21 apart in BIC.
-    """
+    """The paper's model, base kernels and criterion and its single best fit, by our learner."""
 
     bases: tuple[str, ...] = PAPER_BASES
     restarts: int = 6
     priors: bool = False
     learner: LearnerName = "scan"
+    likelihood: LikelihoodName | None = "gaussian"
+    criterion: Criterion | None = "bic"
     averaging: Averaging = "none"
     transform: Transform = "none"

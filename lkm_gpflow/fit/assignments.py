@@ -140,6 +140,8 @@ class RowPosterior:
 
 def log_prior_weights(prior: IBP, tau: Floats, pairs: Pairs) -> Floats:
     """``sum_k t_k E log pi_k + (1 - t_k) E log(1 - pi_k)`` under Beta(tau), [P]."""
+    if not len(tau):
+        return np.zeros(len(pairs.series))
     on, off = prior.expected_logs(tau)
     return pairs.configurations @ on + (1.0 - pairs.configurations) @ off
 
