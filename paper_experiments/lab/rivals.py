@@ -140,7 +140,6 @@ def _mstl(models: ModuleType, y: Floats, season: int) -> Ahead:
 # --- Prophet ---
 
 _NUM_PATHS = 500
-"""Simulated futures."""
 
 
 def _prophet(train: pd.DataFrame, season: int, seed: int) -> ScaledForecast:
