@@ -1,7 +1,7 @@
 """Comparators by name.
 
 A module of ours is loaded when one of its names is asked for: some need TensorFlow, others
-statsforecast or statsmodels, and each takes seconds.
+statsforecast or sktime, and each takes seconds.
 """
 
 from __future__ import annotations

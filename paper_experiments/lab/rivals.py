@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -31,7 +32,7 @@ import tensorflow_probability as tfp
 from lkm_gpflow.comparators import StatsforecastModel
 from lkm_gpflow.comparators.independent import fit_each_gp
 from lkm_gpflow.comparators.libraries import DECIMALS, LEVEL, fit_each, normal_moments
-from lkm_gpflow.comparators.protocol import MIN_SD, Ahead, ScaledForecast, fit_alone, library
+from lkm_gpflow.comparators.protocol import MIN_SD, Ahead, ScaledForecast, fit_alone
 from lkm_gpflow.data.observations import filled
 from lkm_gpflow.data.seasons import MOST_WAVES, Waves, seasons_of
 from lkm_gpflow.data.tables import Table
@@ -64,12 +65,12 @@ class Rival:
 def _without_waves(
     learn: Callable[[Floats, Floats], Ahead], train: pd.DataFrame, season: int, seed: int
 ) -> ScaledForecast:
-    """Take the season off as `Waves`, and put it back after; a season of one is none.
+    """Take the season off as `Waves`, and put it back after.
 
     `learn` gets the times, [D], and the z-scores without their season, [D, N], NaN is missing.
     """
     table = Table.of(train)
-    x, Y = table.observations.x, table.observations.table[1]
+    x, (_, Y) = table.observations.x, table.observations.table
     waves = Waves.of(Y, seasons_of(table, season))
     ahead = learn(x, Y - waves.at(np.arange(len(Y))))
 
@@ -94,7 +95,7 @@ def _automatic(
     Further from zero the library loses digits: ARIMA's sds of walks one step ahead are 1.2 times
     too large at 1e3 and 30 times at 1e5, those of Theta a third off at 1e6.
     """
-    table, models = Table.of(train), library("statsforecast.models")
+    table, models = Table.of(train), import_module("statsforecast.models")
 
     def learn(n: int, z: Floats) -> Ahead:
         location, scale = table.location[n], table.scale[n]
@@ -127,7 +128,7 @@ def _auto_ets(train: pd.DataFrame, season: int, seed: int) -> ScaledForecast:
 def _mstl(models: ModuleType, y: Floats, season: int) -> Ahead:
     """Season and trend by loess (Bandara et al. 2021), the trend by exponential smoothing.
 
-    Without a season, or where it was not seen twice, exponential smoothing alone.
+    Where a season was not seen twice, exponential smoothing alone.
     """
     model = models.AutoETS(model="ZZN")
     if season > 1 and 2 * season <= len(y):
@@ -139,7 +140,6 @@ def _mstl(models: ModuleType, y: Floats, season: int) -> Ahead:
 # --- Prophet ---
 
 _NUM_PATHS = 500
-"""Simulated futures; their sd is within 5% of that of infinitely many."""
 
 
 def _prophet(train: pd.DataFrame, season: int, seed: int) -> ScaledForecast:
@@ -165,7 +165,7 @@ def _prophet(train: pd.DataFrame, season: int, seed: int) -> ScaledForecast:
 
 def _prophet_of(season: int) -> Any:
     off = {f"{name}_seasonality": False for name in ("yearly", "weekly", "daily")}
-    model = library("prophet").Prophet(uncertainty_samples=_NUM_PATHS, **off)
+    model = import_module("prophet").Prophet(uncertainty_samples=_NUM_PATHS, **off)
     if season > 1:
         order = max(1, min(MOST_WAVES, season // 2))
         model.add_seasonality("season", period=season, fourier_order=order)
@@ -219,7 +219,7 @@ def _arimas(x: Floats, Y: Floats) -> Ahead:
 
 
 def _arima(y: Floats) -> Any:
-    model = library("statsmodels.tsa.api").SARIMAX(y, order=(1, 1, 0))
+    model = import_module("statsmodels.tsa.api").SARIMAX(y, order=(1, 1, 0))
     start = model.start_params
     if not np.isfinite(start).all():
         # Of quarters in a table of months no two neighbours are seen: it starts from a walk.
@@ -234,7 +234,7 @@ def _unobserved_components(train: pd.DataFrame, season: int, seed: int) -> Scale
     seasonal = {"freq_seasonal": [waves]} if season > 1 else {}
 
     def best(y: Floats) -> Any:
-        model = partial(library("statsmodels.tsa.api").UnobservedComponents, y, **seasonal)
+        model = partial(import_module("statsmodels.tsa.api").UnobservedComponents, y, **seasonal)
         fitted = [model(**trend).fit(disp=False) for trend in _TRENDS]
         return min(fitted, key=lambda each: each.aic if np.isfinite(each.aic) else np.inf)
 
@@ -246,7 +246,7 @@ def _dynamic_factors(x: Floats, Y: Floats) -> Ahead:
 
     Bańbura and Modugno 2014, by expectation maximisation.
     """
-    model = library("statsmodels.tsa.statespace.dynamic_factor_mq").DynamicFactorMQ
+    model = import_module("statsmodels.tsa.statespace.dynamic_factor_mq").DynamicFactorMQ
     endog = pd.DataFrame(Y).add_prefix("y")
     for count in range(max(1, min(_NUM_FACTORS, Y.shape[1] // 2)), 0, -1):
         fitted = model(endog, factors=count, standardize=False).fit(disp=False, maxiter=200)
@@ -289,10 +289,11 @@ def _differences(x: Floats, Y: Floats) -> Ahead:
         return _shrunk(Y, 1)
     _check_rows(Y, 2 * Y.shape[1] + 3)
     steps = np.diff(Y, axis=0)
+    model = import_module("statsmodels.tsa.api").VAR(steps)
     # At least three equations' worth of times for each coefficient.
     most = max(1, min(_MOST_LAGS, (len(Y) // 3 - 1) // Y.shape[1]))
     try:
-        fitted = library("statsmodels.tsa.api").VAR(steps).fit(maxlags=most, ic="aic", trend="c")
+        fitted = model.fit(maxlags=most, ic="aic", trend="c")
     except np.linalg.LinAlgError:
         return _shrunk(Y, 1)
     sigma = np.asarray(fitted.sigma_u)
@@ -311,7 +312,7 @@ def _shrunk(Y: Floats, lags: int) -> Ahead:
     The covariance of errors is that of residuals of equations that were fitted without the time.
     """
     _check_rows(Y, lags + 5)
-    linear = library("sklearn.linear_model")
+    linear = import_module("sklearn.linear_model")
     steps, N = np.diff(Y, axis=0), Y.shape[1]
     past = np.hstack([steps[lags - i : len(steps) - i] for i in range(1, lags + 1)])
     target = steps[lags:]
@@ -334,7 +335,7 @@ def _error_correction(x: Floats, Y: Floats) -> Ahead:
     Y = filled(x, Y)
     if Y.shape[1] == 1:
         return _shrunk(Y, 1)
-    vecm = library("statsmodels.tsa.vector_ar.vecm")
+    vecm = import_module("statsmodels.tsa.vector_ar.vecm")
     _check_rows(Y, 2 * Y.shape[1] + 4)
     try:
         rank = vecm.select_coint_rank(Y, det_order=0, k_ar_diff=1, signif=0.05).rank
