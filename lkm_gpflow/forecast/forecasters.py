@@ -291,6 +291,10 @@ class Ensemble:
             self._kept[tuple(times)] = self._mixture(times, parts, self.degrees_of_freedom(x))
         return self._kept[tuple(times)]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is kept: it holds functions, which no process can send to another."""
+        return {key: value for key, value in vars(self).items() if key != "_kept"}
+
     @cached_property
     def _kept(self) -> dict[tuple[object, ...], MixtureForecast]:
         return {}

@@ -17,8 +17,8 @@ Doshi-Velez, Miller, Van Gael and Teh 2009, *Variational Inference for the India
 
 from __future__ import annotations
 
-import importlib
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -204,7 +204,7 @@ class IBP(ABC):
     def _with_components(self, name: str, value: Any, axis: int) -> Any:
         """``value`` as an array or a tensor; ValueError if its size along ``axis`` is not K."""
         if is_tensor(value):
-            found = importlib.import_module("gpflow.utilities").to_default_float(value)
+            found = sys.modules["tensorflow"].cast(value, np.float64)
         else:
             found = np.asarray(value, np.float64)
         if found.shape[axis] not in (None, self.num_components):
@@ -303,7 +303,7 @@ def _count(Z: Any) -> Any:
     """N of rows [..., N, K]; a tensor where it is not known yet."""
     if Z.shape[-2] is not None:
         return float(Z.shape[-2])
-    tf = importlib.import_module("tensorflow")
+    tf = sys.modules["tensorflow"]
     return tf.cast(tf.shape(Z)[-2], Z.dtype)
 
 
@@ -355,7 +355,7 @@ class InfiniteIBP(IBP):
         """Products of the sticks up to each component, [K]."""
         weights = self._with_components("weights", weights, axis=0)
         if is_tensor(weights):
-            return importlib.import_module("tensorflow").math.cumprod(weights)
+            return sys.modules["tensorflow"].math.cumprod(weights)
         return np.cumprod(weights)
 
     def expected_log_on(self, tau: Any) -> Any:
@@ -392,7 +392,7 @@ class InfiniteIBP(IBP):
             log_stays, log_breaks = self._expected_log_beta(tau)
             e = log_breaks + _cumsum(log_stays) - log_stays
             if is_tensor(e):
-                return importlib.import_module("tensorflow").math.cumulative_logsumexp(e)
+                return sys.modules["tensorflow"].math.cumulative_logsumexp(e)
             return np.logaddexp.accumulate(e)
         tau = self._with_components("tau", tau, axis=0)
         i = np.arange(float(self.taylor_terms))[:, None]  # [R, 1]
@@ -420,8 +420,4 @@ class InfiniteIBP(IBP):
 
 
 def _cumsum(x: Any, axis: int = 0) -> Any:
-    return (
-        importlib.import_module("tensorflow").cumsum(x, axis)
-        if is_tensor(x)
-        else np.cumsum(x, axis)
-    )
+    return sys.modules["tensorflow"].cumsum(x, axis) if is_tensor(x) else np.cumsum(x, axis)
