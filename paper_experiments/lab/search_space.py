@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from lkm_gpflow.comparators.grammar import Node, Sum, Term
+
 from lkm_gpflow.kernels.grammar import Product, expand, with_values
 
 RULES_PER_BASE = 3

@@ -23,7 +23,7 @@ from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.explain.wording import how_sure
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.report import GroupReport, group
-from lkm_gpflow.report.component import Claim, ComponentReport
+from lkm_gpflow.report.component_report import Claim, ComponentReport
 from lkm_gpflow.report.page import with_contents
 from lkm_gpflow.report.summary import summary
 
