@@ -12,7 +12,7 @@ from ..discovery.result import Discovery
 from ..fit.engine import components
 from ..forecast.predictors import Predictors
 from ..gp import limits
-from ..gp.lapack import root
+from ..gp.series import root
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 from .decomposition import Decomposition

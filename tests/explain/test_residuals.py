@@ -14,8 +14,7 @@ from small import made_by_hand, small_table
 from lkm_gpflow.explain import residuals
 from lkm_gpflow.explain.residuals import ljung_box, residual_tests, whitened
 from lkm_gpflow.gp import limits
-from lkm_gpflow.gp.likelihoods import ScaledNoise
-from lkm_gpflow.gp.student import SERIES_DEGREES
+from lkm_gpflow.gp.likelihoods import SCALE_DEGREES, ScaledNoise
 
 
 @pytest.mark.parametrize(("longest", "rows"), [(40, 40), (39, 20)])
@@ -47,7 +46,7 @@ def test_residuals_are_in_the_scale_of_the_series() -> None:
     settings = replace(found.settings, fit=replace(found.settings.fit, likelihood=ScaledNoise()))
     for n, told in enumerate(whitened(replace(found, settings=settings))):
         y = found.table.observations.Y[n, found.table.observations.mask[n] > 0.0]
-        v = SERIES_DEGREES
+        v = SCALE_DEGREES
         of_scale = invgamma((v + len(y)) / 2.0, scale=(v + y @ y / 0.05) / 2.0)
         np.testing.assert_allclose(told, y / np.sqrt(0.05 * of_scale.mean()), rtol=1e-6)
 
