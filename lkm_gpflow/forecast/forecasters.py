@@ -74,7 +74,7 @@ class BaseForecaster(Protocol):
         """Key under which a ledger keeps how it forecast windows of the past."""
 
     def held_out_scores(self, observations: Observations, settings: FitSettings) -> list[float]:
-        """Return scores on the windows of the past, learnt again before each (`score_of_window`)."""
+        """Score the windows of the past, learning again before each; see `score_of_window`."""
 
     def held_out(
         self, observations: Observations, window: Window, settings: FitSettings

@@ -158,8 +158,8 @@ def weigh(
 
     with l the mean log density of the observations in window w (`held_out.score_of_window`): errors
     within a window are correlated, over time and over series, so a window counts as one
-    observation, however many it has.  The prior :math:`\pi` gives each kind of forecaster its share of `PRIOR`, or of
-    `PRIOR_OF_CYCLES`, in equal parts.
+    observation, however many it has.  The prior :math:`\pi` gives each kind of forecaster its share
+    of `PRIOR`, or of `PRIOR_OF_CYCLES`, in equal parts.
     What the fits of the search come to together is then divided among them by how well they explain
     all of the data (`averaging.average_fits`): a few windows tell a search from a walk, but not
     which of its fits is right, and statements about components rest on these weights, too.

@@ -77,7 +77,8 @@ class Words:
     Parameters
     ----------
     title
-        A noun with its adjectives, without an article: "growth that levels off".
+        A noun as it stands after "has", with its article if it needs one: "growth that levels
+        off", "a sudden jump".
     sentence
         What a series with it does; a whole sentence.
     beyond
