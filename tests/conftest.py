@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import pytest
 from small import agreed, learn_in_a_hurry, small_table
 
-from lkm_gpflow.datasets import registry
+from lkm_gpflow.datasets import downloads
 from lkm_gpflow.runtime.threads import single_threaded
 
 matplotlib.use("Agg")
@@ -110,11 +110,13 @@ def quick_fits() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tables() -> Path:
     """The folder of the reference tables, which is the parent of that of the raw files."""
-    raw = Path(os.environ.get(registry.FOLDER_VARIABLE) or "absent")
-    needed = [raw / file.name for files in registry.RAW_FILES.values() for file in files]
+    raw = Path(os.environ.get(downloads.FOLDER_VARIABLE) or "absent")
+    needed = [raw / file.name for files in downloads.RAW_FILES.values() for file in files]
     needed += [raw.parent / f"{name}.csv" for name in ("stocks", "houses", "currencies", "gonu")]
     if not all(path.exists() for path in needed):
-        pytest.skip(f"needs data: {registry.FOLDER_VARIABLE} does not name the folder of raw files")
+        pytest.skip(
+            f"needs data: {downloads.FOLDER_VARIABLE} does not name the folder of raw files"
+        )
     return raw.parent
 
 

@@ -23,7 +23,7 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
-    """The command NAME is the function NAME_command of the module NAME beside this file."""
+    """The command NAME is the function NAME_command of the module of that name beside this file."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with ended_quietly():  # here, for --help is written now and `main` would end it with 1
@@ -39,8 +39,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"{__name__}.{cmd_name}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        name = f"{cmd_name}_command"
+        command: click.Command = getattr(importlib.import_module(f"{__name__}.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from ..datasets import registry
+from ..datasets import downloads
 from ..runtime.executors import WorkersLost
 from ..runtime.warn import TableNote
 
@@ -89,7 +89,7 @@ def said_plainly() -> Iterator[None]:
             ) from error
         except WorkersLost as error:
             raise click.ClickException(str(error)) from error
-        except (registry.DownloadError, registry.ChecksumError) as error:
+        except (downloads.DownloadError, downloads.ChecksumError) as error:
             raise click.ClickException(str(error)) from error
         except BrokenPipeError:  # `main` ends the command
             raise

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime import archive
-from ..runtime.files import UNFINISHED
 from ..runtime.journal import Journal
+from ..runtime.replacing import UNFINISHED
 from ..runtime.text import counted
 from .common import check_writable
 
@@ -110,7 +110,7 @@ class OutputFolder:
         """Whether a budget ended the search, which may go on from its ledger."""
         try:
             return self.ledger.exists() and bool(
-                archive.read(self.model, "Discovery")[1]["stopped"]
+                archive.read_archive(self.model, "Discovery")[1]["stopped"]
             )
         except ValueError:  # damaged: nothing that may be replaced unasked
             return False

@@ -84,7 +84,7 @@ class LongColumns(click.ParamType[LongNames]):
         return LongNames(*names)
 
 
-class Transforms(click.ParamType[Transform]):
+class TransformOption(click.ParamType[Transform]):
     """A transformation of all series, or of one: "auto", "log", "none", or "Gold=log"."""
 
     name = "transform"

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from .. import plotting
 from ..discovery.result import Discovery
 from ..plotting.style import save_figure, unit_of
-from ..runtime.files import replacing
+from ..runtime.replacing import replacing
 from ..runtime.threads import single_threaded
 from .folder import TABLES, OutputFolder
 

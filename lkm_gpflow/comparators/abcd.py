@@ -29,7 +29,7 @@ from ..fit.covariances import ProductComponents, components_at
 from ..fit.initialization import NOISE_VARIANCE, Proposer, Ranges, typical_step
 from ..fit.layout import Layout
 from ..gp.lags import LagGrid, matrix
-from ..gp.lapack import factorise, gradient
+from ..gp.series import GaussianSeries
 from ..gp.types import Floats
 from ..kernels.component import to_kernel
 from ..kernels.grammar import PAPER_BASES, Factor, Product, base_kernel, expand, with_windows
@@ -182,7 +182,7 @@ class KernelLikelihood(Protocol):
         """Return the value and its gradients, by K and by its own parameters, [P].
 
         The value is infinite where a covariance is not positive definite.  The gradient by K is a
-        lower triangle [D, D] as of `cholesky.gradient`.
+        lower triangle [D, D] as of `GaussianSeries.lower_gradient`.
         """
 
 
@@ -214,14 +214,15 @@ class SingleSeries:
         V += K
         V.T.reshape(-1)[:: len(V) + 1] += noise_variance
         largest = V.diagonal().max()
-        value, b = factorise(V, self.y)
+        series = GaussianSeries(V, self.y, overwrite=True)
+        value = series.log_density
         if not V.diagonal().min() ** 2 >= _SMALLEST_PIVOT * largest:  # NaN where it failed
             value = math.nan
         if math.isnan(value):
             return math.inf, lambda: (np.zeros_like(K), np.zeros(1))
 
         def gradients() -> tuple[Floats, Floats]:
-            G = gradient(V, b)
+            G = series.lower_gradient()
             return G, np.array([noise_variance * G.trace()])
 
         return -value, gradients

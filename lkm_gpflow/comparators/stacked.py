@@ -17,7 +17,7 @@ from gpflow.base import Parameter
 from gpflow.utilities import positive
 
 from ..data.observations import Observations
-from ..gp.lapack import factorise, gradient
+from ..gp.series import GaussianSeries
 from ..gp.types import Floats, FloatTensor
 
 NOISE_FLOOR = 1e-5
@@ -40,7 +40,7 @@ def grid(x: Floats, num_series: int) -> Floats:
 def stacked_log_density(C: FloatTensor, noise_variance: FloatTensor, y: FloatTensor) -> FloatTensor:
     """Return log N(y | 0, C + diag(noise_variance)) with its gradient, by LAPACK.
 
-    For a thousand rows value and gradient take half as long as `numerics.linalg`'s, whose
+    For a thousand rows value and gradient take half as long as `gp.tensors`', whose
     TensorFlow has no inverse of a triangular matrix.  It runs on the host, where SciPy climbs, on
     any device.  No gradient in y, and none of the gradient.
 
@@ -80,11 +80,12 @@ def _with_slope(C: Floats, noise_variance: Floats, y: Floats) -> tuple[Floats, F
     """Return the log density and its slope in C, as an upper triangle: C is symmetric."""
     V = C.copy().T  # in Fortran's order
     V.T.reshape(-1)[:: len(V) + 1] += noise_variance
-    value, b = factorise(V, y)
+    series = GaussianSeries(V, y, overwrite=True)
+    value = series.log_density
     if np.isnan(value):
         V.fill(np.nan)
         return np.asarray(value), V
-    slope = gradient(V, b).T
+    slope = series.lower_gradient().T
     return np.asarray(value), np.negative(slope, out=slope)
 
 

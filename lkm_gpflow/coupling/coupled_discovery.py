@@ -282,12 +282,12 @@ class CoupledDiscovery:
             "couplings": [_coupling_to_json(coupling) for coupling in self.couplings],
             "transforms": self.table.transforms.names,
         }
-        archive.write(path, "CoupledDiscovery", self.table.frame, document, force=force)
+        archive.write_archive(path, "CoupledDiscovery", self.table.frame, document, force=force)
 
     @staticmethod
     def load(path: str | Path) -> CoupledDiscovery:
         """Read what `save` wrote; it raises what `lkm_gpflow.load` raises."""
-        frame, document = archive.read(path, "CoupledDiscovery")
+        frame, document = archive.read_archive(path, "CoupledDiscovery")
         with archive.fitting_together(path, UnknownBaseError):
             transforms = zip(list(frame.columns), document["transforms"], strict=True)
             return CoupledDiscovery(

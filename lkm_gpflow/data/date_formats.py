@@ -210,7 +210,7 @@ class OtherZones(ValueError):
         self.place, self.wanted, self.given = place, wanted, given
 
 
-def parse(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
+def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
     """Read cells by one format; NaT where it does not fit.
 
     Raises
@@ -319,7 +319,7 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
     Raises
     ------
     OtherZones, pandas.errors.OutOfBoundsDatetime
-        As `parse`.
+        As `parse_times`.
     """
     cells = [days[1] if (days := _FIRST_AND_LAST_DAY.fullmatch(cell)) else cell for cell in cells]
     found, beyond = [], None
@@ -330,7 +330,7 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
         if sum(pattern.fullmatch(cell) is not None for cell in sample) < least * len(sample) * 0.5:
             continue
         try:
-            index = parse(cells, each.text)
+            index = parse_times(cells, each.text)
         except pd.errors.OutOfBoundsDatetime as error:
             beyond = error
             continue

@@ -32,7 +32,7 @@ from .date_formats import (
     best_format,
     check_format,
     dates_in_numbers,
-    parse,
+    parse_times,
 )
 from .numerals import NoNumber, decimal_mark, is_missing, is_number, is_plain, read_numbers
 from .shapes import LongNames, from_long, long_names
@@ -611,9 +611,9 @@ def _times(table: Cells, time: int, dialect: Dialect) -> pd.Index:
         if dialect.dates == NUMBER:
             return _numbers_as_times(table, time, dialect)
         if dialect.dates is not None:
-            return _checked(table, time, texts, parse(texts, dialect.dates), dialect.dates).rename(
-                name or None
-            )
+            return _checked(
+                table, time, texts, parse_times(texts, dialect.dates), dialect.dates
+            ).rename(name or None)
         if all(map(is_plain, texts)):
             return _dates_or_numbers(table, time, texts, dialect)
         best = best_format(texts, 0.5)
@@ -657,7 +657,7 @@ def _typed(table: Cells, time: int, cells: list[pd.Timestamp]) -> pd.DatetimeInd
 def _is_too_far(text: str, dialect: Dialect) -> bool:
     try:
         return (
-            parse([text], dialect.dates)[0] is None
+            parse_times([text], dialect.dates)[0] is None
             if dialect.dates
             else best_format([text]) is None
         )

@@ -2,7 +2,7 @@
 
 A series is modelled as it is, or its logarithm is.  A forecast that is normal on the modelled scale
 is then normal or lognormal in the units of the series.  A forecast that is Student-t there (see
-`models.amplitudes`) has exact quantiles in the units too, but the exponential of a Student-t has no
+`likelihoods`) has exact quantiles in the units too, but the exponential of a Student-t has no
 mean: mean and variance are those of the lognormal of the same log mean and log variance.
 """
 

@@ -13,7 +13,8 @@ cache folder.
 May import: nothing of the package above runtime.
 """
 
-from lkm_gpflow.datasets.catalogue import fetch, load, names
+from lkm_gpflow.datasets.catalogue import fetch, names
+from lkm_gpflow.datasets.catalogue import load_dataset as load
 from lkm_gpflow.datasets.dataset import Dataset
 
 __all__ = ["Dataset", "fetch", "load", "names"]

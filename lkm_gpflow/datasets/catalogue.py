@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 
-from lkm_gpflow.datasets import registry
+from lkm_gpflow.datasets import downloads
 from lkm_gpflow.datasets.dataset import Dataset
+from lkm_gpflow.datasets.real_tables import currencies, gonu, houses, stocks
 from lkm_gpflow.datasets.seizure import seizure
 from lkm_gpflow.datasets.synthetic import demo, toy
-from lkm_gpflow.datasets.tables import currencies, gonu, houses, stocks
 from lkm_gpflow.runtime.text import did_you_mean
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
@@ -20,11 +20,11 @@ LOADERS: dict[str, Callable[..., Dataset]] = {
 
 
 def names() -> list[str]:
-    """Return the names that `load` knows."""
+    """Return the names that `load_dataset` knows."""
     return list(LOADERS)
 
 
-def load(
+def load_dataset(
     name: str,
     *,
     seed: int | None = None,
@@ -49,9 +49,9 @@ def load(
     ------
     ValueError
         If the name is unknown or the data set does not take an option.
-    lkm_gpflow.datasets.registry.ChecksumError
+    lkm_gpflow.datasets.downloads.ChecksumError
         If a file is not the one the tables are built from.
-    lkm_gpflow.datasets.registry.DownloadError
+    lkm_gpflow.datasets.downloads.DownloadError
         If a file is absent and cannot be downloaded.
     """
     loader = LOADERS[_known(name)]
@@ -81,15 +81,15 @@ def fetch(name: str) -> list[Path]:
     Raises
     ------
     ValueError, ChecksumError, DownloadError
-        As `load`.
+        As `load_dataset`.
     """
-    return registry.fetch(_known(name))
+    return downloads.fetch_dataset(_known(name))
 
 
 def absent_files(name: str) -> list[str] | None:
     """Names of the files of a data set that are not on this machine; None: it needs none."""
-    files = registry.RAW_FILES.get(_known(name), ())
-    return [f.name for f in files if not (registry.folder() / f.name).exists()] if files else None
+    files = downloads.RAW_FILES.get(_known(name), ())
+    return [f.name for f in files if not (downloads.folder() / f.name).exists()] if files else None
 
 
 def _known(name: str) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from lkm_gpflow.datasets.dataset import Dataset
-from lkm_gpflow.datasets.registry import fetch
+from lkm_gpflow.datasets.downloads import fetch_dataset
 
 SAMPLING_RATE = 173.61  # Hz
 PIECES, LENGTH = 23, 178  # of a recording; its last 3 of 4,097 values belong to no piece
@@ -53,7 +53,7 @@ def seizure(*, per_class: int | None = None, seed: int | None = None) -> Dataset
         If there is a seed and nothing to draw.
     """
     rows = _choose(per_class, seed)  # first, so that a mistake costs no download
-    (path,) = fetch("seizure")
+    (path,) = fetch_dataset("seizure")
     frame, labels = _read(path)
     title = "one-second pieces of EEG recordings, five activities"
     if per_class is not None:

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.tables import Table
 from ..fit.fits import PLAIN_MODEL, Fit
-from ..forecast.averaging import average
+from ..forecast.averaging import average_fits
 from ..forecast.columns import SIDES, quantile_column
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
 from ..forecast.predictors import Predictors
@@ -353,7 +353,7 @@ class Discovery:
             return [Member(self.fit, 1.0)]
         if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
-        return list(average([entry.fit for entry in self.entries]))
+        return list(average_fits([entry.fit for entry in self.entries]))
 
     @cached_property
     def ensemble(self) -> Ensemble:
@@ -694,7 +694,7 @@ class Discovery:
         }
         if whole is not self:
             document["selected"] = [label_to_json(name) for name in self.table.frame.columns]
-        archive.write(path, "Discovery", whole.table.frame, document, force=force)
+        archive.write_archive(path, "Discovery", whole.table.frame, document, force=force)
 
     def __repr__(self) -> str:
         rows = [
@@ -734,12 +734,14 @@ def load(path: str | Path) -> Discovery:
         If the file is damaged, or not a discovery; if it has a base kernel that is not registered,
         or a model class that is not imported; or if its discovery is coupled.
     """
-    frame, document = archive.read(path, "Discovery")
+    frame, document = archive.read_archive(path, "Discovery")
     with archive.fitting_together(path, UnknownBaseError, UnknownModelError):
         table = Table.of(frame, dict(zip(list(frame.columns), document["transforms"], strict=True)))
         settings = SearchSettings.from_json(document["settings"])
         if settings.fit.model != PLAIN_MODEL:
-            subclasses.find(settings.fit.model, imports=False)  # a file does not import modules
+            subclasses.model_class(
+                settings.fit.model, imports=False
+            )  # a file does not import modules
         whole = Discovery(
             table,
             settings,

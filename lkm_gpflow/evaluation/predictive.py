@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import beta, erf, ndtr, ndtri, stdtr
 from scipy.stats import t
 
-from ..gp.student import unit_quantile, unit_scale
+from ..gp.likelihoods import unit_quantile, unit_scale
 from ..gp.types import LOG_2PI, Booleans, Floats
 
 LOG_MOMENTS = ("log_mean", "log_sd")

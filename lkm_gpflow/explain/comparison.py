@@ -12,7 +12,7 @@ from ..discovery.result import Discovery
 from ..fit.engine import components
 from ..forecast.predictors import Predictors
 from ..gp import limits
-from ..gp.lapack import root
+from ..gp.series import root
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 from .decomposition import Decomposition
@@ -100,7 +100,7 @@ def clustered(likeness: Floats) -> list[int]:
     ]
 
 
-def correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
+def component_correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
     """Correlate every component that series a and b share, over the history.
 
     The two posteriors are independent given hyperparameters and Z, so that draws of each may be

@@ -3,7 +3,8 @@
 A component is described by sentences.  Each is chosen from a table of rules, `RULES`: the first
 rule of a slot that applies to the facts of a kernel gives its words.  To change the wording or the
 language, change the words; to say something new, add a line.  The slots follow the
-reports of Lloyd et al. (2014) and of the paper (Tong and Choi 2019, section 6.3).
+reports of Lloyd et al. (2014) and of the paper (Tong and Choi 2019, section 6.3).  A base kernel
+that a user registers brings words of its own (`kernels.Words`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..kernels.grammar import Product
+from ..kernels.grammar import Product, Words
 from .facts import Facts
 from .wording import Timeline, with_article
 
@@ -81,6 +82,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("cubic", lambda f: f.degree == 3),
         Rule("polynomial"),
     ),
+    "first": (
+        Rule("{own_sentence}", lambda f: f.words is not None),
+        Rule("This component is {is}."),
+    ),
+    "times": (
+        Rule("It is multiplied by {rest}.", lambda f: f.words is not None and f.rest is not None),
+    ),
     "is": (
         Rule("a function with the kernel {formula}", lambda f: f.is_foreign),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
@@ -136,6 +144,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("The lengthscale is below the step of the data ({step}): it can hardly be told from noise.", lambda f: not f.has("PER") and f.lengthscale < f.timeline.step),
     ),
     "beyond": (
+        Rule("Beyond the data it is no longer there.", lambda f: f.words is not None and f.has("UNTIL")),
+        Rule("{own_beyond}", lambda f: f.words is not None and f.rest is None),
         Rule("", lambda f: f.is_foreign),
         Rule("Beyond the data the level stays.", lambda f: f.is_shift and not (f.has("FROM") and f.has("UNTIL"))),
         Rule("Beyond the data it is no longer there.", lambda f: f.has("UNTIL")),
@@ -163,6 +173,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule(""),
     ),
     "title": (
+        Rule("{own_title}, multiplied by {rest}", lambda f: f.words is not None and f.rest is not None),
+        Rule("{own_title}", lambda f: f.words is not None),
         Rule("pattern of the kernel {structure}", lambda f: f.is_foreign),
         Rule("noise of changing size", lambda f: f.has("WN") and f.has("LIN", "RW", "IOU")),
         Rule("uncorrelated noise", lambda f: f.has("WN")),
@@ -183,6 +195,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("constant level"),
     ),
     "short": (
+        Rule("{own_short}, multiplied by {rest}", lambda f: f.words is not None and f.rest is not None),
+        Rule("{own_short}", lambda f: f.words is not None),
         Rule("{a_title}", lambda f: f.is_foreign),
         Rule("{title}", lambda f: f.has("WN") or (f.has("SE") and not f.has("PER", "OU") and (f.is_brisk or f.is_rough))),
         Rule("{a_title}"),
@@ -191,7 +205,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 # fmt: on
 """Slots, each with its rules in the order in which they are asked."""
 
-_SENTENCES = ("window", "modulation", "amplitude", "shape", "change", "unseen")
+_SENTENCES = ("first", "times", "window", "modulation", "amplitude", "shape", "change", "unseen")
 
 
 @dataclass(frozen=True)
@@ -248,13 +262,12 @@ def describe(
     if not kernel.is_complete:
         raise ValueError(f"expected a kernel with all its numbers, got {kernel}")
     facts = Facts(kernel, timeline, trend)
-    first = f"This component is {say('is', facts, rules)}."
-    rest = (say(slot, facts, rules) for slot in _SENTENCES)
+    sentences = (say(slot, facts, rules) for slot in _SENTENCES)
     during = say("during", facts, rules)
     return Description(
         title=say("title", facts, rules) + during,
         short=say("short", facts, rules) + during,
-        sentences=(first, *filter(None, rest)),
+        sentences=tuple(filter(None, sentences)),
         beyond=say("beyond", facts, rules),
     )
 
@@ -280,7 +293,23 @@ class _Words(dict[str, str]):
         return _FACT_WORDS[name](self._facts)
 
 
+def _own(f: Facts) -> Words:
+    """Return the words of a base kernel that brings some."""
+    assert f.words is not None
+    return f.words
+
+
+def _rest(f: Facts) -> str:
+    assert f.rest is not None
+    return describe(f.rest, f.timeline).short
+
+
 _FACT_WORDS: Mapping[str, Callable[[Facts], str]] = {
+    "own_title": lambda f: _own(f).title.removeprefix("a ").removeprefix("an "),
+    "own_short": lambda f: _own(f).title,
+    "own_sentence": lambda f: _own(f).sentence,
+    "own_beyond": lambda f: _own(f).beyond,
+    "rest": _rest,
     "formula": lambda f: f"{f.kernel:.3g}",
     "structure": lambda f: str(f.kernel.structure),
     "period": lambda f: f.timeline.duration(f.period),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..kernels.grammar import Factor, Product
+from ..kernels.grammar import Factor, Product, Words, words_of
 from ..sharing.cycles import never_repeats
 from .wording import Timeline
 
@@ -59,7 +59,24 @@ class Facts:
     @property
     def is_foreign(self) -> bool:
         """Whether there is a base kernel that no rule knows."""
-        return any(factor.base.name not in _KNOWN for factor in self.kernel.factors)
+        return bool(self._foreign)
+
+    @property
+    def words(self) -> Words | None:
+        """The words that the first of these base kernels brought; None if it has none."""
+        return words_of(self._foreign[0].base.name) if self._foreign else None
+
+    @property
+    def rest(self) -> Product | None:
+        """What multiplies that base kernel, windows excepted; None if nothing does."""
+        others = [f for f in self.kernel.factors if not f.base.is_window]
+        if self._foreign:
+            others.remove(self._foreign[0])
+        return Product(tuple(others), self.kernel.variance) if others else None
+
+    @property
+    def _foreign(self) -> list[Factor]:
+        return [factor for factor in self.kernel.factors if factor.base.name not in _KNOWN]
 
     @property
     def degree(self) -> int:

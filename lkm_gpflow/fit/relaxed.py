@@ -31,7 +31,7 @@ from ..model.lkm import LKM
 from ..model.posteriors import RelaxedPosterior
 from ..model.relaxation import Annealer
 from ..model.sparse import SparseLKM
-from ..model.subclasses import find
+from ..model.subclasses import model_class
 from .fits import Fit, FitSettings, Relaxed, State
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
 
@@ -116,7 +116,7 @@ def relaxed_model(
         If its class is not defined.
     """
     posterior = RelaxedPosterior(relaxed.num_samples, relaxed.temperature)
-    model = find(settings.model)(
+    model = model_class(settings.model)(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
         alpha=settings.alpha,
@@ -142,7 +142,7 @@ class _Bench:
     def __init__(
         self, observations: Observations, settings: FitSettings, num_components: int, most: int
     ) -> None:
-        model = find(settings.model)
+        model = model_class(settings.model)
         if issubclass(model, SparseLKM):
             raise ValueError(
                 "model: expected a subclass of LKM for the learner 'relaxed', got "
@@ -287,7 +287,7 @@ def _bench_for(
     """Lend a bench of this size: threads learn side by side, each on a bench of its own."""
     most = max(_FEWEST_FACTORS, *(len(product.factors) for product in products))
     key = (
-        find(settings.model), tuple(KERNELS.values()), observations.fingerprint,
+        model_class(settings.model), tuple(KERNELS.values()), observations.fingerprint,
         len(products), most, settings.alpha, settings.prior, settings.num_samples,
         settings.likelihood,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from ..gp.types import Floats, FloatTensor
 from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
 from ..model.lkm import LKM
-from ..model.subclasses import find
+from ..model.subclasses import model_class
 from .covariances import Component, Components
 from .engine import LapackEngine
 from .layout import Layout
@@ -74,7 +74,7 @@ class TensorEngine(LapackEngine):
         likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
         super().__init__(observations, likelihood)
-        self._class = find(model)
+        self._class = model_class(model)
         self.parameters = values_of(own_parameters(self._any.model))
 
     def covariances(

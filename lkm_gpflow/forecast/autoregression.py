@@ -19,7 +19,7 @@ from ..data.seasons import season_length, seen_seasons
 from ..data.tables import Table
 from ..fit.fits import FitSettings
 from ..gp.types import Floats, Integers
-from .held_out import IMPOSSIBLE, HeldOut, Past, Window, nothing_told, score, windows
+from .held_out import IMPOSSIBLE, HeldOut, Past, Window, nothing_told, score_of_window, windows
 from .seasonal_autoregression import SeasonalAutoregression
 
 if TYPE_CHECKING:
@@ -167,7 +167,9 @@ class Autoregression:
         if _learn(observations, calendar, seed=0).explodes:
             return [IMPOSSIBLE] * len(every)
         return [
-            score(_held_out_forecast(observations, calendar, window), observations, window)
+            score_of_window(
+                _held_out_forecast(observations, calendar, window), observations, window
+            )
             for window in every
         ]
 

@@ -15,7 +15,9 @@ TEMPERATURE = 3.0
 (`paper_experiments`: recovery, agreement and calibration)."""
 
 
-def average(fits: Sequence[Fit], most: int = 10, temperature: float = TEMPERATURE) -> list[Member]:
+def average_fits(
+    fits: Sequence[Fit], most: int = 10, temperature: float = TEMPERATURE
+) -> list[Member]:
     r"""Weigh the best fits of a search.
 
     .. math:: w_m \propto \exp(-\mathrm{BIC}_m / 2 T)

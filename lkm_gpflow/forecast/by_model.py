@@ -17,7 +17,7 @@ from ..kernels.component import to_kernel
 from ..model.lkm import LKM
 from ..model.posteriors import EnumeratedPosterior
 from ..model.sparse import SparseLKM
-from ..model.subclasses import find
+from ..model.subclasses import model_class
 from .predictor import Predictor
 
 
@@ -34,7 +34,7 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
     if fit.relaxed is not None:
         return relaxed_model(fit, fit.relaxed, observations, settings)
     is_sparse = len(observations.x) > limits.LONGEST
-    build = SparseLKM if is_sparse else find(settings.model)
+    build = SparseLKM if is_sparse else model_class(settings.model)
     model = build(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],

@@ -74,7 +74,7 @@ class BaseForecaster(Protocol):
         """Key under which a ledger keeps how it forecast windows of the past."""
 
     def held_out_scores(self, observations: Observations, settings: FitSettings) -> list[float]:
-        """Scores on the windows of the past, learnt again before each; see `held_out.score`."""
+        """Score the windows of the past, learning again before each; see `score_of_window`."""
 
     def held_out(
         self, observations: Observations, window: Window, settings: FitSettings

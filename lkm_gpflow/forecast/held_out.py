@@ -78,15 +78,15 @@ class HeldOut:
 def held_out_score(
     fit: Fit, observations: Observations, window: Window, settings: FitSettings
 ) -> float:
-    """Score a fit's structure on a window, see `score`; very low where nothing can be forecast."""
+    """Return `score_of_window` of a fit's structure; very low where nothing can be forecast."""
     try:
         forecast = held_out_forecast(fit, observations, window, settings)
     except ValueError:  # not positive definite
         return IMPOSSIBLE
-    return score(forecast, observations, window)
+    return score_of_window(forecast, observations, window)
 
 
-def score(forecast: HeldOut, observations: Observations, window: Window) -> float:
+def score_of_window(forecast: HeldOut, observations: Observations, window: Window) -> float:
     """Score a forecast of a window.
 
     Log densities are those of a Student-t of `TAILS` degrees of freedom about the forecast, with

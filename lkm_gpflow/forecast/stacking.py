@@ -31,7 +31,7 @@ from ..runtime.progress import Progress
 from ..search.ledger import Ledger, different, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings
 from .autoregression import Autoregression
-from .averaging import average
+from .averaging import average_fits
 from .forecasters import BaseForecaster, F, Kind, Member, with_weight
 
 WALKS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
@@ -156,13 +156,13 @@ def weigh(
 
     .. math:: w_m \propto \pi_m \exp \Big( \sum_w \ell_{mw} \Big)
 
-    with l the mean log density of the observations in window w (`held_out.score`): errors within a
-    window are correlated, over time and over series, so a window counts as one observation, however
-    many it has.  The prior :math:`\pi` gives each kind of forecaster its share of `PRIOR`, or of
-    `PRIOR_OF_CYCLES`, in equal parts.
+    with l the mean log density of the observations in window w (`held_out.score_of_window`): errors
+    within a window are correlated, over time and over series, so a window counts as one
+    observation, however many it has.  The prior :math:`\pi` gives each kind of forecaster its share
+    of `PRIOR`, or of `PRIOR_OF_CYCLES`, in equal parts.
     What the fits of the search come to together is then divided among them by how well they explain
-    all of the data (`averaging.average`): a few windows tell a search from a walk, but not which of
-    its fits is right, and statements about components rest on these weights, too.
+    all of the data (`averaging.average_fits`): a few windows tell a search from a walk, but not
+    which of its fits is right, and statements about components rest on these weights, too.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def weigh(
         return ()
     fitted = [*_noted(_learnt(settings, ledger), ledger), *found]
     noted = [*fitted, *_noted(others, ledger)]
-    is_agreed = _agree_on_a_cycle(average([each.fit for each in found], MOST, _DOUBT))
+    is_agreed = _agree_on_a_cycle(average_fits([each.fit for each in found], MOST, _DOUBT))
     prior = PRIOR_OF_CYCLES if is_agreed else PRIOR
     sizes = Counter(each.kind for each in noted)
     score = np.array([sum(ledger.notes[each.note]) for each in noted])
@@ -193,7 +193,7 @@ def weigh(
         *(each for each in weighed if each.is_walk),
         *(
             with_weight(each, share * each.weight)
-            for each in average([each.fit for each in found], MOST)
+            for each in average_fits([each.fit for each in found], MOST)
         ),
     ]
     members.sort(key=lambda member: -member.weight)

@@ -1,6 +1,6 @@
 """Log densities of many series in the eigenbasis of the covariance that they share, by NumPy.
 
-`linalg` has the same for TensorFlow.  Arrays here stay in the processor's cache, block by block:
+`tensors` has the same for TensorFlow.  Arrays here stay in the processor's cache, block by block:
 what is left is little more than a product of matrices for each block.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .likelihoods import GAUSSIAN, SeriesLikelihood
-from .student import of_degrees
 from .types import LOG_2PI, Floats, Integers
 
 _BLOCK_BYTES = 2**19
@@ -39,9 +38,9 @@ class Basis:
     """
 
     def __init__(
-        self, covariances: Sequence[Floats], likelihood: float | SeriesLikelihood = GAUSSIAN
+        self, covariances: Sequence[Floats], likelihood: SeriesLikelihood = GAUSSIAN
     ) -> None:
-        self._likelihood = of_degrees(likelihood)
+        self._likelihood = likelihood
         found = [_eigen(C) for C in covariances]
         self._values = np.concatenate([values for values, _ in found])
         ends = np.cumsum([len(values) for values, _ in found]).tolist()

@@ -64,7 +64,7 @@ def total(x: Any, axis: int | None = None) -> Any:
     return sys.modules["tensorflow"].reduce_sum(x, axis) if is_tensor(x) else np.sum(x, axis)
 
 
-def stack(parts: Any, axis: int = -1) -> Any:
+def stack_arrays(parts: Any, axis: int = -1) -> Any:
     """Stack arrays or tensors."""
     return (
         sys.modules["tensorflow"].stack(parts, axis)

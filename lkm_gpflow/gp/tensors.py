@@ -134,10 +134,10 @@ def _log_density(
         b = tf.linalg.cholesky_solve(L, rows[..., None])
         log_determinant = 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)), axis=-1)
         q = tf.reduce_sum(rows * b[..., 0], axis=-1)
-        value = -0.5 * (q + log_determinant) + evaluate(likelihood.gain, q, num_observed)
+        value = -0.5 * (q + log_determinant) + evaluate_likelihood(likelihood.gain, q, num_observed)
 
         def gradient(upstream: FloatTensor) -> tuple[FloatTensor, ...]:
-            w = evaluate(likelihood.weight, q, num_observed)
+            w = evaluate_likelihood(likelihood.weight, q, num_observed)
             half = 0.5 * upstream[..., None, None]
             # One identity for the whole batch: `cholesky_solve` asks for one a matrix.
             L_inverse = tf.linalg.triangular_solve(L, tf.eye(tf.shape(V)[-1], dtype=V.dtype))
@@ -151,7 +151,7 @@ def _log_density(
     return density(V, x)
 
 
-def evaluate(
+def evaluate_likelihood(
     formula: Callable[[FloatTensor, FloatTensor], Any], q: FloatTensor, num_observed: FloatTensor
 ) -> FloatTensor:
     """Evaluate a formula of a likelihood at quadratic forms, as a tensor of their shape.
@@ -177,9 +177,9 @@ def tensor_gain(
     @tf.custom_gradient
     def gain(q: FloatTensor) -> tuple[FloatTensor, Callable[[FloatTensor], FloatTensor]]:
         def gradient(upstream: FloatTensor) -> FloatTensor:
-            return 0.5 * upstream * (1.0 - evaluate(likelihood.weight, q, num_observed))
+            return 0.5 * upstream * (1.0 - evaluate_likelihood(likelihood.weight, q, num_observed))
 
-        return evaluate(likelihood.gain, q, num_observed), gradient
+        return evaluate_likelihood(likelihood.gain, q, num_observed), gradient
 
     return gain(q)
 
@@ -259,10 +259,10 @@ def _eigen_log_density(
         b = projected / spectrum
         q = tf.reduce_sum(projected * b, axis=-1)  # [T, N]
         log_determinant = tf.reduce_sum(tf.math.log(spectrum), axis=-1)
-        value = -0.5 * (q + log_determinant) + evaluate(likelihood.gain, q, num_observed)
+        value = -0.5 * (q + log_determinant) + evaluate_likelihood(likelihood.gain, q, num_observed)
 
         def gradient(upstream: FloatTensor) -> tuple[FloatTensor, ...]:
-            weighted = upstream * evaluate(likelihood.weight, q, num_observed)
+            weighted = upstream * evaluate_likelihood(likelihood.weight, q, num_observed)
             inner = tf.matmul(b, weighted[..., None] * b, transpose_a=True)
             diagonal = tf.reduce_sum(upstream[..., None] / spectrum, axis=1)
             inner = 0.5 * (inner - tf.linalg.diag(diagonal))

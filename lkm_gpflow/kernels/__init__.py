@@ -1,6 +1,6 @@
 """Kernels: the grammar of products (`grammar`, pure Python) and base kernels (`base`, GPflow's).
 
-A new base kernel is a class and one line, `register`.
+A new base kernel is a class and one line, `register_kernel`.
 May import: gp, runtime.
 """
 

@@ -10,7 +10,7 @@ from .base import UnitKernel as UnitKernel
 from .base import Until as Until
 from .base import WhiteNoise as WhiteNoise
 from .base import ZeroMeanPeriodic as ZeroMeanPeriodic
-from .base import register as register
+from .base import register_kernel as register_kernel
 from .change_points import change_point as change_point
 from .component import ComponentKernel as ComponentKernel
 from .component import to_kernel as to_kernel

@@ -26,8 +26,8 @@ from .grammar import Kind
 class UnitKernel(gpflow.kernels.Kernel):
     """A base kernel of unit variance on one-dimensional input.
 
-    Subclasses set `base`, define `covariance` and may set `words`; `register` makes them known to
-    expressions, to the search and to reports.
+    Subclasses set `base`, define `covariance` and may set `words`; `register_kernel` makes them
+    known to expressions, to the search and to reports.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ KERNELS: dict[str, type[UnitKernel]] = {}
 """The registered base kernels by name."""
 
 
-def register(kernel: type[UnitKernel]) -> type[UnitKernel]:
+def register_kernel(kernel: type[UnitKernel]) -> type[UnitKernel]:
     """Make a base kernel known to expressions and to the search (usable as a decorator).
 
     A class that is defined again, for example by an edited notebook cell, replaces the old one.
@@ -166,7 +166,7 @@ def _check_covariance(kernel: type[UnitKernel]) -> None:
         )
 
 
-@register
+@register_kernel
 class WhiteNoise(UnitKernel):
     r"""White noise, :math:`\delta(x, x')`: one where the times are equal.
 
@@ -181,7 +181,7 @@ class WhiteNoise(UnitKernel):
         return tf.cast(tf.equal(x, x2), x.dtype)
 
 
-@register
+@register_kernel
 class Constant(UnitKernel):
     """Constant functions, k = 1."""
 
@@ -193,7 +193,7 @@ class Constant(UnitKernel):
         return tf.ones(tf.broadcast_dynamic_shape(tf.shape(x), tf.shape(x2)), x.dtype)
 
 
-@register
+@register_kernel
 class Linear(UnitKernel):
     """Linear functions that vanish at a location l, k = (x - l)(x' - l) (paper, appendix A)."""
 
@@ -206,7 +206,7 @@ class Linear(UnitKernel):
         return (x - location) * (x2 - location)
 
 
-@register
+@register_kernel
 class SquaredExponential(UnitKernel):
     r"""Smooth functions, :math:`k = \exp(-(x - x')^2 / 2 l^2)` (paper, appendix A)."""
 
@@ -240,7 +240,7 @@ def _bessel_i0_minus_1(x: FloatTensor) -> FloatTensor:
     return value
 
 
-@register
+@register_kernel
 class ZeroMeanPeriodic(UnitKernel):
     r"""Periodic functions with their mean removed (paper, appendix A; Lloyd et al. 2014).
 
@@ -272,7 +272,7 @@ class ZeroMeanPeriodic(UnitKernel):
         return tf.where(is_small, small_value, large_value)
 
 
-@register
+@register_kernel
 class RandomWalk(UnitKernel):
     """The random walk (Wiener process), k = min(x - x0, x' - x0) for times after x0.
 
@@ -289,7 +289,7 @@ class RandomWalk(UnitKernel):
         return tf.maximum(tf.minimum(x, x2) - start, 0.0)
 
 
-@register
+@register_kernel
 class IntegratedOrnsteinUhlenbeck(UnitKernel):
     r"""A random walk with momentum: its velocity is an Ornstein-Uhlenbeck process.
 
@@ -318,7 +318,7 @@ class IntegratedOrnsteinUhlenbeck(UnitKernel):
         return tf.minimum(s, t) - 0.5 * lengthscale * lost
 
 
-@register
+@register_kernel
 class OrnsteinUhlenbeck(UnitKernel):
     r"""A walk that returns to its mean, :math:`k = \exp(-|x - x'| / l)`.
 
@@ -335,7 +335,7 @@ class OrnsteinUhlenbeck(UnitKernel):
         return tf.exp(-tf.abs(x - x2) / lengthscale)
 
 
-@register
+@register_kernel
 class Until(UnitKernel):
     r"""What ends at a change point; other factors say what it is.
 
@@ -353,7 +353,7 @@ class Until(UnitKernel):
         return tf.sigmoid((at - x) / width) * tf.sigmoid((at - x2) / width)
 
 
-@register
+@register_kernel
 class From(UnitKernel):
     """What begins at a change point: as `Until`, but zero before `at` and one after it.
 

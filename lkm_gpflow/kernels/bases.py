@@ -77,7 +77,8 @@ class Words:
     Parameters
     ----------
     title
-        A noun with its adjectives, without an article: "growth that levels off".
+        A noun as it stands after "has", with its article if it needs one: "growth that levels
+        off", "a sudden jump".
     sentence
         What a series with it does; a whole sentence.
     beyond
@@ -118,7 +119,7 @@ _WORDS: dict[str, Words] = {}
 
 
 def register_base(base: BaseKernel, words: Words | None = None, *, replace: bool = False) -> None:
-    """Make a base kernel known to the grammar; `lkm_gpflow.kernels.register` calls this.
+    """Make a base kernel known to the grammar; `lkm_gpflow.kernels.register_kernel` calls this.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ def base_kernel(name: str) -> BaseKernel:
     if name not in _REGISTRY:
         raise UnknownBaseError(
             f"expected a base kernel among {', '.join(_REGISTRY)}, got {name!r}: register one of "
-            "your own first (lkm_gpflow.kernels.register)"
+            "your own first (lkm_gpflow.kernels.register_kernel)"
         )
     return _REGISTRY[name]
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from scipy.special import betaln
 
-from ..gp.elementary import digamma, exp, is_tensor, log, log1p, log_beta, stack, total
+from ..gp.elementary import digamma, exp, is_tensor, log, log1p, log_beta, stack_arrays, total
 from ..gp.seeds import seed_pair
 from ..gp.types import Floats
 from ..runtime.text import whole_number
@@ -264,7 +264,7 @@ class FiniteIBP(IBP):
         """
         nu = self._with_components("nu", nu, axis=-1)
         on = total(nu, 0)
-        return stack([self.concentration + on, 1.0 + _count(nu) - on])
+        return stack_arrays([self.concentration + on, 1.0 + _count(nu) - on])
 
     def log_prob(self, Z: Any) -> Any:
         r"""Log probability [...] of binary matrices [..., N, K], weights integrated out.

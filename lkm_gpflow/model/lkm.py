@@ -10,7 +10,7 @@ from gpflow.utilities import assert_params_false, to_default_float
 
 from ..gp.likelihoods import student_gain
 from ..gp.tensors import (
-    evaluate,
+    evaluate_likelihood,
     mask_covariance,
     total_covariance,
 )
@@ -182,7 +182,7 @@ class LKM(LKMBound):
     def _expected_scales(self, q: FloatTensor, series: tf.Tensor) -> FloatTensor:
         """`expected_scales` from the quadratic forms of the series, [P]."""
         num_observed = tf.gather(self.observations.counts, series)
-        return evaluate(self.likelihood.predictive_scale, q, num_observed)
+        return evaluate_likelihood(self.likelihood.predictive_scale, q, num_observed)
 
     @property
     def predictive_degrees(self) -> Floats:

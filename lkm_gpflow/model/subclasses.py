@@ -15,7 +15,7 @@ class UnknownModelError(ValueError):
 
 
 def name_of(model: type[LKM]) -> str:
-    """Return the name by which `find` finds a class: ``module:qualified name``.
+    """Return the name by which `model_class` finds a class: ``module:qualified name``.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def name_of(model: type[LKM]) -> str:
     return f"{model.__module__}:{model.__qualname__}"
 
 
-def find(name: str, *, imports: bool = True) -> type[LKM]:
+def model_class(name: str, *, imports: bool = True) -> type[LKM]:
     """Return the class of this name, the one that was defined last if there are several.
 
     Parameters

@@ -5,15 +5,15 @@ has the same colour in every picture.  Names may hold any character: none is rea
 May import: explain and what lies below.
 """
 
-from .attribution import plot_attribution, plot_attribution_shares
+from .all_components import plot_decomposition
+from .attribution_panels import plot_attribution, plot_attribution_shares
 from .backtests import plot_coverage, plot_scores
-from .comparison import pair_rows, plot_comparison, plot_likeness
 from .coupled import plot_filled, plot_pairs, plot_what_if
-from .decomposition import plot_decomposition
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .kernels import plot_kernel
-from .ledger import plot_ledger
+from .search_tree import plot_ledger
+from .side_by_side import pair_rows, plot_comparison, plot_likeness
 from .structure import (
     plot_assignment,
     plot_probabilities_over_time,

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..discovery.result import Discovery
-from .decomposition import plot_decomposition
+from .all_components import plot_decomposition
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts
 from .structure import plot_structure

@@ -13,9 +13,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..discovery.result import Discovery
-from .comparison import plot_comparison
-from .decomposition import plot_decomposition
+from .all_components import plot_decomposition
 from .forecasts import plot_components, plot_forecast
+from .side_by_side import plot_comparison
 from .structure import plot_structure
 from .style import labels_by_name, units_by_name
 

@@ -57,7 +57,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Component:
+class ComponentEntry:
     """A component: what it is called and looks like, in words and as a kernel.
 
     Parameters
@@ -91,7 +91,7 @@ def card(found: Discovery, headline: str) -> str:
     """
     timeline = Timeline.of(found.table)
     components = [
-        Component(k, name, describe(kernel, timeline).short, f"{kernel:.3g}")
+        ComponentEntry(k, name, describe(kernel, timeline).short, f"{kernel:.3g}")
         for k, (name, kernel) in enumerate(zip(found.names, found.kernels, strict=True), start=1)
     ]
     families = family_columns(found)

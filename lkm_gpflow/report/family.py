@@ -19,7 +19,7 @@ from ..runtime.text import listed
 from ..sharing.consensus import is_likely
 from ..sharing.cycles import period
 from ..sharing.families import TENTHS, Family, Kind
-from .component import MOST_NAMES
+from .component_report import MOST_NAMES
 
 _WHATEVER = ", in whatever form"
 """Stands after the name of a family above its column of a table."""

@@ -19,18 +19,18 @@ from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stability import leave_one_out, stability
-from ..explain.together import Ties
+from ..explain.ties import Ties
 from ..explain.verdicts import verdicts
 from ..explain.wording import Timeline, scale_note
 from ..plotting.style import units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, percent
 from ..runtime.threads import single_threaded
-from .component import ComponentReport, component_report
+from .component_report import ComponentReport, component_report
 from .family import FamilyReport, family_reports
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
-from .series import SeriesReport, series_reports
+from .series_report import SeriesReport, series_reports
 from .summary import summary, ways_of_pairs
 from .together import TogetherReport
 from .trust import caveat, trust

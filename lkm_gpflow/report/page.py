@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..plotting.style import save_figure
-from ..runtime.files import replacing
+from ..runtime.replacing import replacing
 from ..runtime.text import level_in_percent
 
 _MOST_PIXELS = 12_000

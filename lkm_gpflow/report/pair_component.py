@@ -8,11 +8,11 @@ from typing import Any
 
 from ..explain.comparison import Correlation
 from ..explain.describe import Description
-from ..explain.together import Together
+from ..explain.ties import Together
 from ..explain.verdicts import ORDER, Verdict
 from ..explain.wording import how_sure, sentence
 from ..runtime.text import listed, percent
-from .component import Numbered
+from .component_report import Numbered
 
 _LESS_SURELY: Mapping[Verdict, str] = {
     "perhaps": ", and {} perhaps",

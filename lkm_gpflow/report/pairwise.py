@@ -13,10 +13,10 @@ import pandas as pd
 from .. import plotting
 from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.comparison import Correlation, clustered, correlations, likeness
+from ..explain.comparison import Correlation, clustered, component_correlations, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.describe import describe
-from ..explain.together import Ties, Together
+from ..explain.ties import Ties, Together
 from ..explain.verdicts import Verdict, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..gp.types import Floats
@@ -279,7 +279,7 @@ def pair_report(
     titles = labels_by_name(found.table.frame)
     found, places = found.select([a, b]), (0, 1)
     parts = Decomposition.of(found)
-    correlated = correlations(found, *places) if coupled is None else {}
+    correlated = component_correlations(found, *places) if coupled is None else {}
     return _pair(
         found, parts, likeness(parts), (a, b), titles, correlated, tied, horizon, level, units
     )

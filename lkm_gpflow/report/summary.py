@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..discovery.result import Discovery
-from ..explain.comparison import correlations
-from ..explain.together import Ties
+from ..explain.comparison import component_correlations
+from ..explain.ties import Ties
 from ..runtime.text import listed, percent
-from .component import MOST_NAMES, ComponentReport
+from .component_report import MOST_NAMES, ComponentReport
 from .family import FamilyReport
 
 _MOST_SAID = 4
@@ -176,7 +176,7 @@ def ways_of_pairs(
             if tie is not None and tie.is_strong:
                 ways[each.number] = _way(tie.correlation)
             continue
-        c = correlations(found, a, b).get(each.number - 1)
+        c = component_correlations(found, a, b).get(each.number - 1)
         if c is not None and c.way:
             ways[each.number] = _way(c.way)
     return ways

@@ -8,9 +8,9 @@ from typing import Any
 
 from .. import plotting
 from ..coupling.learn_coupling import STRONG
-from ..explain.together import Ties, Together
+from ..explain.ties import Ties, Together
 from ..runtime.text import listed
-from .component import MOST_NAMES, ComponentReport
+from .component_report import MOST_NAMES, ComponentReport
 from .page import Picture, markdown
 
 

@@ -10,7 +10,7 @@ from ..explain.verdicts import STRONG, SURE, WEIGHTY
 from ..gp import limits
 from ..gp.likelihoods import GAUSSIAN
 from ..runtime.text import counted, level_in_percent, percent
-from .series import SeriesReport
+from .series_report import SeriesReport
 
 
 def trust(found: Discovery, series: Sequence[SeriesReport], tail: HoldOut, level: float) -> str:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from .files import replacing
+from .replacing import replacing
 
 FORMAT = "lkm_gpflow archive"
 VERSION = 1
@@ -28,7 +28,7 @@ Label: TypeAlias = "str | float | list[Label] | None"
 """The name of a series or an index as JSON has it; a tuple becomes a list."""
 
 
-def write(
+def write_archive(
     path: str | Path, kind: str, frame: pd.DataFrame, document: Mapping[str, Any], *, force: bool
 ) -> None:
     """Write a file whole or not at all.
@@ -38,7 +38,7 @@ def write(
     path
         Where.
     kind
-        Class of the object that the document describes; `read` compares it.
+        Class of the object that the document describes; `read_archive` compares it.
     frame
         The table.
     document
@@ -80,8 +80,8 @@ def write(
         file.writestr("data.npz", arrays.getvalue())
 
 
-def read(path: str | Path, kind: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read the table and the document of a file that `write` wrote.
+def read_archive(path: str | Path, kind: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read the table and the document of a file that `write_archive` wrote.
 
     Raises
     ------

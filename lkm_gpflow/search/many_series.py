@@ -62,7 +62,7 @@ def extend(
         return learner.finish(learner.adopt(fit), began, rounds)
 
 
-def evaluate(
+def evaluate_fit(
     kernels: Sequence[Product],
     noise_variance: Floats,
     observations: Observations,

@@ -14,7 +14,7 @@ from ..data.transforms import Transform
 from ..discovery.discover import discover
 from ..discovery.given_kernels import learn
 from ..discovery.keywords import Averaging
-from ..gp.student import unit_quantile, unit_scale
+from ..gp.likelihoods import unit_quantile, unit_scale
 from ..gp.types import Floats
 from ..kernels.grammar import EXTENDED_BASES
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from lkm_gpflow.datasets.registry import (
+from lkm_gpflow.datasets.downloads import (
     GITHUB,
     ChecksumError,
     DownloadError,

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 from lkm_gpflow.discovery.result import Discovery
-from lkm_gpflow.plotting.ledger import best_restarts
+from lkm_gpflow.plotting.search_tree import best_restarts
 from lkm_gpflow.plotting.style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,

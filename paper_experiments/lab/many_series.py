@@ -1,7 +1,7 @@
 """All 11,500 pieces of EEG: what the five activities share, and with what certainty.
 
 A fit of so many series is kept as its kernels and one noise variance per series; probabilities are
-inferred again from these in seconds (`search.many_series.evaluate`).
+inferred again from these in seconds (`search.many_series.evaluate_fit`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.runtime.executors import process_pool
 from lkm_gpflow.search.ledger import Entry, fit_from_json
-from lkm_gpflow.search.many_series import ENOUGH_TO_CHOOSE, evaluate
+from lkm_gpflow.search.many_series import ENOUGH_TO_CHOOSE, evaluate_fit
 from lkm_gpflow.search.settings import SearchSettings
 
 from . import RESULTS
@@ -115,7 +115,7 @@ def recall(
         raise ValueError(f"expected the table that was learnt from ({what}), got another one")
     settings = SearchSettings.from_json(document["settings"])
     kernels = [parse(text) for text in document["kernels"]]
-    fit = evaluate(kernels, np.array(document["noise_variance"]), observations, settings.fit)
+    fit = evaluate_fit(kernels, np.array(document["noise_variance"]), observations, settings.fit)
     return Discovery(table, settings, "none", (Entry.alone(fit),)), document
 
 

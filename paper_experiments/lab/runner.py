@@ -40,8 +40,8 @@ import yaml
 
 from lkm_gpflow import datasets
 from lkm_gpflow.runtime.executors import as_finished, kept_in
-from lkm_gpflow.runtime.files import replacing
 from lkm_gpflow.runtime.journal import Journal
+from lkm_gpflow.runtime.replacing import replacing
 
 FOLDER = Path(__file__).parents[1]
 """Of the notebooks."""

@@ -24,7 +24,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.engine import components
-from lkm_gpflow.gp.lapack import log_density
+from lkm_gpflow.gp.series import log_density
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import Product
 from lkm_gpflow.sharing.matching import MUCH_LIKE, SAME, correlation, one_to_one, shapes_of

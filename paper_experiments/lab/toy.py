@@ -21,7 +21,7 @@ from lkm_gpflow.model.annealing import Annealing
 from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.model.posteriors import RelaxedPosterior
 from lkm_gpflow.model.relaxation import anneal
-from lkm_gpflow.runtime.files import replacing
+from lkm_gpflow.runtime.replacing import replacing
 
 from . import RESULTS
 

@@ -8,14 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from lkm_gpflow import cli
-from lkm_gpflow.datasets import registry
+from lkm_gpflow.datasets import downloads
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "raw"
     path.mkdir()
-    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(path))
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(path))
     return path
 
 
@@ -44,7 +44,7 @@ def test_a_data_folder_that_is_a_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(tmp_path / "file"))
     code, said = data("stocks")
     assert code == 1
     assert f"the folder {tmp_path / 'file'} cannot be written to (" in said

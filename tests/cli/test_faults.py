@@ -23,8 +23,8 @@ import lkm_gpflow as lkm
 from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
-from lkm_gpflow.runtime.files import UNFINISHED, replacing
 from lkm_gpflow.runtime.journal import Journal
+from lkm_gpflow.runtime.replacing import UNFINISHED, replacing
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 HEADER = {"seed": 1, "data": "x"}
@@ -290,7 +290,7 @@ def test_a_worker_draws_the_pictures(
 ) -> None:
     drawn_by = list[int]()
     monkeypatch.setattr(output, "_draw", lambda *_: drawn_by.append(threading.get_ident()))
-    monkeypatch.setattr("lkm_gpflow.cli.discover.process_pool", ThreadPoolExecutor)
+    monkeypatch.setattr("lkm_gpflow.cli.discover_command.process_pool", ThreadPoolExecutor)
     code, _ = discover(csv, "--out", tmp_path / "out", *QUICK, "--jobs", "2")
     assert code == 0
     assert len(drawn_by) == 1

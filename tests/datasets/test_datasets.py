@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 from lkm_gpflow import datasets
-from lkm_gpflow.datasets import registry
-from lkm_gpflow.datasets.registry import RAW_FILES, ChecksumError, DownloadError, RawFile
+from lkm_gpflow.datasets import downloads
+from lkm_gpflow.datasets.downloads import RAW_FILES, ChecksumError, DownloadError, RawFile
 
 REAL = ["stocks", "houses", "currencies", "gonu", "seizure"]
 TABLES = REAL[:-1]
@@ -26,7 +26,7 @@ TABLES = REAL[:-1]
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "kept"
-    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(folder))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     return folder
 
@@ -120,7 +120,7 @@ def test_loading_writes_nothing_where_the_files_are(name: str, tables: Path) -> 
     def state() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in [raw, *raw.iterdir()]}
 
-    raw = registry.folder()
+    raw = downloads.folder()
     before = state()
     assert [path.parent for path in datasets.fetch(name)] == [raw] * len(RAW_FILES[name])
     datasets.load(name)
@@ -208,7 +208,7 @@ def test_download_error_says_what_where_and_how(
     with pytest.raises(DownloadError) as caught:
         datasets.load("stocks")
     said = str(caught.value)
-    for part in ("'stocks'", str(empty_folder), registry.FOLDER_VARIABLE):
+    for part in ("'stocks'", str(empty_folder), downloads.FOLDER_VARIABLE):
         assert part in said
     if cause == "folder cannot be made":
         assert "cannot be written to (" in said
@@ -219,8 +219,8 @@ def test_download_error_says_what_where_and_how(
 
 
 def test_default_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(registry.FOLDER_VARIABLE, raising=False)
-    assert "lkm_gpflow" in str(registry.folder())
+    monkeypatch.delenv(downloads.FOLDER_VARIABLE, raising=False)
+    assert "lkm_gpflow" in str(downloads.folder())
 
 
 # Generated data

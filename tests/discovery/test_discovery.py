@@ -21,7 +21,7 @@ from small import made_by_hand, numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.forecast.averaging import average
+from lkm_gpflow.forecast.averaging import average_fits
 from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.gp.likelihoods import ScaledNoise
 
@@ -117,7 +117,7 @@ def test_components_add_up(found: lkm.Discovery) -> None:
 def test_averaging_counts_more_than_one_fit(found: lkm.Discovery) -> None:
     """A fit that is worse by 8 counts exp(-8 / 6) times as much."""
     worse = replace(found.fit, cost=found.fit.criterion + 8.0)
-    best, other = average([worse, found.fit])
+    best, other = average_fits([worse, found.fit])
     assert best.fit is found.fit
     assert best.weight + other.weight == pytest.approx(1.0)
     assert other.weight / best.weight == pytest.approx(np.exp(-8.0 / 6.0))
@@ -136,7 +136,7 @@ def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> No
 
 def test_one_optimum_counts_once(found: lkm.Discovery) -> None:
     twice = [found.fit, found.fit]
-    assert len(average(twice)) == 1
+    assert len(average_fits(twice)) == 1
 
 
 def test_model_is_the_fit(found: lkm.Discovery) -> None:

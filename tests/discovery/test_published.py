@@ -180,9 +180,9 @@ def test_what_does_not_go_together(options: dict[str, Any], message: str) -> Non
 def test_a_file_does_not_say_what_is_imported(found: Discovery, tmp_path: Path) -> None:
     path = tmp_path / "foreign.lkm"
     found.save(path)
-    frame, document = archive.read(path, "Discovery")
+    frame, document = archive.read_archive(path, "Discovery")
     document["settings"]["fit"]["model"] = "antigravity:LKM"
-    archive.write(path, "Discovery", frame, document, force=True)
+    archive.write_archive(path, "Discovery", frame, document, force=True)
     with pytest.raises(ValueError, match=r"foreign.lkm: .*'antigravity:LKM'.*import its module"):
         lkm.load(path)
     assert "antigravity" not in sys.modules

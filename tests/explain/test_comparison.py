@@ -10,8 +10,8 @@ from small import agreed, made_by_hand
 from lkm_gpflow.explain import comparison
 from lkm_gpflow.explain.comparison import (
     clustered,
+    component_correlations,
     correlation_of_rows,
-    correlations,
     likeness,
 )
 from lkm_gpflow.explain.decomposition import Decomposition
@@ -55,7 +55,7 @@ def test_correlation_has_the_sign_of_the_planted_one() -> None:
         size=(60, 3)
     )
     found = made_by_hand(frame, ["1 x SE(lengthscale=6)"], [[1], [1], [1]], noise=0.01)
-    against, across = correlations(found, 0, 1)[0], correlations(found, 0, 2)[0]
+    against, across = component_correlations(found, 0, 1)[0], component_correlations(found, 0, 2)[0]
     assert against.of_means == pytest.approx(-1.0, abs=0.02)
     assert against.upper < -0.9
     assert abs(across.of_means) < 0.2
@@ -76,7 +76,7 @@ def test_fits_count_by_their_weights() -> None:
     for weight in (0.97, 0.03):
         rest = 1.0 - weight
         found = agreed(frame, [(weight, waves, lines), (rest, waves[:1], [[1], [1]])])
-        c = correlations(found, 0, 1)[found.names.index("SE")]
+        c = component_correlations(found, 0, 1)[found.names.index("SE")]
         expected = np.corrcoef((weight * knowing + rest * other).T)[0, 1]
         assert c.of_means == pytest.approx(expected, abs=1e-6)
         # Of the draws 97% come from the heavy fit: more than the interval leaves out.
@@ -96,15 +96,15 @@ def test_the_interval_is_wide_where_little_is_known() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)))
     found = made_by_hand(frame, ["0.05 x SE(lengthscale=10)"], [[1], [1]], noise=1.0)
-    c = correlations(found, 0, 1)[0]
+    c = component_correlations(found, 0, 1)[0]
     assert c.upper - c.lower > 0.5
 
 
 def test_only_shared_components_that_vary_are_correlated() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)))
     kernels = ["1 x C", "1 x SE(lengthscale=5)"]
-    assert correlations(made_by_hand(frame, kernels, [[1, 1], [1, 0]]), 0, 1) == {}
-    assert correlations(made_by_hand(frame, kernels[1:], [[0], [1]]), 0, 1) == {}
+    assert component_correlations(made_by_hand(frame, kernels, [[1, 1], [1, 0]]), 0, 1) == {}
+    assert component_correlations(made_by_hand(frame, kernels[1:], [[0], [1]]), 0, 1) == {}
 
 
 def ways(truth: str, model: str, pairs: int = 40) -> list[int]:
@@ -118,7 +118,7 @@ def ways(truth: str, model: str, pairs: int = 40) -> list[int]:
         drawn = root @ rng.normal(size=(len(t), 2))
         drawn = drawn / drawn.std(axis=0) + 0.1 * rng.normal(size=drawn.shape)
         found = made_by_hand(pd.DataFrame(drawn, t), [model], [[1], [1]], noise=0.01)
-        said.append(correlations(found, 0, 1)[0].way)
+        said.append(component_correlations(found, 0, 1)[0].way)
     return said
 
 
@@ -144,7 +144,7 @@ def test_a_drift_of_few_bends_is_given_no_direction_even_in_copies() -> None:
     t = np.arange(40.0)
     frame = pd.DataFrame({"a": np.sin(t / 12.0), "b": np.sin(t / 12.0)}, t)
     found = made_by_hand(frame, ["1 x SE(lengthscale=20)"], [[1], [1]], noise=0.01)
-    c = correlations(found, 0, 1)[0]
+    c = component_correlations(found, 0, 1)[0]
     assert c.is_strong
     assert c.of_means == pytest.approx(1.0)
     assert c.way == 0
@@ -160,7 +160,7 @@ def test_of_long_tables_evenly_spaced_times_are_drawn(monkeypatch: pytest.Monkey
     means = C @ np.linalg.solve(C + 0.5 * np.eye(61), (frame - frame.mean()) / frame.std(ddof=0))
     expected, of_all = (np.corrcoef(some.T)[0, 1] for some in (means[::15], means))
     assert abs(expected - of_all) > 0.1
-    got = correlations(found, 0, 1)[0].of_means
+    got = component_correlations(found, 0, 1)[0].of_means
     assert got == pytest.approx(expected, abs=1e-3)  # long fits are asked by a sparse model
 
 
@@ -177,4 +177,4 @@ def test_what_estimates_carry_is_given_a_direction(sign: int) -> None:
         one = values / values.std()
         frame = pd.DataFrame({"a": one, "b": sign * one}, t) + 0.1 * rng.normal(size=(80, 2))
         found = made_by_hand(frame, [kernel], [[1], [1]], noise=0.01)
-        assert correlations(found, 0, 1)[0].way == sign
+        assert component_correlations(found, 0, 1)[0].way == sign

@@ -10,7 +10,7 @@ from lkm_gpflow.explain.describe import RULES, describe, say
 from lkm_gpflow.explain.facts import Facts
 from lkm_gpflow.explain.wording import Timeline
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.kernels.grammar import BaseKernel, Kind, Words, parse, register_base
 
 WEEKS = Timeline(pd.Timestamp("2015-01-04"), 0.0, 7.0 * 140, 7.0)
 DAYS = Timeline(pd.Timestamp("2020-01-01"), 0.0, 999.0, 1.0)
@@ -20,6 +20,7 @@ LIN = "1 x LIN(location=400)"
 PER = "1 x PER(period=100,lengthscale=0.5)"
 SE = "1 x SE(lengthscale=70)"
 MAT = "1 x RQ1(lengthscale=70)"
+OWN = "1 x GROW(rate=0.1)"
 
 # For every rule (slot, its number): kernel, timeline, trend, and what must then be said.
 CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
@@ -38,6 +39,9 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("polynomial", 0): (f"{LIN} x LIN(location=0)", WEEKS, 0, "a quadratic function"),
     ("polynomial", 1): (" x ".join(["1", *["LIN(location=0)"] * 3]), WEEKS, 0, "a cubic function"),
     ("polynomial", 2): (" x ".join(["1", *["LIN(location=0)"] * 4]), WEEKS, 0, "polynomial func"),
+    ("first", 0): (OWN, WEEKS, 0, "It grows ever more slowly. It levels off beyond the data."),
+    ("first", 1): ("1 x C", WEEKS, 0, "This component is constant."),
+    ("times", 0): (f"{OWN} x PER(period=7,lengthscale=1)", DAYS, 0, "It grows ever more slowly. It is multiplied by a 1-week cycle."),
     ("is", 0): (MAT, WEEKS, 0, "a function with the kernel 1 x RQ1(lengthscale=70)"),
     ("is", 1): ("1 x WN", WEEKS, 0, "uncorrelated noise"),
     ("is", 2): ("1 x OU(lengthscale=20)", DAYS, 0, "is a random walk that returns to its mean: half of any deviation is gone after 2 weeks."),
@@ -99,59 +103,67 @@ CASES: dict[tuple[str, int], tuple[str, Timeline, int, str]] = {
     ("unseen", 1): ("1 x PER(period=600,lengthscale=1)", DAYS, 0, "it was seen less than twice, and may be a single event"),
     ("unseen", 2): ("1 x PER(period=10,lengthscale=3)", WEEKS, 0, "two steps of the data (1 week"),
     ("unseen", 3): ("1 x SE(lengthscale=3)", WEEKS, 0, "below the step of the data (1 week)"),
-    ("beyond", 0): (MAT, WEEKS, 0, "lengthscale=70)."),
-    ("beyond", 1): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "Beyond the data the level stays."),
-    ("beyond", 2): (f"{SE} x UNTIL(at=210,width=1)", WEEKS, 0, "Beyond the data it is no longer there."),
-    ("beyond", 3): ("1 x WN", WEEKS, 0, "it cannot be predicted."),
-    ("beyond", 4): (f"{PER} x SE(lengthscale=20)", DAYS, 0, "so that it does not look periodic for long. Beyond the data it fades to the average after about 5.7 weeks."),
-    ("beyond", 5): ("1 x PER(period=1100,lengthscale=1)", DAYS, 0, "no repetition has been seen. If the period is right, it repeats beyond the data."),
-    ("beyond", 6): (f"{PER} x OU(lengthscale=300)", DAYS, 0, "keeps repeating, and fades: its size halves in 6.8 months."),
-    ("beyond", 7): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "the average after about 1.6 years."),
-    ("beyond", 8): (f"{LIN} x PER(period=100,lengthscale=1)", DAYS, 0, "amplitude changes as before"),
-    ("beyond", 9): (PER, DAYS, 0, "Beyond the data it keeps repeating."),
-    ("beyond", 10): ("1 x OU(lengthscale=20) x SE(lengthscale=30)", DAYS, 0, "half of any deviation is gone after 12 days. Beyond the data it returns to the average."),
-    ("beyond", 11): (SE, WEEKS, 0, "it fades to the average after about 4.6 months."),
-    ("beyond", 12): ("1 x RW(start=-7)", WEEKS, 0, "stays at its last value, with growing uncertainty"),
-    ("beyond", 13): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "last direction for about 2 weeks"),
-    ("beyond", 14): (LIN, WEEKS, 0, "continues in a straight line."),
-    ("beyond", 15): (f"{LIN} x LIN(location=0)", WEEKS, 0, "continues along its curve."),
-    ("beyond", 16): ("1 x C", WEEKS, 0, "it keeps its value."),
+    ("beyond", 0): (f"{OWN} x UNTIL(at=210,width=1)", WEEKS, 0, "until about Aug 2015. Beyond the data it is no longer there."),
+    ("beyond", 1): (OWN, WEEKS, 0, "It levels off beyond the data."),
+    ("beyond", 2): (MAT, WEEKS, 0, "lengthscale=70)."),
+    ("beyond", 3): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "Beyond the data the level stays."),
+    ("beyond", 4): (f"{SE} x UNTIL(at=210,width=1)", WEEKS, 0, "Beyond the data it is no longer there."),
+    ("beyond", 5): ("1 x WN", WEEKS, 0, "it cannot be predicted."),
+    ("beyond", 6): (f"{PER} x SE(lengthscale=20)", DAYS, 0, "so that it does not look periodic for long. Beyond the data it fades to the average after about 5.7 weeks."),
+    ("beyond", 7): ("1 x PER(period=1100,lengthscale=1)", DAYS, 0, "no repetition has been seen. If the period is right, it repeats beyond the data."),
+    ("beyond", 8): (f"{PER} x OU(lengthscale=300)", DAYS, 0, "keeps repeating, and fades: its size halves in 6.8 months."),
+    ("beyond", 9): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "the average after about 1.6 years."),
+    ("beyond", 10): (f"{LIN} x PER(period=100,lengthscale=1)", DAYS, 0, "amplitude changes as before"),
+    ("beyond", 11): (PER, DAYS, 0, "Beyond the data it keeps repeating."),
+    ("beyond", 12): ("1 x OU(lengthscale=20) x SE(lengthscale=30)", DAYS, 0, "half of any deviation is gone after 12 days. Beyond the data it returns to the average."),
+    ("beyond", 13): (SE, WEEKS, 0, "it fades to the average after about 4.6 months."),
+    ("beyond", 14): ("1 x RW(start=-7)", WEEKS, 0, "stays at its last value, with growing uncertainty"),
+    ("beyond", 15): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "last direction for about 2 weeks"),
+    ("beyond", 16): (LIN, WEEKS, 0, "continues in a straight line."),
+    ("beyond", 17): (f"{LIN} x LIN(location=0)", WEEKS, 0, "continues along its curve."),
+    ("beyond", 18): ("1 x C", WEEKS, 0, "it keeps its value."),
     ("cycle", 0): ("1 x PER(period=12,lengthscale=1)", NUMBERS, 0, "a cycle of 12"),
     ("cycle", 1): ("1 x PER(period=511,lengthscale=1)", WEEKS, 0, "a 1.4-year cycle"),
     ("seen", 0): ("1 x PER(period=600,lengthscale=1)", DAYS, 0, "a 1.6-year cycle seen less than twice"),
     ("seen", 1): ("1 x PER(period=490,lengthscale=1)", DAYS, 0, "a 1.3-year cycle"),
-    ("title", 0): (MAT, WEEKS, 0, "pattern of the kernel RQ1"),
-    ("title", 1): ("1 x LIN(location=0) x WN", WEEKS, 0, "noise of changing size"),
-    ("title", 2): ("1 x WN", WEEKS, 0, "uncorrelated noise"),
-    ("title", 3): (f"{PER} x SE(lengthscale=20)", DAYS, 0, "short-lived 3.3-month cycle"),
-    ("title", 4): (f"{LIN} x PER(period=7,lengthscale=1)", DAYS, 0, "1-week cycle of changing height"),
-    ("title", 5): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "approximate 3.3-month cycle"),
-    ("title", 6): ("1 x PER(period=7,lengthscale=1)", DAYS, 0, "1-week cycle"),
-    ("title", 7): ("1 x OU(lengthscale=20)", DAYS, 0, "walk that returns to its mean"),
-    ("title", 8): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "rough changes over 7.1 weeks"),
-    ("title", 9): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
-    ("title", 10): ("1 x SE(lengthscale=257)", WEEKS, 0, "slow drift over 8.4 months"),
-    ("title", 11): ("1 x RW(start=-7)", WEEKS, 0, "random walk"),
-    ("title", 12): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "random walk with momentum"),
-    ("title", 13): (LIN, WEEKS, 0, "straight line"),
-    ("title", 14): (f"{LIN} x LIN(location=0)", WEEKS, 0, "quadratic curve"),
-    ("title", 15): ("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "level from Aug 2015 until Dec 2016"),
-    ("title", 16): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "shift of level around Aug 2015"),
-    ("title", 17): ("1 x C", WEEKS, 0, "constant level"),
-    ("short", 0): (MAT, WEEKS, 0, "a pattern of the kernel RQ1"),
-    ("short", 1): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
-    ("short", 2): ("1 x PER(period=7,lengthscale=1)", DAYS, 0, "a 1-week cycle"),
+    ("title", 0): (f"{OWN} x SE(lengthscale=70)", WEEKS, 0, "slowing growth, multiplied by smooth changes over 2.3 months"),
+    ("title", 1): (OWN, WEEKS, 0, "slowing growth"),
+    ("title", 2): (MAT, WEEKS, 0, "pattern of the kernel RQ1"),
+    ("title", 3): ("1 x LIN(location=0) x WN", WEEKS, 0, "noise of changing size"),
+    ("title", 4): ("1 x WN", WEEKS, 0, "uncorrelated noise"),
+    ("title", 5): (f"{PER} x SE(lengthscale=20)", DAYS, 0, "short-lived 3.3-month cycle"),
+    ("title", 6): (f"{LIN} x PER(period=7,lengthscale=1)", DAYS, 0, "1-week cycle of changing height"),
+    ("title", 7): (f"{PER} x SE(lengthscale=300)", DAYS, 0, "approximate 3.3-month cycle"),
+    ("title", 8): ("1 x PER(period=7,lengthscale=1)", DAYS, 0, "1-week cycle"),
+    ("title", 9): ("1 x OU(lengthscale=20)", DAYS, 0, "walk that returns to its mean"),
+    ("title", 10): ("1 x RW(start=-7) x SE(lengthscale=50)", WEEKS, 0, "rough changes over 7.1 weeks"),
+    ("title", 11): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
+    ("title", 12): ("1 x SE(lengthscale=257)", WEEKS, 0, "slow drift over 8.4 months"),
+    ("title", 13): ("1 x RW(start=-7)", WEEKS, 0, "random walk"),
+    ("title", 14): ("1 x IOU(lengthscale=14,start=-7)", WEEKS, 0, "random walk with momentum"),
+    ("title", 15): (LIN, WEEKS, 0, "straight line"),
+    ("title", 16): (f"{LIN} x LIN(location=0)", WEEKS, 0, "quadratic curve"),
+    ("title", 17): ("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)", WEEKS, 0, "level from Aug 2015 until Dec 2016"),
+    ("title", 18): ("1 x UNTIL(at=210,width=1)", WEEKS, 0, "shift of level around Aug 2015"),
+    ("title", 19): ("1 x C", WEEKS, 0, "constant level"),
+    ("short", 0): (f"{OWN} x PER(period=7,lengthscale=1) x FROM(at=210,width=1)", DAYS, 0, "a slowing growth, multiplied by a 1-week cycle from Jul 2020 on"),
+    ("short", 1): (OWN, WEEKS, 0, "a slowing growth"),
+    ("short", 2): (MAT, WEEKS, 0, "a pattern of the kernel RQ1"),
+    ("short", 3): (SE, WEEKS, 0, "smooth changes over 2.3 months"),
+    ("short", 4): ("1 x PER(period=7,lengthscale=1)", DAYS, 0, "a 1-week cycle"),
 }  # fmt: skip
 
 EVERY_RULE = [(slot, i) for slot, rules in RULES.items() for i in range(len(rules))]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def foreign_kernel() -> None:
-    """Make a base kernel known that no rule speaks of."""
-    from lkm_gpflow.kernels.grammar import BaseKernel, Kind, register_base
-
+def foreign_kernels() -> None:
+    """Make base kernels known that no rule speaks of: one without words, and one with its own."""
     register_base(BaseKernel("RQ1", (("lengthscale", Kind.DURATION),)))
+    words = Words(
+        "a slowing growth", "It grows ever more slowly.", "It levels off beyond the data."
+    )
+    register_base(BaseKernel("GROW", (("rate", Kind.RATIO),)), words)
 
 
 @pytest.mark.parametrize(("slot", "i"), EVERY_RULE)

@@ -9,7 +9,7 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.coupling.learn_coupling import Coupling, independent
-from lkm_gpflow.explain.together import Ties
+from lkm_gpflow.explain.ties import Ties
 from lkm_gpflow.fit.fits import Fit
 
 

@@ -24,7 +24,7 @@ from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.relaxed import learn_relaxed, relaxed_model
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.model.annealing import Annealing
-from lkm_gpflow.model.subclasses import find, name_of
+from lkm_gpflow.model.subclasses import model_class, name_of
 from paper_experiments.lab.planted import smooth_and_periodic
 from paper_experiments.lab.recovery import from_planted, is_planted
 
@@ -228,10 +228,10 @@ def test_a_subclass_is_learnt_with_its_own_parameters(observations: Observations
 
 
 def test_classes_are_found_by_name() -> None:
-    assert find(name_of(lkm.LKM)) is lkm.LKM
-    assert find(name_of(Tilted)) is Tilted
+    assert model_class(name_of(lkm.LKM)) is lkm.LKM
+    assert model_class(name_of(Tilted)) is Tilted
     with pytest.raises(ValueError, match=r"named 'nowhere:Model', but there is none: define it"):
-        find("nowhere:Model")
+        model_class("nowhere:Model")
 
 
 def test_series_of_noise_keep_one_component() -> None:

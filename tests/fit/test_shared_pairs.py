@@ -22,7 +22,7 @@ from lkm_gpflow.gp.eigenbasis import halves
 from lkm_gpflow.gp.likelihoods import ScaledNoise
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.search.many_series import evaluate
+from lkm_gpflow.search.many_series import evaluate_fit
 
 Array = NDArray[np.float64]
 
@@ -175,7 +175,7 @@ def test_the_bound_is_the_models(gaps: bool) -> None:
         mask[:40, 4:6] = 0.0
     data = Observations(TIMES, Y * mask, mask)
     noise = rng.uniform(0.05, 0.5, num_series)
-    found = evaluate(PRODUCTS, noise, data, FitSettings())
+    found = evaluate_fit(PRODUCTS, noise, data, FitSettings())
     model = to_model(found, data, FitSettings())
     assert float(model.elbo()) == pytest.approx(found.elbo, rel=1e-8)
     np.testing.assert_allclose(model.probabilities(), found.probabilities, atol=1e-6)

@@ -15,7 +15,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.autoregression import Autoregression
-from lkm_gpflow.forecast.averaging import average
+from lkm_gpflow.forecast.averaging import average_fits
 from lkm_gpflow.forecast.forecasters import BaseForecaster, Ensemble, Member, counting
 from lkm_gpflow.forecast.predictors import Predictors
 from lkm_gpflow.forecast.stacking import MOST, hold_out, weigh
@@ -123,7 +123,7 @@ def test_of_fits_that_found_the_same_optimum_one_counts() -> None:
         learnt(100.0, "SE", "PER"), learnt(100.4, "PER", "SE"), learnt(100.3, "SE", "LIN"),
         learnt(100.2, "SE"), learnt(100.6, "PER", "SE"),
     ]  # fmt: skip
-    assert [member.fit.bic for member in average(fits)] == [100.0, 100.2, 100.3, 100.6]
+    assert [member.fit.bic for member in average_fits(fits)] == [100.0, 100.2, 100.3, 100.6]
 
 
 def weight_with_season(members: list[Member]) -> float:

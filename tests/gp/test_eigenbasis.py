@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal, multivariate_t
 
 from lkm_gpflow.gp import eigenbasis as module
 from lkm_gpflow.gp.eigenbasis import Basis, halves
+from lkm_gpflow.gp.likelihoods import GAUSSIAN, ScaledNoise
 
 Array = NDArray[np.float64]
 
@@ -30,7 +31,8 @@ def series_in_a_block(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 
 
 def basis(degrees: float, *covariances: Array) -> Basis:
-    return Basis(covariances or (C,), degrees)
+    likelihood = GAUSSIAN if math.isinf(degrees) else ScaledNoise(degrees)
+    return Basis(covariances or (C,), likelihood)
 
 
 def by_scipy(degrees: float, noise: Array, covariance: Array = C) -> Array:

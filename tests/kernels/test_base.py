@@ -17,7 +17,7 @@ from lkm_gpflow.gp.types import FloatTensor
 from lkm_gpflow.kernels import base as kernels
 from lkm_gpflow.kernels import bases
 from lkm_gpflow.kernels import grammar as expressions
-from lkm_gpflow.kernels.base import KERNELS, UnitKernel, ZeroMeanPeriodic, register
+from lkm_gpflow.kernels.base import KERNELS, UnitKernel, ZeroMeanPeriodic, register_kernel
 from lkm_gpflow.kernels.component import ComponentKernel, to_kernel
 from lkm_gpflow.kernels.grammar import BaseKernel, Kind, Product, parse
 
@@ -348,8 +348,8 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_a_registered_kernel_works_everywhere() -> None:
     with pytest.raises(ValueError, match=r"expected a base kernel among .*got 'MA12'"):
         parse("MA12")
-    assert register(Matern12) is Matern12
-    assert register(Matern12) is Matern12  # a notebook's cell that runs again
+    assert register_kernel(Matern12) is Matern12
+    assert register_kernel(Matern12) is Matern12  # a notebook's cell that runs again
     product = parse("0.4 x MA12(lengthscale=1.3) x PER(period=0.6, lengthscale=1)")
     derived = expressions.expand(parse("SE"), ("SE", "MA12"))
     assert [str(one) for one in derived] == ["SE", "MA12 x SE", "MA12"]
@@ -370,10 +370,10 @@ def test_a_kernel_that_is_written_anew_replaces_the_old_one() -> None:
             return 1.0 / (1.0 + tf.abs(x - x2) / parameters[0])
 
     Better.__qualname__ = Matern12.__qualname__  # the same class, defined again
-    register(Matern12)
+    register_kernel(Matern12)
     x, product = np.linspace(0.0, 1.0, 4), parse("1 x MA12(lengthscale=0.5)")
     before = components([product], x)
-    register(Better)
+    register_kernel(Better)
     np.testing.assert_allclose(components([product], x)[0, 0], 1.0 / (1.0 + x / 0.5))
     np.testing.assert_allclose(before[0, 0], np.exp(-x / 0.5))
 
@@ -386,12 +386,12 @@ def test_a_kernel_brings_its_words() -> None:
         pass
 
     Spoken.words = words
-    register(Spoken)
+    register_kernel(Spoken)
     assert bases.words_of("MA12") is words
     assert bases.words_of("SE") is None
     Spoken.words = "rough"  # type: ignore[assignment]
     with pytest.raises(ValueError, match=r"expected words = Words\(\.\.\.\), got 'rough'"):
-        register(Spoken)
+        register_kernel(Spoken)
 
 
 @pytest.mark.usefixtures("registry")
@@ -399,7 +399,7 @@ def test_another_kernel_of_the_same_name_is_refused() -> None:
     class Other(Matern12):
         base = BaseKernel("MA12", (("period", Kind.PERIOD),))
 
-    register(Matern12)
+    register_kernel(Matern12)
 
     class Copy(Matern12):
         """The same base, but not the same class."""
@@ -409,7 +409,7 @@ def test_another_kernel_of_the_same_name_is_refused() -> None:
 
     for other, name in ((Other, "MA12"), (Copy, "MA12"), (Better, "SE")):
         with pytest.raises(ValueError, match=f"there is another base kernel named {name}"):
-            register(other)
+            register_kernel(other)
     assert kernels.KERNELS["MA12"] is Matern12
     assert kernels.KERNELS["SE"] is kernels.SquaredExponential
 
@@ -425,7 +425,7 @@ def test_a_cell_that_was_edited_replaces_its_kernel() -> None:
                 return factor * tf.exp(-tf.abs(x - x2) / values[0])
 
         Mine.base = base
-        return register(Mine)
+        return register_kernel(Mine)
 
     x = np.linspace(0.0, 1.0, 4)
     cell(BaseKernel("MINE", (("lengthscale", Kind.DURATION),)), 1.0)
@@ -478,7 +478,7 @@ class Single(UnitKernel):
 )
 def test_what_is_no_base_kernel_is_refused(kernel: type[UnitKernel], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        register(kernel)
+        register_kernel(kernel)
     assert "ODD" not in KERNELS
     with pytest.raises(ValueError, match="got 'ODD'"):
         parse("ODD")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lkm_gpflow.datasets import registry
-from lkm_gpflow.datasets.registry import ChecksumError, DownloadError
+from lkm_gpflow.datasets import downloads
+from lkm_gpflow.datasets.downloads import ChecksumError, DownloadError
 from paper_experiments.lab.bench_tables import benchmark_tables, load_table
 from paper_experiments.lab.recipes import RECIPES
 
@@ -52,7 +52,7 @@ def test_recipes_give_the_tables_to_the_last_digit(
     """From nothing but raw files: the SHA-256 of what a recipe makes is checked when it loads."""
     expected = {name: load_table(name) for name in of_raw_copies(bench)}
     assert len(expected) == 12
-    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path / "raw"))
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(tmp_path / "raw"))
     (tmp_path / "raw").mkdir()
     for name, frame in expected.items():
         for file in benchmark_tables()[name].files:
@@ -63,7 +63,7 @@ def test_recipes_give_the_tables_to_the_last_digit(
 def test_a_changed_table_and_a_changed_raw_file_are_refused(
     bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path / "raw"))
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(tmp_path / "raw"))
     (tmp_path / "bench" / "raw").mkdir(parents=True)
     table = tmp_path / "bench" / "great_lakes.csv"
     table.write_text((bench / "great_lakes.csv").read_text().replace("183.4,", "183.5,", 1))
@@ -80,7 +80,7 @@ def test_a_changed_table_and_a_changed_raw_file_are_refused(
 def test_what_is_absent_and_has_no_recipe_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(tmp_path))
     without = next(name for name in benchmark_tables() if name not in RECIPES)
     for file in benchmark_tables()[without].files:
         (tmp_path / file.name).write_text("there, but nothing is made of it")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 from small import made_by_hand
 
 import lkm_gpflow as lkm
@@ -22,8 +23,11 @@ from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.explain.wording import how_sure
 from lkm_gpflow.forecast.forecasters import Member
+from lkm_gpflow.gp.types import FloatTensor
+from lkm_gpflow.kernels import bases
+from lkm_gpflow.kernels.base import KERNELS
 from lkm_gpflow.report import GroupReport, group
-from lkm_gpflow.report.component import Claim, ComponentReport
+from lkm_gpflow.report.component_report import Claim, ComponentReport
 from lkm_gpflow.report.page import with_contents
 from lkm_gpflow.report.summary import summary
 
@@ -96,6 +100,42 @@ def test_what_moves_in_opposite_directions_has_a_sentence_of_its_own() -> None:
     said = made_by_hand(frame, kernels, Z, noise=0.03).select(["Gold", "Oil"]).report().summary
     assert "Both series have a straight line, in step." in said
     assert "Both series have a 2.8-month cycle, in opposite directions." in said
+
+
+def test_a_kernel_that_a_user_registers_speaks_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for known in (KERNELS, bases._REGISTRY, bases._WORDS):
+        monkeypatch.setitem(known, "MA12", None)
+        monkeypatch.delitem(known, "MA12")
+
+    @lkm.kernels.register_kernel
+    class Matern12(lkm.kernels.UnitKernel):
+        base = lkm.kernels.BaseKernel("MA12", (("lengthscale", lkm.kernels.Kind.DURATION),))
+        words = lkm.kernels.Words(
+            "a gust & a calm", "It blows <hard>, and returns.", "Beyond the data it calms down."
+        )
+
+        @staticmethod
+        def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
+            return tf.exp(-tf.abs(x - x2) / parameters[0])
+
+    rng, frame = np.random.default_rng(3), waves(("Gold", "Oil"))
+    K = np.exp(-np.abs(np.subtract.outer(np.arange(60), np.arange(60))) / 10.0)
+    frame[:] = (np.linalg.cholesky(K) @ rng.normal(size=(60, 2))) + 0.1 * rng.normal(size=(60, 2))
+    found = made_by_hand(frame, ["1 x MA12(lengthscale=70)"], [[1], [1]], noise=0.02)
+    told, pair = found.report(), found.compare("Gold", "Oil")
+    assert told.summary.startswith("Both series have a gust & a calm.")
+    assert told.components[0].heading == "1. Gust & a calm"
+    assert told.phrases["MA12"] == "a gust & a calm"
+    said = "It blows <hard>, and returns. Beyond the data it calms down."
+    assert told.components[0].description.text == said
+    assert said in unescape(told._repr_html_())
+    assert "<hard>" not in told._repr_html_()
+    for text in (told.text, pair.text, str(found._repr_html_())):
+        assert "calm" in text
+        assert "kernel MA12" not in text
+    assert "consists of a gust & a calm (" in told.series[0].account(told.phrases)
 
 
 def test_directions_that_differ_are_named() -> None:

@@ -22,7 +22,7 @@ from lkm_gpflow.fit.training import Learner, fit
 from lkm_gpflow.gp import eigenbasis as basis
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.search import many_series as extension
-from lkm_gpflow.search.many_series import evaluate, extend
+from lkm_gpflow.search.many_series import evaluate_fit, extend
 from lkm_gpflow.search.settings import draw
 
 STRUCTURE = ("SE", "PER")
@@ -101,11 +101,11 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_few_numbers_keep_a_fit() -> None:
     data = observations()
     found = extend(learnt(data.of_series(draw(72, 12, seed=0))), data, QUICK)
-    again = evaluate(found.kernels, found.noise_variance, data, QUICK)
+    again = evaluate_fit(found.kernels, found.noise_variance, data, QUICK)
     assert again.elbo == pytest.approx(found.elbo, rel=1e-7)
     np.testing.assert_allclose(again.probabilities, found.probabilities, atol=1e-4)
     rounded = [float(f"{s:.4g}") for s in found.noise_variance]
-    assert evaluate(found.kernels, np.array(rounded), data, QUICK).elbo == pytest.approx(
+    assert evaluate_fit(found.kernels, np.array(rounded), data, QUICK).elbo == pytest.approx(
         found.elbo, rel=1e-5
     )
 

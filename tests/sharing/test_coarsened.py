@@ -18,12 +18,12 @@ from lkm_gpflow.fit.initialization import NOISE_VARIANCE, Range, hyperparameter_
 from lkm_gpflow.fit.initialization import VARIANCE as VARIANCE_RANGE
 from lkm_gpflow.gp.centring import average, centred
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.model.amplitudes import HEIGHT_SD
 from lkm_gpflow.sharing.coarsened import POWER, coarsened
 
 D = 40
 X = np.linspace(0.0, 1.0, D)
 SETTINGS = FitSettings()
+HEIGHT_SD = 1.5  # of the normal prior on log heights
 
 
 def by_hand(kernels: list[Product], Z: list[list[int]], noise: float) -> Fit:

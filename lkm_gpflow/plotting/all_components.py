@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
-from ..gp.student import unit_quantile
+from ..gp.likelihoods import unit_quantile
 from ..gp.types import Floats
 from ..runtime.arguments import check_level
 from .style import (

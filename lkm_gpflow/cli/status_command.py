@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from ..runtime.files import replacing
+from ..runtime.replacing import replacing
 from .common import said_plainly
-from .reproduce import chosen, experiment_options, runner_of_clone
+from .reproduce_command import chosen, experiment_options, runner_of_clone
 
 
 @click.command("status")

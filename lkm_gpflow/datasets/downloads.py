@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from ..runtime.files import replacing
+from ..runtime.replacing import replacing
 
 FOLDER_VARIABLE = "LKM_GPFLOW_DATA"
 
@@ -125,7 +125,7 @@ def _caches() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-def fetch(dataset: str) -> list[Path]:
+def fetch_dataset(dataset: str) -> list[Path]:
     """Return the paths of a data set's files, in the order of `RAW_FILES`.
 
     Nothing is written where a file exists, so the folder may be read-only. Raises `ChecksumError`
@@ -149,7 +149,7 @@ def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] =
     Raises
     ------
     ChecksumError, DownloadError
-        As `fetch`.
+        As `fetch_dataset`.
     """
     paths = []
     for file in files:

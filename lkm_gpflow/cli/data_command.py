@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from .. import datasets
-from ..datasets import registry
+from ..datasets import downloads
 from ..datasets.catalogue import absent_files
 from .common import said_plainly
 
@@ -21,7 +21,7 @@ def data_command(names: Sequence[str]) -> None:
             paths = datasets.fetch(name)
             click.echo("\n".join(map(str, paths)) if paths else f"{name} needs no files")
         if not names:
-            click.echo(f"files are kept in {registry.folder()}")
+            click.echo(f"files are kept in {downloads.folder()}")
             for name in datasets.names():
                 click.echo(f"  {name:<12}{_state_of_files(name)}")
 
@@ -34,6 +34,6 @@ def _state_of_files(name: str) -> str:
         return f"to be fetched: {', '.join(absent)}"
     try:
         datasets.fetch(name)
-    except registry.ChecksumError:
+    except downloads.ChecksumError:
         return f"there, but damaged: `lkm-gpflow data {name}` says which file"
     return "there"

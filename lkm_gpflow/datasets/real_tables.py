@@ -15,14 +15,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from lkm_gpflow.datasets.dataset import Dataset
-from lkm_gpflow.datasets.registry import fetch
+from lkm_gpflow.datasets.downloads import fetch_dataset
 
 _GPSS = "the authors' file in GitHub anh-tong/gpss-research"
 
 
 def stocks() -> Dataset:
     """Nine US stocks, second half of 2001; 13 trading days are absent in the authors' file."""
-    (path,) = fetch("stocks")
+    (path,) = fetch_dataset("stocks")
     raw = _matlab(path)
     columns = ["GE", "MSFT", "XOM", "PFE", "C", "WMT", "INTC", "BP", "AIG"]
     dates = _dates("2001-01-01", (raw["X"].ravel() - 2001) * 365)
@@ -38,7 +38,7 @@ def stocks() -> Dataset:
 
 def houses() -> Dataset:
     """Monthly house price index of six US cities, 2004 to 2013, seasonally adjusted."""
-    (path,) = fetch("houses")
+    (path,) = fetch_dataset("houses")
     values = _matlab(path)["Y"].round(2)
     columns = ["New York", "Los Angeles", "Chicago", "Phoenix", "San Diego", "San Francisco"]
     months = np.datetime64("2004-01", "M") + np.arange(len(values))
@@ -58,7 +58,7 @@ def currencies() -> Dataset:
     The authors published only the rows for training. The last 13 weekdays come from a copy of
     the source they name, with the day each of their columns is found under there.
     """
-    path, *rates = fetch("currencies")
+    path, *rates = fetch_dataset("currencies")
     raw = _matlab(path)
     columns = ["ZAR", "IDR", "MYR", "RUB"]
     # In this file 1 January is day 1, so that day 0 is the last of December.
@@ -86,7 +86,7 @@ def gonu() -> Dataset:
     The authors' files hold z-scores over all weeks. The means and standard deviations that take
     them back to original units are those of the published daily series.
     """
-    train, test = (_matlab(path) for path in fetch("gonu"))
+    train, test = (_matlab(path) for path in fetch_dataset("gonu"))
     columns = ["Gold", "Oil", "NASDAQ", "USD index"]
     location = [1240.5993630573248, 52.28923566878981, 5783.568789808917, 90.79145796178345]
     scale = [79.63768112125926, 10.98355235548746, 937.3727956893861, 2.7800430830673286]

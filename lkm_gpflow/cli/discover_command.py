@@ -26,15 +26,15 @@ from ..discovery.thinning import thin as thinned
 from ..runtime.arguments import check_level
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, start_workers
-from ..runtime.files import replacing
 from ..runtime.loading import loading
+from ..runtime.replacing import replacing
 from ..runtime.text import counted, did_you_mean, listed, quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import TableNote
 from ..search.settings import check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import SUSPICIOUS, OutputFolder
-from .options import Bases, Budget, LongColumns, NewFolder, Separator, Transforms
+from .options import Bases, Budget, LongColumns, NewFolder, Separator, TransformOption
 
 _HORIZON_SHARE = 0.1
 """By default this share of the rows is forecast."""
@@ -87,7 +87,7 @@ _HORIZON_SHARE = 0.1
 @click.option(
     "--transform",
     "transforms",
-    type=Transforms(),
+    type=TransformOption(),
     metavar="auto|log|none|SERIES=log",
     multiple=True,
     help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
