@@ -28,8 +28,7 @@ from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..model.ibp import InfiniteIBP
 from ..model.lkm import LKM
-from ..model.posteriors import RelaxedPosterior
-from ..model.relaxation import Annealer
+from ..model.relaxation import Annealer, RelaxedPosterior
 from ..model.sparse import SparseLKM
 from ..model.subclasses import find
 from .fits import Fit, FitSettings, Relaxed, State
@@ -271,7 +270,7 @@ def _climbed(
     with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
         bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
         own_seed = int(rng.integers(2**31 - 1))
-        yield bench, bench.annealer.run(settings.annealing, own_seed).objective
+        yield bench, bench.annealer.run(settings.annealing, own_seed)
 
 
 _BENCHES: list[tuple[tuple[object, ...], _Bench]] = []
