@@ -33,6 +33,7 @@ from ..model.sparse import SparseLKM
 from ..model.subclasses import find
 from .fits import Fit, FitSettings, Relaxed, State
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
+from .tensor_engine import check_zero_mean
 
 _MODELS_KEPT = 24
 """Models, each with its traced step: one for each number of components that a search comes to."""
@@ -160,6 +161,7 @@ class _Bench:
             prior=settings.ibp(num_components),
             **_likelihood(settings),
         )
+        check_zero_mean(self.model)
         self.annealer = Annealer(self.model)
         self._tau = self.model.tau.numpy()
         self._own = self._own_parameters()
