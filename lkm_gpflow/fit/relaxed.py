@@ -28,12 +28,12 @@ from ..kernels.component import to_kernel
 from ..kernels.grammar import Product, parse
 from ..model.ibp import InfiniteIBP
 from ..model.lkm import LKM
-from ..model.posteriors import RelaxedPosterior
-from ..model.relaxation import Annealer
+from ..model.relaxation import Annealer, RelaxedPosterior
 from ..model.sparse import SparseLKM
 from ..model.subclasses import model_class
 from .fits import Fit, FitSettings, Relaxed, State
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
+from .tensor_engine import check_zero_mean
 
 _MODELS_KEPT = 24
 """Models, each with its traced step: one for each number of components that a search comes to."""
@@ -161,6 +161,7 @@ class _Bench:
             prior=settings.ibp(num_components),
             **_likelihood(settings),
         )
+        check_zero_mean(self.model)
         self.annealer = Annealer(self.model)
         self._tau = self.model.tau.numpy()
         self._own = self._own_parameters()
@@ -271,7 +272,7 @@ def _climbed(
     with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
         bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
         own_seed = int(rng.integers(2**31 - 1))
-        yield bench, bench.annealer.run(settings.annealing, own_seed).objective
+        yield bench, bench.annealer.run(settings.annealing, own_seed)
 
 
 _BENCHES: list[tuple[tuple[object, ...], _Bench]] = []

@@ -49,6 +49,15 @@ def values_of(parameters: Mapping[str, gpflow.Parameter]) -> dict[str, Any]:
     return {path: parameter.numpy().tolist() for path, parameter in parameters.items()}
 
 
+def check_zero_mean(model: LKM) -> None:
+    """Refuse a model with a mean function: series are scaled before they are learnt."""
+    if not isinstance(model.mean_function, gpflow.functions.Zero):
+        raise ValueError(
+            f"model: expected a subclass of LKM without a mean function, got "
+            f"{type(model).__name__} with {model.mean_function!r}: subtract it from the table"
+        )
+
+
 class TensorEngine(LapackEngine):
     """`Engine` of a subclass of `LKM`.
 
@@ -65,6 +74,8 @@ class TensorEngine(LapackEngine):
     ------
     UnknownModelError
         If the class is not defined.
+    ValueError
+        If it has a mean function.
     """
 
     def __init__(
@@ -74,7 +85,12 @@ class TensorEngine(LapackEngine):
         likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
         super().__init__(observations, likelihood)
+<<<<<<< HEAD
         self._class = model_class(model)
+=======
+        self._class = find(model)
+        check_zero_mean(self._any.model)
+>>>>>>> model2
         self.parameters = values_of(own_parameters(self._any.model))
 
     def covariances(

@@ -134,7 +134,7 @@ def summarize(
     )
     starts = tf.range(0, len(X), length)
 
-    def of_chunk(start: tf.Tensor, factors: Sequence[FloatTensor]) -> Summary:
+    def of_chunk(start: tf.Tensor, x: FloatTensor, factors: Sequence[FloatTensor]) -> Summary:
         rows = X[start : start + length]
         mask, values = masks[:, start : start + length], x[:, start : start + length]
         B = features.at(rows, factors)
@@ -146,26 +146,26 @@ def summarize(
 
     # Plain automatic differentiation would hold the intermediate results of all chunks at once.
     @tf.custom_gradient
-    def total(*factors: FloatTensor) -> tuple[Summary, Callable[..., Any]]:
+    def total(x: FloatTensor, *factors: FloatTensor) -> tuple[Summary, Callable[..., Any]]:
         def gradient(
             *upstream: FloatTensor, variables: Sequence[tf.Variable] = ()
         ) -> tuple[Sequence[FloatTensor], Sequence[FloatTensor]]:
-            sources = [*factors, *variables]
+            sources = [x, *factors, *variables]
 
             def of_sources(start: tf.Tensor) -> tuple[FloatTensor, ...]:
                 with tf.GradientTape(watch_accessed_variables=False) as tape:
                     tape.watch(sources)
-                    parts = of_chunk(start, factors)
+                    parts = of_chunk(start, x, factors)
                 return tuple(
                     tape.gradient(parts, sources, Summary(*upstream), unconnected_gradients="zero")
                 )
 
             found = _sum(of_sources, starts, tuple(tf.zeros_like(source) for source in sources))
-            return found[: len(factors)], list(found[len(factors) :])
+            return found[: 1 + len(factors)], list(found[1 + len(factors) :])
 
-        return _sum(lambda start: of_chunk(start, factors), starts, empty), gradient
+        return _sum(lambda start: of_chunk(start, x, factors), starts, empty), gradient
 
-    return Summary(*total(*features.factors()))
+    return Summary(*total(x, *features.factors()))
 
 
 def _sum(part: Callable[[tf.Tensor], T], starts: tf.Tensor, zero: T) -> T:

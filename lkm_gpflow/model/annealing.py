@@ -1,12 +1,10 @@
-"""The schedule of learning with the relaxed posterior, and a point on its way."""
+"""The schedule of learning with the relaxed posterior (paper, section 4.2)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from ..gp.types import Floats
 from ..runtime.text import whole_number
 
 
@@ -19,9 +17,9 @@ class Annealing:
     num_steps
         Steps of Adam while the temperature falls.
     learning_rate
-        Of Adam.
+        Learning rate of Adam.
     logits_rate
-        That of the logits of nu; None for the same.
+        Learning rate of the logits of nu; None for the same.
     first_temperature, last_temperature
         lambda falls geometrically from the first to the last.
     most_blocks
@@ -58,19 +56,3 @@ class Annealing:
             0.0 < r < math.inf for r in self.settling_rates
         ):
             raise ValueError(f"expected two positive settling_rates, got {self.settling_rates!r}")
-
-
-@dataclass(frozen=True)
-class Climb:
-    """Where learning has come to after some steps, and can go on from.
-
-    Parameters
-    ----------
-    variables
-        Of the model and of Adam, in `relaxation.Annealer`'s order.
-    objective
-        Before every step.
-    """
-
-    variables: tuple[Any, ...]
-    objective: Floats

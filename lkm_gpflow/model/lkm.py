@@ -1,38 +1,61 @@
-"""The Latent Kernel Model as a GPflow model."""
+"""The Latent Kernel Model as a GPflow model: equation 1, its likelihood, and its predictions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes
+import tensorflow_probability as tfp
+from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
-from gpflow.utilities import assert_params_false, to_default_float
+from gpflow.functions import MeanFunction, Zero
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.utilities import assert_params_false, positive, to_default_float
 
-from ..gp.likelihoods import student_gain
+from ..gp import limits
+from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of, student_gain
 from ..gp.tensors import (
+<<<<<<< HEAD
     evaluate_likelihood,
+=======
+    check_positive_definite,
+    eigen_log_density,
+    eigh,
+    evaluate,
+    gaussian_log_density,
+>>>>>>> model2
     mask_covariance,
     total_covariance,
 )
 from ..gp.types import LOG_2PI, Floats, FloatTensor
-from .bound import LKMBound
-from .posteriors import WeightedRows
-from .predictions import ConditionalMoments, average_over_rows, beside
+from ..kernels.bank import stacked_covariances
+from . import model_data
+from .criterion import bic
+from .ibp import IBP
+from .posteriors import Posterior, Seed, WeightedRows, sampling_key
 
-# Rows of Z whose D x D matrices a prediction holds in memory at a time.
 PREDICTION_CHUNK = 64
+"""Rows of Z whose D x D matrices a prediction holds in memory at a time."""
+
+ConditionalMoments: TypeAlias = Callable[[tf.Tensor, FloatTensor], MeanAndVariance]
+"""From series [P] and their z [P, K] to mean [P, G, M] and variance [P, G, M] or covariance
+[P, G, M, M] of G sums of components."""
 
 
-class LKM(LKMBound):
+class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
     r"""Latent Kernel Model: every series uses some kernels of one shared list.
 
     .. math::
         Z &\sim \mathrm{IBP}(\alpha) \\
-        f_n \mid z_n &\sim \mathcal{GP}\Big(0, \sum_k z_{nk} k_k\Big) \\
+        f_n \mid z_n &\sim \mathcal{GP}\Big(m, \sum_k z_{nk} k_k\Big) \\
         x_n \mid f_n &\sim \mathcal{N}(f_n, \sigma_n^2 I)
 
-    Source: Tong and Choi 2019, section "Latent Kernel Model".  The objective is the evidence lower
-    bound of the posterior over Z, in which f is integrated out.
+    Source: Tong and Choi 2019, section "Latent Kernel Model", equation 1, where m is zero.  The
+    objective is the evidence lower bound of the posterior over Z (`bound`), f integrated out.
 
     Parameters
     ----------
@@ -52,6 +75,8 @@ class LKM(LKMBound):
     likelihood
         "gaussian", as above; "scaled": a scale of each series is integrated out, and its noise
         variance is relative to this scale; or an object, see `gp.likelihoods`.
+    mean_function
+        m, a mean function of GPflow with one output, which all series share, or N; None for zero.
 
     Attributes
     ----------
@@ -80,6 +105,203 @@ class LKM(LKMBound):
     To change how components covary, override `component_covariances`; everything follows.
     """
 
+    LONGEST: ClassVar[float] = limits.LONGEST
+    """Most time points."""
+
+    def __init__(
+        self,
+        data: RegressionData,
+        kernels: Sequence[Kernel],
+        alpha: float = 1.0,
+        posterior: Literal["relaxed", "enumerated"] | Posterior = "relaxed",
+        *,
+        noise_variance: float | AnyNDArray = 1.0,
+        prior: Literal["finite", "infinite"] | IBP = "finite",
+        likelihood: LikelihoodName | SeriesLikelihood = "gaussian",
+        mean_function: MeanFunction | None = None,
+    ) -> None:
+        super().__init__()
+        self.likelihood = likelihood_of(likelihood)
+        X, Y = model_data.checked_data(data)
+        self.data = (to_default_float(X), to_default_float(Y))
+        self.observations = model_data.ModelData.from_table(Y)
+        model_data.warn_if_long(len(X), self.LONGEST)
+        self.kernels = model_data.checked_kernels(kernels, num_inputs=X.shape[1])
+        num_series, num_components = Y.shape[1], len(self.kernels)
+        self.prior = model_data.checked_prior(prior, alpha, num_components)
+        self.tau = model_data.initial_tau(self.prior, num_series)
+        self.noise_variance = gpflow.Parameter(
+            model_data.checked_noise(noise_variance, num_series),
+            transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
+        )
+        self.mean_function = model_data.checked_mean(mean_function, self.data[0], num_series)
+        # Last: a posterior that was built belongs to its model for good.
+        self.posterior = model_data.checked_posterior(posterior)
+        self.posterior.build(num_series, num_components)
+
+    @property
+    def num_series(self) -> int:
+        """N."""
+        return int(self.data[1].shape[1])
+
+    @property
+    def num_components(self) -> int:
+        """K."""
+        return len(self.kernels)
+
+    # --- the likelihood -------------------------------------------------------------------------
+
+    @check_shapes(
+        "X: [D, Q]",
+        "X2: [D2, Q]",
+        "return: [K, D, D] if X2 is None",
+        "return: [K, D, D2] if X2 is not None",
+    )
+    def component_covariances(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
+        """Covariance matrices of all components between X and X2 (or X), [K, D, D2]."""
+        return stacked_covariances(self.kernels, X, X2)
+
+    @check_shapes("return: [N, D]")
+    def residuals(self) -> FloatTensor:
+        """The series less their mean function, zero where missing, [N, D]."""
+        x, mask = self.observations.x, self.observations.mask
+        if isinstance(self.mean_function, Zero):
+            return x
+        x = x - tf.transpose(self.mean_function(self.data[0]))
+        return x if mask is None else x * mask
+
+    @check_shapes("Z: [batch..., N, K]", "return: [batch..., N]")
+    def log_likelihood(self, Z: TensorType) -> FloatTensor:
+        """``log p(x_n | z_n)`` with f and scales integrated out, exact.
+
+        Parameters
+        ----------
+        Z
+            Assignments, [..., N, K], any real numbers that are not negative.
+
+        Returns
+        -------
+        Tensor [..., N]; NaN where rounding makes a covariance indefinite.
+        """
+        C = self.component_covariances(self.data[0])
+        V = total_covariance(C, self.noise_variance, to_default_float(Z))  # [..., N, D, D]
+        return gaussian_log_density(V, self.residuals(), self.observations.mask, self.likelihood)
+
+    @check_shapes("configurations: [T, K]", "return: [N, T]")
+    def configuration_log_likelihood(self, configurations: TensorType) -> FloatTensor:
+        """``log p(x_n | t)`` for all series and configurations, exact.
+
+        One eigendecomposition per configuration serves all series that lack the same points.
+
+        Parameters
+        ----------
+        configurations
+            t, [T, K].
+
+        Returns
+        -------
+        Tensor [N, T].
+        """
+        t = to_default_float(configurations)
+        C = tf.tensordot(t, self.component_covariances(self.data[0]), axes=1)  # [T, D, D]
+        x, groups = self.residuals(), self.observations.groups
+        parts = [
+            eigen_log_density(
+                C,
+                tf.gather(x, group.series),
+                tf.gather(self.noise_variance, group.series),
+                group.mask,
+                self.likelihood,
+            )
+            for group in groups
+        ]
+        order = np.argsort(np.concatenate([group.series for group in groups]))
+        return tf.gather(tf.transpose(tf.concat(parts, axis=1)), order)
+
+    # --- learning -------------------------------------------------------------------------------
+
+    @inherit_check_shapes
+    def maximum_log_likelihood_objective(self, seed: Seed = None) -> FloatTensor:
+        """The evidence lower bound, `elbo`."""
+        return self.elbo(seed)
+
+    @check_shapes("return: []")
+    def training_loss(self, seed: Seed = None) -> FloatTensor:
+        """Minus `elbo` and minus the log density of the priors on parameters."""
+        # A subclass may have GPflow's own objective, which knows no seed.
+        return self._training_loss() if seed is None else self._training_loss(seed)
+
+    @check_shapes("return: []")
+    def elbo(self, seed: Seed = None) -> FloatTensor:
+        """Evidence lower bound (for a relaxed posterior, its relaxation).
+
+        Parameters
+        ----------
+        seed
+            None for the draws that a relaxed posterior keeps (``posterior.resample()`` changes
+            them); an integer or an integer tensor [2] for others.
+        """
+        return self.posterior.elbo(self, seed)
+
+    def update_tau(self) -> None:
+        """Set tau to its optimum given the probabilities of Z.
+
+        Raises
+        ------
+        NotImplementedError
+            If the prior is infinite: tau then has no closed form.
+        """
+        self.tau.assign(self.prior.best_tau(self.probabilities()))
+
+    # --- what was found -------------------------------------------------------------------------
+
+    @check_shapes("return: [N, K]")
+    def probabilities(self) -> FloatTensor:
+        """Posterior probabilities that series n has component k, [N, K]."""
+        return self.posterior.probabilities(self)
+
+    @check_shapes("return: [N, K]")
+    def assignment(self) -> FloatTensor:
+        """The most probable Z, zeros and ones, [N, K]."""
+        return self.posterior.assignment(self)
+
+    @check_shapes("Z: [N, K]", "return: []")
+    def bic(self, Z: TensorType | None = None) -> FloatTensor:
+        r"""Bayesian information criterion; smaller is better.
+
+        .. math:: -2 \sum_n \log p(x_n \mid z_n) + p \log(\text{number of observed values})
+
+        p counts the trainable parameters of kernels that at least one series uses, N noises, and
+        what a subclass has beside them.  Scales of series are integrated out and cost nothing.
+
+        Parameters
+        ----------
+        Z
+            Assignments [N, K]; None for `assignment`.
+
+        Raises
+        ------
+        ValueError
+            If a covariance is not positive definite.
+        """
+        Z = self.assignment() if Z is None else to_default_float(Z)
+        log_likelihood = self.log_likelihood(Z)
+        check_positive_definite(log_likelihood, "the series")
+        used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
+        otherwise = self._counted_otherwise()
+        own = [p for p in self.trainable_parameters if id(p) not in otherwise]
+        learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
+        parameters = {id(p): p for p in learnt}
+        count = self.num_series + sum(int(tf.size(p)) for p in parameters.values())
+        return bic(tf.reduce_sum(log_likelihood), count, self.observations.num_observed)
+
+    def _counted_otherwise(self) -> set[int]:
+        """Parameters of kernels, noises, variational ones, places of inducing variables: by id."""
+        inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
+        owners = (*self.kernels, self.posterior, *inducing)
+        known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
+        return {id(parameter) for parameter in known}
+
     # --- prediction -----------------------------------------------------------------------------
 
     @check_shapes(
@@ -97,7 +319,7 @@ class LKM(LKMBound):
         *,
         Z: TensorType | None = None,
     ) -> MeanAndVariance:
-        """Mean and variance of the series without noise.
+        """Mean and variance of the series without noise, averaged over Z.
 
         Parameters
         ----------
@@ -123,7 +345,82 @@ class LKM(LKMBound):
         whole = np.ones((1, self.num_components))
         mean, variance = self.predict_sums(Xnew, whole, full_cov, Z)
         variance = variance[:, 0] if full_cov else tf.transpose(variance[:, 0])
-        return tf.transpose(mean[:, 0]), variance
+        return tf.transpose(mean[:, 0]) + self.mean_function(Xnew), variance
+
+    @check_shapes(
+        "Xnew: [M, Q]",
+        "Z: [N, K]",
+        "return: [M, N] if num_samples is None",
+        "return: [S, M, N] if num_samples is not None",
+    )
+    def predict_f_samples(
+        self,
+        Xnew: TensorType,
+        num_samples: int | None = None,
+        full_cov: bool = True,
+        full_output_cov: bool = False,
+        *,
+        Z: TensorType | None = None,
+        seed: int | None = None,
+    ) -> FloatTensor:
+        """Draw the series without noise, each draw with a Z of its own.
+
+        Parameters
+        ----------
+        Xnew
+            New inputs, [M, Q].
+        num_samples
+            S; None for a single draw.
+        full_cov
+            Whether a draw is a function; otherwise its values are independent given Z.
+        full_output_cov
+            Not supported: the series are independent given Z.
+        Z
+            As for `predict_f`.
+        seed
+            The draws follow from it; None for others each time, by TensorFlow's global generator.
+
+        Returns
+        -------
+        Draws [S, M, N], or [M, N]; Student-t ones where `predictive_degrees` are finite.
+
+        Raises
+        ------
+        NotImplementedError
+            If `full_output_cov` is true.
+        """
+        assert_params_false(self.predict_f_samples, full_output_cov=full_output_cov)
+        Xnew, rows = to_default_float(Xnew), self._weighted_rows(Z)
+        keys = tfp.random.split_seed(sampling_key(seed), 3)
+        S, N, M = num_samples or 1, self.num_series, tf.shape(Xnew)[0]
+        drawn = rows.draw(N, S, keys[0])  # [S, N]
+        used, place = tf.unique(tf.reshape(drawn, [-1]))  # [U], [S * N]
+        moments_of = self.conditional_moments(Xnew, np.ones((1, self.num_components)), full_cov)
+
+        def moments_and_root(row: tf.Tensor) -> MeanAndVariance:
+            mean, variance = moments_of(rows.series[row : row + 1], rows.rows[row : row + 1])
+            if not full_cov:
+                return mean[0, 0], tf.sqrt(tf.maximum(variance[0, 0], 0.0))  # [M] each
+            values, vectors = eigh(variance[0])
+            return mean[0, 0], vectors[0] * tf.sqrt(tf.maximum(values[0], 0.0))  # [M], [M, M]
+
+        dtype = self.observations.x.dtype
+        mean, root = tf.map_fn(moments_and_root, used, fn_output_signature=(dtype, dtype))
+        normal = tf.random.stateless_normal([S, N, M], keys[1], dtype=dtype)
+        degrees = self.predictive_degrees  # [N]
+        if np.isfinite(degrees).all():
+            squares = 2.0 * tf.random.stateless_gamma([S, N], keys[2], 0.5 * degrees, dtype=dtype)
+            normal *= tf.sqrt((degrees - 2.0) / squares)[..., None]
+
+        def draw(given: tuple[tf.Tensor, FloatTensor]) -> FloatTensor:
+            own, error = given  # [N], [N, M]
+            A = tf.gather(root, own)
+            moved = tf.linalg.matvec(A, error) if full_cov else A * error
+            return tf.gather(mean, own) + moved
+
+        samples = tf.map_fn(draw, (tf.reshape(place, [S, N]), normal), fn_output_signature=dtype)
+        samples = tf.transpose(samples, [0, 2, 1]) + self.mean_function(Xnew)
+        return samples[0] if num_samples is None else samples
 
     @check_shapes("Xnew: [M, Q]", "Z: [N, K]", "return[0]: [M, N]", "return[1]: [M, N]")
     def predict_y(
@@ -173,7 +470,7 @@ class LKM(LKMBound):
         V = total_covariance(
             self.component_covariances(self.data[0]), tf.gather(self.noise_variance, series), z
         )
-        x = tf.gather(self.observations.x, series)
+        x = tf.gather(self.residuals(), series)
         if self.observations.mask is not None:
             V = mask_covariance(V, tf.gather(self.observations.mask, series))
         whitened = tf.linalg.triangular_solve(tf.linalg.cholesky(V), x[..., None])[..., 0]
@@ -211,7 +508,9 @@ class LKM(LKMBound):
     def predict_components(
         self, Xnew: TensorType, *, Z: TensorType | None = None
     ) -> MeanAndVariance:
-        r"""Mean and variance [K, M, N] of every component of every series; means add up.
+        r"""Mean and variance [K, M, N] of every component of every series.
+
+        Means add up to that of `predict_f`, less the mean function.
 
         .. math::
             f_k \mid x_n \sim \mathcal{N}(z_{nk} C_{*k} V^{-1} x_n,\;
@@ -251,7 +550,7 @@ class LKM(LKMBound):
         A function from series [P] and z [P, K] to mean [P, G, M] and variance [P, G, M] or
         covariance [P, G, M, M].
         """
-        X, _ = self.data
+        X, residuals = self.data[0], self.residuals()
         C = self.component_covariances(X)
         C_cross = self.component_covariances(X, Xnew)
         C_new = self.component_covariances(Xnew)
@@ -260,7 +559,7 @@ class LKM(LKMBound):
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
             V = total_covariance(C, tf.gather(self.noise_variance, series), z)
-            x = tf.gather(self.observations.x, series)
+            x = tf.gather(residuals, series)
             parts = z[:, None, :] * sums  # [P, G, K]
             cross = tf.tensordot(parts, C_cross, axes=1)  # [P, G, D, M]
             if self.observations.mask is not None:
@@ -288,3 +587,98 @@ class LKM(LKMBound):
             return self.posterior.configurations(self)
         Z = to_default_float(Z)
         return WeightedRows(tf.range(self.num_series), Z, tf.ones(self.num_series, Z.dtype))
+
+
+# --- mixtures over rows of Z --------------------------------------------------------------------
+
+
+def average_over_rows(
+    moments_of: ConditionalMoments, rows: WeightedRows, num_series: int, chunk_size: int
+) -> MeanAndVariance:
+    """Moments of the mixtures of Gaussians that belong to the rows of each series.
+
+    Parameters
+    ----------
+    moments_of
+        The Gaussians.
+    rows
+        Rows of Z with their weights.
+    num_series
+        N.
+    chunk_size
+        Rows whose moments are held at a time.
+
+    Returns
+    -------
+    Mean [N, G, M], and variance [N, G, M] or covariance [N, G, M, M].
+    """
+
+    def add_chunk(known: _Moments, start: tf.Tensor) -> _Moments:
+        series, z, weights = (part[start : start + chunk_size] for part in rows)
+        mean, variance = moments_of(series, z)
+        total = tf.math.unsorted_segment_sum(weights, series, num_series)
+        centre = tf.math.divide_no_nan(
+            _sum_by_series(weights, mean, series, num_series), beside(total, mean)
+        )
+        if variance.shape.rank == mean.shape.rank:
+            variance = tf.maximum(variance, 0.0)
+        around = variance + _square(mean - tf.gather(centre, series), variance)
+        spread = _sum_by_series(weights, around, series, num_series)
+        return _together(known, _Moments(total, centre, spread))
+
+    # An empty chunk says how large the moments are.
+    mean, variance = moments_of(rows.series[:0], rows.rows[:0])
+    empty = _Moments(
+        *(
+            tf.zeros(tf.concat([[num_series], tf.shape(part)[1:]], 0), mean.dtype)
+            for part in (rows.series[:0], mean, variance)
+        )
+    )
+    found = tf.foldl(add_chunk, tf.range(0, tf.size(rows.series), chunk_size), empty)
+    return found.mean, tf.math.divide_no_nan(found.spread, beside(found.weight, found.spread))
+
+
+class _Moments(NamedTuple):
+    """Moments over the rows of each series that were seen so far.
+
+    Squares of deviations from the mean are added up: those of the values themselves lose all digits
+    in series far from zero.  Source: Chan, Golub and LeVeque 1983, *Algorithms for Computing the
+    Sample Variance*.
+    """
+
+    weight: FloatTensor
+    """[N]"""
+    mean: FloatTensor
+    """[N, G, M]"""
+    spread: FloatTensor
+    """Weighted sum of squares around the mean, [N, G, M] or [N, G, M, M]."""
+
+
+def _together(a: _Moments, b: _Moments) -> _Moments:
+    weight = a.weight + b.weight
+    share = tf.math.divide_no_nan(b.weight, weight)
+    apart = b.mean - a.mean
+    between = beside(a.weight * share, a.spread) * _square(apart, a.spread)
+    return _Moments(weight, a.mean + beside(share, apart) * apart, a.spread + b.spread + between)
+
+
+def _square(deviation: FloatTensor, like: FloatTensor) -> FloatTensor:
+    """Squares [P, G, M], or products [P, G, M, M] if `like` has as many dimensions."""
+    if like.shape.rank == deviation.shape.rank:
+        return tf.square(deviation)
+    return deviation[..., :, None] * deviation[..., None, :]
+
+
+def beside(values: FloatTensor, like: FloatTensor) -> FloatTensor:
+    """Values [P] with dimensions of one after them, to multiply a tensor [P, ...]."""
+    return tf.reshape(
+        values, tf.concat([tf.shape(values), tf.ones(tf.rank(like) - 1, tf.int32)], 0)
+    )
+
+
+def _sum_by_series(
+    weights: FloatTensor, moment: FloatTensor, series: tf.Tensor, num_series: int
+) -> FloatTensor:
+    """Weighted sum of moments [P, ...] within each series, [N, ...]."""
+    weighted = tf.einsum("p,p...->p...", weights, moment)
+    return tf.math.unsorted_segment_sum(weighted, series, num_series)

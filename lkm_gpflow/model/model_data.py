@@ -13,6 +13,7 @@ from typing import Any
 import gpflow
 import numpy as np
 from gpflow.base import AnyNDArray, RegressionData
+from gpflow.functions import MeanFunction, Zero
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Periodic
 from gpflow.utilities import positive, to_default_float
 
@@ -20,7 +21,8 @@ from ..gp.types import FloatTensor
 from ..kernels.component import ComponentKernel
 from ..runtime.warn import warn
 from .ibp import IBP, FiniteIBP, InfiniteIBP
-from .posteriors import EnumeratedPosterior, Posterior, RelaxedPosterior
+from .posteriors import EnumeratedPosterior, Posterior
+from .relaxation import RelaxedPosterior
 
 MIN_NOISE_VARIANCE = 1e-6
 
@@ -189,6 +191,19 @@ def checked_noise(noise_variance: float | AnyNDArray, num_series: int) -> AnyNDA
     # The least itself is minus infinity on the scale of learning.
     least = np.nextafter(MIN_NOISE_VARIANCE, np.inf)
     return np.broadcast_to(np.maximum(noise, least), num_series).copy()
+
+
+def checked_mean(mean: MeanFunction | None, X: FloatTensor, num_series: int) -> MeanFunction:
+    """The given mean function, or zero, if it has one output or one for each series."""
+    if mean is None:
+        return Zero()
+    shape = tuple(mean(X).shape) if isinstance(mean, MeanFunction) else None
+    if shape not in ((len(X), 1), (len(X), num_series)):
+        raise ValueError(
+            f"mean_function: expected a mean function of GPflow with 1 or {num_series} outputs at "
+            f"X, got {mean!r}{'' if shape is None else f' of shape {shape}'}"
+        )
+    return mean
 
 
 def initial_tau(prior: IBP, num_series: int) -> gpflow.Parameter:

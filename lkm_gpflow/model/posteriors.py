@@ -1,9 +1,9 @@
 """Approximate posteriors over Z, the table of which series has which component.
 
-`RelaxedPosterior` is the paper's: independent Bernoulli variables, learnt through continuous
-samples.  `EnumeratedPosterior` keeps one probability for every configuration in {0, 1}^K of a
-series and needs no samples.  Both turn a model's log likelihood into an evidence lower bound, and
-into the weighted configurations that predictions average over.
+`Posterior` says what every posterior does: it turns a model's log likelihood into an evidence lower
+bound, and into the weighted configurations that predictions average over.  `EnumeratedPosterior`
+keeps one probability for every configuration in {0, 1}^K of a series and needs no samples.  The
+paper's, `RelaxedPosterior`, is in `relaxation` beside the learner that anneals it.
 """
 
 from __future__ import annotations
@@ -12,31 +12,33 @@ import abc
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import gpflow
-import numpy as np
 import tensorflow as tf
-import tensorflow_probability as tfp
 from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
 from gpflow.config import default_float
-from gpflow.utilities import positive
 
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS, MIN_WEIGHT
 from ..gp.seeds import seed_pair
 from ..gp.types import FloatTensor
 from ..gp.variables import open_variable
-from ..runtime.text import whole_number
-from .configurations import (
-    all_configurations,
-    check_enumerable,
-    configurations_from_numbers,
-    independent_log_weights,
-)
+from .bound import enumerated_bound, log_joint
 from .ibp import IBP
 
 Seed: TypeAlias = int | tf.Tensor | None
 """None for the draws that the posterior keeps; an integer or an integer tensor [2] for others."""
 
 MIN_RESPONSIBILITY = 1e-8
+"""`EnumeratedPosterior.refresh` drops configurations of less, in every series."""
+
 REFRESH_CHUNK = 256
+"""Configurations that `EnumeratedPosterior.refresh` holds in memory at a time."""
+
+
+def sampling_key(seed: int | None) -> tf.Tensor:
+    """The key [2] of TensorFlow's stateless samplers; None for one of its global generator."""
+    if seed is None:
+        return tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
+    return tf.constant(seed_pair(seed), tf.int32)
 
 
 class AssignmentModel(Protocol):
@@ -61,6 +63,29 @@ class WeightedRows(NamedTuple):
     """The configurations, [P, K]."""
     weights: FloatTensor
     """[P]"""
+
+    def draw(self, num_series: int, num_samples: int, key: tf.Tensor) -> tf.Tensor:
+        """Draw a row for every series, [S, N]: the numbers of rows, by their weights.
+
+        Parameters
+        ----------
+        num_series
+            N.
+        num_samples
+            S.
+        key
+            Two integers, [2].
+        """
+        # Laid end to end, the weights of series n fill the interval from n to n + 1.
+        ends = tf.cumsum(self.weights)  # [P]
+        uniform = tf.random.stateless_uniform([num_samples, num_series], key, dtype=ends.dtype)
+        places = tf.range(num_series, dtype=ends.dtype) + uniform  # [S, N]
+        found = tf.searchsorted(ends, tf.reshape(places, [-1]), side="right")
+        counts = tf.math.bincount(self.series, minlength=num_series)  # [N]
+        last = tf.cumsum(counts) - 1
+        # Rounding may end an interval a little early or late.
+        found = tf.reshape(found, [num_samples, num_series])
+        return tf.clip_by_value(found, last - counts + 1, last)
 
 
 class Posterior(gpflow.base.Module, abc.ABC):
@@ -103,167 +128,27 @@ class Posterior(gpflow.base.Module, abc.ABC):
     def configurations(self, model: AssignmentModel) -> WeightedRows:
         """Rows of Z with their weights, without those below 1e-4; sums to one per series."""
 
+    @check_shapes("return: [S, N, K]")
+    def sample(
+        self, model: AssignmentModel, num_samples: int, seed: int | None = None
+    ) -> FloatTensor:
+        """Draw Z, zeros and ones, from `configurations`.
 
-class RelaxedBernoulli(tfp.distributions.RelaxedBernoulli):
-    r"""TFP's `RelaxedBernoulli`, with samples whose gradients are finite.
+        Parameters
+        ----------
+        model
+            That of the posterior.
+        num_samples
+            S.
+        seed
+            The draws follow from it; None for others each time.
 
-    .. math::
-        \tilde z = \mathrm{sigmoid}(y), \qquad
-        y \sim \mathrm{Logistic}(\mathrm{logit}\,\nu / \lambda,\; 1 / \lambda)
-
-    TFP draws from this law too, but its sigmoid takes the exponential of large y on the way, which
-    has no gradient: at logits of 30 it gives NaN from a temperature of about 0.05 down.
-    `tf.sigmoid` of TFP's `Logistic` does not.  Everything else is inherited.
-    """
-
-    def _sample_n(self, n: tf.Tensor, seed: tf.Tensor | None = None) -> FloatTensor:
-        scale = tf.math.reciprocal(tf.convert_to_tensor(self.temperature))
-        y = tfp.distributions.Logistic(self.logits_parameter() * scale, scale)
-        return tf.sigmoid(y.sample(n, seed=seed))
-
-
-class RelaxedPosterior(Posterior):
-    r"""Independent Bernoulli variables, learnt through a continuous relaxation.
-
-    .. math::
-        q(z_{nk}) = \mathrm{Bernoulli}(\nu_{nk}), \qquad
-        \tilde z_{nk} \sim \mathrm{RelaxedBernoulli}(\lambda, \mathrm{logit}\,\nu_{nk})
-
-    The objective replaces z by S samples of z~ in the likelihood term only.  It is not a bound,
-    because the mean of z~ is not nu; `hard_elbo` and `mean_field_elbo` are.  Source: Tong and
-    Choi 2019, section on variational inference; Maddison et al. 2017, *The Concrete Distribution*.
-
-    All logits start at zero, a probability of one half.  Components with different kernels get
-    different gradients, and independent draws separate identical ones.
-
-    The posterior keeps its random numbers, so that the objective is a function of the parameters
-    alone, as L-BFGS requires.  A stochastic optimiser needs new ones before every step:
-
-    >>> @tf.function
-    ... def step():
-    ...     model.posterior.resample()
-    ...     optimizer.minimize(model.training_loss, model.trainable_variables)
-
-    Parameters
-    ----------
-    num_samples
-        S, at least 1.
-    temperature
-        lambda > 0.  ``posterior.temperature.assign`` changes it without retracing; it is never
-        trained.
-    seed
-        Of the draws that it keeps.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-
-    # Configuration: hidden from `gpflow.set_trainable`, which would let optimisers train it.
-    _TF_MODULE_IGNORED_PROPERTIES = frozenset(
-        {"temperature", "seed", *gpflow.base.Module._TF_MODULE_IGNORED_PROPERTIES}
-    )
-
-    def __init__(self, num_samples: int = 10, temperature: float = 0.5, seed: int = 0) -> None:
-        super().__init__()
-        is_number = isinstance(temperature, int | float | np.number)
-        if not is_number or not 0.0 < temperature < np.inf:
-            raise ValueError(f"temperature: expected a positive number, got {temperature!r}")
-        self.num_samples = whole_number(num_samples, "num_samples", 1)
-        self.temperature = gpflow.Parameter(temperature, transform=positive(), trainable=False)
-        self.seed = tf.Variable(seed_pair(seed), dtype=tf.int32, trainable=False)
-
-    def build(self, num_series: int, num_components: int) -> None:
-        """Create ``logits`` [N, K]; see `Posterior.build`."""
-        super().build(num_series, num_components)
-        self.logits = gpflow.Parameter(np.zeros((num_series, num_components)))
-
-    def distribution(self, model: AssignmentModel) -> tfp.distributions.RelaxedBernoulli:
-        """TFP's distribution of the relaxed Z, batch [N, K], differentiable in the logits."""
-        return RelaxedBernoulli(self.temperature, logits=tf.convert_to_tensor(self.logits))
-
-    def resample(self, seed: int | None = None) -> None:
-        """Keep other draws: the next ones, or those of a seed; also within a `tf.function`."""
-        if seed is None:
-            self.seed.assign_add([0, 1])
-        else:
-            self.seed.assign(seed_pair(seed))
-
-    @inherit_check_shapes
-    def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
-        """The paper's relaxed objective, with the draws that are kept or those of `seed`."""
-        Z = self.distribution(model).sample(self.num_samples, seed=self._draws(seed))
-        return self._bound(model, _mean_over_samples(model.log_likelihood(Z)))
-
-    @check_shapes("return: []")
-    def hard_elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
-        """Unbiased estimate of the mean-field bound, from S binary draws of Z.
-
-        It has no gradient: that of its other terms alone would lead away from the bound.
+        Returns
+        -------
+        Tensor [S, N, K].
         """
-        q = tfp.distributions.Bernoulli(logits=tf.convert_to_tensor(self.logits))
-        Z = tf.cast(q.sample(self.num_samples, seed=self._draws(seed)), default_float())
-        return tf.stop_gradient(self._bound(model, _mean_over_samples(model.log_likelihood(Z))))
-
-    @check_shapes("return: []")
-    def mean_field_elbo(self, model: AssignmentModel) -> FloatTensor:
-        """The exact mean-field bound, by summing over {0, 1}^K.
-
-        Raises
-        ------
-        ValueError
-            If K is above 12.
-        """
-        configurations = all_configurations(self.num_components)
-        weights = tf.exp(independent_log_weights(self.logits, configurations))
-        log_likelihood = model.configuration_log_likelihood(configurations)
-        return self._bound(model, tf.reduce_sum(weights * log_likelihood))
-
-    def _draws(self, seed: Seed) -> tf.Tensor:
-        """The pair of integers that TFP's samplers want."""
-        if seed is None:
-            return tf.convert_to_tensor(self.seed)
-        if not tf.is_tensor(seed) and np.ndim(seed) == 0:
-            return tf.constant(seed_pair(seed), tf.int32)
-        pair = tf.convert_to_tensor(seed)
-        return pair if pair.shape.rank == 1 else tf.stack([pair, tf.zeros_like(pair)])
-
-    def _bound(self, model: AssignmentModel, expected_log_likelihood: FloatTensor) -> FloatTensor:
-        return (
-            expected_log_likelihood
-            + model.prior.expected_log_weights(model.tau)
-            + model.prior.expected_log_assignments(model.tau, self.probabilities(model))
-            + bernoulli_entropy(self.logits)
-            + model.prior.entropy(model.tau)
-        )
-
-    @inherit_check_shapes
-    def probabilities(self, model: AssignmentModel) -> FloatTensor:
-        """``sigmoid(logits)``, [N, K]."""
-        return tf.sigmoid(self.logits)
-
-    @inherit_check_shapes
-    def assignment(self, model: AssignmentModel) -> FloatTensor:
-        """One where nu > 0.5, [N, K]."""
-        return tf.cast(self.probabilities(model) > 0.5, default_float())
-
-    def configurations(self, model: AssignmentModel) -> WeightedRows:
-        """Products of nu; beyond 12 components all but the 12 most uncertain are rounded."""
-        num_free = min(self.num_components, MAX_ENUMERATED_COMPONENTS)
-        _, free = tf.math.top_k(-tf.abs(self.logits), num_free)  # [N, M]
-        patterns = all_configurations(num_free)  # [T, M]
-        uncertain = tf.gather(self.logits, free, batch_dims=1)
-        weights = tf.exp(independent_log_weights(uncertain, patterns))
-        series, pattern, weights = _significant(weights)
-        columns = tf.gather(free, series)  # [P, M]
-        positions = tf.stack(
-            [tf.broadcast_to(tf.range(tf.size(series))[:, None], tf.shape(columns)), columns], -1
-        )
-        rows = tf.tensor_scatter_nd_update(
-            tf.gather(self.assignment(model), series), positions, tf.gather(patterns, pattern)
-        )
-        return WeightedRows(series, rows, weights)
+        rows = self.configurations(model)
+        return tf.gather(rows.rows, rows.draw(self.num_series, num_samples, sampling_key(seed)))
 
 
 class EnumeratedPosterior(Posterior):
@@ -308,11 +193,7 @@ class EnumeratedPosterior(Posterior):
     @inherit_check_shapes
     def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
         """The bound above; `seed` is without effect."""
-        return (
-            tf.reduce_sum(tf.reduce_logsumexp(self._log_joint(model, self.active), axis=-1))
-            + model.prior.expected_log_weights(model.tau)
-            + model.prior.entropy(model.tau)
-        )
+        return enumerated_bound(model.prior, model.tau, self._log_joint(model, self.active))
 
     @check_shapes("return: [N, T]")
     def responsibilities(self, model: AssignmentModel) -> FloatTensor:
@@ -335,12 +216,9 @@ class EnumeratedPosterior(Posterior):
         self.active.assign(tf.boolean_mask(everything, matters))
 
     def _log_joint(self, model: AssignmentModel, numbers: tf.Tensor) -> FloatTensor:
-        """``log p(x_n | t)`` plus the expected log prior of t, [N, T]."""
+        """`bound.log_joint` of the configurations of these numbers, [N, T]."""
         t = configurations_from_numbers(numbers, self.num_components)
-        on = model.prior.expected_log_on(model.tau)
-        off = model.prior.expected_log_off(model.tau)
-        log_prior = tf.linalg.matvec(t, on) + tf.linalg.matvec(1.0 - t, off)
-        return model.configuration_log_likelihood(t) + log_prior
+        return log_joint(model.prior, model.tau, t, model.configuration_log_likelihood(t))
 
     @inherit_check_shapes
     def probabilities(self, model: AssignmentModel) -> FloatTensor:
@@ -358,27 +236,54 @@ class EnumeratedPosterior(Posterior):
     def configurations(self, model: AssignmentModel) -> WeightedRows:
         """Configurations weighted by their responsibilities."""
         t = configurations_from_numbers(self.active, self.num_components)
-        series, row, weights = _significant(self.responsibilities(model))
+        series, row, weights = significant(self.responsibilities(model))
         return WeightedRows(series, tf.gather(t, row), weights)
 
 
-@check_shapes("logits: [N, K]", "return: []")
-def bernoulli_entropy(logits: FloatTensor) -> FloatTensor:
-    """Summed entropy of Bernoulli variables, without cancellation at large logits."""
+# --- configurations ---------------------------------------------------------------------------
+
+
+@check_shapes("numbers: [T]", "return: [T, K]")
+def configurations_from_numbers(numbers: tf.Tensor, num_components: int) -> FloatTensor:
+    """Rows of zeros and ones, [T, K]: component k is bit k of the number."""
+    bits = tf.bitwise.right_shift(numbers[:, None], tf.range(num_components)[None, :])
+    return tf.cast(tf.bitwise.bitwise_and(bits, 1), default_float())
+
+
+@check_shapes("return: [T, K]")
+def all_configurations(num_components: int) -> FloatTensor:
+    """{0, 1}^K as rows, [2^K, K].
+
+    Raises
+    ------
+    ValueError
+        If K is above 12.
+    """
+    check_enumerable(num_components)
+    return configurations_from_numbers(tf.range(2**num_components), num_components)
+
+
+@check_shapes("logits: [N, K]", "configurations: [T, K]", "return: [N, T]")
+def independent_log_weights(logits: TensorType, configurations: FloatTensor) -> FloatTensor:
+    """Log probabilities of configurations under independent Bernoulli variables, [N, T]."""
     logits = tf.convert_to_tensor(logits)
-    return tf.reduce_sum(
-        tf.sigmoid(logits) * tf.math.softplus(-logits)
-        + tf.sigmoid(-logits) * tf.math.softplus(logits)
+    on, off = tf.math.log_sigmoid(logits), tf.math.log_sigmoid(-logits)
+    return tf.matmul(on, configurations, transpose_b=True) + tf.matmul(
+        off, 1.0 - configurations, transpose_b=True
     )
 
 
-def _mean_over_samples(log_likelihood: FloatTensor) -> FloatTensor:
-    """[S, N] -> scalar: the sum over series, averaged over samples."""
-    return tf.reduce_mean(tf.reduce_sum(log_likelihood, axis=-1))
+def check_enumerable(num_components: int) -> None:
+    """Refuse more components than can be enumerated."""
+    if num_components > MAX_ENUMERATED_COMPONENTS:
+        raise ValueError(
+            f"expected at most {MAX_ENUMERATED_COMPONENTS} components to enumerate all "
+            f"2^K configurations, got {num_components}: use RelaxedPosterior, or fewer components"
+        )
 
 
-def _significant(weights: FloatTensor) -> tuple[tf.Tensor, tf.Tensor, FloatTensor]:
-    """Row index, column index and weight of entries that are not tiny; rows sum to one."""
+def significant(weights: FloatTensor) -> tuple[tf.Tensor, tf.Tensor, FloatTensor]:
+    """Row, column and weight of the entries above `MIN_WEIGHT`, whose rows then sum to one."""
     kept = tf.where(weights >= MIN_WEIGHT, weights, tf.zeros_like(weights))
     kept /= tf.reduce_sum(kept, axis=-1, keepdims=True)
     where = tf.cast(tf.where(kept > 0.0), tf.int32)

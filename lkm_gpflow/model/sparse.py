@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
+from gpflow.functions import MeanFunction
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Kernel
 from gpflow.utilities import to_default_float
@@ -25,13 +26,14 @@ from ..gp.lowrank import (
     woodbury_terms,
 )
 from ..gp.tensors import tensor_gain
-from ..gp.types import LOG_2PI, FloatTensor
+from ..gp.types import LOG_2PI, Floats, FloatTensor
 from . import model_data
 from .ibp import IBP
-from .inducing import checked_count, place_inducing
-from .lkm import LKM
+from .lkm import LKM, ConditionalMoments, beside
 from .posteriors import Posterior
-from .predictions import ConditionalMoments, beside
+
+TOLERANCE = 0.01
+"""Nats of all series together that are not worth another inducing variable."""
 
 NUM_INDUCING = 400
 """Inducing variables at most, by default: more than ten harmonics of four components need."""
@@ -62,7 +64,7 @@ class SparseLKM(LKM):
 
     Parameters
     ----------
-    data, kernels, alpha, posterior, noise_variance, prior, likelihood
+    data, kernels, alpha, posterior, noise_variance, prior, likelihood, mean_function
         As for `LKM`.  A scale multiplies covariance and noise, so that it leaves the trace term as
         it is, and integrated out of the bound it leaves a bound.
     inducing
@@ -105,6 +107,7 @@ class SparseLKM(LKM):
         noise_variance: float | AnyNDArray = 1.0,
         prior: Literal["finite", "infinite"] | IBP = "finite",
         likelihood: LikelihoodName | SeriesLikelihood = "gaussian",
+        mean_function: MeanFunction | None = None,
     ) -> None:
         if type(self).component_covariances is not LKM.component_covariances:
             raise ValueError(
@@ -117,6 +120,7 @@ class SparseLKM(LKM):
         super().__init__(
             data, kernels, alpha, posterior,
             noise_variance=noise_variance, prior=prior, likelihood=likelihood,
+            mean_function=mean_function,
         )  # fmt: skip
         groups, mask = self.observations.groups, self.observations.mask
         num_series, num_times = self.observations.x.shape
@@ -127,7 +131,6 @@ class SparseLKM(LKM):
         for g, group in enumerate(groups):
             self._group_of[group.series] = g
         self._num_observed = tf.gather(tf.reduce_sum(self._masks, axis=1), self._group_of)
-        self._squares = tf.reduce_sum(tf.square(self.observations.x), axis=1)
         self.chunk_size = CHUNK_SIZE
         if isinstance(inducing, int):
             self.place_inducing(inducing)
@@ -224,13 +227,18 @@ class SparseLKM(LKM):
         gaussian = -0.5 * (q + self._log_volume(log_determinant))
         return gaussian + tensor_gain(self.likelihood, q, self._num_observed)
 
+    @property
+    def _squares(self) -> FloatTensor:
+        """Sums of squares of the residuals, [N]."""
+        return tf.reduce_sum(tf.square(self.residuals()), axis=1)
+
     def _summary(self) -> tuple[Features, Summary]:
         features = Features(self.kernels, self.inducing_variables)
         summary = summarize(
             features,
             self.num_components,
             self.data[0],
-            self.observations.x,
+            self.residuals(),
             self._masks,
             self.chunk_size,
         )
@@ -349,7 +357,7 @@ def _checked_inducing(
 ) -> int | list[InducingPoints]:
     """How many inducing variables are wanted, or one set of inducing points per component."""
     if isinstance(inducing, Integral):
-        return checked_count(int(inducing), num_components)
+        return _checked_count(int(inducing), num_components)
     if isinstance(inducing, Sequence):
         chosen = list(inducing)
     elif isinstance(inducing, InducingPoints):
@@ -371,3 +379,100 @@ def _checked_inducing(
             f"got {len(chosen)}"
         )
     return chosen
+
+
+def _checked_count(count: int, num_components: int) -> int:
+    """Return how many inducing variables there may be, if every component can have one."""
+    if count < num_components:
+        raise ValueError(
+            f"inducing: expected at least {num_components}, one for each component, got {count}"
+        )
+    return count
+
+
+# --- where inducing inputs go -------------------------------------------------------------------
+
+
+def place_inducing(
+    kernels: Sequence[Kernel],
+    X: AnyNDArray,
+    count: int,
+    weights: AnyNDArray,
+    tolerance: float = TOLERANCE,
+) -> list[InducingPoints]:
+    r"""Choose inducing inputs of all components among the inputs of the data.
+
+    Inputs are placed one at a time: the component k whose weighted residual variance
+    :math:`w_k \sum_d k_k(x_d, x_d) - q_k(x_d, x_d)` is largest gets one where it is largest, by a
+    pivoted Cholesky factorisation of every component.  A line needs one, a slow component few, a
+    fast one many.  Source: Burt, Rasmussen and van der Wilk 2020, *Convergence of Sparse
+    Variational Inference in Gaussian Processes Regression*, section 4.2.
+
+    Parameters
+    ----------
+    kernels
+        The K components.
+    X
+        Inputs, [D, Q].
+    count
+        Inducing variables of all components together, at least K.
+    weights
+        What a unit of residual variance costs in nats, [K]: for series n that has the component,
+        1 / (2 sigma_n^2).
+    tolerance
+        Nats of residual variance at which fewer than `count` will do.
+
+    Returns
+    -------
+    One set of inducing points per component, at least one point each, which are not trained unless
+    ``gpflow.set_trainable`` says so.
+
+    Raises
+    ------
+    ValueError
+        If `count` is less than K.
+    """
+    count = _checked_count(count, len(kernels))
+    X = to_default_float(X).numpy() if hasattr(X, "numpy") else np.asarray(X, np.float64)
+    columns = [_PivotedCholesky(kernel, X) for kernel in kernels]
+    for column in columns:
+        column.pivot()
+    for _ in range(count - len(kernels)):
+        nats = np.array([w * c.residual.sum() for w, c in zip(weights, columns, strict=True)])
+        open_ = np.array([c.can_pivot for c in columns])
+        if nats.sum() < tolerance or not open_.any():
+            break
+        columns[int(np.argmax(np.where(open_, nats, -np.inf)))].pivot()
+    chosen = [InducingPoints(X[np.sort(column.rows)]) for column in columns]
+    for points in chosen:
+        gpflow.set_trainable(points, False)
+    return chosen
+
+
+class _PivotedCholesky:
+    """Pivoted Cholesky factorisation of one kernel on the inputs, a pivot at a time."""
+
+    def __init__(self, kernel: Kernel, X: Floats) -> None:
+        self._kernel = kernel
+        self._X = X
+        self.residual: Floats = kernel(X, full_cov=False).numpy()
+        self._least = 1e-10 * float(self.residual.max())
+        self._factor = np.empty((16, len(X)))
+        self.rows: list[int] = []
+
+    @property
+    def can_pivot(self) -> bool:
+        """Whether more than rounding errors is left."""
+        return len(self.rows) < len(self._X) and float(self.residual.max()) > self._least
+
+    def pivot(self) -> None:
+        """Make the input of the largest residual variance a pivot."""
+        row, m = int(np.argmax(self.residual)), len(self.rows)
+        if m == len(self._factor):
+            self._factor = np.concatenate([self._factor, np.empty_like(self._factor)])
+        column = self._kernel(self._X[row : row + 1], self._X).numpy()[0]
+        column -= self._factor[:m, row] @ self._factor[:m]
+        self._factor[m] = column / np.sqrt(max(self.residual[row], np.finfo(float).tiny))
+        self.residual = np.maximum(self.residual - np.square(self._factor[m]), 0.0)
+        self.residual[row] = 0.0
+        self.rows.append(row)

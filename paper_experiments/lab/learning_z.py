@@ -16,8 +16,7 @@ from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 from lkm_gpflow.model.annealing import Annealing
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.model.posteriors import RelaxedPosterior
-from lkm_gpflow.model.relaxation import anneal
+from lkm_gpflow.model.relaxation import RelaxedPosterior, anneal
 
 STRUCTURE = ("SE", "SE", "PER", "PER", "LIN")
 

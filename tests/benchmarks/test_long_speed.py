@@ -18,7 +18,7 @@ from small import made_by_hand
 import lkm_gpflow as lkm
 from lkm_gpflow.gp.lowrank import Features
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.model.inducing import place_inducing
+from lkm_gpflow.model.sparse import place_inducing
 
 Figure = Callable[[str, float, float], None]
 

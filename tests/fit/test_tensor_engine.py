@@ -121,3 +121,15 @@ def test_it_is_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
     again = lkm.load(tmp_path / "warped.lkm")
     pd.testing.assert_frame_equal(again.forecast(3), found.forecast(3))
     pd.testing.assert_frame_equal(again.probabilities, found.probabilities)
+
+
+class Raised(lkm.LKM):
+    """With a mean function, which learning does not take into account."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, mean_function=gpflow.functions.Constant(1.0), **options)
+
+
+def test_a_mean_function_is_refused() -> None:
+    with pytest.raises(ValueError, match="without a mean function, got Raised"):
+        TensorEngine(observations(), name_of(Raised))

@@ -14,7 +14,8 @@ from scipy.special import betaln, digamma, logsumexp
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.model.posteriors import RelaxedPosterior
+from lkm_gpflow.model.relaxation import RelaxedPosterior
+from lkm_gpflow.model.sparse import SparseLKM
 
 Array = NDArray[np.float64]
 ALPHA = 1.3
@@ -126,6 +127,93 @@ def test_one_component_is_gpr(missing: float, full_cov: bool) -> None:
             np.testing.assert_allclose(
                 density[:, n], gpr.predict_log_density((Xnew, np.cos(Xnew))), atol=1e-8
             )
+
+
+# --- given Z every series is a regression with a sum kernel -------------------------------------
+
+
+def mean_functions(shared: bool) -> gpflow.functions.MeanFunction:
+    """A line for all three series, or one for each."""
+    slopes, levels = np.array([[0.5, -0.2, 0.1]]), np.array([1.0, 0.0, -2.0])
+    if shared:
+        return gpflow.functions.Linear(slopes[:, :1], levels[:1])
+    return gpflow.functions.Linear(slopes, levels)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("kind", [LKM, SparseLKM])
+def test_given_Z_series_are_regressions_with_a_mean_and_a_sum_kernel(
+    kind: type[LKM], shared: bool
+) -> None:
+    X, Y = table(15, 3, 0.2)
+    Z, Xnew = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1]]), np.linspace(-1.0, 8.0, 7)[:, None]
+    mean = mean_functions(shared)
+    options = {"inducing": X} if kind is SparseLKM else {}
+    model = kind((X, Y), kernels(3), noise_variance=0.3, mean_function=mean, **options)
+    regressions = []
+    for n in range(3):
+        seen = ~np.isnan(Y[:, n])
+        own = mean if shared else gpflow.functions.Linear(mean.A[:, n : n + 1], mean.b[n : n + 1])
+        whole = gpflow.kernels.Sum([k for k, z in zip(kernels(3), Z[n], strict=True) if z])
+        data = X[seen], Y[seen, n : n + 1]
+        regressions.append(gpflow.models.GPR(data, whole, own, noise_variance=0.3))
+    tolerance = 1e-8 if kind is LKM else 1e-4
+    expected = [float(gpr.log_marginal_likelihood()) for gpr in regressions]
+    np.testing.assert_allclose(model.log_likelihood(Z), expected, rtol=tolerance)
+    rows = model.configuration_log_likelihood(Z).numpy()
+    np.testing.assert_allclose(np.diag(rows), expected, rtol=tolerance)
+    for predict in ("predict_f", "predict_y"):
+        found = getattr(model, predict)(Xnew, Z=Z)
+        for n, gpr in enumerate(regressions):
+            for ours, theirs in zip(found, getattr(gpr, predict)(Xnew), strict=True):
+                np.testing.assert_allclose(ours[:, n], theirs[:, 0], atol=tolerance)
+    if not shared:
+        return
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(model.log_likelihood(Z))
+    slopes = tape.gradient(total, mean.trainable_variables)
+    with tf.GradientTape() as tape:
+        total = tf.add_n([gpr.log_marginal_likelihood() for gpr in regressions])
+    for ours, theirs in zip(slopes, tape.gradient(total, mean.trainable_variables), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=10.0 * tolerance)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "scaled"])
+@pytest.mark.parametrize("kind", [LKM, SparseLKM])
+def test_draws_have_the_moments_of_the_predictions(kind: type[LKM], likelihood: str) -> None:
+    """Over all rows of Z: means, variances, and covariances between times."""
+    X, Y = table(12, 2, 0.1)
+    options = {"inducing": X} if kind is SparseLKM else {}
+    model = kind(
+        (X, Y), kernels(2), posterior="enumerated", noise_variance=0.3, likelihood=likelihood,
+        mean_function=gpflow.functions.Constant(2.0), **options,
+    )  # fmt: skip
+    Xnew, S = np.array([[2.0], [2.2], [7.0]]), 20_000
+    mean, covariance = (part.numpy() for part in model.predict_f(Xnew, full_cov=True))
+    drawn = model.predict_f_samples(Xnew, S, seed=0).numpy()  # [S, M, N]
+    alone = model.predict_f_samples(Xnew, S, full_cov=False, seed=1).numpy()
+    sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).T  # [M, N]
+    for samples in (drawn, alone):
+        np.testing.assert_allclose(samples.mean(axis=0), mean, atol=4.0 * sd.max() / np.sqrt(S))
+        np.testing.assert_allclose(samples.std(axis=0), sd, rtol=0.04)
+    for n in range(2):
+        np.testing.assert_allclose(np.cov(drawn[:, :, n].T), covariance[n], atol=0.04 * sd.max())
+
+
+def test_draws_are_those_of_their_seed() -> None:
+    X, Y = table(8, 2)
+    model, Xnew = LKM((X, Y), kernels(2)), np.linspace(0.0, 8.0, 30)[:, None]
+    one = model.predict_f_samples(Xnew, seed=3)
+    assert one.shape == (30, 2)
+    np.testing.assert_array_equal(one, model.predict_f_samples(Xnew, 1, seed=3)[0])
+    first, second = (model.predict_f_samples(Xnew, 4) for _ in range(2))
+    assert first.shape == (4, 30, 2)
+    assert not np.array_equal(first, second)
+    compiled = tf.function(lambda X: model.predict_f_samples(X, 4, Z=np.ones((2, 2)), seed=3))
+    expected = model.predict_f_samples(Xnew, 4, Z=np.ones((2, 2)), seed=3)
+    np.testing.assert_allclose(compiled(tf.constant(Xnew)), expected, atol=1e-6)
+    with pytest.raises(NotImplementedError, match="full_output_cov"):
+        model.predict_f_samples(Xnew, full_output_cov=True)
 
 
 # --- the log likelihood --------------------------------------------------------------------------

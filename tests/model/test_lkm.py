@@ -17,7 +17,7 @@ from gpflow.utilities import deepcopy, multiple_assign, parameter_dict, print_su
 
 from lkm_gpflow.model.ibp import FiniteIBP, InfiniteIBP
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.model.posteriors import RelaxedPosterior
+from lkm_gpflow.model.relaxation import RelaxedPosterior
 
 X = np.linspace(0.0, 5.0, 12)[:, None]
 Y = np.hstack([np.sin(X), np.sin(X) + 0.3 * X - 0.5, np.cos(4.0 * X)])
@@ -89,20 +89,6 @@ def test_priors_enter_the_training_loss() -> None:
     np.testing.assert_allclose(plain - model.training_loss(), density.log_prob(1.0), rtol=1e-10)
     np.testing.assert_allclose(model.log_posterior_density(), -model.training_loss())
     np.testing.assert_allclose(model.maximum_log_likelihood_objective(), -plain)
-
-
-def test_monitor_follows_training() -> None:
-    model, seen = make(), []
-    task = gpflow.monitor.ExecuteCallback(lambda: seen.append(float(model.elbo())))
-    monitor = gpflow.monitor.Monitor(gpflow.monitor.MonitorTaskGroup([task], period=1))
-    gpflow.optimizers.Scipy().minimize(
-        model.training_loss,
-        model.trainable_variables,
-        options={"maxiter": 4},
-        step_callback=monitor,
-    )
-    assert len(seen) >= 4
-    assert seen[-1] > seen[0]
 
 
 def test_adam_trains_the_relaxed_model() -> None:
@@ -330,6 +316,14 @@ BAD: dict[str, tuple[str, Callable[[], LKM]]] = {
     "prior is a list": (r"got \['finite'\]", lambda: make(prior=["finite"])),
     "noise": ("noise_variance: .*at least 1e-06, got 0.0", lambda: make(noise_variance=0.0)),
     "endless noise": ("noise_variance: .*got inf", lambda: make(noise_variance=np.inf)),
+    "mean of two series": (
+        r"mean function of GPflow with 1 or 3 outputs at X, got .* of shape \(12, 2\)",
+        lambda: make(mean_function=gpflow.functions.Linear(np.ones((1, 2)))),
+    ),
+    "mean is a number": (
+        "mean_function: expected a mean function of GPflow.*got 0.5",
+        lambda: make(mean_function=0.5),
+    ),
     "noise size": (
         r"a number or 3 numbers.*got \[1.0, 2.0\]",
         lambda: make(noise_variance=[1.0, 2.0]),

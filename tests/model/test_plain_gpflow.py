@@ -83,7 +83,8 @@ Y = np.hstack([np.sin(9.0 * X), 2.0 * X - 1.0])
 
 def small(posterior: str | Posterior = "relaxed") -> lkm.LKM:
     kernels = [*kernels_of(("1.0 x SE(lengthscale=0.2)",)), gpflow.kernels.Linear()]
-    return lkm.LKM((X, Y), kernels, posterior=posterior, noise_variance=0.1)
+    mean = gpflow.functions.Constant(0.2)
+    return lkm.LKM((X, Y), kernels, posterior=posterior, noise_variance=0.1, mean_function=mean)
 
 
 def test_priors_on_hyperparameters_count() -> None:
@@ -118,12 +119,17 @@ def test_checkpoints_bring_everything_back(posterior: str, tmp_path: Path) -> No
         model.posterior.resample(seed=7)
         model.posterior.logits.assign([[1.0, -1.0], [0.5, 2.0]])
     model.noise_variance.assign([0.3, 0.4])
+    model.mean_function.c.assign(-0.1)
     before = float(model.elbo())
     saved = tf.train.Checkpoint(model=model).save(str(tmp_path / "model"))
     other = small(posterior)
     assert float(other.elbo()) != before
     tf.train.Checkpoint(model=other).restore(saved).assert_consumed()
     assert float(other.elbo()) == before
+    third = small(posterior)
+    values = {path: p.numpy() for path, p in gpflow.utilities.parameter_dict(model).items()}
+    gpflow.utilities.multiple_assign(third, values)
+    assert float(third.elbo(seed=7)) == pytest.approx(float(model.elbo(seed=7)), rel=1e-12)
 
 
 @pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])
@@ -140,10 +146,18 @@ def test_predictions_are_exported(posterior: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
 
 
-def test_monitor_and_summary(capsys: pytest.CaptureFixture[str]) -> None:
+def test_monitor_and_summary(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Curves of TensorBoard as GPflow's page on monitoring has them."""
+    pytest.importorskip("tensorboard")
     model, seen = small(), []
-    task = gpflow.monitor.ExecuteCallback(lambda: seen.append(float(model.elbo())))
-    monitor = gpflow.monitor.Monitor(gpflow.monitor.MonitorTaskGroup(task))
+    callback = gpflow.monitor.ExecuteCallback(lambda: seen.append(float(model.elbo())))
+    curves = gpflow.monitor.ScalarToTensorBoard(str(tmp_path), model.training_loss, "loss")
+    parameters = gpflow.monitor.ModelToTensorBoard(
+        str(tmp_path), model, keywords_to_monitor=["kernel", "noise", "mean", "posterior"]
+    )
+    monitor = gpflow.monitor.Monitor(
+        gpflow.monitor.MonitorTaskGroup([callback, curves, parameters], period=1)
+    )
     result = gpflow.optimizers.Scipy().minimize(
         model.training_loss,
         model.trainable_variables,
@@ -152,6 +166,17 @@ def test_monitor_and_summary(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert len(seen) == result.nit == 5
     assert seen == sorted(seen), "with draws that are kept every step is an improvement"
+    told: dict[str, list[float]] = {}
+    for path in tmp_path.glob("events*"):
+        for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                told.setdefault(value.tag, []).append(float(tf.make_ndarray(value.tensor)))
+    np.testing.assert_allclose(told["loss"], -np.array(seen), rtol=1e-6)
+    assert told["mean_function.c"][-1] == pytest.approx(
+        float(model.mean_function.c.numpy()), rel=1e-6
+    )
+    assert len(told["kernels[0].variance"]) == len(told["noise_variance[1]"]) == 5
+    assert len([tag for tag in told if tag.startswith("posterior.logits")]) == 3  # `max_size`
     gpflow.utilities.print_summary(model)
     shown = capsys.readouterr().out
     assert "posterior.logits" in shown
@@ -209,12 +234,16 @@ def test_a_posterior_of_ones_own_goes_through() -> None:
     rows = model.assignment().numpy()
     np.testing.assert_array_equal(rows[0], rows[1])
     noise_variance = model.noise_variance.numpy()
-    free = lkm.LKM((X, Y), model.kernels, posterior="enumerated", noise_variance=noise_variance)
+    free = lkm.LKM(
+        (X, Y), model.kernels, posterior="enumerated", noise_variance=noise_variance,
+        mean_function=model.mean_function,
+    )  # fmt: skip
     free.tau.assign(model.tau)
     assert model.elbo() < free.elbo(), "rows that are free come nearer to the evidence"
     mean, variance = model.predict_y(X)
     assert np.all(variance > 0.0)
     np.testing.assert_allclose(
-        tf.reduce_sum(model.predict_components(X)[0], 0), model.predict_f(X)[0]
+        tf.reduce_sum(model.predict_components(X)[0], 0) + model.mean_function(X),
+        model.predict_f(X)[0],
     )
     assert np.isfinite(float(model.bic()))

@@ -12,15 +12,16 @@ import tensorflow_probability as tfp
 from gpflow.kernels import Linear, SquaredExponential
 from scipy.stats import bernoulli, ks_2samp, logistic
 
-from lkm_gpflow.model.configurations import all_configurations, independent_log_weights
+from lkm_gpflow.model.bound import bernoulli_entropy
 from lkm_gpflow.model.ibp import FiniteIBP
 from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.model.posteriors import (
     EnumeratedPosterior,
     Posterior,
-    RelaxedPosterior,
-    bernoulli_entropy,
+    all_configurations,
+    independent_log_weights,
 )
+from lkm_gpflow.model.relaxation import RelaxedPosterior
 
 X = np.linspace(0.0, 5.0, 10)[:, None]
 Y = np.hstack([np.sin(X), 2.0 * X - 4.0, np.cos(3.0 * X)])
@@ -39,6 +40,28 @@ def posterior_with(logits: object, temperature: float, num_samples: int) -> Rela
     posterior.build(*np.shape(logits))
     posterior.logits.assign(logits)
     return posterior
+
+
+@pytest.mark.parametrize("kind", [RelaxedPosterior, EnumeratedPosterior])
+def test_samples_of_Z_have_the_weights_of_the_configurations(kind: type[Posterior]) -> None:
+    model = model_with(kind(), 2)
+    drawn = model.posterior.sample(model, 20_000, seed=1).numpy()  # [S, N, K]
+    rows = model.posterior.configurations(model)
+    for n in range(3):
+        own = rows.series == n
+        for row, weight in zip(rows.rows[own], rows.weights[own], strict=True):
+            share = np.mean(np.all(drawn[:, n] == row, axis=1))
+            assert share == pytest.approx(float(weight), abs=4.0 * np.sqrt(0.25 / 20_000))
+    assert np.array_equal(drawn, model.posterior.sample(model, 20_000, seed=1))
+    assert not np.array_equal(drawn, model.posterior.sample(model, 20_000))
+
+
+def test_the_objective_from_its_public_parts() -> None:
+    """As somebody writes it who wants another estimate of the expected log likelihood."""
+    model = model_with(RelaxedPosterior())
+    Z = model.posterior.relaxed_sample(model, seed=4)
+    own = tf.reduce_mean(tf.reduce_sum(model.log_likelihood(Z), axis=-1))
+    assert model.posterior.bound(model, own) == model.elbo(seed=4)
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, float("inf"), float("nan"), "hot", None])

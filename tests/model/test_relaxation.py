@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import lkm_gpflow as lkm
 from lkm_gpflow.model.annealing import Annealing
-from lkm_gpflow.model.relaxation import Annealer, anneal
+from lkm_gpflow.model.relaxation import anneal
 
 
 def rhythm_or_line() -> lkm.LKM:
@@ -47,16 +47,6 @@ def test_same_seed_same_path() -> None:
         ends.append(model.probabilities().numpy())
     np.testing.assert_array_equal(ends[0], ends[1])
     assert not np.array_equal(ends[0], ends[2])
-
-
-def test_a_climb_that_has_settled_can_go_on() -> None:
-    """It has taken more steps than the temperature takes to fall."""
-    annealer, annealing = Annealer(rhythm_or_line()), Annealing(num_steps=4, most_blocks=1)
-    settled = annealer.run(annealing)
-    assert len(settled.objective) > 4
-    further = annealer.run(annealing, begun=settled)
-    np.testing.assert_array_equal(further.objective[: len(settled.objective)], settled.objective)
-    assert len(further.objective) > len(settled.objective)
 
 
 @pytest.mark.parametrize("rates", [(0.2, 1e-9), (1e-9, 0.2)])

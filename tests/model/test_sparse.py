@@ -18,8 +18,7 @@ from scipy.stats import multivariate_normal
 
 import lkm_gpflow as lkm
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.model.inducing import place_inducing
-from lkm_gpflow.model.sparse import SparseLKM
+from lkm_gpflow.model.sparse import SparseLKM, place_inducing
 
 Array = NDArray[np.float64]
 
