@@ -85,12 +85,8 @@ class TensorEngine(LapackEngine):
         likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
         super().__init__(observations, likelihood)
-<<<<<<< HEAD
         self._class = model_class(model)
-=======
-        self._class = find(model)
         check_zero_mean(self._any.model)
->>>>>>> model2
         self.parameters = values_of(own_parameters(self._any.model))
 
     def covariances(

@@ -19,15 +19,11 @@ from gpflow.utilities import assert_params_false, positive, to_default_float
 from ..gp import limits
 from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of, student_gain
 from ..gp.tensors import (
-<<<<<<< HEAD
-    evaluate_likelihood,
-=======
     check_positive_definite,
     eigen_log_density,
     eigh,
-    evaluate,
+    evaluate_likelihood,
     gaussian_log_density,
->>>>>>> model2
     mask_covariance,
     total_covariance,
 )

@@ -19,14 +19,8 @@ from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 from lkm_gpflow.model.annealing import Annealing
 from lkm_gpflow.model.lkm import LKM
-<<<<<<< HEAD
-from lkm_gpflow.model.posteriors import RelaxedPosterior
-from lkm_gpflow.model.relaxation import anneal
-from lkm_gpflow.runtime.replacing import replacing
-=======
 from lkm_gpflow.model.relaxation import RelaxedPosterior, anneal
-from lkm_gpflow.runtime.files import replacing
->>>>>>> model2
+from lkm_gpflow.runtime.replacing import replacing
 
 from . import RESULTS
 
