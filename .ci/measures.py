@@ -16,7 +16,16 @@ PACKAGE = "lkm_gpflow"
 START = f"{PACKAGE}.discovery.discover"
 MOST_REACHED = 100
 
-ABOVE = {"explain", "report", "plotting", "comparators", "evaluation", "sktime", "cli", "experiments"}
+ABOVE = {
+    "explain",
+    "report",
+    "plotting",
+    "comparators",
+    "evaluation",
+    "sktime",
+    "cli",
+    "experiments",
+}
 """Rooms above `discovery`: its imports of them are conveniences inside methods."""
 
 FILES = {

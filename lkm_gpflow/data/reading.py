@@ -274,6 +274,8 @@ def _with_header(cells: Cells) -> Cells:
             "write a name in each column"
         )
     first = above[0] if above else begin - 1
+    # Rows below the header that hold numbers are values, whatever stands where the time should.
+    begin = next((k for k in range(first + 1, begin) if _has_numbers(rows[k][1])), begin)
     header = [_text(cell) for cell in rows[first][1]]
     for place in range(first + 1, begin):
         _, row = rows[place]
@@ -291,6 +293,12 @@ def _with_header(cells: Cells) -> Cells:
         titles = [_text(cell) for _, row in rows[:first] for cell in row if not is_missing(cell)]
         _note(f"rows above the header are titles: {listed(titles, 3)}")
     return Cells([row for _, row in rows[begin:]], [name for name, _ in rows[begin:]], header)
+
+
+def _has_numbers(row: Sequence[object]) -> bool:
+    return any(
+        isinstance(cell, float) or (isinstance(cell, str) and is_plain(cell)) for cell in row[1:]
+    )
 
 
 def _is_name(cell: object) -> bool:

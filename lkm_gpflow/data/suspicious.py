@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from ..gp.types import Booleans, Floats
+from .box_cox import STRONG, log_gain
 
 COLUMNS = ("series", "time", "value", "kind", "how_far")
 
@@ -88,7 +89,9 @@ def _of_series(values: Floats, season: int) -> Iterator[tuple[int, str, float]]:
     if len(y) < _LEAST or np.ptp(y) == 0.0:
         return
     far = _distances(y, seen, season)
-    if np.all(y > 0.0):  # of prices and flows that grow by percentages
+    # Prices and flows that grow by percentages: what is far off may be so in units alone.
+    rest = np.where(far > _FAR, np.nan, y)
+    if np.any(far > _FAR) and np.all(y > 0.0) and log_gain(rest) >= STRONG:
         far = np.minimum(far, _distances(np.log(y), seen, season))
     for place in np.flatnonzero(far > _FAR):
         yield int(seen[place]), "outlier", float(far[place])
@@ -165,7 +168,8 @@ def _spread(values: Floats) -> float:
     mad = _TO_NORMAL * float(np.median(np.abs(values - np.median(values))))
     if mad > 0.0:
         return mad
-    low, high = np.quantile(values, [0.05, 0.95])
+    low = np.quantile(values, 0.05, method="higher")
+    high = np.quantile(values, 0.95, method="lower")
     return float(high - low) / 3.3 or float(np.std(values))
 
 
