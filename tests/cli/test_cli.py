@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from html import escape
 from pathlib import Path
 
 import click
@@ -26,8 +25,6 @@ import lkm_gpflow as lkm
 from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
-from lkm_gpflow.data.files import read_table
-from lkm_gpflow.data.tables import Table
 from lkm_gpflow.search import structure_search
 
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "SE", "--jobs", "1")
@@ -200,15 +197,6 @@ def test_draws_one_picture_for_every_series_whatever_its_name(finished: Path) ->
     assert all(re.fullmatch(r"[\w.-]+\.png", name) for name in names)
 
 
-def test_the_report_names_every_series_and_holds_its_pictures(finished: Path) -> None:
-    html = (finished / "report.html").read_text("utf-8")
-    found = lkm.load(finished / "model.lkm")
-    for name in found.table.names:
-        assert f"<bdi>{escape(name)}</bdi>" in html
-    assert html.count("data:image/png;base64,") >= 5
-    assert "5 steps, 90% intervals" in html
-
-
 def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
     table, out = tmp_path / "prices.csv", tmp_path / "out"
     frame = tiny_frame("Gold", "Oil")
@@ -259,13 +247,6 @@ def test_it_ends_with_the_gist_of_the_report(
 def test_quiet_prints_nothing(tmp_path: Path) -> None:
     result = run(write_tiny(tmp_path / "t.csv"), "--out", tmp_path / "out", "--quiet", *QUICK)
     assert (result.exit_code, result.output) == (0, "")
-
-
-def test_sorts_times_with_a_warning(tmp_path: Path) -> None:
-    tiny_frame("a", "b").iloc[::-1].to_csv(tmp_path / "t.csv")
-    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", *QUICK)
-    assert result.exit_code == 0, result.output
-    assert result.output.count("Warning: the times are not in order") == 1
 
 
 def test_a_data_set_has_its_units_in_the_pictures(
@@ -426,14 +407,6 @@ def test_a_horizon_without_end_is_refused_before_the_search(dates: bool, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("frequency", ["W", "B", "D", "ME"])
-def test_a_horizon_without_end_is_refused_at_any_frequency(frequency: str) -> None:
-    frame = tiny_frame("a", "b")
-    frame.index = pd.date_range("2020-01-31", periods=24, freq=frequency)
-    with pytest.raises(ValueError, match="a horizon that ends before 2262"):
-        Table.of(frame).after(200_000)
-
-
 def test_a_horizon_without_end(tmp_path: Path) -> None:
     tiny_frame("a", "b").reset_index(drop=True).to_csv(tmp_path / "t.csv")
     result = run(tmp_path / "t.csv", "--out", tmp_path / "out", "--horizon", 10**15, *QUICK)
@@ -523,15 +496,6 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
 # --- reading tables ---
 
 
-def test_reads_what_pandas_writes(tmp_path: Path) -> None:
-    frame = tiny_frame("a", "b")
-    frame.iloc[[2, 5], 1] = np.nan
-    frame.to_csv(tmp_path / "t.csv")
-    pd.testing.assert_frame_equal(
-        read_table(tmp_path / "t.csv"), frame, check_freq=False, check_index_type=False
-    )
-
-
 @pytest.mark.parametrize("separator", ["tab", r"\t", "\t"])
 def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
     frame = tiny_frame("a", "b").reset_index(drop=True)
@@ -541,15 +505,6 @@ def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     ahead = pd.read_csv(out / "forecast.csv", dtype=str)["time"]
     assert list(ahead) == ["24", "25"] * 2, "whole numbers stay whole"
-
-
-def test_reads_numbers_as_times_a_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
-    text = "\ufeff,a,2020\r\n\r\n0.5,1,\r\n1,NA,2\r\n,,\r\n1.5,3,-1e3\r\n"
-    (tmp_path / "t.csv").write_bytes(text.encode())
-    frame = read_table(tmp_path / "t.csv")
-    assert list(frame.index) == [0.5, 1.0, 1.5]
-    assert list(frame.columns) == ["a", "2020"]
-    np.testing.assert_array_equal(frame, [[1, np.nan], [np.nan, 2], [3, -1000]])
 
 
 # --- the other commands ---
@@ -571,14 +526,6 @@ def test_data_lists_and_fetches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "to be fetched: gonu_train.mat" in listed.output
     assert CliRunner().invoke(cli.main, ["data", "demo"]).output == "demo needs no files\n"
     refused(CliRunner().invoke(cli.main, ["data", "demos"]), "demos", "demo")
-
-
-def test_a_wrong_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LKM_GPFLOW_DATA", str(tmp_path))
-    (tmp_path / "gonu_train.mat").write_bytes(b"something else")
-    result = CliRunner().invoke(cli.main, ["data", "gonu"])
-    assert result.exit_code == 1
-    assert "SHA-256" in said(result)
 
 
 # --- real processes ---

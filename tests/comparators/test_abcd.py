@@ -17,7 +17,6 @@ from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import (
     ABCD,
     CompositionalForecast,
-    KernelFit,
     KernelLearner,
     SingleSeries,
     Terms,
@@ -98,10 +97,6 @@ def derived(kernel: Terms, *bases: str) -> set[str]:
     return set(found)
 
 
-def test_neighbours_of_nothing() -> None:
-    assert derived((), *PAPER_BASES) == {"C", "LIN", "SE", "PER"}
-
-
 def test_neighbours_of_a_base_kernel() -> None:
     """SE + B, SE x B, SE x (B + C) multiplied out, and B."""
     assert derived(terms("SE(lengthscale=0.3)"), *PAPER_BASES) == {
@@ -132,11 +127,6 @@ def test_neighbours_of_a_product() -> None:
         "PER", "SE", "LIN", "LIN x SE", "LIN x PER",
         "LIN x SE + PER x SE", "LIN x PER + PER x SE",
     }  # fmt: skip
-
-
-def test_change_points_can_be_asked_for() -> None:
-    assert derived(terms("SE"), "CP") >= {"SE x UNTIL", "FROM x SE"}
-    assert not any("RW x" in each for each in derived(terms("RW"), "LIN"))
 
 
 def test_numbers_are_kept() -> None:
@@ -180,14 +170,6 @@ def test_log_likelihood_is_that_of_gpflow(x: Floats, kernel: Terms) -> None:
         above, below = (value_and_gradient(kernel, x, y, values + s * step)[0] for s in (1, -1))
         numerical = (above - below) / 2e-5
         assert gradient[i] == pytest.approx(numerical, rel=1e-4, abs=1e-4 * (1.0 + abs(value)))
-
-
-@settings(deadline=None, max_examples=25)
-@given(kernels())
-def test_covariances_are_those_of_gpflow(kernel: Terms) -> None:
-    x = irregular_times()
-    summed = gpflow.kernels.Sum([to_kernel(product) for product in kernel])
-    np.testing.assert_allclose(covariance(kernel, x), summed(x[:, None]), rtol=1e-9, atol=1e-9)
 
 
 def test_a_singular_covariance_has_no_likelihood() -> None:
@@ -275,16 +257,6 @@ def test_bic_falls_along_the_path(found: CompositionalForecast) -> None:
 
 
 @pytest.mark.slow
-def test_kernels_are_readable(found: CompositionalForecast) -> None:
-    assert set(found.kernels) == {"a", "b"}
-    for name, fit in found.fits.items():
-        assert found.kernels[name].count("period=") == structure(fit.kernel).count("PER") > 0
-        # The 96 rows are 1 apart.
-        periodic = next(f for p in fit.kernel for f in p.factors if f.base.name == "PER")
-        assert f"period={95.0 * (periodic.values[0] or 0.0):.3g}" in found.kernels[name]
-
-
-@pytest.mark.slow
 def test_fitted_model_is_gpflows(found: CompositionalForecast) -> None:
     times = np.linspace(0.9, 1.2, 7)
     for fit in found.fits.values():
@@ -308,66 +280,11 @@ def test_missing_rows_are_absent_rows() -> None:
     pd.testing.assert_frame_equal(one.forecast(times), other.forecast(times), rtol=1e-12)
 
 
-class Recorder(KernelLearner):
-    """Remembers where runs start."""
-
-    starts: list[Terms]
-
-    def run(self, kernel: Terms, own: Floats, max_iterations: int) -> KernelFit:
-        self.starts.append(kernel)
-        return super().run(kernel, own, max_iterations)
-
-
-def test_starts_are_warm_jittered_and_random() -> None:
-    x, y = irregular_times(), walk(25)
-    proposer = Proposer.of(Observations(x, y[None, :], np.ones((1, 25))))
-    learner = Recorder(SingleSeries(x, y), proposer, 3, np.random.default_rng(0))
-    learner.starts = []
-    (complete,) = learner.complete(terms("PER x SE"), 1)
-    parent = learner.run(complete, np.array([-2.0]), 50)
-    learner.starts.clear()
-    grown = {structure(k): k for k in neighbours(parent.kernel, PAPER_BASES)}["C + PER x SE"]
-    learner.begin(grown, parent)
-    kept = [start[1] for start in learner.starts]
-    assert len(kept) == 5
-    assert kept[0] == parent.kernel[0]
-    values = np.array([Layout([term], num_series=0).pack(np.empty(0)) for term in kept])
-    distance = np.abs(values[1:] - values[0]).max(axis=1)
-    assert 0.01 < distance[0] < 1.5
-    assert (distance[1:] > 0.01).all()
-
-
-def test_a_warm_start_loses_nothing() -> None:
-    """S + C holds S, so that after learning it can hardly be less likely."""
-    x = irregular_times(40)
-    y = np.sin(40.0 * x) + 0.3 * np.random.default_rng(6).normal(size=40)
-    learner = learner_of(x, y, restarts=0)
-    parent = learner.compete([terms("PER x SE")], learner.noise_alone())
-    (child,) = (k for k in neighbours(parent.kernel, ("C",)) if structure(k) == "C + PER x SE")
-    grown = learner.compete([child], parent)
-    assert grown.log_likelihood >= parent.log_likelihood - 0.05
-
-
 def test_search_stops_where_nothing_helps() -> None:
     y = np.random.default_rng(2).normal(size=60)
     learner = learner_of(np.linspace(0.0, 1.0, 60), (y - y.mean()) / y.std())
     path = greedy_search(learner, PAPER_BASES, depth=3)
     assert [structure(fit.kernel) for fit in path] == ["0"]
-
-
-def test_random_walks_can_be_asked_for() -> None:
-    frame = pd.DataFrame({"a": np.cumsum(np.random.default_rng(5).normal(size=80))})
-    fitted = ABCD(depth=1, bases=("LIN", "RW"), restarts=0).fit(frame, seed=0)
-    assert structure(fitted.fits["a"].kernel) == "RW"
-
-
-def test_draws_come_from_the_seed() -> None:
-    times = pd.date_range("2021-10-10", periods=5, freq="W")
-    method = ABCD(depth=1, restarts=1)
-    one, again, other = (method.fit(small_table(), seed=s) for s in (3, 3, 4))
-    pd.testing.assert_frame_equal(one.forecast(times), again.forecast(times), check_exact=True)
-    assert one.kernels == again.kernels
-    assert one.fits["a"].path != other.fits["a"].path
 
 
 @pytest.mark.parametrize(

@@ -219,27 +219,6 @@ def test_gradient_is_that_of_finite_differences(num_nodes: int) -> None:
         assert gradient[i] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
-@given(
-    node=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e2)),
-    weight=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e2)),
-    noise=st.floats(1.1e-5, 10.0),
-)
-def test_gradients_are_finite(
-    node: tuple[float, float], weight: tuple[float, float], noise: float
-) -> None:
-    model = network(1)
-    model.node_kernels[0] = SE(*node)
-    model.weight_kernel = SE(*weight)
-    model.noise_variance.assign([noise, 1.0, 0.5])
-    with tf.GradientTape() as tape:
-        loss = model.training_loss()
-    assert np.isfinite(loss)
-    zero = tf.UnconnectedGradients.ZERO
-    for gradient in tape.gradient(loss, model.trainable_variables, unconnected_gradients=zero):
-        assert np.all(np.isfinite(gradient))
-
-
 def test_predictions_are_the_moments_of_draws() -> None:
     """Draws of nodes and weights from q, by dense conditionals, multiplied and added."""
     model = network(2)
@@ -319,16 +298,6 @@ def test_planted_data_beat_the_last_value() -> None:
     (rmse, mnlp), (naive_rmse, naive_mnlp) = scores
     assert rmse < 0.3 * naive_rmse
     assert mnlp < naive_mnlp - 1.0
-
-
-@pytest.mark.slow
-def test_fits_are_repeatable() -> None:
-    """Up to rounding: on busy processors threads may add up in another order."""
-    frame, times = planted().iloc[:40, :3], pd.Index([40, 41])
-    method = GPRegressionNetwork(num_nodes=(1,), restarts=2, max_iterations=20)
-    one, other, third = (method.fit(frame, seed=s).forecast(times) for s in (0, 0, 1))
-    pd.testing.assert_frame_equal(one, other, rtol=1e-6)
-    assert not np.allclose(one, third)
 
 
 def test_bad_settings_are_refused() -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from lkm_gpflow.comparators import lbfgs
 from lkm_gpflow.comparators.lbfgs import MultiStart
-from lkm_gpflow.runtime.threads import single_threaded
 
 
 class Well(gpflow.Module):
@@ -58,18 +54,3 @@ def test_one_trace_serves_all_starts() -> None:
 
     MultiStart(well, loss).best_of([lambda: well.x.assign(2.0)] * 3)
     assert len(traces) == 1
-
-
-def test_a_step_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads take three times as long for its few numbers if processors are busy."""
-    one_thread, minimize, inside = single_threaded(), lbfgs.minimize, []
-    before = one_thread._inside  # all tests run in such a context
-
-    def looked(*arguments: Any, **options: Any) -> Any:
-        inside.append(one_thread._inside - before)
-        return minimize(*arguments, **options)
-
-    monkeypatch.setattr(lbfgs, "minimize", looked)
-    MultiStart(Well()).run()
-    assert inside == [1]
-    assert one_thread._inside == before

@@ -99,19 +99,6 @@ def test_what_is_exact_keeps_an_sd(method: Drift | SeasonalNaive) -> None:
     np.testing.assert_allclose(forecast["sd"], 10**-2.5 * frame[name].std(ddof=0), rtol=1e-9)
 
 
-def test_drift_beats_the_last_value_where_there_is_one() -> None:
-    walks = random_walks(0.7)
-    frame, times = pd.DataFrame(walks[:60]), pd.Index(np.arange(60, 80))
-    errors = [
-        np.abs(
-            method.fit(frame, seed=0).forecast(times)["mean"].to_numpy().reshape(400, 20).T
-            - walks[60:]
-        ).mean()
-        for method in (Drift(), LastValue())
-    ]
-    assert errors[0] < 0.7 * errors[1]
-
-
 def test_seasons() -> None:
     months = pd.date_range("2015-01-01", periods=48, freq="MS")
     rng = np.random.default_rng(1)
@@ -148,15 +135,6 @@ def test_season_of_a_timetable() -> None:
     assert of(hours[(hours.hour >= 8) & (hours.hour < 18) & (hours.dayofweek < 5)]) == 10
     assert of(days[days.dayofweek != 6]) == 6
     assert of(days[days.dayofweek.isin([1, 3])]) == 2
-
-
-def test_seasonal_naive_on_working_saturdays_repeats_the_week() -> None:
-    days = pd.date_range("2024-01-01", periods=120)
-    days = days[days.dayofweek != 6]
-    frame = pd.DataFrame({"a": days.dayofweek.to_numpy(np.float64)}, days)
-    ahead = Table.of(frame).after(12)
-    told = SeasonalNaive().fit(frame, seed=0).forecast(ahead)
-    np.testing.assert_allclose(told["mean"], ahead.dayofweek)
 
 
 GAPPY = {

@@ -9,14 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lkm_gpflow.comparators.lbfgs import MultiStart
-from lkm_gpflow.comparators.naive import LastValue
 from lkm_gpflow.comparators.spike_slab import SpikeSlab, SpikeSlabGP
-from lkm_gpflow.evaluation import metrics
 
 Array = NDArray[np.float64]
 
@@ -278,39 +274,6 @@ def test_gradient_is_that_of_finite_differences() -> None:
         assert np.sum(gradient.numpy() * direction) == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
-def test_fixed_hyperparameters_stay() -> None:
-    model = random_model(6)
-    gpflow.set_trainable(model.inclusion, False)
-    before = float(model.inclusion.numpy())
-    slab = float(model.slab_variance.numpy())
-    model.update_hyperparameters()
-    assert float(model.inclusion.numpy()) == before
-    assert float(model.slab_variance.numpy()) != slab
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    lengthscales=st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=2),
-    log_noise=st.floats(-11.0, 3.0),
-    logit=st.floats(-60.0, 60.0),
-)
-def test_bound_gradient_and_covariances_are_sound_everywhere(
-    lengthscales: list[float], log_noise: float, logit: float
-) -> None:
-    model = random_model(7)
-    for kernel, lengthscale in zip(model.kernels, lengthscales, strict=True):
-        kernel.lengthscales.assign(lengthscale)
-    model.noise_variance.assign(np.full(3, np.exp(log_noise)))
-    model.switch_logits.assign(np.full((3, 2), logit))
-    with tf.GradientTape() as tape:
-        bound = model.elbo()
-    assert np.isfinite(bound.numpy())
-    for gradient in tape.gradient(bound, model.trainable_variables):
-        assert np.all(np.isfinite(gradient.numpy()))
-    assert np.linalg.eigvalsh(model.latent_posterior().covariance.numpy()).min() > -1e-7
-    assert np.all(model.predict_y(np.array([[0.3], [2.0]]))[1].numpy() > 0.0)
-
-
 # --- missing data, moments -----------------------------------------------------------------------
 
 
@@ -422,25 +385,6 @@ def test_planted_switches_are_recovered_from_random_starts() -> None:
     assert np.mean(areas) > 0.8
 
 
-@pytest.mark.slow
-def test_planted_data_are_forecast_better_than_by_the_last_value() -> None:
-    scores = {"ours": [], "last": []}
-    for seed in range(2):
-        table = planted(seed)
-        train, test = table.iloc[:76], table.iloc[76:]
-        for name, method in (
-            ("ours", SpikeSlab(2 * ("se",), starts=3, keep=1, max_iterations=60)),
-            ("last", LastValue()),
-        ):
-            forecast = method.fit(train, seed=0).forecast(test.index)
-            mean, sd = (forecast[c].unstack("series").to_numpy() for c in ("mean", "sd"))
-            y = test.to_numpy()
-            scores[name].append([metrics.rmse(y, mean), metrics.mnlp(y, mean, sd**2)])
-    ours_mean, last_mean = (np.mean(scores[name], axis=0) for name in ("ours", "last"))
-    assert ours_mean[0] < 0.7 * last_mean[0]
-    assert ours_mean[1] < last_mean[1] - 0.3
-
-
 # --- the comparator ------------------------------------------------------------------------------
 
 
@@ -456,11 +400,3 @@ def test_wrong_arguments_are_refused() -> None:
         SpikeSlabGP(data, kernels, slab_variance=-1.0)
     with pytest.raises(ValueError, match="noise_variance: expected a number or 3 numbers above"):
         SpikeSlabGP(data, kernels, noise_variance=np.ones(2))
-
-
-def test_seed_decides() -> None:
-    quick = SpikeSlab(1 * ("se",), starts=1, sweeps=2, short=3, keep=1, max_iterations=5)
-    table, times = planted(1, num_times=30), pd.Index([30, 31])
-    one, same, other = (quick.fit(table, seed=s).forecast(times) for s in (0, 0, 1))
-    assert one.equals(same)
-    assert not one.equals(other)

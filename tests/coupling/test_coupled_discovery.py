@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +12,11 @@ from scipy.stats import norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.coupling import coupled_discovery as discovery_coupled
 from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery, step_correlation
 from lkm_gpflow.coupling.learn_coupling import Coupling
 from lkm_gpflow.coupling.patterns import Patterns
 from lkm_gpflow.forecast import forecasters
 from lkm_gpflow.forecast.forecasters import Member
-from lkm_gpflow.runtime import threads
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
 
@@ -55,41 +50,6 @@ def test_without_correlations_forecasts_are_todays() -> None:
         np.testing.assert_allclose(told, expected, rtol=1e-7, atol=1e-9)
     assert "no strong evidence that any series go together" in repr(coupled)
     assert coupled.pairs.empty
-
-
-@pytest.mark.parametrize(("few", "added"), [(1500, 1), (10, 0)])
-def test_linear_algebra_of_few_values_uses_one_thread(
-    few: int, added: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two threads take a hundred times as long for some hundred values if processors are busy."""
-    one_thread, inside = threads.single_threaded(), []
-    before = one_thread._inside  # all tests run in such a context
-
-    def looked(function: Callable[..., Any], *arguments: Any) -> Any:
-        inside.append(one_thread._inside - before)
-        return function(*arguments)
-
-    monkeypatch.setattr(threads, "FEW_ROWS", few)
-    for name in ("coupling_of", "intervals"):
-        function = getattr(discovery_coupled, name)
-        monkeypatch.setattr(discovery_coupled, name, partial(looked, function))
-    by_hand().couple().correlations()
-    assert inside == [added, added]
-    assert one_thread._inside == before
-
-
-def test_gaps_of_a_discovery() -> None:
-    frame = small_table()
-    told = by_hand().fill()
-    assert list(told.index) == [("c", time) for time in frame.index[5:8]]
-    expected = by_hand().predict(frame.index).loc["c"].loc[frame.index[5:8]]
-    np.testing.assert_allclose(told, expected)
-
-
-def test_quantiles_of_a_discovery() -> None:
-    found = by_hand()
-    told, forecast = found.quantiles(3, [0.1, 0.9]), found.forecast(3)
-    np.testing.assert_allclose(told[0.9], norm(forecast["mean"], forecast["sd"]).ppf(0.9))
 
 
 def test_average_of_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,11 +174,6 @@ def test_learnt_coupling_fills_a_broken_gauge(
     first = coupled.pairs.iloc[0]
     assert (first["first"], first["second"]) == ("gauge", "next")
     assert first["evidence"] > 20.0
-
-
-def test_nothing_to_couple_is_refused() -> None:
-    with pytest.raises(ValueError, match="fits to couple as a whole number of 1 or more, got 0"):
-        by_hand().couple(0)
 
 
 def test_a_fit_of_nothing_but_noise_forecasts_noise() -> None:

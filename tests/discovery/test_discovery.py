@@ -157,15 +157,6 @@ def test_wrong_horizons(found: lkm.Discovery, horizon: object) -> None:
         found.forecast(horizon)  # type: ignore[arg-type]
 
 
-def test_wrong_level_and_averaging(found: lkm.Discovery) -> None:
-    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
-        found.forecast(2, level=1.5)
-    with pytest.raises(ValueError, match=r"averaging among .*'tempered'.*, got 'all'"):
-        lkm.discover(small_table(), averaging="all")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="expected dates"):
-        found.forecast(pd.Index([1.0, 2.0]))
-
-
 # --- files ---
 
 
@@ -191,18 +182,6 @@ def test_nothing_is_overwritten(found: lkm.Discovery, tmp_path: Path) -> None:
         found.save(path)
     found.save(path, force=True)
     assert [p.name for p in tmp_path.iterdir()] == ["small.lkm"]
-
-
-def test_other_indices_survive(tmp_path: Path) -> None:
-    table = small_table()
-    options = {"bases": ("SE",), "depth": 0, "restarts": 1, "progress": False}
-    for index in (table.index.tz_localize("Asia/Seoul"), pd.Index(np.arange(40) * 0.5, name="s")):
-        one = lkm.discover(table.set_axis(index), **options)
-        path = tmp_path / "one.lkm"
-        one.save(path, force=True)
-        pd.testing.assert_frame_equal(
-            lkm.load(path).table.frame, one.table.frame, check_freq=False, check_index_type=False
-        )
 
 
 def saved_and_loaded(frame: pd.DataFrame, path: Path) -> lkm.Discovery:

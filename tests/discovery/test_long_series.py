@@ -51,13 +51,6 @@ def test_thinned_rows_lie_at_distances_of_all_sizes(num_times: int, count: int) 
     assert num_times < 1_000 or not lkm.thin(frame, count).equals(lkm.thin(frame, count, seed=1))
 
 
-def test_what_is_short_is_not_thinned() -> None:
-    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0]})
-    assert lkm.thin(frame, 3) is frame
-    with pytest.raises(ValueError, match="rows to keep as a whole number of 3 or more, got 2"):
-        lkm.thin(frame, 2)
-
-
 # --- refit_sparse --------------------------------------------------------------------------------
 
 
@@ -113,15 +106,6 @@ def test_it_warns_if_inducing_variables_are_too_few() -> None:
     found = made_by_hand(frame, ["1.0 x SE(lengthscale=3)"], [[1], [1], [1]])
     with pytest.warns(UserWarning, match=r"but 5 inducing variables cost up to \d"):
         lkm.refit_sparse(found, frame, inducing=5, max_rounds=1)
-
-
-def test_other_columns_are_refused() -> None:
-    frame = long_table()
-    found = made_by_hand(frame, ["1.0 x C"], [[1], [1], [1]])
-    with pytest.raises(
-        ValueError, match=r"expected the columns \['a', 'b', 'c'\], got \['a', 'b'\]"
-    ):
-        lkm.refit_sparse(found, frame[["a", "b"]])
 
 
 # --- limits --------------------------------------------------------------------------------------

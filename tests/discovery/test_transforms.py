@@ -80,13 +80,6 @@ def test_paths_are_exponentials_with_the_moments_told(
     assert np.all(found.quantiles(4, [0.5])[0.5] < told["mean"])
 
 
-def test_gaps_are_filled_in_units(found: lkm.Discovery, plain: lkm.Discovery) -> None:
-    filled, of_logs = found.fill(), plain.fill()
-    assert list(filled.index) == list(of_logs.index)
-    assert len(filled) == 3
-    np.testing.assert_allclose(filled["lower"], np.exp(of_logs["lower"]))
-
-
 def test_sums_of_series_some_of_them_logarithmic() -> None:
     """Mean, sd and interval against paths, whose series are independent given a fit, too."""
     frame = logs().assign(a=lambda each: np.exp(each["a"]))

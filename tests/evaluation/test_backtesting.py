@@ -15,7 +15,6 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Fitted, LastValue
-from lkm_gpflow.plotting import plot_coverage
 
 
 def walks(num_times: int = 60, num_series: int = 4, seed: int = 0) -> pd.DataFrame:
@@ -65,14 +64,6 @@ def test_scores_by_hand() -> None:
     log_density = norm.logpdf(z[seen]) - np.log((sd / past.std(axis=0))[seen])
     assert row["mnlp"] == pytest.approx(-log_density.mean())
     pd.testing.assert_series_equal(result.summary(), result.scores.mean(), check_names=False)
-
-
-def test_every_level_has_a_coverage_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lkm_gpflow.evaluation.backtesting.LEVELS", (0.9, 0.995, 0.999))
-    result = run(walks(), folds=2)
-    scores = result.scores.filter(like="coverage")
-    assert list(scores) == ["coverage90", "coverage99.5", "coverage99.9"]
-    np.testing.assert_allclose(plot_coverage([result]).lines[1].get_xdata(), [0.9, 0.995, 0.999])
 
 
 def test_units_do_not_matter() -> None:
@@ -242,22 +233,9 @@ def test_a_journal_tells_methods_without_a_text_by_their_settings(tmp_path: Path
             run(walks(), other, journal=journal)
 
 
-def test_the_order_of_a_forecast_does_not_matter() -> None:
-    frame = walks() + [0.0, 10.0, -10.0, 5.0]
-    pd.testing.assert_frame_equal(run(frame, Wide(1.0)).forecasts, run(frame).forecasts)
-
-
 def test_a_forecast_with_gaps_is_refused() -> None:
     with pytest.raises(ValueError, match="Wide, origin 30: expected finite means and positive"):
         run(walks(), Wide(np.nan))
-
-
-def test_an_origin_with_nothing_observed_after_it_has_no_score() -> None:
-    frame = walks()
-    frame.iloc[55:] = np.nan
-    scores = run(frame, folds=3).scores
-    assert scores.loc[55].drop("seconds").isna().all()
-    assert scores.drop(55).notna().all(axis=None)
 
 
 def test_a_comparison_leaves_out_origins_without_a_score() -> None:
@@ -302,13 +280,6 @@ def test_executors_do_not_change_the_result() -> None:
     pd.testing.assert_frame_equal(parallel.forecasts, run(walks()).forecasts)
 
 
-def test_an_origin_before_a_series_begins_is_named() -> None:
-    frame = small_table()
-    frame.iloc[:-6, 0] = 5.0
-    with pytest.raises(ValueError, match=r"LastValue, given the \d+ rows .* 'a' is constant"):
-        run(frame, folds=2)
-
-
 @pytest.mark.parametrize("before", [0.0, 5.0, np.nan])
 def test_a_series_that_begins_late_is_named_whatever_the_method(before: float) -> None:
     """Scores are in standard deviations of what came before."""
@@ -351,11 +322,3 @@ def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match=r"less is better\), got 'coverage90'"):
         one.compare(one, "coverage90")
     assert one.compare(one).p_value == 1.0
-
-
-@pytest.mark.slow
-def test_the_latent_kernel_model_is_a_method() -> None:
-    quick = lkm.comparators.LatentKernelModel(depth=0, restarts=1)
-    result = lkm.backtest(small_table(), quick, horizon=4, folds=2, label="LKM", progress=False)
-    assert result.label == "LKM"
-    assert np.isfinite(result.scores.to_numpy()).all()

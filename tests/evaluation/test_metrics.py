@@ -102,11 +102,6 @@ def test_coverage_by_hand() -> None:
     assert metrics.coverage(y, np.zeros((1, 5)), np.ones((1, 5))) == 0.5
 
 
-def test_mase_of_the_last_value_inside_the_training_part_is_one() -> None:
-    train = np.random.default_rng(2).normal(size=(30, 3)).cumsum(axis=0)
-    assert metrics.mase(train[1:], train[:-1], train) == pytest.approx(1.0)
-
-
 def test_mase_by_hand() -> None:
     # Steps of the first series: 1, 3. Of the second: 2; the gap hides the others.
     train = [[0.0, 5.0], [1.0, 7.0], [4.0, NAN], [NAN, 7.0]]
@@ -129,17 +124,6 @@ def test_missing_observations_do_not_count(forecast: tuple[np.ndarray, ...]) -> 
     assert given_gaps.coverage90 == pytest.approx(cells.coverage90)
     series = [metrics.rmse(y[:, [n]], mean[:, [n]]) for n in range(4)]
     assert given_gaps.rmse == pytest.approx(np.mean(series))
-
-
-def test_score_gathers_the_functions(forecast: tuple[np.ndarray, ...]) -> None:
-    y, mean, sd = forecast
-    assert metrics.score(y, mean, sd) == metrics.Scores(
-        rmse=metrics.rmse(y, mean),
-        rmse_pooled=metrics.rmse_pooled(y, mean),
-        mnlp=metrics.mnlp(y, mean, sd**2),
-        crps=metrics.crps(y, mean, sd),
-        coverage90=metrics.coverage(y, mean, sd),
-    )
 
 
 def test_data_frames_score_like_arrays(forecast: tuple[np.ndarray, ...]) -> None:

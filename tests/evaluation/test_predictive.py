@@ -90,16 +90,6 @@ def test_student_t_by_quadrature(degrees: float, y: float) -> None:
     assert scaled.crps(np.array([y / 4.0])).item() == pytest.approx(sum(parts) / 4.0, rel=1e-5)
 
 
-def test_many_degrees_are_normal() -> None:
-    columns = {"mean": np.array([1.0]), "sd": np.array([2.0])}
-    normal = Predictive.of({**columns, "degrees": np.array([np.nan])})
-    many = Predictive.of({**columns, "degrees": np.array([1e7])})
-    y = np.array([4.5])
-    assert normal.nlpd(y).item() == pytest.approx(-norm(1.0, 2.0).logpdf(4.5))
-    assert many.nlpd(y).item() == pytest.approx(normal.nlpd(y).item(), rel=1e-6)
-    assert many.crps(y).item() == pytest.approx(normal.crps(y).item(), rel=1e-6)
-
-
 def test_matrices_go_by_the_index() -> None:
     times, series = pd.date_range("2000", periods=3), pd.Index(["b", "a"])
     index = pd.MultiIndex.from_product([series, times.as_unit("s")])
@@ -115,14 +105,6 @@ def test_matrices_go_by_the_index() -> None:
     for bad in (np.nan, np.inf, 0.0):
         with pytest.raises(ValueError, match=rf"got mean 4.0 and sd {bad} of series 'a' at 2000-"):
             matrices(told.assign(sd=[1.0, 1.0, 1.0, 1.0, bad, 1.0]), times, series)
-
-
-def test_scores_of_other_units() -> None:
-    own, y = lognormal(1.0, 0.5), np.array([[4.0]])
-    scaled = own.divided_by(np.array([[10.0]]))
-    assert scaled.crps(y / 10.0) == pytest.approx(own.crps(y) / 10.0)
-    assert scaled.nlpd(y / 10.0) == pytest.approx(own.nlpd(y) - np.log(10.0))
-    assert scaled.mean.item() == pytest.approx(lognorm(0.5, scale=np.exp(1.0)).mean() / 10.0)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from small import agreed, made_by_hand, small_table
 
-import lkm_gpflow as lkm
 from lkm_gpflow.discovery.keywords import Averaging
 from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
@@ -19,7 +18,6 @@ from lkm_gpflow.explain.attribution import (
     WALKS,
     attribute,
     folded,
-    part_order,
     shares,
 )
 from lkm_gpflow.sharing.consensus import OTHERS
@@ -107,20 +105,6 @@ def test_little_parts_are_added_up() -> None:
     np.testing.assert_allclose(parts["mean", OTHERS], 0.011)
     alone = table.drop(columns="RW", level="part")
     pd.testing.assert_frame_equal(folded(alone), alone)  # "others" would say less than its name
-
-
-def test_order_of_parts(small_found: lkm.Discovery) -> None:
-    names = small_found.names
-    order = part_order(small_found, [NOISE, OTHERS, WALKS, *reversed(names), DISAGREEMENT, LEVEL])
-    assert order == [LEVEL, *names, OTHERS, WALKS, NOISE, DISAGREEMENT]
-
-
-def test_gaps_change_nothing() -> None:
-    frame = small_table()
-    assert frame.isna().to_numpy().any()
-    found = made_by_hand(frame, ["0.5 x SE(lengthscale=40)"], [[1], [1], [1]])
-    parts, forecast = attribute(found, 3), found.forecast(3)
-    np.testing.assert_allclose(parts["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
 
 
 def test_parts_of_logarithms_are_in_the_units_of_the_series() -> None:

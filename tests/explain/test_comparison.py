@@ -11,7 +11,6 @@ from lkm_gpflow.explain import comparison
 from lkm_gpflow.explain.comparison import (
     clustered,
     component_correlations,
-    correlation_of_rows,
     likeness,
 )
 from lkm_gpflow.explain.decomposition import Decomposition
@@ -81,23 +80,6 @@ def test_fits_count_by_their_weights() -> None:
         assert c.of_means == pytest.approx(expected, abs=1e-6)
         # Of the draws 97% come from the heavy fit: more than the interval leaves out.
         assert (c.upper < 0.0) if weight > 0.5 else (c.lower > 0.0)
-
-
-def test_a_correlation_is_one_at_most() -> None:
-    """Rounding would take walks that are opposite all the way for more than chance."""
-    walks = np.cumsum(np.random.default_rng(0).normal(size=(500, 61)), axis=1)
-    for sign in (1.0, -1.0):
-        got = correlation_of_rows(walks, sign * walks)
-        assert np.all(np.abs(got) <= 1.0)
-        np.testing.assert_allclose(got, sign, rtol=1e-12)
-
-
-def test_the_interval_is_wide_where_little_is_known() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(60, 2)))
-    found = made_by_hand(frame, ["0.05 x SE(lengthscale=10)"], [[1], [1]], noise=1.0)
-    c = component_correlations(found, 0, 1)[0]
-    assert c.upper - c.lower > 0.5
 
 
 def test_only_shared_components_that_vary_are_correlated() -> None:

@@ -13,7 +13,6 @@ from lkm_gpflow.fit.initialization import (
     Ranges,
     hyperparameter_range,
     likely_periods,
-    shuffled,
     typical_step,
     walks_begin,
 )
@@ -107,10 +106,6 @@ def test_series_that_say_nothing_about_periods() -> None:
     assert found[0] == pytest.approx(0.13, rel=0.04)
 
 
-def test_typical_step_ignores_a_gap() -> None:
-    assert typical_step(np.array([0.0, 0.1, 0.2, 0.9, 1.0])) == pytest.approx(0.1)
-
-
 # --- proposals -----------------------------------------------------------------------------------
 
 
@@ -118,14 +113,6 @@ def within(value: float, kind: Kind, step: float) -> bool:
     bounds = hyperparameter_range(kind, step)
     place = np.log(value) if kind.positive else value
     return bool(bounds.lower - 1e-9 <= place <= bounds.upper + 1e-9)
-
-
-@pytest.mark.parametrize("num_points", [3, 4, 6, 120])
-@pytest.mark.parametrize("kind", list(Kind))
-def test_ranges_are_not_empty(kind: Kind, num_points: int) -> None:
-    bounds = hyperparameter_range(kind, 1.0 / (num_points - 1))
-    assert bounds.lower < bounds.upper
-    assert bounds.sd > 0.0
 
 
 @pytest.mark.parametrize("num_points", [4, 10, 120])
@@ -181,21 +168,6 @@ def test_given_numbers_are_kept() -> None:
         assert ratio is not None
     complete = parse("5 x SE(lengthscale=0.456)")
     assert proposer.propose(complete, 20, rng) == [complete]
-
-
-def test_the_same_seed_gives_the_same_proposals() -> None:
-    proposer, text = Proposer.of(waves([0.2])), parse("PER x SE")
-    first, second, other = (
-        proposer.propose(text, 5, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    assert first == second != other
-
-
-def test_shuffling_loses_nothing() -> None:
-    members = [parse(text) for text in ("SE", "PER", "LIN", "C", "RW")]
-    found = shuffled(members, np.random.default_rng(1))
-    assert found != members
-    assert set(found) == set(members)
 
 
 # --- priors --------------------------------------------------------------------------------------

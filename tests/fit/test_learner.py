@@ -138,18 +138,6 @@ def test_a_component_that_others_have_now_is_learnt_on(
     assert better.score > bad.score + 40.0
 
 
-def test_a_component_that_others_have_now_is_learnt_on_if_it_scores_a_little_less(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    """It may still overtake."""
-    wrong = learnt.Z.copy()
-    wrong[:, 0] = 1.0 - wrong[:, 0]
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
-    state = State(learnt.kernels, wrong, learnt.noise_variance, score=learnt.score + 5.0)
-    assert learner.keep_better(state, state.without(0), learnt.kernels[0].structure) is state
-    assert calls
-
-
 def test_what_is_missed_dearly_is_not_tried_to_do_without(
     observations: Observations, learnt: State, count: Count
 ) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import gpflow
 import numpy as np
-import pandas as pd
 import psutil
 import pytest
 import tensorflow as tf
@@ -232,14 +231,6 @@ def test_classes_are_found_by_name() -> None:
     assert model_class(name_of(Tilted)) is Tilted
     with pytest.raises(ValueError, match=r"named 'nowhere:Model', but there is none: define it"):
         model_class("nowhere:Model")
-
-
-def test_series_of_noise_keep_one_component() -> None:
-    noise = np.random.default_rng(3).normal(size=(30, 2))
-    observations = Table.of(pd.DataFrame(noise)).observations
-    fit = learn_relaxed(observations, BASES, seed=0, settings=QUICK)
-    assert len(fit.kernels) >= 1
-    assert np.isfinite(fit.bic)
 
 
 @pytest.mark.slow

@@ -124,17 +124,6 @@ def test_both_routes_agree_on_halves(gaps: bool, monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)
 
 
-def test_both_routes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, layout = observations(gaps=True), Layout(PRODUCTS, N)
-    flat = layout.pack(NOISE)
-    by_cholesky = LapackEngine(data).objective(layout, *some_pairs())(flat)
-    monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
-    monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
-    shared = LapackEngine(data).objective(layout, *some_pairs())(flat)
-    assert shared[0] == pytest.approx(by_cholesky[0], rel=1e-9)
-    np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)
-
-
 def test_only_many_pairs_of_many_series_are_shared() -> None:
     x = np.linspace(0.0, 1.0, 5)
 

@@ -100,30 +100,6 @@ def test_the_hopeless_are_not_reseeded(
     )
 
 
-def test_what_began_at_a_state_and_is_hopeless_is_not_learnt_on(
-    observations: Observations, learnt: Fit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once the members have entered; what begins from nothing is refined first."""
-    refined: list[State] = []
-    refine = Learner.refine
-
-    def watched(self: Learner, state: State, **options: int) -> State:
-        refined.append(state)
-        return refine(self, state, **options)
-
-    monkeypatch.setattr(Learner, "refine", watched)
-    rest = State(learnt.kernels[1:], learnt.Z[:, 1:], learnt.noise_variance)
-    members = (learnt.kernels[0].structure,)
-    fit(observations, members, seed=0, start=rest, hopeless=1e9)
-    assert refined
-    refined.clear()
-    given_up = fit(observations, members, seed=0, start=rest, hopeless=-1e9)
-    assert not refined
-    assert len(given_up.history) == 1
-    fit(observations, members, seed=0, hopeless=-1e9)
-    assert refined
-
-
 def test_finds_who_shares_the_wave(observations: Observations, learnt: Fit) -> None:
     """Only a and b have a periodic component in the table."""
     rhythms = [k for k, kernel in enumerate(learnt.kernels) if "PER" in str(kernel)]

@@ -204,17 +204,6 @@ def test_the_hours_of_a_day_are_a_season_once_three_days_were_seen(
     assert bool(errors.mean() < 1.0) is is_known, errors.mean()
 
 
-def test_holidays_are_no_rows_ahead_either() -> None:
-    """Walks move from row to row; a sixth of the days has no row, and will have none."""
-    days = pd.bdate_range("2001-01-01", periods=240)
-    some = days[np.arange(240) % 6 != 3]
-    own = autoregression(pd.DataFrame(walks(200, 3, seed=11), some, ["a", "b", "c"]))
-    _, variance = moments(own, ahead(own, 18))
-    step = own.whole.table.frame.diff().std() / own.whole.table.scale
-    ratio = np.sqrt(variance[-1]) / (step * np.sqrt(18.0 * 5.0 / 6.0))
-    np.testing.assert_allclose(ratio, 1.0, atol=0.08)
-
-
 @pytest.mark.parametrize("num_series", [3, 20])
 def test_far_ahead_it_is_as_uncertain_as_a_walk(num_series: int) -> None:
     """Coefficients that are not known would make paths explode."""
@@ -400,36 +389,6 @@ def test_sums_of_logarithms_have_its_correlations() -> None:
     spread = paths.loc["s0"] - paths.loc["s1"]
     within = spread.ge(told["lower"], axis=0) & spread.le(told["upper"], axis=0)
     np.testing.assert_allclose(within.mean(axis=1), 0.9, atol=0.04)
-
-
-def test_the_tail_is_forecast_by_it_too(found: lkm.Discovery) -> None:
-    from lkm_gpflow.explain.holdout import hold_out_tail
-
-    leans = leaning(found, 1.0 - 1e-12)
-    table, window = found.table, Window(78, 87)
-    mean, variance = held_out(own_of(found), window)
-    from scipy.stats import t
-
-    # A Student-t of six degrees and 1.075 times the variance.
-    scale = np.sqrt(1.075 * variance * 4.0 / 6.0)
-    expected = t(6.0, mean, scale).cdf(table.observations.Y[:, 78:])
-    np.testing.assert_allclose(hold_out_tail(leans).probabilities, expected, atol=1e-6)
-
-
-def test_the_report_says_how_much_rests_on_it(found: lkm.Discovery) -> None:
-    from lkm_gpflow.report.summary import rests_on
-
-    said = rests_on(leaning(found, 0.4))
-    walks = sum(m.weight for m in leaning(found, 0.4).ensemble.fits if m.is_walk)
-    assert said == (
-        f"The patterns described here have {0.6 - walks:.0%} of the weight in forecasts; random "
-        f"walks added for safety, with and without a season, have {walks:.0%}; a vector "
-        "autoregression, which forecasts each series from the last values of all, has 40%."
-    )
-    assert rests_on(replace(found, averaging="tempered")) == ""
-    alone = tuple(replace(m, kind="found") if isinstance(m, Member) else m for m in found.stacked)
-    assert "random walks" not in rests_on(replace(found, stacked=alone))
-    assert "vector" not in rests_on(leaning(found, 0.0))
 
 
 def test_its_part_of_a_forecast_is_named(found: lkm.Discovery) -> None:

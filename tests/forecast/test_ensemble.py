@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,12 +12,9 @@ from scipy.stats import t as student_t
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow import plotting
 from lkm_gpflow.comparators.latent import DiscoveryForecast
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.evaluation.predictive import Predictive
-from lkm_gpflow.explain.holdout import hold_out_tail
-from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES, FORECAST_VARIANCE, Member
+from lkm_gpflow.forecast.forecasters import FORECAST_VARIANCE, Member
 from lkm_gpflow.gp.types import Floats
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x LIN(location=10)"]
@@ -52,12 +48,6 @@ def test_six_degrees_after_the_data_and_those_of_the_model_within() -> None:
     np.testing.assert_allclose(ratio**2, FORECAST_VARIANCE)
 
 
-def test_intervals_of_90_percent_are_as_wide_as_without_tails() -> None:
-    """The two constants belong together."""
-    heavy = student_t.ppf(0.95, FORECAST_DEGREES) / student_t.std(FORECAST_DEGREES)
-    assert heavy * np.sqrt(FORECAST_VARIANCE) == pytest.approx(norm.ppf(0.95), rel=1e-3)
-
-
 def test_paths_have_the_quantiles_told() -> None:
     found = averaged()
     paths = found.samples(3, 20_000, seed=3)
@@ -79,49 +69,6 @@ def test_logarithms_have_no_such_tails() -> None:
     assert told["degrees"].isna().groupby(level="series").all().to_dict() == {
         "a": True, "b": False, "c": False,
     }  # fmt: skip
-
-
-def test_a_comparator_tells_what_the_discovery_does() -> None:
-    found = averaged()
-    forecast = found.forecast(3, 0.8)
-    columns = DiscoveryForecast(found).forecast(found.times(3))
-    told = Predictive.of({str(name): values.to_numpy() for name, values in columns.items()})
-    for factor, inside in ((0.999, True), (1.001, False)):
-        edge = forecast["mean"] + factor * (forecast["upper"] - forecast["mean"])
-        assert (told.inside(edge.to_numpy(), 0.8) == inside).all()
-
-
-def test_held_out_probabilities_are_those_of_forecasts() -> None:
-    found = averaged()
-    heavy = hold_out_tail(found).probabilities
-    normal = hold_out_tail(replace(found, averaging="none")).probabilities
-    scale = student_t.std(6.0)
-    z = student_t.ppf(heavy, 6.0) / scale * np.sqrt(FORECAST_VARIANCE)
-    np.testing.assert_allclose(norm.ppf(normal), z, rtol=1e-6)
-    assert not np.allclose(heavy, normal, equal_nan=True)
-
-
-@pytest.mark.parametrize("level", [0.5, 0.99])
-def test_other_levels(level: float) -> None:
-    found = averaged()
-    told = found.forecast(2, level)
-    expected = student_t.ppf(0.5 + 0.5 * level, 6.0) / student_t.std(6.0)
-    np.testing.assert_allclose(unit(told, found, found.times(2)), expected)
-
-
-def test_the_picture_of_all_series_has_the_same_intervals() -> None:
-    """Ends of bands, in rows, against the intervals told; all of a row have one scale."""
-    found = averaged()
-    column = plotting.plot_decomposition(found, 4)[0]
-    times = found.table.frame.index.append(found.times(4))
-    told = found.predict(times)
-    for n, name in enumerate(found.table.frame.columns):
-        (path,) = column.collections[n].get_paths()
-        ends = pd.Series(path.vertices[:, 1]).groupby(path.vertices[:, 0])
-        drawn = (ends.max() - ends.min()).to_numpy()
-        expected = (told["upper"] - told["lower"])[name].to_numpy()
-        np.testing.assert_allclose(drawn / drawn[0], expected / expected[0], rtol=1e-6)
-    plt.close("all")
 
 
 # --- paths ---

@@ -178,18 +178,6 @@ def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     assert not only.is_walk
 
 
-@pytest.mark.parametrize("worse", [20.0, 1e6])
-def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchSettings) -> None:
-    frame, ledger = one_walk(6), Ledger({})
-    fits = best_of(frame, "SE", settings)
-    stack(fits, frame, settings, ledger)
-    ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
-    members = weighed(fits, settings, ledger)
-    (found,) = (member for member in members if not member.is_walk)
-    assert 0.0 < found.weight < 1e-12
-    assert sum(member.weight for member in members) == pytest.approx(1.0)
-
-
 def test_what_is_noted_is_not_computed_again(
     settings: SearchSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,18 +200,6 @@ def autoregression_of(frame: pd.DataFrame) -> Autoregression:
     own = Autoregression.of(Table.of(frame), seed=0)
     assert own is not None
     return own
-
-
-def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> None:
-    """Their scaled times may be the same, but not their seasons."""
-    frame = one_walk(3).reset_index(drop=True)
-    daily = frame.set_axis(pd.date_range("2020-01-06", periods=len(frame)))
-    ledger, fits = Ledger({}), best_of(frame, "SE", settings)
-    for number, table in enumerate((frame, daily), start=1):
-        observations, own = Table.of(table).observations, autoregression_of(table)
-        hold_out(fits, observations, settings, ledger, [own], progress=False)
-        assert sum(key.startswith("weighed autoregression") for key in ledger.notes) == number
-    assert own.whole.calendar.season == 7
 
 
 def weight_of(members: Sequence[BaseForecaster], kinds: str) -> float:

@@ -134,23 +134,8 @@ def test_the_evidence_widens_the_prior_where_series_follow_each_other() -> None:
     assert int(np.argmax(evidence)) > 1
 
 
-def test_series_that_follow_from_others_or_stand_alone_have_a_forecast() -> None:
-    walk = walks(60, 1)
-    mean, sd = autoregression_forecast(np.hstack([walk, 3.0 - 2.0 * walk]), 4)
-    np.testing.assert_allclose(mean[:, 1], 3.0 - 2.0 * mean[:, 0], atol=0.5)
-    mean, sd = autoregression_forecast(walk, 3)
-    assert mean.shape == sd.shape == (3, 1)
-    assert np.all(np.diff(sd[:, 0]) > 0.0)
-
-
 def test_short_tables_have_a_forecast() -> None:
     for num_times in (3, 4, 9):
         mean, sd = autoregression_forecast(walks(num_times, 3, seed=num_times), 2)
         assert np.isfinite(mean).all()
         assert np.all(sd > 0.0)
-
-
-def test_the_same_seed_gives_the_same_forecast() -> None:
-    Y = walks(50, 3)
-    for told in zip(autoregression_forecast(Y, 4), autoregression_forecast(Y, 4), strict=True):
-        np.testing.assert_array_equal(*told)

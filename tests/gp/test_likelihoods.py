@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
-from scipy.stats import invgamma, kstest, multivariate_normal, norm, t
+from scipy.stats import invgamma, kstest, multivariate_normal
 
 from lkm_gpflow.gp.eigenbasis import Basis
 from lkm_gpflow.gp.likelihoods import (
@@ -21,7 +21,6 @@ from lkm_gpflow.gp.likelihoods import (
     ScaledNoise,
     SeriesLikelihood,
     likelihood_of,
-    student_gain,
 )
 from lkm_gpflow.gp.series import GaussianSeries, log_density
 from lkm_gpflow.gp.tensors import eigen_log_density, gaussian_log_density, tensor_gain
@@ -221,13 +220,6 @@ def test_scales_are_drawn_from_their_posterior() -> None:
     posterior = invgamma(0.5 * (4.0 + 6), scale=0.5 * (4.0 + 3.0))
     assert kstest(drawn, posterior.cdf).pvalue > 0.01
     assert np.all(GAUSSIAN.draw_scales(3.0, 6, 5, np.random.default_rng(0)) == 1.0)
-
-
-def test_formulas_take_arrays_of_degrees() -> None:
-    degrees, q = np.array([3.0, 8.0]), np.array([0.5, 2.0])
-    expected = t.logpdf(np.sqrt(q), degrees) - norm.logpdf(np.sqrt(q))
-    np.testing.assert_allclose(student_gain(q, 1.0, degrees), expected, rtol=1e-10)
-    np.testing.assert_allclose(student_gain(tf.constant(q), 1.0, degrees), expected, rtol=1e-10)
 
 
 def test_names_and_what_is_refused() -> None:

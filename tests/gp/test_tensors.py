@@ -141,14 +141,6 @@ def test_eigen_gradient_is_finite_where_eigenvalues_coincide(rng: np.random.Gene
     assert all(np.isfinite(gradient).all() for gradient in found)
 
 
-def test_values_at_missing_points_are_not_looked_at(rng: np.random.Generator) -> None:
-    V, x, mask = random_covariances(rng), rng.normal(size=D), random_mask(rng)
-    changed = np.where(mask == 1.0, x, 1e6)
-    np.testing.assert_array_equal(
-        gaussian_log_density(V, x, mask), gaussian_log_density(V, changed, mask)
-    )
-
-
 def test_indefinite_covariance_is_named() -> None:
     check_positive_definite(tf.constant([1.0, 2.0]), "anything")
     with pytest.raises(ValueError, match="covariance of PER is not positive definite"):

@@ -54,12 +54,6 @@ def test_times_may_be_irregular_repeated_or_in_any_order(
     np.testing.assert_allclose(by_pair(tf.constant(column)), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_diagonals() -> None:
-    for kernel, text in zip(bank_of(PRODUCTS).kernels, PRODUCTS, strict=True):
-        expected = to_kernel(parse(text))(X, full_cov=False)
-        np.testing.assert_allclose(kernel(X, full_cov=False), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("times", [X[:, 0], np.array([0.0, 0.1, 0.35, 0.35, 0.9, 1.0])])
 def test_gradients_are_those_of_kernels_of_their_own(times: np.ndarray) -> None:
     bank, column, D = bank_of(PRODUCTS), times[:, None], len(times)

@@ -169,13 +169,6 @@ def test_squared_exponential_is_gpflows() -> None:
     np.testing.assert_allclose(ours(X0, X0[:4]), gpflows(X0, X0[:4]), rtol=1e-10, atol=1e-12)
 
 
-def test_random_walk_is_a_sum_of_independent_steps() -> None:
-    steps = np.tril(np.ones((6, 6)))
-    kernel = to_kernel(parse("0.3 x RW(start=0)"))
-    X = np.arange(1.0, 7.0)[:, None]
-    np.testing.assert_allclose(kernel(X), 0.3 * steps @ steps.T, rtol=1e-14)
-
-
 @pytest.mark.parametrize("lengthscale", [0.05, 0.7, 30.0])
 def test_integrated_ornstein_uhlenbeck_is_the_integral_of_its_velocity(lengthscale: float) -> None:
     """k(s, t) is the double integral of the covariance exp(-|u - v| / l) / 2 l of the velocity."""
@@ -360,38 +353,6 @@ def test_a_registered_kernel_works_everywhere() -> None:
     found = components([product], np.sort(X0[:, 0]))[0]
     order = np.argsort(X0[:, 0])
     np.testing.assert_allclose(found, expected[np.ix_(order, order)], rtol=1e-10, atol=1e-14)
-
-
-@pytest.mark.usefixtures("registry")
-def test_a_kernel_that_is_written_anew_replaces_the_old_one() -> None:
-    class Better(Matern12):
-        @staticmethod
-        def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
-            return 1.0 / (1.0 + tf.abs(x - x2) / parameters[0])
-
-    Better.__qualname__ = Matern12.__qualname__  # the same class, defined again
-    register_kernel(Matern12)
-    x, product = np.linspace(0.0, 1.0, 4), parse("1 x MA12(lengthscale=0.5)")
-    before = components([product], x)
-    register_kernel(Better)
-    np.testing.assert_allclose(components([product], x)[0, 0], 1.0 / (1.0 + x / 0.5))
-    np.testing.assert_allclose(before[0, 0], np.exp(-x / 0.5))
-
-
-@pytest.mark.usefixtures("registry")
-def test_a_kernel_brings_its_words() -> None:
-    words = bases.Words("rough returns", "It returns to its mean.", "It ends at its mean.")
-
-    class Spoken(Matern12):
-        pass
-
-    Spoken.words = words
-    register_kernel(Spoken)
-    assert bases.words_of("MA12") is words
-    assert bases.words_of("SE") is None
-    Spoken.words = "rough"  # type: ignore[assignment]
-    with pytest.raises(ValueError, match=r"expected words = Words\(\.\.\.\), got 'rough'"):
-        register_kernel(Spoken)
 
 
 @pytest.mark.usefixtures("registry")

@@ -129,21 +129,6 @@ def test_canonical_form_changes_no_value(product: Product) -> None:
     np.testing.assert_allclose(matrix(whole), expected, rtol=1e-9, atol=1e-9 * product.variance)
 
 
-def test_lengthscales_merge() -> None:
-    merged = parse("SE(lengthscale=3) x SE x SE(lengthscale=4)")
-    assert format(merged, ".12g") == "SE(lengthscale=2.4)"
-
-
-def test_variances_multiply() -> None:
-    assert (parse("2 x SE") * parse("3 x PER")).variance == 6.0
-    assert (parse("2 x SE") * parse("PER")).variance == 2.0
-    assert (parse("SE") * parse("PER")).variance is None
-
-
-def test_equal_products_are_one_key() -> None:
-    assert len({parse("SE x PER"), parse("PER x SE"), parse("PER x SE x C")}) == 1
-
-
 # --- text ----------------------------------------------------------------------------------------
 
 
@@ -154,11 +139,6 @@ def test_text_round_trip(product: Product) -> None:
     assert parse(str(product).replace(" x ", "*")) == product
     assert parse(str(product.structure)) == product.structure
     assert format(product) == str(product)
-
-
-def test_text_with_fewer_digits() -> None:
-    product = parse("0.123456 x SE(lengthscale=2.71828) x PER(lengthscale=1e-05)")
-    assert format(product, ".3g") == "0.123 x PER(lengthscale=1e-05) x SE(lengthscale=2.72)"
 
 
 @pytest.mark.parametrize(
@@ -327,13 +307,6 @@ def test_expansion_is_what_the_papers_rules_give(count: int) -> None:
         assert found | {("WN",)} == terms | {("WN",), names_of(member)}
 
 
-def test_three_factors_may_leave_one() -> None:
-    """LIN x PER, of LIN x SE x PER, by replacing SE x PER: one factor at a time cannot do it."""
-    found = {str(one) for one in expand(parse("LIN x PER x SE"), ("PER",))}
-    one_at_a_time = {"LIN x PER x PER x SE", "PER x PER x SE", "LIN x PER x PER", "PER"}
-    assert found == {"LIN x PER x SE", *one_at_a_time, "LIN x PER", "PER x PER", "PER x SE"}
-
-
 @pytest.mark.parametrize(
     ("a", "b", "product"),
     [
@@ -403,9 +376,3 @@ def test_the_kernel_is_the_same_in_other_units(
 )
 def test_units_by_hand(text: str, expected: str) -> None:
     assert str(parse(text).change_units(10.0, 5.0)) == expected
-
-
-def test_there_and_back() -> None:
-    product = parse("2 x LIN(location=0.3) x PER(period=0.1, lengthscale=1)")
-    back = product.change_units(8.0, 3.0).change_units(1.0 / 8.0, -3.0 / 8.0)
-    assert format(back, ".10g") == format(product, ".10g")

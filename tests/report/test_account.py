@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -82,15 +81,6 @@ def contradictions(report: GroupReport) -> Iterator[str]:
 def test_no_sentence_contradicts_another(averaging: str, small_found: lkm.Discovery) -> None:
     report = replace(small_found, averaging=averaging).report()
     assert list(contradictions(report)) == []
-
-
-def test_it_is_said_what_probabilities_average_over(small_found: lkm.Discovery) -> None:
-    """Alternatives to the fits are left open, but by the paper's model they are not."""
-    assert "over alternatives to them" in replace(small_found, averaging="tempered").report().caveat
-    papers = made_by_hand(small_table(), ["1e-5 x LIN(location=130)"], [[1]] * 3)
-    assert papers.settings.fit.likelihood == lkm.GaussianNoise()
-    caveat = replace(papers, averaging="tempered").report().caveat
-    assert "averaged over the fits of the search. Evidence" in caveat
 
 
 def test_a_contradiction_would_be_found(small_found: lkm.Discovery) -> None:
@@ -198,18 +188,6 @@ def test_nothing_repeats_if_no_series_may_have_a_cycle(
     claims = {name: replace(claim, verdict=judged) for (name, claim), judged in verdicts}
     told = summary(found, [replace(cycle, claims=claims)], [], {})
     assert ("Nothing repeats in cycles." in told) == said
-
-
-def test_the_summary_says_once_what_a_sure_family_may_consist_of() -> None:
-    """Another series that perhaps has the component is a reason to speak of it all the same."""
-    found = made_by_hand(small_table(), ["1e-5 x LIN(location=130)"], [[1]] * 3)
-    (line,) = found.report().components
-    likely = {name: replace(line.claims[name], verdict="perhaps", probability=0.8) for name in "ab"}
-    for owners, said_again in (("ab", False), ("a", True)):
-        family = Mock(owners=tuple(owners), members=(line.number,), short="a slow movement")
-        said = summary(found, [replace(line, claims=likely)], [family], {})
-        assert "a slow movement, in a form that cannot be told." in said
-        assert ("Perhaps a and b have a straight line." in said) == said_again
 
 
 @pytest.mark.slow

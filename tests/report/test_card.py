@@ -62,10 +62,6 @@ def test_it_says_that_a_search_was_stopped(stopped: str) -> None:
     assert ("ended the search" in html) == bool(stopped)
 
 
-def test_kernels_show_themselves_as_expressions() -> None:
-    assert repr(lkm.parse("0.123456 x SE(lengthscale=3)")) == "0.1235 x SE(lengthscale=3)"
-
-
 def test_one_component_is_no_plural() -> None:
     found = made_by_hand(small_table(), KERNELS[:1], [[1], [1], [0]])
     for said in (repr(found), found._repr_html_()):
