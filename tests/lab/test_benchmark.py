@@ -15,7 +15,6 @@ from paper_experiments.lab import RESULTS, benchmark
 from paper_experiments.lab.__main__ import main
 from paper_experiments.lab.bench_tables import benchmark_tables, draw, tables_of
 from paper_experiments.lab.benchmark import Window, score_window
-from paper_experiments.lab.journals import opened
 
 CHEAP = ["last-value", "drift", "seasonal-naive"]
 
@@ -79,25 +78,6 @@ def test_a_method_that_fails_is_on_record(kind: type[Exception], bench: Path) ->
     record = benchmark.forecast(Failing(), benchmark.window("office_room", 1))  # type: ignore[arg-type]
     assert record["error"] == f"{kind.__name__}: singular"
     assert benchmark.failures({"x": [record]}).tolist() == [record["error"]]
-
-
-def test_the_last_record_of_todays_table_counts(bench: Path, tmp_path: Path) -> None:
-    """Two runners may have been at one window, and tables may have changed since."""
-    benchmark.run(["drift"], ["office_room"], tmp_path)
-    journal = opened(tmp_path, "benchmark", {"seed": 0})
-    last, before = journal.records
-    journal.append({**last, "seconds": 7.0})
-    journal.append({**before, "data": "0" * 12, "mean": [[0.0]]})
-    journal.append({**before, "table": "no such table"})
-    kept = benchmark.records(tmp_path, ["drift"])
-    assert kept["drift"] == [{**last, "seconds": 7.0}, before]
-    assert benchmark.by_table(benchmark.scores(kept), "crps").shape == (1, 1)
-    path = tmp_path / "benchmark.jsonl"
-    stale = path.read_text().replace(last["data"], "0" * 12)
-    path.write_text(stale)
-    benchmark.run(["drift"], ["office_room"], tmp_path, origins=[1])
-    assert path.read_text().startswith(stale)
-    assert [r["origin"] for r in benchmark.records(tmp_path, ["drift"])["drift"]] == [1]
 
 
 def test_naive_scores_are_those_of_the_reference(bench: Path, tmp_path: Path) -> None:
@@ -173,14 +153,6 @@ def test_ratios_count_tables_alike() -> None:
     assert found.loc["y", "m"] == pytest.approx(3.0)
     assert found.loc[benchmark.ALL, "m"] == pytest.approx(12.0 ** (1.0 / 3.0))
     assert found["tables"].to_dict() == {"x": 2, "y": 1, "all": 3}
-
-
-def test_ratios_do_not_flatter_who_fails_where_it_is_hard() -> None:
-    scores = table_of_scores({"m": [0.5, 0.5, 4.0, 4.0], "n": [1.0, 1.0, 2.0, 2.0], "r": [1.0] * 4})
-    whole = benchmark.ratios(scores, "r").loc[benchmark.ALL]
-    assert whole.to_dict() == pytest.approx({"m": 2.0**0.5, "n": 2.0**0.5, "r": 1.0, "tables": 2})
-    found = benchmark.ratios(scores.drop([("b", 1, "m"), ("b", 2, "m")]), "r").loc[benchmark.ALL]
-    assert found.to_dict() == pytest.approx({"m": 0.5, "n": 1.0, "r": 1.0, "tables": 1})
 
 
 def test_ranks_and_tables_that_are_incomplete() -> None:

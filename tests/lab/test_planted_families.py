@@ -61,29 +61,6 @@ def test_statements_are_counted() -> None:
     assert without.loc["patterns"].equals(table.loc["patterns"])
 
 
-def test_stated_probabilities_are_held_against_what_was_planted() -> None:
-    record = {
-        "period": 10.0,
-        "is_slow": True,
-        "cycle": {"has": [1, 0]},
-        "slow movement": {"has": [0, 1]},
-        "pattern": {"has": [1, 1]},
-        "families": [
-            {"kind": "cycle", "period": 10.4, "probabilities": [0.9, 0.2]},
-            {"kind": "cycle", "period": 5.0, "probabilities": [0.3, 0.1]},
-            {"kind": "slow movement", "period": None, "probabilities": [0.4, 0.8]},
-            {"kind": "pattern", "period": None, "probabilities": [0.95, 0.9]},
-        ],
-    }
-    told = families.stated([record, {**record, "is_slow": False}])
-    cycles = [(0.9, True), (0.2, False), (0.3, False), (0.1, False)]
-    slow = [(0.4, False), (0.8, True)]
-    pairs = list(zip(told["probability"], told["is_true"], strict=True))
-    patterns = [(0.95, True), (0.9, True)]
-    assert pairs == [*cycles, *slow, *patterns, *cycles, *patterns]
-    assert (told["kind"] == "slow movement").sum() == 2
-
-
 @pytest.mark.slow
 def test_what_a_report_says_of_planted_families_is_true() -> None:
     """Of a table in which a cycle and the slow movements are told by families alone."""

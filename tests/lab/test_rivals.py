@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paper_experiments.lab import benchmark
 from paper_experiments.lab.rivals import FITS, Rival, integrate
 
 for needed in ("statsforecast", "statsmodels", "sklearn", "prophet"):
@@ -35,13 +34,6 @@ def told(quarters: pd.DataFrame) -> Callable[[str, float], pd.DataFrame]:
         return Rival(name, 4).fit(quarters + shift, seed=0).forecast(times)
 
     return forecast
-
-
-def test_the_benchmark_has_a_label_for_each() -> None:
-    naive = {"last-value", "drift", "seasonal-naive"}
-    assert {*benchmark.RIVALS} == {*FITS} | naive
-    assert all(benchmark.method_of(name, 4) == Rival(name, 4) for name in FITS)
-    assert all(hasattr(benchmark.method_of(name, 4), "fit") for name in (*naive, "lkm"))
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -85,13 +77,6 @@ def test_integrated_forecasts_agree_with_simulated_paths() -> None:
     mean, sd = integrate(Y, coefs, constant, root @ root.T, 6)
     np.testing.assert_allclose(levels.mean(axis=1), mean, atol=0.1)
     np.testing.assert_allclose(levels.std(axis=1), sd, rtol=0.02)
-
-
-def test_without_lags_it_is_a_walk_with_drift() -> None:
-    Y = walks(20, 2)
-    mean, sd = integrate(Y, np.zeros((0, 2, 2)), np.array([1.0, 2.0]), np.diag([4.0, 9.0]), 3)
-    np.testing.assert_allclose(mean, Y[-1] + np.outer([1, 2, 3], [1.0, 2.0]))
-    np.testing.assert_allclose(sd, np.sqrt(np.outer([1, 2, 3], [4.0, 9.0])))
 
 
 @pytest.mark.parametrize("name", ["var", "ridge-var"])

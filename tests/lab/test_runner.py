@@ -193,18 +193,6 @@ def test_a_line_that_was_cut_off_is_missing_and_damage_is_refused(tmp_path: Path
         read_records(tmp_path / "results")
 
 
-def test_scores_are_reported_in_six_digits_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shown: list[dict[str, object]] = []
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
-    runner.report_scores({"rmse": 1.23456789, "holds": True, "kernels": "SE"})
-    assert shown[0][MIME_TYPE] == {"rmse": 1.23457, "holds": True, "kernels": "SE"}
-    for wrong in (float("nan"), [1.0]):
-        with pytest.raises(ValueError, match="expected rmse to be"):
-            runner.report_scores({"rmse": wrong})
-
-
 # --- the commands, on a clone of squares ---
 
 
@@ -366,12 +354,3 @@ def test_on_a_dask_cluster(tmp_path: Path) -> None:
         found = runner.reproduce(runs, tmp_path / "results", executor, folder=tmp_path)
     assert set(found.values()) == {"done"}
     assert squares(tmp_path) == {1: 1, 2: 4, 3: 9}
-
-
-def test_a_scheduler_that_does_not_answer_is_refused() -> None:
-    pytest.importorskip("distributed")
-    with (
-        pytest.raises(ValueError, match="address of a Dask scheduler"),
-        runner.dask_executor("nonsense://x"),
-    ):
-        pass

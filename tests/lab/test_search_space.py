@@ -6,12 +6,10 @@ import pytest
 
 from lkm_gpflow.kernels.grammar import Product, parse
 from paper_experiments.lab.search_space import (
-    as_sum,
     ckl_applications,
     ckl_bound,
     ckl_candidates,
     expansions,
-    flatten,
     full_expansion,
     is_within,
     partial_expansion_bound,
@@ -43,12 +41,6 @@ def test_rules_are_applied_to_every_substructure_once(num_members: int, num_fact
     count = num_members * (2**num_factors - 1) + 2**num_members - 1 - num_members
     applied = list(ckl_applications([parse(member)] * num_members, BASES))
     assert len(applied) == 3 * len(BASES) * count
-
-
-def test_a_nested_kernel_is_multiplied_out() -> None:
-    nested = as_sum(members_of("LIN, PER")) * as_sum(members_of("SE")) + as_sum(members_of("SE"))
-    assert nested.names == "SE + SE x (LIN + PER)"
-    assert flatten(nested) == ("LIN x SE", "PER x SE", "SE")
 
 
 def test_sets_are_those_of_a_search() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -115,27 +114,6 @@ def test_rapid_and_slow_components_by_hand() -> None:
     assert not claims.rapid_components(everybody, kernels).holds
     assert not claims.slow_period(everybody, kernels).holds
     assert not claims.lacking_in_seizures(everybody, kernels).holds
-
-
-def test_correlation_time_of_a_smooth_kernel_is_its_lengthscale() -> None:
-    assert claims.correlation_time(parse("3.0 x SE(lengthscale=0.03)")) == pytest.approx(
-        0.03, rel=1e-3
-    )
-    cosine = parse("1.0 x PER(period=0.1, lengthscale=50.0)")
-    assert claims.correlation_time(cosine) == pytest.approx(
-        0.1 * np.arccos(np.exp(-0.5)) / (2 * np.pi), rel=2e-3
-    )
-    assert claims.correlation_time(parse("2.0 x C")) == np.inf
-
-
-def test_mains_by_hand() -> None:
-    t = np.arange(178) / 173.61
-    noise = np.random.default_rng(0).standard_normal((200, 178))
-    assert np.median(claims.mains_excess(noise)) == pytest.approx(1.0, abs=0.2)
-    hum = np.sin(2 * np.pi * 50.0 * t)[None]
-    assert claims.mains_share(np.concatenate([hum, 0.0 * hum])) > 0.8
-    assert claims.mains_share(np.sin(2 * np.pi * 10.0 * t)[None]) < 0.05
-    assert (claims.mains_excess(noise + 3.0 * hum) > 5.0).mean() > 0.9
 
 
 @pytest.mark.slow

@@ -290,17 +290,6 @@ def test_components_add_up(given_Z: bool) -> None:
         assert np.all(variance.numpy()[0, :, 0] < prior)
 
 
-def test_it_is_trained_by_gpflow() -> None:
-    model, _ = both(inducing=30)
-    for kernel in model.kernels:
-        kernel.variance.assign(0.2)
-    before = float(model.elbo())
-    gpflow.optimizers.Scipy().minimize(
-        model.training_loss, model.trainable_variables, options={"maxiter": 5}, compile=False
-    )
-    assert model.elbo() > before + 1.0
-
-
 # --- where inducing inputs go --------------------------------------------------------------------
 
 
@@ -325,11 +314,6 @@ def test_placing_again_follows_the_hyperparameters() -> None:
     before = exact.elbo() - model.elbo()
     model.place_inducing(75)
     assert exact.elbo() - model.elbo() < 0.01 * before
-
-
-def test_a_number_of_numpy_is_a_number_of_inducing_variables() -> None:
-    models = [SparseLKM(table(), kernels(), inducing=count) for count in (8, np.int64(8))]
-    assert models[0].elbo() == models[1].elbo()
 
 
 def test_wrong_inducing_inputs_are_refused() -> None:

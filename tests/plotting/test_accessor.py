@@ -67,11 +67,6 @@ def test_the_times_of_a_forecast_may_be_given(
     np.testing.assert_array_equal(pixels(draw(found, found.times(5))), pixels(draw(found, 5)))
 
 
-def test_it_says_what_can_be_drawn(found: lkm.Discovery) -> None:
-    for name in ("structure", "forecast", "components"):
-        assert f"plot.{name}(" in repr(found.plot)
-
-
 def test_a_backtest_draws_itself_beside_others() -> None:
     one, other = (
         lkm.backtest(small_table(), name, 5, 3, progress=False) for name in ("drift", "last-value")

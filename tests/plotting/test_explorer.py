@@ -7,7 +7,6 @@ from io import BytesIO
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from small import made_by_hand, small_table
@@ -59,28 +58,6 @@ def test_it_begins_with_the_forecast_of_the_first_series(
     assert shown(explorer) == ["series", "horizon"]
     expected = plotting.plot_forecast(found.select(["a"]), "a", 4, unit="USD")
     np.testing.assert_array_equal(picture(explorer), drawn(expected))
-
-
-@pytest.mark.parametrize("name", [1, "1"])
-def test_units_are_found_by_name_or_its_text(name: object) -> None:
-    table = small_table().set_axis([1, 2, 3], axis=1)
-    explorer = made_by_hand(table, KERNELS, [[1, 0], [1, 1], [0, 1]]).explore(4, {name: "USD"})  # type: ignore[dict-item]
-    assert explorer.figure.axes[0].get_ylabel() == "USD"
-    explorer.view.value = "components"
-    assert explorer.figure.axes[0].get_ylabel() == "1\n(USD)"
-
-
-def test_a_series_that_cannot_be_named_has_its_number_among_all() -> None:
-    """What is drawn is the discovery of this series, or of two, in which it has another place."""
-    odd = "\u65e5\u672c"
-    table = small_table().set_axis(["a", "b", odd], axis=1)
-    explorer = made_by_hand(table, KERNELS, [[1, 0], [1, 1], [0, 1]]).explore(4)
-    explorer.series.value = odd
-    assert titles(explorer) == ["series 3"]
-    explorer.view.value = "components"
-    assert explorer.figure.axes[0].get_ylabel() == "series 3"
-    explorer.view.value = "two series"
-    assert titles(explorer)[:2] == ["series 3", "b"]
 
 
 def test_another_series_and_horizon(explorer: plotting.Explorer, found: lkm.Discovery) -> None:
@@ -177,30 +154,6 @@ def test_what_cannot_be_drawn_is_said(
     explorer.view.value = "forecast"
     assert explorer._message.value == ""
     assert titles(explorer) == ["a"]
-
-
-def test_a_lone_series_and_names_that_are_numbers() -> None:
-    frame = pd.DataFrame({7: small_table()["a"].to_numpy()})
-    explorer = made_by_hand(frame, ["1 x SE(lengthscale=5)"], [[1]]).explore()
-    assert "two series" not in explorer.view.options
-    assert explorer.horizon.value == 4
-    assert titles(explorer) == ["7"]
-
-
-def test_heights_of_logarithms_are_in_percent() -> None:
-    found = made_by_hand(
-        np.exp(small_table()), KERNELS, [[1, 0], [1, 1], [0, 1]], transform={"a": "log"}
-    )
-    explorer = found.plot.explore(4, {"a": "USD", "b": "USD"})
-    explorer.view.value = "components"
-    assert explorer.figure.axes[0].get_ylabel() == "a\n(%)"
-    explorer.series.value = "b"
-    assert explorer.figure.axes[0].get_ylabel() == "b\n(USD)"
-
-
-def test_unknown_components_are_refused(found: lkm.Discovery) -> None:
-    with pytest.raises(ValueError, match=r"expected components among SE and PER, got 'PR'; did yo"):
-        found.plot.components("a", names=["PR"])
 
 
 def test_without_ipywidgets_it_says_what_to_install(

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from small import made_by_hand
 
 from lkm_gpflow import plotting
-from lkm_gpflow.plotting.style import labels, panel_axes, plain, readable_dates, save_figure
+from lkm_gpflow.plotting.style import labels, readable_dates, save_figure
 from lkm_gpflow.report import pairwise
 
 
@@ -32,14 +32,6 @@ def test_files_are_those_of_matplotlib(layout: str | None) -> None:
     picture(layout).savefig(expected, format="png", dpi=77.0)
     assert own.getvalue() == expected.getvalue()
     plt.close("all")
-
-
-def test_a_saved_figure_can_be_closed() -> None:
-    before = plt.get_fignums()
-    figure = picture("constrained")
-    save_figure(figure, io.BytesIO(), dpi=50.0)
-    plt.close(figure)
-    assert plt.get_fignums() == before
 
 
 def test_signs_that_the_font_has_not_are_no_matter() -> None:
@@ -136,21 +128,3 @@ def test_times_far_from_zero_are_written_without_an_offset(start: float) -> None
     assert f"{start:.0f}" in labels
     assert len(labels) <= 6
     plt.close("all")
-
-
-@pytest.mark.parametrize(
-    ("count", "grid"), [(1, (1, 1)), (3, (1, 3)), (4, (2, 2)), (5, (2, 3)), (7, (3, 3))]
-)
-def test_rows_of_panels_are_about_equally_long(count: int, grid: tuple[int, int]) -> None:
-    panels = panel_axes(None, count, columns=3, size=(1.0, 1.0))
-    spec = panels[0].get_subplotspec()
-    assert len(panels) == count
-    assert spec.get_gridspec().get_geometry() == grid
-
-
-def test_long_names_that_begin_alike_stay_apart() -> None:
-    names = [f"monthly production of widgets in plant number {n}, thousands" for n in ("1", "2")]
-    shown = [plain(name) for name in names]
-    assert shown[0] != shown[1]
-    assert {len(name) for name in shown} == {36}
-    assert shown[0].startswith("monthly production")

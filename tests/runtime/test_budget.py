@@ -236,10 +236,3 @@ def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Pa
     assert found.stopped in repr(found)
     assert found.stopped in found._repr_html_()
     assert ("stopped", found.stopped) in found.report(progress=False).about
-
-
-def test_wrong_budgets_of_discover() -> None:
-    with pytest.raises(ValueError, match="a time budget in seconds"):
-        lkm.discover(table(), time_budget="10 minutes")
-    with pytest.raises(ValueError, match=r"memory budget above the .* that this process"):
-        lkm.discover(table(), memory_budget="1MB")

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import lkm_gpflow as lkm
 from lkm_gpflow.runtime import executors
 from lkm_gpflow.runtime.budget import OutOfBudget
-from lkm_gpflow.runtime.executors import WorkersLost, in_threads, run_all, start_workers
+from lkm_gpflow.runtime.executors import WorkersLost, run_all
 from lkm_gpflow.runtime.threads import single_threaded
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
@@ -124,14 +124,6 @@ def test_jobs_of_a_killed_worker_are_done_again(tmp_path: Path) -> None:
         todo = {x: partial(jobs.square_but_die_at_first, x, tmp_path) for x in (2, 3)}
         todo |= {x: partial(jobs.square, x) for x in (0, 1)}
         assert dict(run_all(todo, pool)) == SQUARES
-
-
-def test_workers_import_a_module_before_there_are_jobs() -> None:
-    asked = {module: partial(jobs.is_imported, module) for module in ("colorsys", "sndhdr")}
-    with lkm.process_pool(1) as pool:
-        start_workers(pool, "colorsys")
-        start_workers(pool, "no_such_module")  # left to the jobs to complain of
-        assert dict(run_all(asked, pool)) == {"colorsys": True, "sndhdr": False}
 
 
 def test_jobs_that_kill_their_workers_again_and_again_are_an_error() -> None:
@@ -282,16 +274,6 @@ def test_a_search_goes_on_after_its_scheduler_went_away(
     assert kept.count('{"fit"') >= 3
     assert_same(lkm.discover(table(), ledger=ledger, **OPTIONS), serial)
     assert ledger.read_text().startswith(kept), "what was kept is not done again"
-
-
-def test_jobs_in_threads_keep_their_order() -> None:
-    assert in_threads([partial(pow, 2, n) for n in range(20)]) == [2**n for n in range(20)]
-    assert in_threads([]) == []
-
-
-def test_what_fails_in_a_thread_is_raised() -> None:
-    with pytest.raises(ZeroDivisionError):
-        in_threads([partial(divmod, 1, 0)])
 
 
 def _threads_of_tensorflow() -> int:

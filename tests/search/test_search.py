@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import numbers, small_table, without_seconds
+from small import small_table, without_seconds
 
 import lkm_gpflow.search.structure_search
 from lkm_gpflow import process_pool
@@ -21,7 +21,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.grammar import Product, parse, with_values
-from lkm_gpflow.search.ledger import Entry, Ledger
+from lkm_gpflow.search.ledger import Ledger
 from lkm_gpflow.search.settings import SearchSettings
 from lkm_gpflow.search.structure_search import search_steps
 
@@ -220,21 +220,6 @@ def test_hopeless_is_what_is_many_parameters_behind_the_best(
         assert limits == pytest.approx([accepted[-1].fit.bic + behind] * len(limits))
 
 
-def test_nothing_is_hopeless_before_change_points_were_tried(
-    observations: Observations, done: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def fit(*args: Any, hopeless: float, **options: Any) -> Fit:
-        asked.append(hopeless)
-        return done.entries[0, 0].fit
-
-    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", fit)
-    search(observations, replace(QUICK, bases=("LIN", "CP")), Ledger({}), progress=False)
-    assert len(asked) > 2
-    assert set(asked) == {np.inf}
-
-
 def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:
     for jobs in (1, 2):
         ledger = Ledger({})
@@ -325,12 +310,6 @@ def test_the_line_of_a_damaged_record_is_named(record: dict[str, object], tmp_pa
         Ledger({"seed": 1}, path)
 
 
-def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
-    frame = done.to_frame()
-    assert len(frame) == len(done.rows)
-    assert np.isfinite(frame["bic"]).all()
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -344,8 +323,3 @@ def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
 def test_wrong_settings(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SearchSettings(**wrong)  # type: ignore[arg-type]
-
-
-def test_entries_keep_their_numbers(done: Ledger) -> None:
-    entry: Entry = done.rows[0]
-    assert numbers(entry.fit) == numbers(done.entries[0, 0].fit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import lognorm, norm
+from scipy.stats import lognorm
 from scipy.stats import t as student_t
 from small import small_table
 
@@ -134,17 +134,6 @@ def test_what_there_is_not(fitted: LKMForecaster) -> None:
         fitted.predict_var(fh=HORIZON, cov=True)
 
 
-@pytest.mark.slow
-def test_components_are_searched_for_if_none_are_given() -> None:
-    options = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "averaging": "none", "seed": 2}
-    forecaster = LKMForecaster(**options).fit(small_table())
-    found = lkm.discover(small_table(), progress=False, **options)  # type: ignore[arg-type]
-    assert forecaster.found_.names == found.names
-    np.testing.assert_allclose(
-        forecaster.predict(fh=[3]).iloc[0], found.forecast(3)["mean"].unstack("series").iloc[-1]
-    )
-
-
 def test_pipelines_windows_and_grids_of_sktime() -> None:
     y = small_table()[["a", "b"]]
     own = LKMForecaster(["SE"], restarts=1)
@@ -174,14 +163,3 @@ def test_all_checks_of_sktime_pass() -> None:
     failed = {name: result for name, result in results.items() if result != "PASSED"}
     assert failed == {}
     assert len(results) > 300
-
-
-def test_nothing_is_random_but_the_seed(fitted: LKMForecaster) -> None:
-    again = LKMForecaster(["SE", "LIN"], restarts=1).fit(small_table())
-    np.testing.assert_array_equal(again.predict(fh=HORIZON), fitted.predict(fh=HORIZON))
-
-
-def test_normal_quantiles_are_those_of_scipy(fitted: LKMForecaster) -> None:
-    mean, variance = fitted.predict(fh=HORIZON), fitted.predict_var(fh=HORIZON)
-    upper = fitted.predict_quantiles(fh=HORIZON, alpha=[0.975])
-    np.testing.assert_allclose(upper, norm(mean, np.sqrt(variance)).ppf(0.975))
