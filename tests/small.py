@@ -9,7 +9,9 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from click.testing import CliRunner
 
+from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.tables import Table
@@ -69,6 +71,13 @@ def with_one_picture(set_attribute: Callable[[object, str, object], object]) -> 
 
     set_attribute(output, "_draw", draw)
     set_attribute(GroupReport, "pictures", lambda report: [])
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    """Exit code of ``lkm-gpflow`` with these arguments, and what it says, on one line."""
+    result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+    assert "Traceback" not in result.output
+    return result.exit_code, " ".join(result.output.replace("│", " ").split())
 
 
 def made_by_hand(

@@ -16,11 +16,9 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from click.testing import CliRunner
-from small import made_by_hand, small_table, with_one_picture
+from small import command, made_by_hand, small_table, with_one_picture
 
 import lkm_gpflow as lkm
-from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.runtime.journal import Journal
@@ -35,20 +33,6 @@ FULL = r"\(No space left on device\)"
 @pytest.fixture(autouse=True)
 def one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     with_one_picture(monkeypatch.setattr)
-
-
-def discover(*arguments: object) -> tuple[int, str]:
-    """Exit code of the command, and what it says, on one line."""
-    result = CliRunner().invoke(cli.main, ["discover", *map(str, arguments)])
-    assert "Traceback" not in result.output
-    return result.exit_code, " ".join(result.output.split())
-
-
-@pytest.fixture
-def csv(tmp_path: Path) -> Path:
-    path = tmp_path / "t.csv"
-    small_table(num_times=20)[["a", "b"]].to_csv(path)
-    return path
 
 
 # --- a full disk ---
@@ -96,7 +80,7 @@ def test_results_on_a_full_disk_are_written_later(
 ) -> None:
     folder, make_room = small_disk
     out = folder / "out"
-    code, said = discover(csv, "--out", out, *QUICK)
+    code, said = command("discover", csv, "--out", out, *QUICK)
     assert code == 2
     assert "cannot write the results" in said
     assert (
@@ -106,7 +90,7 @@ def test_results_on_a_full_disk_are_written_later(
     assert not (out / "report.html").exists()
     assert not list(out.glob(f"{UNFINISHED}*"))
     make_room()
-    code, said = discover(csv, "--out", out, *QUICK)
+    code, said = command("discover", csv, "--out", out, *QUICK)
     assert (code, "going on from 2 fits" in said) == (0, True)
     assert lkm.load(out / "model.lkm").table.names == ["a", "b"]
 
@@ -129,7 +113,7 @@ def test_a_ledger_that_cannot_be_written_is_refused_before_the_first_fit(
         with pytest.raises(OSError, match="expected a backtest that can be read and written"):
             lkm.backtest(small_table(), "last-value", 3, journal=path, progress=False)
     (tmp_path / "out" / "ledger.jsonl").mkdir(parents=True)
-    code, said = discover(csv, "--out", tmp_path / "out", *QUICK)
+    code, said = command("discover", csv, "--out", tmp_path / "out", *QUICK)
     assert (code, "expected a ledger that can be read and written" in said) == (2, True)
 
 
@@ -145,7 +129,7 @@ def test_a_read_only_disk_is_refused(
     subprocess.run(command, check=True)
     with pytest.raises(OSError, match=r"read and written, got .* \(Read-only file system\)"):
         Journal(ledger, "ledger", HEADER)
-    code, said = discover(csv, "--out", ledger.parent, *QUICK)
+    code, said = command("discover", csv, "--out", ledger.parent, *QUICK)
     assert (code, "expected an output folder that can be written to" in said) == (2, True)
 
 
@@ -291,7 +275,7 @@ def test_a_worker_draws_the_pictures(
     drawn_by = list[int]()
     monkeypatch.setattr(output, "_draw", lambda *_: drawn_by.append(threading.get_ident()))
     monkeypatch.setattr("lkm_gpflow.cli.discover_command.process_pool", ThreadPoolExecutor)
-    code, _ = discover(csv, "--out", tmp_path / "out", *QUICK, "--jobs", "2")
+    code, _ = command("discover", csv, "--out", tmp_path / "out", *QUICK, "--jobs", "2")
     assert code == 0
     assert len(drawn_by) == 1
     assert drawn_by != [threading.get_ident()]
@@ -305,7 +289,7 @@ def test_a_worker_that_was_ended_leaves_no_half_picture(
         raise OSError("no more")
 
     monkeypatch.setattr(output, "write", write)
-    code, said = discover(csv, "--out", tmp_path / "out", *QUICK)
+    code, said = command("discover", csv, "--out", tmp_path / "out", *QUICK)
     assert code == 2
     assert "no more" in said
     assert not list((tmp_path / "out").rglob(f"{UNFINISHED}*"))
@@ -316,20 +300,20 @@ def test_a_worker_that_was_ended_leaves_no_half_picture(
 
 def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, said = discover(csv, "--out", out, *QUICK, "--time-budget", "0.001s")
+    code, said = command("discover", csv, "--out", out, *QUICK, "--time-budget", "0.001s")
     assert code == 0
     assert "The time budget of 0.001s ended the search after the first fit (start)" in said
     assert f"the same command continues from {out / 'ledger.jsonl'}" in said
     assert "The time budget of 0.001s" in (out / "report.html").read_text("utf-8")
-    refused = discover(csv, "--out", out, *QUICK, "--seed", "1", "--time-budget", "1h")
+    refused = command("discover", csv, "--out", out, *QUICK, "--seed", "1", "--time-budget", "1h")
     assert (refused[0], "other settings or data" in refused[1]) == (2, True)
     assert lkm.load(out / "model.lkm").stopped  # it is still there
-    code, said = discover(
-        csv, "--out", out, *QUICK, "--time-budget", "1h", "--memory-budget", "1TB"
+    code, said = command(
+        "discover", csv, "--out", out, *QUICK, "--time-budget", "1h", "--memory-budget", "1TB"
     )
     assert (code, "going on from 1 fit in" in said) == (0, True)
     assert lkm.load(out / "model.lkm").stopped == ""
-    code, said = discover(csv, "--out", out, *QUICK)
+    code, said = command("discover", csv, "--out", out, *QUICK)
     assert (code, "holds a finished result already" in said) == (2, True)
 
 
@@ -344,9 +328,9 @@ def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path:
 def test_wrong_budgets_are_refused(
     options: tuple[str, str], pieces: tuple[str, ...], csv: Path, tmp_path: Path
 ) -> None:
-    code, said = discover(csv, "--out", tmp_path / "out", *QUICK, *options)
+    code, said = command("discover", csv, "--out", tmp_path / "out", *QUICK, *options)
     assert code == 2
-    assert all(piece in said.replace(" │ │ ", " ") for piece in pieces), said
+    assert all(piece in said for piece in pieces), said
     assert not (tmp_path / "out").exists()
 
 
@@ -376,7 +360,7 @@ def test_ended_while_it_writes_and_started_again_it_finds_the_same(
     )  # fmt: skip
     expected = [-kill if number == kill else 128 + term for number, _, _ in moments]
     assert [int(code) for code in ended.stdout.split()] == [*expected, 0], ended.stderr
-    assert discover(csv, "--out", whole, *QUICK)[0] == 0
+    assert command("discover", csv, "--out", whole, *QUICK)[0] == 0
     for name in ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv"):
         assert (out / name).read_bytes() == (whole / name).read_bytes()
     assert {p.name for p in out.iterdir()} == {p.name for p in whole.iterdir()}

@@ -246,17 +246,6 @@ def test_planted_data_are_forecast(found: CompositionalForecast) -> None:
 
 
 @pytest.mark.slow
-def test_bic_falls_along_the_path(found: CompositionalForecast) -> None:
-    for fit in found.fits.values():
-        bics = [step.bic for step in fit.path]
-        assert len(bics) >= 2
-        assert bics == sorted(bics, reverse=True)
-        assert fit.path[0].kernel == ()
-        for before, after in zip(fit.path, fit.path[1:], strict=False):
-            assert structure(after.kernel) in derived(before.kernel, *PAPER_BASES)
-
-
-@pytest.mark.slow
 def test_fitted_model_is_gpflows(found: CompositionalForecast) -> None:
     times = np.linspace(0.9, 1.2, 7)
     for fit in found.fits.values():

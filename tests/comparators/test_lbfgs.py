@@ -42,15 +42,3 @@ def test_what_is_not_a_number_is_passed_over() -> None:
     assert well.x.numpy() == pytest.approx(0.967, abs=1e-3)
     with pytest.raises(RuntimeError, match="at any of 1 starts"):
         learner.best_of([lambda: well.x.assign(6.0)])
-
-
-def test_one_trace_serves_all_starts() -> None:
-    well = Well()
-    traces = []
-
-    def loss() -> tf.Tensor:
-        traces.append(1)
-        return well.training_loss()
-
-    MultiStart(well, loss).best_of([lambda: well.x.assign(2.0)] * 3)
-    assert len(traces) == 1

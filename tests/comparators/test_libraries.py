@@ -15,7 +15,7 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import LastValue, comparator
-from lkm_gpflow.comparators.libraries import AutoARIMA, AutoETS, AutoTheta, StatsforecastModel
+from lkm_gpflow.comparators.libraries import AutoARIMA, AutoETS, AutoTheta
 from lkm_gpflow.comparators.protocol import MIN_SD
 from lkm_gpflow.data.tables import Table
 
@@ -115,14 +115,6 @@ def test_seasons_are_short_and_were_seen_three_times(
     assert [given for given, _ in spy.given] == [season, 6]
 
 
-def test_a_season_must_have_been_seen_in_the_series_itself(spy: Spy) -> None:
-    index = pd.date_range("2001-01-01", periods=40, freq="MS")
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), index=index)
-    frame.iloc[:5, 1] = np.nan
-    AutoARIMA().fit(frame, seed=0)
-    assert [given for given, _ in spy.given] == [12, 1]
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_wrong_settings_and_short_series(method: type[Method], spy: Spy) -> None:
     with pytest.raises(ValueError, match="season of 1 to 39 steps, got 0"):
@@ -199,17 +191,6 @@ def test_autoregression_has_its_closed_form() -> None:
     # with a standard error of 1 / (0.3 sqrt(400)) = 0.17.
     assert np.median(np.abs(mean - 0.7**h * y[-1])) < 0.2
     np.testing.assert_allclose(sd, np.sqrt((1.0 - 0.49**h) / (1.0 - 0.49))[:, 0], rtol=0.06)
-
-
-@needs_library
-def test_local_level_has_its_closed_form() -> None:
-    """Exponential smoothing: variance sigma^2 (1 + (h - 1) alpha^2), for alpha = 0.4."""
-    errors = 2.0 * np.random.default_rng(2).normal(size=(800, 12))
-    level = 0.4 * np.vstack([np.zeros(12), np.cumsum(errors, axis=0)[:-1]])
-    h = np.arange(1, 9)
-    for method in (AutoETS(), AutoTheta()):
-        sd = np.median(wide(forecast(method, pd.DataFrame(level + errors), 8), "sd"), axis=1)
-        np.testing.assert_allclose(sd, 2.0 * np.sqrt(1.0 + (h - 1) * 0.16), rtol=0.04)
 
 
 @needs_library
@@ -368,20 +349,3 @@ def test_late_starts_and_early_ends_of_any_method(name: str, settings: dict[str,
 def test_what_there_is_not(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         lkm.backtest(small_table(), name, 3)
-
-
-@needs_both
-@pytest.mark.parametrize("level", [0.0, 30.0, 1e8])
-def test_own_units_are_those_of_the_library(level: float) -> None:
-    """Far from zero, where the library loses digits, series are fitted from their first value."""
-    from statsforecast.models import AutoARIMA as Theirs
-
-    y = level + np.cumsum(np.random.default_rng(1).normal(size=60))
-    frame = pd.DataFrame({"a": y})
-    ours = StatsforecastModel("AutoARIMA", own_units=True).fit(frame, seed=0)
-    origin = y[0] if level > 1e3 else 0.0
-    told = Theirs().fit(y - origin).predict(3, level=[90])
-    found = ours.forecast(pd.Index([60, 61, 62]))
-    np.testing.assert_allclose(found["mean"] - origin, told["mean"], rtol=1e-3, atol=1e-3)
-    half = np.asarray(told["hi-90"]) - np.asarray(told["mean"])
-    np.testing.assert_allclose(found["sd"] * norm.ppf(0.95), half, rtol=1e-3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import gpflow
 import numpy as np
@@ -75,26 +75,6 @@ def test_covariance_is_the_integral_of_the_cross_spectral_density(seed: int) -> 
     for i, j, lag in [(0, 0, 0.0), (1, 1, 0.07), (0, 1, 0.0), (1, 0, 0.11), (2, 1, -0.3)]:
         given = kernel(np.array([[0.4 + lag, i]]), np.array([[0.4, j]])).numpy().item()
         assert given == pytest.approx(filtered_noise_covariance(mixture, i, j, lag), abs=1e-9)
-
-
-def test_a_delayed_series_follows_and_a_phase_shifts_its_waves() -> None:
-    """A narrow band: the follower's covariance with the leader peaks a delay later."""
-    mixture = CrossMixture(
-        weight=np.ones((1, 2)),
-        frequency=np.full((1, 2), 2.0),
-        bandwidth=np.full((1, 2), 1.0),
-        delay=np.array([[0.0, 0.1]]),
-        phase=np.zeros((1, 2)),
-    )
-    leader = np.array([[0.0, 0.0]])
-    r = np.linspace(-0.4, 0.4, 801)
-    follower = np.column_stack([r, np.ones_like(r)])
-    cross = MultiOutputSpectralMixture(mixture)(follower, leader).numpy()[:, 0]
-    assert r[np.argmax(cross)] == pytest.approx(0.1)
-    assert cross.max() == pytest.approx(1.0)
-    opposite = replace(mixture, phase=np.array([[0.0, np.pi]]))
-    other = MultiOutputSpectralMixture(opposite)(follower, leader).numpy()[:, 0]
-    np.testing.assert_allclose(other, -cross, atol=1e-12)
 
 
 def test_one_series_alone_has_the_spectral_mixture() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from lkm_gpflow.comparators import (
     comparator,
     comparator_names,
     register,
-    registry,
 )
 from lkm_gpflow.comparators.protocol import ScaledForecast
 from lkm_gpflow.data.seasons import season_length
@@ -85,18 +83,6 @@ def test_intervals_of_random_walks_cover(method: LastValue | Drift, drift: float
     sd = forecast["sd"].to_numpy().reshape(400, 20).T
     standardised = (walks[60:] - mean) / sd
     assert np.square(standardised).mean() == pytest.approx(1.0, abs=0.12)
-
-
-@pytest.mark.parametrize("method", [Drift(), SeasonalNaive(season=4)])
-def test_what_is_exact_keeps_an_sd(method: Drift | SeasonalNaive) -> None:
-    """Scores divide by it, and take its logarithm."""
-    season = np.array([1.0, 5.0, 2.0, 0.0])
-    frame = pd.DataFrame({"drift": np.arange(24.0), "season": np.tile(season, 6)})
-    name = "drift" if isinstance(method, Drift) else "season"
-    forecast = method.fit(frame, seed=0).forecast(pd.Index(range(24, 28))).loc[name]
-    expected = np.arange(24.0, 28.0) if name == "drift" else season
-    np.testing.assert_allclose(forecast["mean"], expected, rtol=1e-12)
-    np.testing.assert_allclose(forecast["sd"], 10**-2.5 * frame[name].std(ddof=0), rtol=1e-9)
 
 
 def test_seasons() -> None:
@@ -225,13 +211,6 @@ def test_registry() -> None:
         comparator(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="another comparator named 'drift'"):
         register("drift")(Drift)
-
-
-def test_every_name_is_registered_by_the_module_that_is_loaded_for_it() -> None:
-    for name, module in {**registry._OURS, **registry._LIBRARIES}.items():
-        loaded = import_module(f"lkm_gpflow.comparators.{module}")
-        assert registry._registered[name].__module__ == loaded.__name__
-    assert set(registry._OURS) <= set(comparator_names())
 
 
 def test_names_of_ours_are_taken_before_they_are_loaded() -> None:

@@ -10,15 +10,12 @@ import gpflow
 import numpy as np
 import pandas as pd
 import pytest
-from small import small_table
 
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import (
     KernelFit,
-    SingleSeries,
     Terms,
     covariance,
-    structure,
 )
 from lkm_gpflow.comparators.r_abcd import (
     RelationalABCD,
@@ -138,25 +135,6 @@ def test_series_have_gpflow_kernels(gaps: bool) -> None:
         np.testing.assert_allclose(diagonal, np.diag(by_hand), atol=1e-10)
 
 
-def test_one_series_is_a_single_series() -> None:
-    data = observed(gaps=False)
-    alone = replace(data, Y=data.Y[:1], mask=data.mask[:1])
-    K = covariance(KERNEL, data.x)
-    noise = np.array([math.log(0.1)])
-    one, other = (
-        likelihood(K, noise)[0]
-        for likelihood in (SemiRelational(alone, 0), SingleSeries(data.x, data.Y[0]))
-    )
-    assert one == pytest.approx(other, rel=1e-12)
-
-
-def test_missing_values_do_not_matter() -> None:
-    data, own = observed(), own_of(2)
-    K = covariance(KERNEL, data.x)
-    filled = replace(data, Y=np.where(data.mask > 0.0, data.Y, 1e3))
-    assert SemiRelational(data, 2)(K, own)[0] == SemiRelational(filled, 2)(K, own)[0]
-
-
 def test_missing_rows_are_absent_rows() -> None:
     """Value, gradient and forecast: a row without any value might not be there.
 
@@ -192,16 +170,6 @@ def test_gradient(num_components: int, regular: bool) -> None:
         step = 1e-5 * np.eye(len(values))[i]
         above, below = (evaluate(likelihood, KERNEL, values + s * step)[0] for s in (1, -1))
         assert gradient[i] == pytest.approx((above - below) / 2e-5, rel=1e-5, abs=1e-5)
-
-
-def test_a_singular_covariance_has_no_likelihood() -> None:
-    data = observed(gaps=False)
-    own = own_of(1)
-    own[2:5] = -40.0
-    own[5:] = np.log(1e-8)
-    value, gradients = SemiRelational(data, 1)(np.ones((20, 20)), own)
-    assert value == math.inf
-    assert not any(gradient.any() for gradient in gradients())
 
 
 # --- learning -------------------------------------------------------------------------------------
@@ -281,23 +249,6 @@ def test_planted_structure_is_no_better(found: RelationalForecast) -> None:
     assert "PER" in found.composite
 
 
-def test_mixtures_are_learnt_jointly_and_lose_nothing(found: RelationalForecast) -> None:
-    joint, last = found.found.joint, found.found.path[-1]
-    assert structure(joint.kernel) == structure(last.kernel)
-    assert joint.log_likelihood > last.log_likelihood
-    expected = sum(float(found.found.model_of(n).log_marginal_likelihood()) for n in range(4))
-    assert joint.log_likelihood == pytest.approx(expected, rel=1e-7)
-
-
-def test_kernels_of_series_are_in_their_units(found: RelationalForecast) -> None:
-    """The text's first number is the first term's variance, times scale and squared unit."""
-    first = found.found.kernel[0].change_units(found.table.span).variance
-    assert first is not None
-    for n, name in enumerate("abcd"):
-        variance = first * found.found.shares.scale[n] * found.table.scale[n] ** 2
-        assert found.kernels[name].startswith(f"{variance:.3g} x ")
-
-
 def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
     """The textbook's formula, in plain NumPy."""
     fit, x = found.found, np.linspace(0.9, 1.2, 7)
@@ -328,13 +279,6 @@ def test_noise_shares_nothing(num_components: int) -> None:
     assert fitted.composite == "0"
     assert np.isfinite(forecast.to_numpy()).all()
     assert (forecast["sd"] > 0.0).all()
-
-
-def test_a_table_of_one_series() -> None:
-    fitted = RelationalABCD(**QUICK).fit(small_table()[["a"]], seed=0)
-    np.testing.assert_array_equal(fitted.found.shares.scale, [1.0])
-    times = pd.date_range("2021-10-10", periods=5, freq="W")
-    assert np.isfinite(fitted.forecast(times).to_numpy()).all()
 
 
 @pytest.mark.parametrize(

@@ -201,18 +201,6 @@ def test_wrong_questions_are_refused() -> None:
             coupled.aggregate(3, weights)
 
 
-def test_a_table_without_gaps_has_nothing_to_fill() -> None:
-    frame = small_table()[["a", "b"]]
-    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1]])
-    patterns = Patterns.of(found.fit, found.table.observations.x)
-    none = np.zeros((3, 2, 1))
-    coupling = Coupling(patterns, none, np.zeros(3), np.zeros((3, 2, 2)), 0.0, 0.0)
-    coupled = CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
-    for told in (found.fill(), coupled.fill()):
-        assert told.empty
-        assert list(told.columns) == ["mean", "sd", "lower", "upper"]
-
-
 def test_every_pair_of_a_pattern_has_an_interval(
     learnt: tuple[pd.DataFrame, lkm.CoupledDiscovery],
 ) -> None:

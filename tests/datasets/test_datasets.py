@@ -115,18 +115,6 @@ def test_seizure_draws_the_same_number_of_each_class(tables: Path) -> None:
     assert list(one.frame.columns) != list(other.frame.columns)
 
 
-@pytest.mark.parametrize("name", REAL)
-def test_loading_writes_nothing_where_the_files_are(name: str, tables: Path) -> None:
-    def state() -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in [raw, *raw.iterdir()]}
-
-    raw = downloads.folder()
-    before = state()
-    assert [path.parent for path in datasets.fetch(name)] == [raw] * len(RAW_FILES[name])
-    datasets.load(name)
-    assert state() == before
-
-
 # Names and options
 
 

@@ -57,18 +57,6 @@ def test_kernels_are_in_the_units_of_the_data(found: lkm.Discovery) -> None:
     assert any(p is not None and p == pytest.approx(39 * 7 * np.pi / 10, rel=0.1) for p in periods)
 
 
-def test_kernels_in_new_units_are_the_same_kernels(found: lkm.Discovery) -> None:
-    days = (found.table.frame.index - found.table.frame.index[0]).days.to_numpy(np.float64)
-    x = found.table.observations.x
-    for scaled, own in zip(found.fit.kernels, found.kernels, strict=True):
-        np.testing.assert_allclose(
-            lkm.kernels.to_kernel(scaled)(x[:, None]),
-            lkm.kernels.to_kernel(own)(days[:, None]),
-            rtol=1e-8,
-            atol=1e-10,
-        )
-
-
 def test_forecast_goes_on_by_weeks(found: lkm.Discovery) -> None:
     forecast = found.forecast(4)
     times = forecast.loc["a"].index
@@ -132,11 +120,6 @@ def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> No
     np.testing.assert_allclose(alone.forecast(3).loc["b", "mean"], expected)
     assert [(m.fit.bic, m.weight) for m in alone.members] == [(found.bic, 1.0)]
     assert sum(member.weight for member in found.members) == pytest.approx(1.0)
-
-
-def test_one_optimum_counts_once(found: lkm.Discovery) -> None:
-    twice = [found.fit, found.fit]
-    assert len(average_fits(twice)) == 1
 
 
 def test_model_is_the_fit(found: lkm.Discovery) -> None:

@@ -44,22 +44,6 @@ def test_long_format(found: lkm.Discovery) -> None:
     assert list(long["unique_id"].unique()) == ["a", "b", "c"]
 
 
-def test_levels_that_hardly_differ_have_columns_of_their_own(found: lkm.Discovery) -> None:
-    near, q = [0.29, 0.9999998, 0.9999999], [0.4999999, 0.5, 0.50000001]
-    told = found.forecast(2, near, quantiles=q)
-    assert list(told.columns)[2:] == [
-        "lower29", "upper29", "lower99.99998", "upper99.99998", "lower99.99999", "upper99.99999",
-        "q0.4999999", "q0.5", "q0.50000001",
-    ]  # fmt: skip
-    assert (told["upper99.99998"] < told["upper99.99999"]).all()
-    for quantiles in (found.quantiles(2, q), found.couple().quantiles(2, q)):
-        assert list(quantiles.columns) == q
-        assert (quantiles.diff(axis=1).iloc[:, 1:] > 0.0).all(axis=None)
-    pytest.importorskip("xarray")
-    ends = found.to_xarray(2, near)["interval"].sel(side="upper").to_numpy()
-    assert np.all(np.diff(ends, axis=0) > 0.0)
-
-
 def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")

@@ -124,15 +124,6 @@ def test_components_are_percentages_that_multiply(plain: lkm.Discovery) -> None:
     np.testing.assert_allclose(level * medians, one.median(parts.index)["b"])
 
 
-def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
-    found.save(tmp_path / "found.lkm")
-    again = lkm.load(tmp_path / "found.lkm")
-    assert again.table.transforms.names == ["log"] * 3
-    pd.testing.assert_frame_equal(again.forecast(4), found.forecast(4))
-    some = found.select(["c", "a"])
-    pd.testing.assert_frame_equal(some.forecast(4), found.forecast(4).loc[["c", "a"]])
-
-
 @pytest.mark.usefixtures("quick_fits")
 def test_discover_and_learn_take_logarithms(tmp_path: Path) -> None:
     options = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "averaging": "none"}
@@ -184,21 +175,6 @@ def test_coupled_series_are_told_in_units() -> None:
     np.testing.assert_allclose(if_so["mean"].loc["a"].iloc[-1], 1.7)
     with pytest.raises(ValueError, match=r"positive values of 'a', whose logarithm .* got -1 at"):
         coupled.forecast(3, given={"a": -1.0})
-
-
-def test_xarray_has_percentages_and_says_which(tmp_path: Path) -> None:
-    pytest.importorskip("xarray")
-    frame = np.exp(logs()).assign(b=logs()["b"])
-    found = made_by_hand(frame, KERNELS, Z, transform={"a": "log", "c": "log"})
-    data = found.to_xarray(3, [0.9], samples=5)
-    assert list(data["transform"].values) == ["log", "none", "log"]
-    np.testing.assert_allclose(
-        data["component_mean"].sel(series="a", part="SE (1)"),
-        found.components("a", 3)["SE (1)", "mean"],
-    )
-    lower = data["interval"].sel(level=0.9, side="lower", series="c")
-    np.testing.assert_allclose(lower, found.forecast(3).loc["c", "lower"])
-    assert (data["sample"].sel(series="a") > 0.0).all()
 
 
 def test_a_sparse_refit_keeps_the_scale() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -272,12 +271,6 @@ def test_the_seed_reaches_the_method() -> None:
         noise = np.random.default_rng(7).normal(size=(origin, 4))
         told = result.forecasts.loc[origin, "mean"].unstack("series").iloc[0]
         np.testing.assert_allclose(told, frame.iloc[origin - 1] + noise[-1])
-
-
-def test_executors_do_not_change_the_result() -> None:
-    with ThreadPoolExecutor(2) as executor:
-        parallel = run(walks(), executor=executor)
-    pd.testing.assert_frame_equal(parallel.forecasts, run(walks()).forecasts)
 
 
 @pytest.mark.parametrize("before", [0.0, 5.0, np.nan])

@@ -17,7 +17,6 @@ from small import small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Fitted
 from lkm_gpflow.evaluation.predictive import Predictive, matrices
-from paper_experiments.lab.benchmark import Window, score_window
 
 
 def lognormal(m: float, r: float) -> Predictive:
@@ -146,29 +145,6 @@ def test_backtests_score_lognormal_forecasts_as_such(tmp_path: Path) -> None:
         for told, each in zip([a, *rest], y, strict=True)
     ]
     assert row["coverage80"] == pytest.approx(np.mean(inside))
-
-
-def test_the_benchmark_scores_them_alike() -> None:
-    """Its cells are averaged by series first, which comes to the same without gaps."""
-    frame = small_table().interpolate().assign(a=lambda each: np.exp(each["a"]))
-    cut = Window("t", "d", 1, 1, frame.iloc[:36], frame.iloc[36:])
-    wide = Known().forecast(cut.test.index)
-    columns = {name: wide[name].to_numpy().reshape(3, 4) for name in wide}
-    scale, location = (each.to_numpy()[:, None] for each in (cut.scale, cut.location))
-    told = {
-        "mean": (columns["mean"] - location) / scale,
-        "sd": columns["sd"] / scale,
-        "log_mean": columns["log_mean"] - np.log(scale),
-        "log_sd": columns["log_sd"],
-    }
-    found = score_window(cut, told)
-    result = lkm.backtest(frame, Known(), 4, 1, progress=False)
-    # Backtests divide by the standard deviation with all degrees of freedom.
-    own, ratio = result.scores.loc[36], np.sqrt(36.0 / 35.0)
-    assert found["coverage90"] == pytest.approx(own["coverage90"])
-    assert found["mnlp"] == pytest.approx(own["mnlp"] - np.log(ratio))
-    assert found["crps"] == pytest.approx(own["crps"] / ratio)
-    assert found["rmse"] == pytest.approx(own["rmse"] / ratio)
 
 
 def test_our_model_of_logarithms_is_a_comparator(quick_fits: None) -> None:

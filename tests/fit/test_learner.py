@@ -100,29 +100,6 @@ def test_what_converged_is_not_learnt_again(
     assert refined.score == pytest.approx(learnt.score, abs=0.05)
 
 
-def test_where_L_BFGS_was_stopped_it_goes_on(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("polish")
-    state = State(
-        tuple(kernel.__class__(kernel.factors, 0.01) for kernel in learnt.kernels),
-        learnt.Z,
-        np.ones(6),
-    )
-    refined = learner.refine(state, max_iterations=3)
-    assert len(calls) > 2
-    assert refined.score > learner.refine(state, rounds=1, max_iterations=3).score + 0.1
-
-
-def test_a_component_that_comes_back_to_where_it_was_is_left_there(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
-    for k, kernel in enumerate(learnt.kernels):
-        assert learner.keep_better(learnt, learnt.without(k), kernel.structure) is learnt
-    assert not calls
-
-
 def test_a_component_that_others_have_now_is_learnt_on(
     observations: Observations, learnt: State, count: Count
 ) -> None:

@@ -108,14 +108,6 @@ def test_weak_priors_are_those_of_the_other_learner(observations: Observations) 
     assert difference["none"] == pytest.approx(0.0, abs=1e-8)
 
 
-def test_same_seed_same_fit_whatever_was_learnt_before(observations: Observations) -> None:
-    first = learn_relaxed(observations, BASES, seed=1, settings=QUICK)
-    learn_relaxed(observations, BASES[::-1], seed=2, settings=QUICK)
-    again = learn_relaxed(observations, BASES, seed=1, settings=QUICK)
-    assert numbers(first) == numbers(again)
-    assert numbers(first) != numbers(learn_relaxed(observations, BASES, seed=2, settings=QUICK))
-
-
 def test_one_trace_serves_all_structures_of_a_size(
     observations: Observations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,22 +148,6 @@ def test_the_infinite_prior_learns_tau_by_gradient(observations: Observations) -
     np.testing.assert_allclose(model.tau, fit.tau)
     start = lkm.LKM(observations.table, model.kernels, posterior="relaxed", prior="infinite").tau
     assert np.abs(fit.tau - start.numpy()).max() > 0.1
-
-
-def test_dropping_a_component_leaves_the_sticks_of_those_after_it(
-    observations: Observations,
-) -> None:
-    """How probable a component is under the infinite prior is the product of all before it."""
-    settings = replace(QUICK, prior="infinite")
-    fit = learn_relaxed(observations, BASES, seed=0, settings=settings)
-    K, tau = len(fit.kernels), fit.tau
-    part = fit.of_components(np.array([K - 1]))
-    before, after = (
-        lkm.ibp.InfiniteIBP(1.0, len(each)).expected_log_on(each) for each in (tau, part.tau)
-    )
-    assert K > 1
-    assert after[-1] == before[-1]
-    assert part.relaxed.logits.shape == part.Z.shape == fit.Z.shape
 
 
 def test_threads_learn_side_by_side(observations: Observations) -> None:

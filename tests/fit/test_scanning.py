@@ -79,14 +79,3 @@ def test_a_gain_is_over_the_noise_that_series_have_now() -> None:
     assert kept == [bad, worse]
     kept, _ = LapackEngine(data).promising(base, [worse, bad], {}, NOISE, 2)
     assert kept == [worse, bad]
-
-
-def test_each_candidate_may_have_noise_of_its_own() -> None:
-    data = observations(gaps=True)
-    base = np.zeros((3, 150, 150))
-    noise = np.random.default_rng(2).uniform(0.05, 1.0, (len(CANDIDATES), 1, 3))
-    found = LapackEngine(data).scan(base, CANDIDATES, {}, noise)
-    for candidate, own, expected in zip(CANDIDATES, noise, found, strict=True):
-        np.testing.assert_allclose(
-            LapackEngine(data).scan(base, [candidate], {}, own)[0], expected, rtol=1e-12
-        )

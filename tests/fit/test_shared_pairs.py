@@ -138,22 +138,6 @@ def test_only_many_pairs_of_many_series_are_shared() -> None:
     assert not are_many(63, 1)
 
 
-def test_series_of_many_gaps_of_their_own_are_not_shared() -> None:
-    rng = np.random.default_rng(5)
-    mask = (rng.uniform(size=(100, D)) > 0.3).astype(np.float64)
-    data = Observations(TIMES, rng.normal(size=(100, D)) * mask, mask)
-    pairs = Pairs.of_rows(np.ones((100, 3)))
-    assert not SharedPairs(data, pairs).are_many
-    noise = np.full((1, 100), 0.2)
-    (found,) = LapackEngine(data).log_densities(PRODUCTS, {}, noise, pairs)
-    C = np.array([to_kernel(one)(TIMES[:, None]).numpy() for one in PRODUCTS]).sum(axis=0)
-    V = C + 0.2 * np.eye(D)
-    for n in range(0, 100, 9):
-        seen = mask[n] == 1.0
-        expected = multivariate_normal(cov=V[np.ix_(seen, seen)]).logpdf(data.Y[n, seen])
-        assert found[n] == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.parametrize("gaps", [False, True])
 def test_the_bound_is_the_models(gaps: bool) -> None:
     """`LKM` with the enumerated posterior, and through it all 2^K configurations."""

@@ -50,13 +50,6 @@ def test_log_likelihood_is_scipys(observations: Observations, learnt: Fit) -> No
     assert learnt.log_likelihood == pytest.approx(total, abs=1e-6)
 
 
-def test_tau_is_the_closed_form(observations: Observations, learnt: Fit) -> None:
-    N, K = learnt.Z.shape
-    total = learnt.probabilities.sum(axis=0)
-    expected = np.column_stack([1.0 / K + total, 1.0 + N - total])
-    np.testing.assert_allclose(learnt.tau, expected, rtol=1e-4)
-
-
 def test_hyperparameters_are_a_local_optimum(observations: Observations, learnt: Fit) -> None:
     """Learning the finished fit again changes nothing."""
     learner = Learner(observations, FitSettings(), np.random.default_rng(0))
@@ -175,10 +168,3 @@ def test_two_realisations_share_one_kernel() -> None:
 def test_two_realisations_share_one_kernel_in_nine_of_ten() -> None:
     shared = [_toy_shares_one_kernel(seed) for seed in range(10)]
     assert sum(shared) >= 9, shared
-
-
-def test_more_components_than_can_be_enumerated_are_dropped(observations: Observations) -> None:
-    learner = Learner(observations, FitSettings(), np.random.default_rng(0))
-    kernels = tuple(parse(f"0.1 x SE(lengthscale={0.02 * (k + 1)})") for k in range(14))
-    limited = learner.limit(State(kernels, np.ones((3, 14)), np.full(3, 0.1)))
-    assert len(limited.kernels) <= 12

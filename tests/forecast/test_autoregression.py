@@ -112,22 +112,6 @@ def test_between_steps_and_within_the_data() -> None:
     np.testing.assert_allclose(told[4], mean[2], rtol=1e-9)
 
 
-def test_some_series_are_those_of_all() -> None:
-    own, x = autoregression(dated(walks(50, 4, seed=2))), np.array([1.03, 1.1])
-    two = own.of_series(np.array([3, 1], np.int32))
-    one = two.of_series(np.array([0], np.int32))
-    assert two.whole is own.whole  # nothing is learnt again
-    for whole, some, single in zip(*(moments(each, x) for each in (own, two, one)), strict=True):
-        np.testing.assert_array_equal(some, whole[:, [3, 1]])
-        np.testing.assert_array_equal(single, whole[:, [3]])
-    paths = [samples(each, 3, x) for each in (own, two)]
-    np.testing.assert_array_equal(paths[1], paths[0][:, [3, 1]])
-    np.testing.assert_array_equal(two.correlations(x), own.correlations(x)[:, [3, 1]][:, :, [3, 1]])
-    window = Window(40, 45)
-    told = held_out(own, window), held_out(two, window)
-    np.testing.assert_array_equal(told[1][0], told[0][0][[3, 1]])
-
-
 def test_paths_have_its_medians_and_intervals() -> None:
     own, x = autoregression(dated(walks(60, 3, seed=5))), np.array([1.02, 1.05, 1.09])
     mean, variance = moments(own, x)
@@ -389,22 +373,3 @@ def test_sums_of_logarithms_have_its_correlations() -> None:
     spread = paths.loc["s0"] - paths.loc["s1"]
     within = spread.ge(told["lower"], axis=0) & spread.le(told["upper"], axis=0)
     np.testing.assert_allclose(within.mean(axis=1), 0.9, atol=0.04)
-
-
-def test_its_part_of_a_forecast_is_named(found: lkm.Discovery) -> None:
-    from lkm_gpflow.explain.attribution import AUTOREGRESSION, attribute, shares
-
-    for horizon in (3, found.table.frame.index[-1:].append(found.times(2))):
-        parts = attribute(found, horizon)
-        told = found.predict(found.table.after(horizon))
-        np.testing.assert_allclose(parts["mean"].sum(axis=1), told["mean"])
-        np.testing.assert_allclose(parts["variance"].sum(axis=1), told["sd"] ** 2)
-    within = parts["variance"][AUTOREGRESSION].unstack("time").iloc[:, 0]
-    assert np.all(within == 0.0)
-    assert shares(attribute(found, 3), "mean")[AUTOREGRESSION].max() > 0.5
-
-
-@pytest.mark.filterwarnings("ignore:inducing")
-def test_what_is_learnt_on_other_rows_does_without(found: lkm.Discovery) -> None:
-    refitted = lkm.refit_sparse(found, leader(0, 200), inducing=20, max_rounds=1)
-    assert all(isinstance(each, Member) for each in refitted.members)

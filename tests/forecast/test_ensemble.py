@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pytest
 from scipy.stats import kstest, norm
 from scipy.stats import t as student_t
 from small import made_by_hand, small_table
@@ -76,11 +75,6 @@ def test_logarithms_have_no_such_tails() -> None:
 WAVES = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
 
 
-@pytest.fixture(scope="module")
-def waves() -> lkm.Discovery:
-    return made_by_hand(small_table(), WAVES, [[1, 0], [1, 1], [0, 1]])
-
-
 def by_hand(found: lkm.Discovery, times: pd.Index) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of new observations of series a, written out."""
     table = small_table()["a"]
@@ -115,17 +109,6 @@ def test_paths_hold_together_over_time() -> None:
     pd.testing.assert_frame_equal(paths, found.samples(times, 20_000, seed=1))
 
 
-def test_paths_of_several_fits_have_the_moments_of_the_mixture(waves: lkm.Discovery) -> None:
-    found = waves
-    other = made_by_hand(small_table(), WAVES, [[0, 1], [1, 0], [1, 0]], noise=0.2)
-    members = (Member(found.fit, 0.7), Member(other.fit, 0.3))
-    mixed = replace(found, averaging="stacked", stacked=members)
-    paths, told = mixed.samples(4, 40_000), mixed.forecast(4)
-    error = told["sd"] / np.sqrt(40_000)
-    assert np.all(np.abs(paths.mean(axis=1) - told["mean"]) < 4.5 * error)
-    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
-
-
 def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> None:
     """Of few rows the mean scale is far from one, and belongs to the noise, too."""
     rng = np.random.default_rng(0)
@@ -135,16 +118,3 @@ def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> Non
     np.testing.assert_allclose(
         found.samples(4, 40_000).std(axis=1), found.forecast(4)["sd"], rtol=0.03
     )
-
-
-def test_paths_may_begin_within_the_data(waves: lkm.Discovery) -> None:
-    """Each time has the variance and the tails that forecasts have there."""
-    found = replace(waves, averaging="tempered")
-    table = found.table
-    times = table.frame.index[-2:].append(found.times(3))
-    paths, told = found.samples(times, 40_000, seed=2), found.predict(times)
-    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
-    assert found.samples(times[:0], 3).shape == (0, 3)
-    ahead = paths.loc["a"].iloc[-1]
-    wide = np.abs(ahead - ahead.mean()) > 3.0 * ahead.std()
-    assert wide.mean() > 0.007  # 0.9% of a Student-t of six degrees, 0.3% of a normal

@@ -115,13 +115,6 @@ def test_posterior_is_that_of_the_model(likelihood: SeriesLikelihood) -> None:
     close(weights, np.asarray(rows.weights)[places])
 
 
-def test_scales_are_those_of_the_model() -> None:
-    o, fit = data(), a_fit()
-    expected = to_model(fit, o, settings(ScaledNoise())).expected_scales(np.arange(4), fit.Z)
-    close(ByArrays(fit, o, settings(ScaledNoise())).scales(fit.Z), expected)
-    close(ByArrays(fit, o, settings(GaussianNoise())).scales(fit.Z), np.ones(4))
-
-
 def test_many_times_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit, x = data(), a_fit(), np.linspace(0.0, 1.5, 40)
     whole = ByArrays(fit, o, settings(ScaledNoise())).sums(x, SUMS)

@@ -16,8 +16,7 @@ from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.autoregression import Autoregression
 from lkm_gpflow.forecast.averaging import average_fits
-from lkm_gpflow.forecast.forecasters import BaseForecaster, Ensemble, Member, counting
-from lkm_gpflow.forecast.predictors import Predictors
+from lkm_gpflow.forecast.forecasters import BaseForecaster, Member
 from lkm_gpflow.forecast.stacking import MOST, hold_out, weigh
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Ledger, fit_key
@@ -227,33 +226,3 @@ def test_what_the_autoregression_has_before_windows_are_looked_at(
         assert share / (1.0 - share) == pytest.approx(np.exp(2.5) * own / (1.0 - own))
         before, after = ([m.weight for m in each[:-1]] for each in (members, gained))
         assert np.array(after) / (1.0 - share) == pytest.approx(np.array(before) / (1.0 - own))
-
-
-def test_the_autoregression_is_not_asked_where_walks_are_not(settings: SearchSettings) -> None:
-    frame, ledger = one_walk(5), Ledger({})
-    paper = replace(settings, bases=lkm.PAPER_BASES)
-    fits = best_of(frame, "SE", settings)
-    observations, other = Table.of(frame).observations, autoregression_of(frame)
-    hold_out(fits, observations, paper, ledger, [other], progress=False)
-    assert other.note not in ledger.notes
-    assert all(isinstance(each, Member) for each in weigh(fits, paper, ledger, [other]))
-
-
-def test_where_others_forecast_infinitely_better_the_fits_speak_within_the_data(
-    settings: SearchSettings,
-) -> None:
-    frame, ledger = one_walk(6), Ledger({})
-    fits, table = best_of(frame, "SE", settings), Table.of(frame)
-    other = autoregression_of(frame)
-    hold_out(fits, table.observations, settings, ledger, [other], progress=False)
-    order = [key for key in ledger.notes if key.startswith("weighed")]
-    assert order[1] == other.note  # it is quick: a budget that ends early has it
-    ledger.notes[other.note] = [1e6] * 5
-    members = weigh(fits, settings, ledger, [other])
-    assert members[-1].weight == pytest.approx(1.0)
-    predictors = Predictors(table.observations, settings.fit)
-    ensemble = Ensemble(table, tuple(counting(members)), predictors)
-    within, after = ensemble.weights(np.array([0.5, 1.5])).T
-    assert within.sum() == pytest.approx(1.0)
-    assert within[-1] == 0.0
-    assert after == pytest.approx([0.0] * (len(after) - 1) + [1.0])

@@ -97,19 +97,6 @@ def test_walks_are_forecast_almost_as_well_as_by_their_last_values() -> None:
     assert np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(moves))) < 1.1
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_pair_comes_together(seed: int) -> None:
-    """Two walks whose difference reverts: most of a gap is forecast to close."""
-    rng = np.random.default_rng(seed)
-    common, gap = np.cumsum(rng.normal(size=200)), np.zeros(200)
-    for row in range(1, 200):
-        gap[row] = 0.8 * gap[row - 1] + rng.normal()
-    gap[-1] += 8.0
-    mean, _ = autoregression_forecast(np.column_stack([common, common + gap]), 30)
-    spread = mean[:, 1] - mean[:, 0]
-    assert abs(spread[-1]) < 0.25 * gap[-1]
-
-
 @pytest.mark.parametrize("shape", [(20, 3), (40, 8)])
 def test_intervals_hold_what_they_say_on_short_tables(shape: tuple[int, int]) -> None:
     held = []

@@ -142,15 +142,6 @@ def test_gradients_are_those_of_finite_differences(problem: tuple[Array, Array])
     np.testing.assert_allclose(d_noise, by_noise, rtol=1e-5)
 
 
-def test_many_degrees_tend_to_the_gaussian(problem: tuple[Array, Array]) -> None:
-    C, Y = problem
-    V = C + 0.5 * np.eye(D)
-    expected = multivariate_normal.logpdf(Y, cov=V)
-    for likelihood, tolerance in ((GAUSSIAN, 1e-12), (ScaledNoise(1e7), 1e-4)):
-        found = gaussian_log_density(np.tile(V, (3, 1, 1)), Y, likelihood=likelihood)
-        np.testing.assert_allclose(found, expected, rtol=tolerance)
-
-
 @dataclass(frozen=True)
 class TwoScales(SeriesLikelihood):
     """A user's: a series has a scale of one or nine, as likely; written with NumPy alone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -131,17 +130,3 @@ def test_priors_are_normal_on_the_scale_of_learning() -> None:
 def test_what_cannot_be_loaded(texts: tuple[str, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         KernelBank(2, 3).load([parse(text) for text in texts])
-
-
-def test_a_copy_takes_other_products() -> None:
-    """And leaves those of the bank that it is a copy of."""
-    products = [parse("1 x SE(lengthscale=0.5)"), parse("2 x LIN(location=1)")]
-    others = [parse("3 x SE(lengthscale=0.5) x LIN(location=0.3)"), parse("1 x SE(lengthscale=2)")]
-    bank = KernelBank(2, 2)
-    bank.load(products)
-    copied = gpflow.utilities.deepcopy(bank)
-    copied.load(others)
-    for each, expected in ((copied, others), (bank, products)):
-        C = np.stack([to_kernel(product)(X) for product in expected])
-        np.testing.assert_allclose(each.covariances(X), C, rtol=1e-12)
-        np.testing.assert_allclose(stacked_covariances(each.kernels, X), C, rtol=1e-12)

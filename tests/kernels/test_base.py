@@ -306,11 +306,6 @@ def test_expression_round_trip(text: str) -> None:
     assert kernel.to_expression().variance == pytest.approx(0.125)
 
 
-def test_a_start_is_not_learnt() -> None:
-    kernel = to_kernel(parse("2 x RW(start=-1)"))
-    assert [parameter.name for parameter in kernel.trainable_parameters] == ["variance"]
-
-
 @pytest.mark.parametrize("text", ["SE(lengthscale=1)", "2 x SE", "1 x PER(period=1)"])
 def test_numbers_must_be_there(text: str) -> None:
     with pytest.raises(ValueError, match=r"expression with all its numbers, got .*(SE|PER)"):

@@ -56,11 +56,3 @@ def test_two_steps_lead_from_a_kernel_to_another_before_and_after() -> None:
     assert {parse("SE x UNTIL"), parse("FROM x SE")} <= set(once)
     twice = [one.structure for one in expand(parse("FROM x SE"), bases)]
     assert parse("PER x FROM") in twice
-
-
-def test_a_product_begins_once_and_ends_once() -> None:
-    member = parse("FROM(at=1, width=1) x SE(lengthscale=1) x UNTIL(at=2, width=1)")
-    for one in expand(member, (*EXTENDED_BASES, "CP"))[1:]:
-        names = [factor.base.name for factor in one.factors]
-        assert names.count("FROM") <= 1
-        assert names.count("UNTIL") <= 1

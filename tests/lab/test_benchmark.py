@@ -155,16 +155,6 @@ def test_ratios_count_tables_alike() -> None:
     assert found["tables"].to_dict() == {"x": 2, "y": 1, "all": 3}
 
 
-def test_ranks_and_tables_that_are_incomplete() -> None:
-    scores = table_of_scores({"m": [1.0, 2.0, 5.0, 5.0], "r": [2.0, 2.0, 4.0, 4.0]})
-    by_table = benchmark.by_table(scores, "crps")
-    assert by_table.loc["a"].to_dict() == {"m": 1.5, "r": 2.0}
-    assert benchmark.ranks(by_table).to_dict() == {"m": 1.5, "r": 1.5}
-    without = benchmark.by_table(scores.drop(("b", 2, "m")), "crps")
-    assert np.isnan(without.loc["b", "m"])
-    assert benchmark.ranks(without).to_dict() == {"m": 1.0, "r": 2.0}
-
-
 def test_critical_difference_is_that_of_the_book() -> None:
     """Demšar 2006, section 3.2.2: four methods, 14 data sets, q = 2.569."""
     assert benchmark.critical_difference(4, 14) == pytest.approx(2.569 * np.sqrt(20.0 / 84.0), 1e-3)

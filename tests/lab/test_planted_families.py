@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from paper_experiments.lab import families
-from paper_experiments.lab.planted import cycle_and_drift
-
-
-def test_what_is_planted_repeats() -> None:
-    """Of a strict cycle, values a whole period apart are nearer than half a period apart."""
-    planted = cycle_and_drift(3)
-    assert planted.Z[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
-    lag = round(planted.kernels[0].factors[0].values[0] * 119)
-    for name, own in zip(planted.frame.columns, planted.Z[:, 0], strict=True):
-        y = planted.frame[name].to_numpy()
-        apart = [np.var(y[k:] - y[:-k]) for k in (lag, lag // 2)]
-        assert not own or apart[0] < 0.5 * apart[1]
-    np.testing.assert_array_equal(cycle_and_drift(3).frame, planted.frame)
 
 
 def test_statements_are_counted() -> None:

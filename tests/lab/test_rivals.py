@@ -52,14 +52,6 @@ def test_forecasts_are_numbers_and_move_with_the_series(
     np.testing.assert_allclose(other["sd"], one["sd"], rtol=0.3 if own_units else 1e-2)
 
 
-@pytest.mark.parametrize("name", sorted({*FITS} - {"prophet"}))
-def test_sds_of_walks_are_those_of_steps(name: str) -> None:
-    """One step ahead, the median over ten walks; to Prophet walks are trends with noise."""
-    frame = pd.DataFrame(walks(120, 10, seed=5))
-    sd = Rival(name, 1).fit(frame, seed=0).forecast(pd.RangeIndex(120, 121))["sd"]
-    assert np.median(sd) == pytest.approx(1.0, abs=0.3)
-
-
 # --- vector autoregressions ---
 
 

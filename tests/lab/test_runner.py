@@ -179,20 +179,6 @@ def test_what_reads_results_runs_after_them_and_again_when_they_are_new(tmp_path
         assert "Its executed notebook is not here" in html.read_text(encoding="utf-8")
 
 
-def test_a_line_that_was_cut_off_is_missing_and_damage_is_refused(tmp_path: Path) -> None:
-    runs = write_squares(tmp_path, [1, 2])
-    reproduced(tmp_path, runs)
-    file = tmp_path / "results" / "runs.jsonl"
-    whole = file.read_text(encoding="utf-8")
-    file.write_text(whole[:-20], encoding="utf-8")
-    cut = json.loads(whole.splitlines()[-1])["id"]
-    assert cut not in read_records(tmp_path / "results")
-    assert reproduced(tmp_path, runs)[cut] == "done"
-    file.write_text(whole.replace('{"id"', "{id"), encoding="utf-8")
-    with pytest.raises(ValueError, match="line 2"):
-        read_records(tmp_path / "results")
-
-
 # --- the commands, on a clone of squares ---
 
 
@@ -339,18 +325,3 @@ def test_killed_and_started_again_it_ends_with_the_same_results(
     write_squares(clone / "paper_experiments", range(3), pause=0.3)
     kill_and_restart(clone, begin, [1.0])
     assert squares(clone / "paper_experiments") == {x: x * x for x in range(3)}
-
-
-@pytest.mark.slow
-def test_on_a_dask_cluster(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    runs = write_squares(tmp_path, [1, 2, 3])
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        runner.dask_executor(cluster.scheduler_address) as executor,
-    ):
-        found = runner.reproduce(runs, tmp_path / "results", executor, folder=tmp_path)
-    assert set(found.values()) == {"done"}
-    assert squares(tmp_path) == {1: 1, 2: 4, 3: 9}

@@ -13,7 +13,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.kernels.grammar import parse
 from paper_experiments.lab import seizure as claims
 from paper_experiments.lab.seizure import (
@@ -114,23 +113,6 @@ def test_rapid_and_slow_components_by_hand() -> None:
     assert not claims.rapid_components(everybody, kernels).holds
     assert not claims.slow_period(everybody, kernels).holds
     assert not claims.lacking_in_seizures(everybody, kernels).holds
-
-
-@pytest.mark.slow
-def test_learning_goes_on_from_its_journal(
-    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frame, activities = load_sample(SAMPLES[0])
-    few = frame.iloc[:, ::5], activities.iloc[::5]
-    monkeypatch.setattr(claims, "load_sample", lambda _: few)
-    quick = FitSettings(prune=False, num_starts=1, num_reseeds=0, num_candidates=4)
-    options = {"structure": ("SE", "PER x SE"), "settings": quick, "restarts": 1}
-    first = learn_seizure(SAMPLES[0], "enumerated", tmp_path, **options)
-    assert len(first.fits) == 1
-    monkeypatch.setattr(claims, "fit", None)
-    again = learn_seizure(SAMPLES[0], "enumerated", tmp_path, **options)
-    assert again.fits[0].elbo == first.fits[0].elbo
-    pd.testing.assert_frame_equal(again.assignment(), first.assignment())
 
 
 def test_samples_are_those_of_the_authors(tables: Path) -> None:

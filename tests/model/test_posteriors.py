@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -119,20 +118,6 @@ def test_draws_are_kept_until_others_are_asked_for() -> None:
     assert other.elbo() == other.elbo(seed=5) == model.elbo(seed=5) != kept
 
 
-def test_draws_change_at_every_step_of_a_compiled_loop() -> None:
-    model = model_with(RelaxedPosterior())
-
-    @tf.function
-    def step() -> tf.Tensor:
-        model.posterior.resample()
-        return model.elbo()
-
-    values = [float(step()) for _ in range(4)]
-    assert len(set(values)) == 4
-    model.posterior.resample(seed=0)
-    assert [float(step()) for _ in range(4)] == values
-
-
 def test_seeds_say_which_draws() -> None:
     model = model_with(RelaxedPosterior())
     assert model.elbo(seed=3) == model.elbo(seed=3) != model.elbo(seed=4)
@@ -159,22 +144,6 @@ def test_binary_draws_have_the_probabilities() -> None:
     posterior_with(logits, 0.5, 20_000).hard_elbo(model)
     assert set(np.unique(model.Z)) == {0.0, 1.0}
     np.testing.assert_allclose(model.Z.mean(axis=0), 1.0 / (1.0 + np.exp(-logits)), atol=0.02)
-
-
-def test_configuration_is_never_trained() -> None:
-    for posterior, hidden in (
-        (RelaxedPosterior(), "temperature"),
-        (EnumeratedPosterior(), "active"),
-    ):
-        model = model_with(posterior)
-        gpflow.set_trainable(model, False)
-        gpflow.set_trainable(model, True)
-        assert not getattr(posterior, hidden).trainable
-        gpflow.optimizers.Scipy().minimize(
-            lambda model=model: -model.elbo(seed=0),
-            model.trainable_variables,
-            options={"maxiter": 2},
-        )
 
 
 # --- arithmetic ----------------------------------------------------------------------------------

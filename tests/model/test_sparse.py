@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 
 import gpflow
@@ -257,22 +256,6 @@ def test_chunks_do_not_matter(missing: float) -> None:
         np.testing.assert_allclose(value, whole, rtol=1e-10)
         for one, other in zip(again, gradients, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
-
-
-def test_a_traced_bound_is_that_of_eager_mode() -> None:
-    model, _ = both(missing=0.2)
-    value, gradients = value_and_gradient(model)
-
-    @partial(tf.function, autograph=False)
-    def traced() -> tuple[tf.Tensor, list[tf.Tensor]]:
-        with tf.GradientTape() as tape:
-            value = model.elbo()
-        return value, tape.gradient(value, model.trainable_variables)
-
-    again, traced_gradients = traced()
-    np.testing.assert_allclose(again, value, rtol=1e-10)
-    for one, other in zip(traced_gradients, gradients, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("given_Z", [False, True])

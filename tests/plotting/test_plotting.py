@@ -155,25 +155,6 @@ def test_a_component_that_a_series_lacks_is_blank(found: lkm.Discovery) -> None:
     assert to_hex(ax.lines[-1].get_color()) == plotting.component_colour(0).lower()
 
 
-def test_a_row_of_a_comparison_keeps_its_label_where_the_first_series_lacks_it() -> None:
-    t = np.arange(60.0)
-    noise = 0.1 * np.random.default_rng(0).normal(size=(60, 2))
-    frame = pd.DataFrame(np.stack([0.05 * t, np.sin(t / 2)], 1) + noise, columns=["a", "b"])
-    kernels = ["0.002 x LIN(location=30)", "1 x PER(period=12.6,lengthscale=2)"]
-    pair = made_by_hand(frame, kernels, [[1, 0], [1, 1]], noise=0.03)
-    panels = plotting.plot_comparison(pair, "a", "b", 4)
-    drawn(panels[0, 0].figure)
-    assert [row[0].get_ylabel() for row in panels[1:]] == ["LIN\n(sd)", "PER\n(sd)"]
-    assert all(row[0].axison for row in panels)
-    (lacks,), (has,) = panels[2:].T
-    assert "not in this series" in texts(lacks)
-    assert not lacks.lines
-    assert len(has.lines) == 2
-    for column in panels.T:  # one time axis, with the forecast
-        assert len({ax.get_xlim() for ax in column}) == 1
-        assert column[0].get_xlim()[1] > 63.0
-
-
 OTHER = "another restart is better by 1.0 in BIC"
 
 

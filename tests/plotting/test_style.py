@@ -114,17 +114,3 @@ def test_a_series_that_cannot_be_named_has_its_number_in_every_picture(
         ]
         assert "series 3" in shown, name
         assert not {odd, "series 1", "series 2"} & set(shown), name
-
-
-@pytest.mark.parametrize("start", [1e6, 1.7e12])
-def test_times_far_from_zero_are_written_without_an_offset(start: float) -> None:
-    times = pd.Index(start + np.arange(24) / 2)
-    ax = plt.subplots(figsize=(3.6, 2.0))[1]
-    ax.plot(times, np.arange(24.0))
-    readable_dates(ax, times)
-    ax.figure.canvas.draw()
-    assert ax.xaxis.get_offset_text().get_text() == ""
-    labels = [label.get_text() for label in ax.get_xticklabels()]
-    assert f"{start:.0f}" in labels
-    assert len(labels) <= 6
-    plt.close("all")

@@ -16,11 +16,9 @@ from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
     DISAGREEMENT,
     NOISE,
-    OTHER_TITLES,
     WALKS,
 )
 from lkm_gpflow.explain.verdicts import Verdict
-from lkm_gpflow.plotting import plot_attribution, plot_attribution_shares
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.summary import LIKELY, summary
 from lkm_gpflow.sharing.consensus import OTHERS
@@ -139,19 +137,6 @@ def test_one_series_shares_nothing(tmp_path: Path) -> None:
         assert "What they share" not in told
     empty = made_by_hand(small_table()[["a"]], [], [[]], noise=1.0).report()
     assert "found no pattern in this series, nothing but noise." in empty.text
-
-
-def test_pictures_and_words_call_parts_alike(small_found: lkm.Discovery) -> None:
-    told = replace(small_found, averaging="stacked").report()
-    attribution = told.attribution.rename(columns={told.found.names[0]: OTHERS}, level="part")
-    known = {*told.found.names, *OTHER_TITLES.values(), "variance"}
-    shares = plot_attribution_shares(told.found, attribution, "variance")
-    areas = plot_attribution(told.found, told.horizon, attribution=attribution)[0]
-    for ax in (shares, areas):
-        (legend,) = ax.figure.legends
-        named = {text.get_text() for text in legend.get_texts()}
-        assert set(OTHER_TITLES.values()) <= named <= known
-    assert {part: told.titles[part] for part in OTHER_TITLES} == OTHER_TITLES
 
 
 @pytest.mark.parametrize(("likely", "named"), [(0.6, False), (0.7, True)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -197,36 +196,6 @@ def test_memory_ends_a_search_too(watched: Watched, whole: lkm.Discovery) -> Non
     assert found.stopped.startswith("The memory budget of 4e-06MB ended the search after 3 fits")
     expected = [without_seconds(entry)[7:] for entry in whole.entries[:3]]
     assert [without_seconds(entry)[7:] for entry in found.entries] == expected
-
-
-def test_averaging_goes_as_far_as_it_comes(
-    watched: Watched, whole: lkm.Discovery, tmp_path: Path
-) -> None:
-    """The best fit is weighed first, then the vector autoregression, then walks."""
-    ledger = tmp_path / "ledger.jsonl"
-    num_walks = sum("walk" in member.kind for member in whole.members)
-    lkm.discover(table(), ledger=ledger, **{**OPTIONS, "averaging": "none"})
-    watched.count = 0
-    found = lkm.discover(table(), ledger=ledger, time_budget=num_walks + 2, **OPTIONS)
-    assert found.stopped == (
-        f"The time budget of {num_walks + 2}s ended the averaging when 2 of the fits and walks "
-        "were weighed."
-    )
-    best = next(member for member in found.members if member.kind == "found")
-    walk = next(member for member in found.members if "walk" in member.kind)
-    assert isinstance(best, Member)
-    assert best.fit.bic == whole.bic
-    # Their priors are those of what was found, of walks and of the autoregression.
-    records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
-    notes = dict(record["note"] for record in records if "note" in record)
-    of_best, of_autoregression, of_walk = (
-        sum(notes[key]) for key in notes if key.startswith("weighed")
-    )
-    ratio = 0.01 / 0.48 * np.exp(of_best - of_walk)
-    assert best.weight / walk.weight == pytest.approx(ratio)
-    prior, scores = [0.48, 0.01, 0.5], [of_walk, of_best, of_autoregression]
-    weights = np.array(prior) * np.exp(scores)
-    assert found.members[-1].weight == pytest.approx(weights[2] / weights.sum())
 
 
 def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Path) -> None:

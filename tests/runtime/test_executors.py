@@ -97,19 +97,6 @@ def limits() -> list[int]:
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-def test_threads_that_come_and_go_leave_the_limit_as_it_was() -> None:
-    with threadpool_limits(2, "blas"):
-        before = limits()
-        one = type(single_threaded())()  # of its own: the tests themselves are inside the other
-        one.__enter__()
-        one.__enter__()
-        assert set(limits()) == {1}
-        one.__exit__(None, None, None)  # the first that came is the first that goes
-        assert set(limits()) == {1}
-        one.__exit__(None, None, None)
-        assert limits() == before
-
-
 def test_the_caller_limits_the_threads_of_a_thread_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that a worker thread sets may not hold in it."""
     one = type(single_threaded())()

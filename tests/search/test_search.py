@@ -157,19 +157,6 @@ def test_partial_expansion_ends_with_regrouping(
         assert "pairs and products" not in {e.expanded for e in ledger.rows}
 
 
-@pytest.mark.parametrize(("depth", "most"), [(1, 2), (2, 3)])
-def test_products_have_no_more_factors_than_expansions_come_to(
-    depth: int, most: int, observations: Observations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two members of the best set could become a product of four."""
-    pretend(monkeypatch.setattr, "LIN + PER + SE", "LIN x PER + PER x SE + SE")
-    ledger = Ledger({})
-    settings = replace(QUICK, bases=("LIN", "SE", "PER"), depth=depth, restarts=1)
-    search(observations, settings, ledger, progress=False)
-    last = [e for e in ledger.rows if e.expanded == "pairs and products"]
-    assert max(len(parse(member).factors) for e in last for member in e.structure) == most
-
-
 @pytest.mark.parametrize("learner", ["scan", "relaxed"])
 def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     observations: Observations, done: Ledger, learner: LearnerName, monkeypatch: pytest.MonkeyPatch

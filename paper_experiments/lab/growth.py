@@ -1,8 +1,8 @@
 """How the cost of one bound with its gradient grows: a table, exponents and a picture.
 
-    python tests/benchmarks/growth.py
+    python -m paper_experiments.lab.growth
 
-Writes growth.csv and growth.svg beside this file; takes a few minutes on one processor.  Costs are
+Writes growth.csv and growth.svg into `paper_experiments/results`; takes a few minutes on one processor.  Costs are
 processor seconds, which other work on the machine changes little; the best of several tries.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +21,8 @@ import lkm_gpflow as lkm
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.plotting.style import FORECAST_COLOUR, HISTORY_COLOUR
 
-FOLDER = Path(__file__).parent
+from . import RESULTS
+
 LONG_ENOUGH = 0.4
 """Processor seconds of one try."""
 TRIES = 3
@@ -143,7 +143,7 @@ def draw(table: pd.DataFrame) -> None:
     panels[0].set_ylabel("one bound with gradient,\nprocessor milliseconds")
     # Text as text, and the same file for the same numbers.
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "growth"}):
-        figure.savefig(FOLDER / "growth.svg", metadata={"Date": None})
+        figure.savefig(RESULTS / "growth.svg", metadata={"Date": None})
 
 
 def main() -> None:
@@ -152,7 +152,7 @@ def main() -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     began = time.process_time()
     table = measured()
-    table.to_csv(FOLDER / "growth.csv", index=False, float_format="%.4g")
+    table.to_csv(RESULTS / "growth.csv", index=False, float_format="%.4g")
     draw(table)
     print(laws(table).to_string())
     print(f"{time.process_time() - began:.0f} processor seconds")
