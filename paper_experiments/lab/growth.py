@@ -2,8 +2,9 @@
 
     python -m paper_experiments.lab.growth
 
-Writes growth.csv and growth.svg into `paper_experiments/results`; takes a few minutes on one processor.  Costs are
-processor seconds, which other work on the machine changes little; the best of several tries.
+Writes growth.csv and growth.svg into `paper_experiments/results`; takes a few minutes on one
+processor.  Costs are processor seconds, which other work on the machine changes little; the best of
+several tries.
 """
 
 from __future__ import annotations
