@@ -138,19 +138,6 @@ def test_noise_has_results(tmp_path: Path) -> None:
     assert list(pd.read_csv(tmp_path / "components.csv").columns[-2:]) == ["mean", "sd"]
 
 
-def test_a_model_is_kept_when_a_picture_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError
-
-    monkeypatch.setattr(output, "_draw", fail)
-    found = made_by_hand(tiny_frame("a", "b"), ["1 x SE(lengthscale=3)"], [[1], [1]])
-    with pytest.raises(RuntimeError):
-        output.write(OutputFolder(tmp_path), found, 2, 0.9, {}, lambda line: None)
-    assert lkm.load(tmp_path / "model.lkm").bic == found.bic
-
-
 @pytest.mark.parametrize("start", [1.7e9 + 0.25, 1.7e12])
 def test_tables_keep_all_digits(
     start: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -250,18 +237,6 @@ def test_it_ends_with_the_gist_of_the_report(
 def test_quiet_prints_nothing(tmp_path: Path) -> None:
     result = run(write_tiny(tmp_path / "t.csv"), "--out", tmp_path / "out", "--quiet", *QUICK)
     assert (result.exit_code, result.output) == (0, "")
-
-
-def test_a_data_set_has_its_units_in_the_pictures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[object] = []
-    monkeypatch.setattr(
-        output, "_draw", lambda folder, found, horizon, level, units: seen.append(units)
-    )
-    result = run("toy", "--out", tmp_path / "out", *QUICK)
-    assert result.exit_code == 0, result.output
-    assert seen == [lkm.datasets.load("toy").units]
 
 
 # --- what is there already ---
@@ -395,13 +370,6 @@ def test_a_horizon_without_end_is_refused_before_the_search(dates: bool, tmp_pat
     frame.drop(frame.index[[] if dates else [3, 5, 9]]).to_csv(tmp_path / "t.csv")
     result = run(tmp_path / "t.csv", "--out", tmp_path / "out", "--horizon", 4000, *QUICK)
     refused(result, "a horizon that ends before 2262, got 4000 steps after 2021-12-31")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_horizon_without_end(tmp_path: Path) -> None:
-    tiny_frame("a", "b").reset_index(drop=True).to_csv(tmp_path / "t.csv")
-    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", "--horizon", 10**15, *QUICK)
-    refused(result, "expected a horizon of 1 to 1000000 steps")
     assert not (tmp_path / "out").exists()
 
 

@@ -10,10 +10,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from small import command, made_by_hand, small_table, with_one_picture
@@ -140,8 +138,7 @@ def test_a_read_only_disk_is_refused(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["data"], ["status"], ["discover", "demo"],
-        ["--help"], ["--version"], ["discover", "--help"], ["status", "-h"],
+        ["data"], ["discover", "demo"], ["--help"],
     ],
     ids=str,
 )  # fmt: skip
@@ -240,35 +237,6 @@ def test_a_result_is_complete_or_has_no_report(
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
 
 
-class Workers(Executor):
-    """Does a job when asked for its result, or died of it; there is no report until then."""
-
-    def __init__(self, report: Path, *, die: bool) -> None:
-        self.report, self.die = report, die
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future = Mock(Future)
-
-        def result() -> Any:
-            assert not self.report.exists()
-            if self.die:
-                raise BrokenExecutor
-            return fn(*args, **kwargs)
-
-        future.result = result
-        return future
-
-
-@pytest.mark.parametrize("die", [False, True])
-def test_a_report_waits_for_the_pictures_of_a_worker(die: bool, tmp_path: Path) -> None:
-    found = made_by_hand(small_table(), ["1.0 x SE(lengthscale=30.0)"], [[1], [1], [0]])
-    folder = OutputFolder(tmp_path)
-    workers = Workers(folder.report, die=die)
-    output.write(folder, found, 2, 0.9, {}, lambda line: None, workers)
-    assert list(folder.figures.glob("*.png"))
-    assert folder.report.exists()
-
-
 def test_a_worker_draws_the_pictures(
     csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,23 +283,6 @@ def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path:
     assert lkm.load(out / "model.lkm").stopped == ""
     code, said = command("discover", csv, "--out", out, *QUICK)
     assert (code, "holds a finished result already" in said) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("options", "pieces"),
-    [
-        (("--time-budget", "1h30"), ("a time budget in seconds", "90s, 10m or 1h30m", "'1h30'")),
-        (("--memory-budget", "4 apples"), ("a memory budget in bytes", "500MB", "'4 apples'")),
-        (("--memory-budget", "1MB"), ("memory budget above the", "got 1MB")),
-    ],
-)
-def test_wrong_budgets_are_refused(
-    options: tuple[str, str], pieces: tuple[str, ...], csv: Path, tmp_path: Path
-) -> None:
-    code, said = command("discover", csv, "--out", tmp_path / "out", *QUICK, *options)
-    assert code == 2
-    assert all(piece in said for piece in pieces), said
-    assert not (tmp_path / "out").exists()
 
 
 # --- processes that are ended ---

@@ -218,15 +218,15 @@ def found() -> CompositionalForecast:
 def test_search_is_as_good_as_the_planted_structure(found: CompositionalForecast) -> None:
     """The search is greedy, and which way it takes may depend on the rounding of a processor.
 
-    So the best of four seeds has to be as good, and the others nearly so.
+    So the better of two seeds has to be as good, and the other nearly so.
     """
-    others = [ABCD(depth=4, restarts=1).fit(planted().iloc[:96], seed=seed) for seed in (1, 2, 3)]
+    other = ABCD(depth=4, restarts=1).fit(planted().iloc[:96], seed=1)
     for name, fit in found.fits.items():
         learner = learner_of(fit.x, fit.y, restarts=10)
         nothing = learner.noise_alone()
         with single_threaded():
             best = learner.compete([PLANTED], nothing)
-        bics = [each.fits[name].path[-1].bic for each in (found, *others)]
+        bics = [each.fits[name].path[-1].bic for each in (found, other)]
         assert min(bics) <= best.bic + 0.1
         assert max(bics) <= best.bic + 0.03 * (nothing.bic - best.bic)
 

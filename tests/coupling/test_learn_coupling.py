@@ -262,7 +262,7 @@ def test_coupled_walks_are_found(planted: tuple[lkm.Discovery, lkm.Discovery]) -
 @pytest.mark.slow
 def test_false_and_found_correlations_over_many_tables() -> None:
     pairs = wrong = found = 0
-    for seed in range(100, 120):
+    for seed in range(100, 110):
         told = lkm.learn(walks(seed, 0.7 * (seed % 2)), ["C", "RW"], restarts=1, progress=False)
         coupling = coupling_of(told.fit, told.table.observations)
         strong = np.abs(coupling.correlations) * (coupling.evidence > STRONG)[:, None, None]
@@ -271,4 +271,4 @@ def test_false_and_found_correlations_over_many_tables() -> None:
         others = largest[1:] if seed % 2 else largest
         pairs, wrong = pairs + len(others), wrong + int(others.sum())
     assert wrong <= 0.02 * pairs
-    assert found >= 9
+    assert found >= 4

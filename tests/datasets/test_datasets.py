@@ -206,11 +206,6 @@ def test_download_error_says_what_where_and_how(
         assert "with a network" in said
 
 
-def test_default_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(downloads.FOLDER_VARIABLE, raising=False)
-    assert "lkm_gpflow" in str(downloads.folder())
-
-
 # Generated data
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,30 +103,14 @@ def test_comparison_allows_for_origins_that_overlap() -> None:
 
     The test must reject about 5% of them, a t-test that forgets the overlap rejects 29%.
     """
-    origins = tuple(range(100, 140, 2))  # twenty, of which two more lie within a horizon of 6
-    frame = walks(150)
-    base = lkm.backtest(frame, "last-value", 6, 20, first=100, progress=False)
-    base = lkm.Backtest(
-        "base", 6, origins, base.forecasts.set_axis(
-            pd.MultiIndex.from_tuples(
-                [(origins[base.origins.index(o)], s, t) for o, s, t in base.forecasts.index],
-                names=base.forecasts.index.names,
-            )
-        ),
-        base.steps.set_axis(
-            pd.MultiIndex.from_tuples(
-                [(origins[base.origins.index(o)], s) for o, s in base.steps.index],
-                names=base.steps.index.names,
-            )
-        ),
-        base.seconds.set_axis(list(origins)),
-    )  # fmt: skip
+    base = lkm.backtest(walks(144), "last-value", 6, 20, first=100, progress=False)
+    assert base.origins == tuple(range(100, 140, 2))  # two more lie within a horizon of 6
     rng = np.random.default_rng(0)
     scores = base.scores
     rejected, naive = 0, 0
     for _ in range(1000):
         noise = rng.normal(size=22)
-        moved = lkm.Backtest("moved", 6, origins, base.forecasts, base.steps, base.seconds)
+        moved = lkm.Backtest("moved", 6, base.origins, base.forecasts, base.steps, base.seconds)
         shifted = scores.assign(crps=scores["crps"] + noise[2:] + noise[1:-1] + noise[:-2])
         moved.__dict__["scores"] = shifted
         rejected += moved.compare(base).p_value < 0.05
@@ -173,20 +156,13 @@ def test_a_stopped_backtest_goes_on_from_its_journal(tmp_path: Path) -> None:
 
 
 def test_a_journal_knows_units_and_dates(tmp_path: Path) -> None:
-    """Scaled, the tables are the same; journals of version 0.1 could not tell."""
+    """Scaled, the tables are the same."""
     journal = tmp_path / "backtest.jsonl"
     run(walks(), Counting(), journal=journal)
     dates = pd.date_range("2020-01-01", periods=len(walks()), freq="h")
     for other in (1000.0 * walks(), walks().set_axis(dates)):
         with pytest.raises(ValueError, match=r"it differs in .*table"):
             run(other, Counting(), journal=journal)
-    first, *rest = journal.read_text().splitlines()
-    header = json.loads(first)
-    del header["header"]["table"]
-    journal.write_text("\n".join([json.dumps(header), *rest]) + "\n")
-    again = Counting()
-    run(walks(), again, journal=journal)
-    assert again.fits == []
 
 
 class Plain:

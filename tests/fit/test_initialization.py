@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import NDArray
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.fit import initialization
 from lkm_gpflow.fit.initialization import (
     Proposer,
     Ranges,
@@ -17,7 +16,6 @@ from lkm_gpflow.fit.initialization import (
     walks_begin,
 )
 from lkm_gpflow.fit.layout import Layout
-from lkm_gpflow.fit.periodogram import lomb_scargle
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, parse
 
@@ -71,23 +69,6 @@ def test_periods_lie_between_two_steps_and_half_the_span(num_points: int) -> Non
         assert np.all(found <= 0.5)
         assert np.all(found >= 2.0 / (num_points - 1))
         assert len(found) > 0 or num_points <= 5
-
-
-def test_bursts_of_readings_ask_for_no_more_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three readings a second apart on each of sixty days: a step is a hundred-thousandth."""
-    asked = []
-
-    def noted(x: Array, Y: Array, mask: Array, frequencies: Array) -> Array:
-        asked.append(len(frequencies))
-        return lomb_scargle(x, Y, mask, frequencies)
-
-    monkeypatch.setattr(initialization, "lomb_scargle", noted)
-    days = np.repeat(np.arange(60.0), 3)
-    x = (days + np.tile([0.0, 1.0, 2.0], 60) / 86_400.0) / days[-1]
-    y = np.sin(2.0 * np.pi * days / 15.0)
-    periods = likely_periods(Observations(x, y[None], np.ones((1, len(x)))))
-    assert periods[0] == pytest.approx(15.0 / 59.0, rel=0.03)
-    assert max(asked) <= 5 * len(x)
 
 
 # --- proposals -----------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
@@ -13,7 +12,6 @@ from scipy.special import beta as beta_function
 from scipy.stats import multivariate_normal, norm
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.engine import components
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.training import Learner
@@ -128,25 +126,6 @@ def test_what_is_missed_dearly_is_not_tried_to_do_without(
     pruned = learner.prune(spare)
     assert calls
     assert [k.structure for k in pruned.kernels] == [k.structure for k in learnt.kernels]
-
-
-def test_every_component_may_change_at_a_point_in_time() -> None:
-    """Two cycles, of which one stops and the other begins: both change in one call."""
-    rng, t = np.random.default_rng(3), np.arange(80) / 79
-    Z = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    Y = []
-    for row in Z:
-        stops = np.sin(14.0 * np.pi * t + rng.uniform(0.0, 6.0)) * np.where(t < 0.5, 2.0, 0.05)
-        begins = np.sin(34.0 * np.pi * t + rng.uniform(0.0, 6.0)) * np.where(t < 0.3, 0.05, 2.0)
-        Y.append(row @ [stops, begins] + 0.1 * rng.normal(size=80))
-    observations = Table.of(pd.DataFrame(np.transpose(Y), columns=list("abcd"))).observations
-    learner = Learner(observations, FitSettings(), np.random.default_rng(0))
-    kernels = [parse(f"1.0 x PER(period={1 / n}, lengthscale=1.0)") for n in (7, 17)]
-    state = learner.refine(State(tuple(kernels), Z, np.full(4, 0.1)))
-    changed = learner.split(state, [parse("PER x FROM"), parse("PER x UNTIL")])
-    # What is left of the first before 1/2, and of the second after 0.3, is noise.
-    assert sorted(str(k.structure) for k in changed.kernels) == ["FROM x PER", "PER x UNTIL"]
-    assert learner.cost(changed) < learner.cost(state)
 
 
 def test_the_prior_of_Z_is_an_integral_over_weights() -> None:

@@ -148,9 +148,9 @@ def test_planted_structure_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_planted_structure_is_found_in_nine_of_ten() -> None:
-    reached = [found >= from_truth - TOLERANCE for from_truth, found in map(_planted, range(10))]
-    assert sum(reached) >= 9, reached
+def test_planted_structure_is_found_in_four_of_five() -> None:
+    reached = [found >= from_truth - TOLERANCE for from_truth, found in map(_planted, range(5))]
+    assert sum(reached) >= 4, reached
 
 
 def _toy_shares_one_kernel(seed: int) -> bool:

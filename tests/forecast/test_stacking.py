@@ -83,21 +83,6 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
         assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
 
 
-def test_a_fit_well_behind_that_needs_no_cycle_is_a_doubt(settings: SearchSettings) -> None:
-    """It has 6% of the weight in forecasts, and more where fits are asked whether they agree."""
-    wave, ledger = small_table(num_times=60).interpolate()[["a", "b"]], Ledger({})
-    (cyclic,), (smooth,) = (best_of(wave, name, settings) for name in ("PER", "SE"))
-    fits = [cyclic, replace(smooth, cost=cyclic.criterion + 16.0)]
-    stack(fits, wave, settings, ledger)
-    for key in ledger.notes:
-        if key.startswith("weighed"):
-            ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-    found = [member for member in weighed(fits, settings, ledger) if not member.is_walk]
-    share = sum(member.weight for member in found)
-    assert share == pytest.approx(0.02)
-    assert min(member.weight for member in found) / share == pytest.approx(0.065, abs=0.002)
-
-
 def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
     """Their weights stand as exp(-BIC / 6) do, whichever of them foresaw the windows."""
     frame, ledger = one_walk(3), Ledger({})
@@ -145,27 +130,6 @@ def test_a_season_that_the_search_missed_is_in_the_forecast(settings: SearchSett
     fits = best_of(wave, "SE", settings)
     stacked = stack(fits, wave, settings, Ledger({}))
     assert weight_with_season([m for m in stacked if m.is_walk]) > 0.5
-
-
-@pytest.mark.parametrize("seed", [8, 9])
-def test_windows_speak_for_walks_that_return_where_series_do(
-    seed: int, settings: SearchSettings
-) -> None:
-    shares = []
-    for kept in (0.7, 1.0):
-        rng, steps = np.random.default_rng(seed), [np.zeros(2)]
-        for _ in range(90):
-            steps.append(kept * steps[-1] + rng.normal(size=2))
-        frame = pd.DataFrame(steps[1:], columns=["a", "b"])
-        fits = best_of(frame, "RW", settings)
-        stacked = stack(fits, frame, settings, Ledger({}))
-        shares.append(sum(m.weight for m in stacked if "OU" in _names(m.fit)))
-    before = 0.02 * 2 / 3
-    assert shares[0] > 1.5 * before > before > shares[1]
-
-
-def _names(fit: Fit) -> set[str]:
-    return {factor.base.name for kernel in fit.kernels for factor in kernel.factors}
 
 
 def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:

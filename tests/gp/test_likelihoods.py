@@ -22,7 +22,7 @@ from lkm_gpflow.gp.likelihoods import (
     SeriesLikelihood,
     likelihood_of,
 )
-from lkm_gpflow.gp.series import GaussianSeries, log_density
+from lkm_gpflow.gp.series import GaussianSeries
 from lkm_gpflow.gp.tensors import eigen_log_density, gaussian_log_density, tensor_gain
 
 Array = NDArray[np.float64]
@@ -83,19 +83,6 @@ def test_missing_points_do_not_count(problem: tuple[Array, Array]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     found = eigen_log_density(C[None], Y, noise, seen, SCALED)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_a_monte_carlo_average_over_scales_agrees(problem: tuple[Array, Array]) -> None:
-    C, Y = problem
-    V = C + 0.5 * np.eye(D)
-    scales = invgamma(2.0, scale=2.0).rvs(200_000, random_state=1)
-    q = Y[1] @ np.linalg.solve(V, Y[1])
-    at_one = multivariate_normal.logpdf(Y[1], cov=V) + 0.5 * q
-    density = np.exp(at_one - 0.5 * q / scales - 0.5 * D * np.log(scales))
-    found = log_density(np.asfortranarray(V), Y[1], SCALED)
-    error = density.std() / math.sqrt(len(scales))
-    assert math.exp(found) == pytest.approx(density.mean(), abs=4.0 * error)
-    assert error < 0.01 * density.mean()
 
 
 def test_gradients_are_those_of_finite_differences(problem: tuple[Array, Array]) -> None:

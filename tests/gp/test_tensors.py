@@ -113,27 +113,6 @@ def test_eigen_gradient_is_the_automatic_one(rng: np.random.Generator, masked: b
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_both_gradients_are_finite_differences(rng: np.random.Generator, masked: bool) -> None:
-    C, x = random_covariances(rng), rng.normal(size=D)
-    mask, noise = random_mask(rng) if masked else None, 0.4
-    direction = rng.normal(size=(D, D))
-    direction += direction.T
-    V = C + noise * np.eye(D)
-    difference = scipy_log_density(V + STEP * direction, x, mask)
-    difference -= scipy_log_density(V - STEP * direction, x, mask)
-    by_cholesky = gradients(lambda V, x: gaussian_log_density(V, x, mask), np.ones(()), V, x)
-    by_eigenvalues = gradients(
-        lambda C, x: eigen_log_density(C, x, tf.constant([noise], x.dtype), mask),
-        np.ones((1, 1)),
-        C[None],
-        x[None],
-    )
-    for gradient in (by_cholesky[0], by_eigenvalues[0][0]):
-        slope = np.sum(gradient * direction)
-        np.testing.assert_allclose(slope, difference / (2.0 * STEP), rtol=1e-6)
-
-
 def test_eigen_gradient_is_finite_where_eigenvalues_coincide(rng: np.random.Generator) -> None:
     found = gradients(
         eigen_log_density, np.ones((1, N)), np.eye(D)[None], rng.normal(size=(N, D)), np.ones(N)

@@ -440,23 +440,6 @@ def test_what_is_no_base_kernel_is_refused(kernel: type[UnitKernel], complaint: 
         parse("ODD")
 
 
-@pytest.mark.parametrize(
-    "expression", ["2 x WN", "2 x C", "2 x PER(period=1, lengthscale=2) x LIN(location=0.2)"]
-)
-def test_batches_are_shaped_as_gpflows(expression: str) -> None:
-    """All rows of one batch with all rows of the other; entries as those of plain tables."""
-    kernel, gpflows = to_kernel(parse(expression)), gpflow.kernels.SquaredExponential()
-    rng = np.random.default_rng(0)
-    for shape, shape2 in (((4, 1), (3, 5, 1)), ((3, 5, 1), (2, 4, 1)), ((3, 5, 1), None)):
-        A = rng.normal(size=shape)
-        B = None if shape2 is None else rng.normal(size=shape2)
-        found = kernel(A, B)
-        assert found.shape == gpflows(A, B).shape
-        if B is not None:
-            flat = kernel(A.reshape(-1, 1), B.reshape(-1, 1))
-            np.testing.assert_allclose(np.reshape(found, flat.shape), flat, rtol=1e-12)
-
-
 def test_what_is_no_expression_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected a kernel expression such as .*, got None"):
         parse(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, permutations
 from itertools import product as product_of
 
 import numpy as np
@@ -98,13 +97,6 @@ def test_a_random_walk_moves_alone(text: str) -> None:
         parse(text)
     with pytest.raises(ValueError, match="RW can only be multiplied"):
         parse("RW") * parse(text.replace("RW", "LIN", 1))
-
-
-@settings(deadline=None)
-@given(products())
-def test_canonical_form_is_kept_by_any_order(product: Product) -> None:
-    for order in list(permutations(product.factors))[:6]:
-        assert Product(order, product.variance) == product
 
 
 @settings(deadline=None, max_examples=60)
@@ -246,23 +238,6 @@ def canonical_names(names: list[str]) -> tuple[str, ...] | None:
     return tuple(sorted(rest)) or ("C",)
 
 
-@settings(deadline=None)
-@given(products(), st.sampled_from([PAPER_BASES, EXTENDED_BASES]))
-def test_expansion_by_brute_force(member: Product, bases: tuple[str, ...]) -> None:
-    names = list(names_of(member))
-    expected = set()
-    for base in bases:
-        kept = [subset for n in range(len(names) + 1) for subset in combinations(names, n)]
-        expected |= {canonical_names([*subset, base]) for subset in kept}
-    first, *others = expand(member, bases)
-    assert first is member
-    # Whether the member's own structure is derived anew depends on its numbers.
-    own = {names_of(member)}
-    assert {names_of(one) for one in others} - own == expected - own - {None, ("WN",)}
-    assert len({one.structure for one in others}) == len(others)
-    assert all(one.variance is None for one in others)
-
-
 # The paper's rules on expressions, apart from `expand`: a product is a tuple of names, a sum a list
 # of products.
 
@@ -347,17 +322,3 @@ def test_the_kernel_is_the_same_in_other_units(
     found = matrix(product.change_units(time_scale, time_shift), time_shift + time_scale * TIMES)
     # Adding the shift rounds the times, which short periods magnify.
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("2 x LIN(location=1)", "0.02 x LIN(location=15.0)"),
-        ("2 x RW(start=-1)", "0.2 x RW(start=-5.0)"),
-        ("2 x SE(lengthscale=3)", "2.0 x SE(lengthscale=30.0)"),
-        ("PER(period=1, lengthscale=3)", "PER(period=10.0, lengthscale=3.0)"),
-        ("LIN x SE", "LIN x SE"),
-    ],
-)
-def test_units_by_hand(text: str, expected: str) -> None:
-    assert str(parse(text).change_units(10.0, 5.0)) == expected

@@ -155,28 +155,21 @@ def test_failures_are_kept_stop_nothing_and_are_tried_again(tmp_path: Path) -> N
 
 
 def test_what_reads_results_runs_after_them_and_again_when_they_are_new(tmp_path: Path) -> None:
-    for numbers, total, now in (
-        ([1], 1, "done"), ([1], 1, "there"), ([2, 1], 5, "done"), ([2, 1], 5, "there"),
-    ):  # fmt: skip
+    for numbers, total, now in (([1], 1, "done"), ([2, 1], 5, "done"), ([2, 1], 5, "there")):
         runs = write_squares(tmp_path, numbers)
         assert reproduced(tmp_path, runs, 1)["table"] == now
         assert read_records(tmp_path / "results")["table"]["scores"] == {"total": total}
     assert sorted(started(tmp_path)) == [1, 2]
-    reproduced(tmp_path, runs, force=True)
-    assert sorted(started(tmp_path)) == [1, 1, 2, 2]
     table = runner.overview(runs, read_records(tmp_path / "results"), "smoke")
     page = runner.with_results(f"# Page\n{runner.BEGIN}\nyesterday\n{runner.END}\nend", table)
     assert page.startswith("# Page\n")
     assert page.endswith("\nend")
     assert "yesterday" not in page
     assert "[table.ipynb](table.ipynb)" in page
-    with pytest.raises(ValueError, match="expected a page with"):
-        runner.with_results("# Page", table)
     executed = tmp_path / "results" / "executed" / "table.ipynb"
-    for damage in ('{"cells": [', '{"cells": 3, "nbformat": 4}'):
-        executed.write_text(damage, encoding="utf-8")
-        html = runner.write_page(runs, tmp_path / "results", "smoke")
-        assert "Its executed notebook is not here" in html.read_text(encoding="utf-8")
+    executed.write_text('{"cells": [', encoding="utf-8")
+    html = runner.write_page(runs, tmp_path / "results", "smoke")
+    assert "Its executed notebook is not here" in html.read_text(encoding="utf-8")
 
 
 # --- the commands, on a clone of squares ---

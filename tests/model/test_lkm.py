@@ -296,29 +296,6 @@ def test_noise_may_begin_where_learning_ended() -> None:
     assert np.isfinite(again.noise_variance.unconstrained_variable).all()
 
 
-def test_a_kernel_may_look_at_time_in_its_own_way() -> None:
-    """What is inside is its own matter: here two lengthscales for one column of X."""
-
-    class Circle(gk.Kernel):
-        def __init__(self) -> None:
-            super().__init__()
-            self.base = gk.SquaredExponential(lengthscales=[1.0, 2.0])
-
-        def K(self, X: Any, X2: Any = None) -> tf.Tensor:
-            where = [None if x is None else tf.concat([tf.sin(x), tf.cos(x)], -1) for x in (X, X2)]
-            return self.base.K(*where)
-
-        def K_diag(self, X: Any) -> tf.Tensor:
-            return tf.ones(tf.shape(X)[:-1], X.dtype)
-
-    plain = gpflow.models.GPR((X, Y[:, :1]), Circle(), noise_variance=0.1)
-    found = LKM((X, Y[:, :1]), [Circle() + gk.Constant(1e-9)], noise_variance=0.1)
-    expected = plain.log_marginal_likelihood()
-    np.testing.assert_allclose(found.log_likelihood(np.ones((1, 1))), [expected], rtol=1e-6)
-    with pytest.raises(ValueError, match="one value of lengthscales"):
-        LKM((X, Y), [gk.Periodic(gk.SquaredExponential(lengthscales=[1.0, 2.0]))])
-
-
 def test_an_objective_without_a_seed_is_trained() -> None:
     """As GPflow's own models have it."""
 

@@ -163,7 +163,7 @@ def test_missing_points_are_as_if_they_were_not_there() -> None:
 positive = st.floats(0.03, 3.0)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     variances=st.lists(positive, min_size=4, max_size=4),
     lengthscale=st.floats(0.02, 2.0),

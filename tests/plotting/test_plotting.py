@@ -181,30 +181,6 @@ def test_of_restarts_the_one_is_drawn_that_the_search_went_by() -> None:
     ]
 
 
-def test_a_structure_without_its_parent_begins_a_tree() -> None:
-    """With a subset, few fits are kept, and their parents may not be among them."""
-    ledger = pd.DataFrame(
-        {
-            "step": [1, 2, 5],
-            "depth": [1, 1, 2],
-            "parent": [0, 1, 4],
-            "expanded": ["SE", "PER", "LIN"],
-            "tried": ["SE", "PER", "LIN"],
-            "found": ["SE", "PER", "LIN"],
-            "bic": [30.0, 20.0, 10.0],
-            "criterion": [30.0, 20.0, 10.0],
-            "decision": ["accepted"] * 3,
-        }
-    )
-    ax = plotting.plot_ledger(ledger)
-    assert [text.xy for text in ax.texts[:3]] == [(0, 0), (1, 1), (0, 2)]
-    assert [text.get_text().split("\n")[0] for text in ax.texts[:3]] == [
-        "expand SE: BIC 30.0",
-        "expand PER: BIC 20.0 (-10.0)",
-        "expand LIN: BIC 10.0",
-    ]
-
-
 def test_noise_has_pictures() -> None:
     """Of no component they say so, without a warning of empty axes."""
     white = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
@@ -220,21 +196,6 @@ def test_noise_has_pictures() -> None:
     assert [text.get_text() for text in panel.texts] == ["no component"]
     assert panel.get_ylabel() == "a"
     assert nothing.components("a", 3).shape == (23, 0)
-
-
-@pytest.mark.parametrize("units", [{1: "kg"}, {"1": "kg"}])
-def test_units_are_found_by_name_or_its_text(units: dict[Any, str]) -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=[1, 2])
-    found = made_by_hand(frame, ["1 x SE(lengthscale=5)"], [[1], [1]])
-    assert [ax.get_ylabel() for ax in plotting.plot_forecasts(found, 2, units=units)] == ["kg", ""]
-    assert plotting.plot_comparison(found, 1, 2, 2, units=units)[0, 0].get_ylabel() == "kg"
-    for draw in (
-        lambda: plotting.plot_forecasts(found, 2, units={"one": "kg"}),
-        lambda: plotting.plot_comparison(found, 1, 2, 2, units={"one": "kg"}),
-        lambda: found.explore(2, units={"one": "kg"}),
-    ):
-        with pytest.raises(ValueError, match=r"units of the series '1' and '2'.*'one'"):
-            draw()
 
 
 def test_the_ledger_is_a_tree() -> None:

@@ -357,13 +357,6 @@ def test_odd_names_stay_as_they_are(tmp_path: Path) -> None:
     assert r"a\|b\*c\_d" in found.compare_all().text
 
 
-def test_many_names_are_cut_short() -> None:
-    names = [f"s{n:02d}" for n in range(20)]
-    told = found_in(waves(names)).report()
-    assert "s00, s01, s02, s03, s04, s05, s06 and 12 more share" in told.text
-    assert max(len(line) for line in told.text.splitlines()) < 900
-
-
 def test_all_of_many_are_called_all() -> None:
     names = [f"s{n}" for n in range(9)]
     found = made_by_hand(waves(names), ["1 x PER(period=84,lengthscale=2)"], [[1]] * 9)
@@ -371,15 +364,6 @@ def test_all_of_many_are_called_all() -> None:
     assert wave.who == "All 9 series share the following property"
     assert wave.membership == "All 9 series share it (P 1.00)."
     assert "All 9 series have a 2.8-month cycle." in found.report().summary
-
-
-def test_without_each_series() -> None:
-    frame = waves()
-    found = found_in(frame)
-    told = found.report(without_each=True, progress=False)
-    by_name = {each.name: each for each in told.components}
-    assert by_name["PER"].stability.left_out == 2
-    assert "Learning again without one of its series" in by_name["PER"].verdict
 
 
 def test_a_notebook_shows_it(report: GroupReport) -> None:
@@ -446,19 +430,6 @@ def test_a_coupling_that_finds_nothing_says_so() -> None:
     assert "What goes together" not in found.report().text
 
 
-def test_what_goes_together_in_other_patterns_is_not_denied() -> None:
-    """The table has a line for each series; what the coupled fit has are walks, in step."""
-    walk = np.cumsum(np.random.default_rng(0).normal(size=60))
-    noise = 0.2 * np.random.default_rng(1).normal(size=(60, 2))
-    frame = pd.DataFrame({"Gold": walk, "Oil": -2.0 * walk}, waves().index) + noise
-    coupled = made_by_hand(frame, ["0.05 x RW(start=-7)"], [[1], [1]]).couple()
-    assert coupled.pairs["evidence"].max() > 10.0
-    found = made_by_hand(frame, [f"{0.002 / 49} x LIN(location=210)"], [[1], [1]])
-    told = found.report(coupled=coupled).text
-    assert "There is no strong evidence that any component goes together. In other" in told
-    assert "patterns of the coupled fits there is, for Gold and Oil." in told
-
-
 def judged_as(found: lkm.Discovery, probabilities: Sequence[Sequence[float]]) -> lkm.Discovery:
     """The same discovery on average over fits, with other probabilities and evidence for them."""
     averaged, p = replace(found, averaging="tempered"), np.array(probabilities)
@@ -484,18 +455,6 @@ def test_what_cannot_be_told_is_nowhere_stated(tmp_path: Path) -> None:
     assert apart.summary == "Gold and USD have no component in common."
     assert "USD alone has the following" in apart.text
     assert "does not have the component, or it cannot be told" in report.pictures()[0].caption
-
-
-def test_the_summary_gives_walks_no_direction() -> None:
-    """Two walks that are opposite all the way, as independent ones often are."""
-    walk = np.cumsum(np.random.default_rng(0).normal(size=60))
-    frame = pd.DataFrame({"up": walk, "down": -walk}, waves().index)
-    found = made_by_hand(frame, ["0.005 x RW(start=-7)"], [[1], [1]], noise=0.001)
-    assert found.report().summary.startswith("Both series have a random walk. ")
-    (walks,) = found.compare("up", "down").components
-    assert walks.together.startswith(
-        "It seems to move in opposite directions, but that may be chance (correlation -1.00"
-    )
 
 
 def test_it_is_said_why_nothing_was_checked(report: GroupReport) -> None:
@@ -532,39 +491,10 @@ def test_stability_is_told_together_with_the_weight(
     assert ("stable" in one.verdict) == ("stable" in said)
 
 
-def test_what_is_certain_but_small_is_said_to_be_small(report: GroupReport) -> None:
-    (wave, _) = report.components
-    gold = replace(wave.claims["Gold"], verdict="perhaps", share=0.02)
-    told = replace(wave, claims=wave.claims | {"Gold": gold})
-    assert told.membership == (
-        "Oil has it (P 1.00). Perhaps Gold has it, though only as a small part (P 1.00)."
-    )
-
-
 def test_a_part_of_a_table_says_of_how_many_series_it_is() -> None:
     report = found_in(waves(("Gold", "Oil", "Silver", "USD"))).select(["Gold", "USD"]).report()
     assert report.title == "What 2 of 4 series share"
     assert dict(report.about)["series"] == "2 of 4"
-
-
-def test_numbers_have_few_digits() -> None:
-    found = found_in(waves() * 1e12)
-    claims = found.report().components[0].claims
-    assert claims["Gold"].cells[-1] == "7.1e+11"
-    numbered = found_in(waves(dated=False).set_axis(20_200_101 + np.arange(60.0)))
-    assert dict(numbered.report().about)["times"] == "60, 20200101 to 20200160, step 1"
-    assert dict(found.report().about)["kernels"] == "times in days, counted from 2020-01-05"
-
-
-def test_sentences_end_with_one_full_stop() -> None:
-    report = found_in(waves(("Gold", "Oil", "Corp."))).report()
-    assert ".." not in report.text
-    line = next(each for each in report.components if each.name == "LIN")
-    falls = replace(
-        line, falling=("Corp.",), rising=("Gold",), description=report.components[0].description
-    )
-    assert falls.directions == "It increases in Gold and decreases in Corp."
-    assert ".." not in report.found.compare("Gold", "Corp.").text
 
 
 def test_a_coupling_of_another_table_is_refused() -> None:

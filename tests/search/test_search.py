@@ -182,31 +182,6 @@ def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     assert counts == [1 if is_bare else 2 for is_bare in from_nothing]
 
 
-@pytest.mark.parametrize(("num_series", "price"), [(3, 10), (12, 12)])
-def test_hopeless_is_what_is_many_parameters_behind_the_best(
-    num_series: int, price: int, observations: Observations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The best of the steps before: restarts of one step may come in any order."""
-    asked: dict[int, list[float]] = {}
-    learn = lkm_gpflow.search.structure_search.fit
-    table = observations.of_series(np.arange(num_series, dtype=np.int32) % 3)
-
-    def fit(*args: Any, hopeless: float, **options: Any) -> Fit:
-        asked.setdefault(options["seed"][1], []).append(hopeless)
-        return learn(*args, hopeless=hopeless, **options)
-
-    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", fit)
-    ledger = Ledger({})
-    search(table, QUICK, ledger, progress=False)
-    assert asked.pop(0) == [np.inf, np.inf]
-    assert asked
-    regrouped = {e.step for e in ledger.rows if e.expanded == "pairs and products"}
-    for step, limits in asked.items():
-        accepted = [e for e in ledger.rows if e.step < step and e.decision == "accepted"]
-        behind = (5 if step in regrouped else price) * np.log(table.mask.sum())
-        assert limits == pytest.approx([accepted[-1].fit.bic + behind] * len(limits))
-
-
 def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:
     for jobs in (1, 2):
         ledger = Ledger({})
