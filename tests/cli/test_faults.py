@@ -8,9 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -235,32 +233,6 @@ def test_a_result_is_complete_or_has_no_report(
     with pytest.raises(ValueError, match="holds a finished result already"):
         folder.claim(2, 0.9, found.table.checksum, force=False)
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
-
-
-def test_a_worker_draws_the_pictures(
-    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn_by = list[int]()
-    monkeypatch.setattr(output, "_draw", lambda *_: drawn_by.append(threading.get_ident()))
-    monkeypatch.setattr("lkm_gpflow.cli.discover_command.process_pool", ThreadPoolExecutor)
-    code, _ = command("discover", csv, "--out", tmp_path / "out", *QUICK, "--jobs", "2")
-    assert code == 0
-    assert len(drawn_by) == 1
-    assert drawn_by != [threading.get_ident()]
-
-
-def test_a_worker_that_was_ended_leaves_no_half_picture(
-    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def write(folder: OutputFolder, *_: object) -> None:
-        (folder.path / f"{UNFINISHED}picture.png").touch()
-        raise OSError("no more")
-
-    monkeypatch.setattr(output, "write", write)
-    code, said = command("discover", csv, "--out", tmp_path / "out", *QUICK)
-    assert code == 2
-    assert "no more" in said
-    assert not list((tmp_path / "out").rglob(f"{UNFINISHED}*"))
 
 
 # --- budgets and the folder of results ---

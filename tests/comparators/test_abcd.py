@@ -245,17 +245,6 @@ def test_planted_data_are_forecast(found: CompositionalForecast) -> None:
     assert mnlp < naive_mnlp - 0.5
 
 
-@pytest.mark.slow
-def test_fitted_model_is_gpflows(found: CompositionalForecast) -> None:
-    times = np.linspace(0.9, 1.2, 7)
-    for fit in found.fits.values():
-        mean, variance = fit.model.predict_y(times[:, None])
-        np.testing.assert_allclose(fit.predict(times)[0], mean[:, 0], rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(fit.predict(times)[1], variance[:, 0], rtol=1e-6)
-        log_likelihood = float(fit.model.log_marginal_likelihood())
-        assert fit.path[-1].log_likelihood == pytest.approx(log_likelihood, rel=1e-8)
-
-
 def test_missing_rows_are_absent_rows() -> None:
     frame = small_table()[["a"]]
     gaps = [7, 20, 21, 22]

@@ -214,25 +214,6 @@ def test_predictions_are_the_moments_of_draws() -> None:
         np.testing.assert_allclose(variance[:, n], y.var(axis=0), rtol=0.03)
 
 
-def test_rows_without_observations_do_not_count() -> None:
-    """Missing rows leave bound and predictions as they are without these rows."""
-    whole = network(2)
-    X, Y = (part.numpy() for part in whole.data)
-    Y[[4, 9]] = np.nan
-    kept = np.setdiff1d(np.arange(12), [4, 9])
-    results = []
-    for rows in (np.arange(12), kept):
-        model = GPRN(
-            (X[rows], Y[rows]), whole.node_kernels, whole.weight_kernel, noise_variance=0.2
-        )
-        model.node_mean.assign(whole.node_mean.numpy()[:, rows])
-        for _ in range(5):
-            bound = model.update()
-        results.append((bound, *model.predict_y(X)))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8)
-
-
 def planted() -> pd.DataFrame:
     """Six series from a network of one node; the weights change slowly, the node waves."""
     rng = np.random.default_rng(5)

@@ -63,25 +63,6 @@ def walk(x: np.ndarray, x2: np.ndarray) -> np.ndarray:
     return np.minimum.outer(x, x2) + 1.0
 
 
-def test_one_kernel_of_full_rank_is_a_kronecker_product() -> None:
-    observations = random_observations(3, 12)
-    (one,) = terms = random_terms([SE], 3, rank=3)
-    model = model_of(observations, terms)
-    x, y, B = observations.x, observations.Y.ravel(), B_of(one)
-    V = np.kron(B, se(x, x)) + np.kron(np.diag(NOISE), np.eye(12))
-    expected = multivariate_normal.logpdf(y, cov=V)
-    assert float(model.log_marginal_likelihood()) == pytest.approx(expected, rel=1e-10)
-
-    new = np.array([0.4, 1.1])
-    cross = np.kron(B, se(new, x))
-    mean = cross @ np.linalg.solve(V, y)
-    covariance = np.kron(B, se(new, new)) - cross @ np.linalg.solve(V, cross.T)
-    variance = np.diag(covariance).reshape(3, 2).T + NOISE
-    predicted = model.predict_series(new)
-    np.testing.assert_allclose(predicted[0], mean.reshape(3, 2).T, rtol=1e-8)
-    np.testing.assert_allclose(predicted[1], variance, rtol=1e-8)
-
-
 def test_unequal_times_and_gaps_leave_rows_out() -> None:
     observations = random_observations(3, 14, missing=0.4)
     terms = random_terms([SE, WALK], 3, rank=1)

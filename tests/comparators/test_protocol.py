@@ -174,26 +174,6 @@ def test_walks_with_gaps_are_those_of_generalised_least_squares(
         np.testing.assert_allclose(found.loc[name, "sd"], sd, rtol=1e-9)
 
 
-def test_short_and_sparse_series_among_seasonal_ones() -> None:
-    """A short series repeats its last value; one of quarters in a table of months its quarters."""
-    index = pd.date_range("2015-01-01", periods=60, freq="MS")
-    rng = np.random.default_rng(5)
-    values = np.tile(10.0 * rng.normal(size=12), 5)[:, None] + rng.normal(size=(60, 3))
-    frame = pd.DataFrame(values, index=index, columns=["whole", "short", "quarters"])
-    frame.loc[: index[39], "short"] = np.nan
-    frame.loc[np.arange(60) % 3 != 2, "quarters"] = np.nan
-    times = pd.date_range("2020-01-01", periods=12, freq="MS")
-    found = SeasonalNaive().fit(frame, seed=0).forecast(times)
-    np.testing.assert_array_equal(found.loc["whole", "mean"], values[-12:, 0])
-    np.testing.assert_array_equal(found.loc["short", "mean"], values[-1, 1])
-    quarters = found.loc["quarters", "mean"].to_numpy()
-    np.testing.assert_array_equal(quarters[2::3], values[-12:, 2][2::3])
-    np.testing.assert_allclose(quarters[3], quarters[2] + (quarters[5] - quarters[2]) / 3.0)
-    assert (found["sd"] > 0.0).all()
-    with pytest.raises(ValueError, match=r"'short': expected two .* season of 24 steps apart"):
-        SeasonalNaive(season=24).fit(frame, seed=0)
-
-
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (0.0, np.nan), (0.0, np.inf), (0.0, -1.0)])
 def test_forecasts_that_are_no_numbers_are_refused(bad: tuple[float, float]) -> None:
     table = Table.of(small_table())

@@ -270,17 +270,6 @@ def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
 QUICK: dict[str, Any] = {"depth": 1, "restarts": 0, "num_components": 2}
 
 
-@pytest.mark.parametrize("num_components", [0, 2])
-def test_noise_shares_nothing(num_components: int) -> None:
-    frame = pd.DataFrame(np.random.default_rng(2).normal(size=(60, 3)), columns=list("abc"))
-    method = RelationalABCD(depth=1, restarts=0, num_components=num_components)
-    fitted = method.fit(frame, seed=0)
-    forecast = fitted.forecast(pd.Index([60.0, 61.0]))
-    assert fitted.composite == "0"
-    assert np.isfinite(forecast.to_numpy()).all()
-    assert (forecast["sd"] > 0.0).all()
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

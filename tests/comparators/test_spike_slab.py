@@ -146,60 +146,6 @@ def test_bound_lies_below_the_evidence_and_not_far(seed: int) -> None:
 # --- the bound and the updates against plain mean field ------------------------------------------
 
 
-def plain_bound(model: SpikeSlabGP, X: Array, Y: Array, lengthscales: list[float]) -> float:
-    """``E log p(y, phi, w) + entropies`` of Gaussians q(phi_m) and q(w_nm), without switches.
-
-    q(phi) is found by coordinate ascent over m with explicit inverses.
-    """
-    mask, Y = ~np.isnan(Y.T), np.nan_to_num(Y.T)
-    noise, slab = model.noise_variance.numpy(), float(model.slab_variance.numpy())
-    W, v = model.weight_mean.numpy(), model.weight_variance.numpy()
-    D = len(X)
-    inverses = [
-        np.linalg.inv(se_matrix(X[:, 0], X[:, 0], l) + 1e-10 * np.eye(D)) for l in lengthscales
-    ]
-    precision = mask / noise[:, None]
-    phi = np.zeros((len(lengthscales), D))
-    covariances = [
-        np.linalg.inv(inverse + np.diag((W[:, m] ** 2 + v[:, m]) @ precision))
-        for m, inverse in enumerate(inverses)
-    ]
-    for _ in range(2000):
-        for m, covariance in enumerate(covariances):
-            rest = Y - np.delete(W, m, axis=1) @ np.delete(phi, m, axis=0)
-            phi[m] = covariance @ (W[:, m] @ (precision * rest))
-    value = 0.0
-    for n, d in zip(*np.nonzero(mask), strict=True):
-        second = np.outer(phi[:, d], phi[:, d]) + np.diag([S[d, d] for S in covariances])
-        weights = np.outer(W[n], W[n]) + np.diag(v[n])
-        error = Y[n, d] ** 2 - 2.0 * Y[n, d] * W[n] @ phi[:, d] + np.sum(weights * second)
-        value -= 0.5 * (np.log(2.0 * np.pi * noise[n]) + error / noise[n])
-    for mean, S, inverse in zip(phi, covariances, inverses, strict=True):
-        value += 0.5 * (D + np.linalg.slogdet(S)[1] + np.linalg.slogdet(inverse)[1])
-        value -= 0.5 * (mean @ inverse @ mean + np.trace(inverse @ S))
-    entropies = 0.5 * (np.log(2.0 * np.pi * v) + 1.0)
-    return float(value + np.sum(entropies - 0.5 * (np.log(2.0 * np.pi * slab) + (W**2 + v) / slab)))
-
-
-def without_switches(seed: int) -> SpikeSlabGP:
-    model = random_model(seed)
-    model.inclusion.assign(1.0 - 1e-8)
-    gpflow.set_trainable(model.inclusion, False)
-    model.switch_logits.assign(np.full(model.switch_logits.shape, 40.0))
-    return model
-
-
-def test_with_all_switches_on_the_bound_is_that_of_plain_mean_field() -> None:
-    model = without_switches(3)
-    X, Y = model.data[0].numpy(), model.data[1].numpy()
-    expected = plain_bound(model, X, Y, [0.08, 0.3])
-    assert float(model.elbo().numpy()) == pytest.approx(expected, abs=1e-4)
-    model.update_weights()
-    assert np.all(model.probabilities().numpy() > 1.0 - 1e-6)
-    expected = plain_bound(model, X, Y, [0.08, 0.3])
-    assert float(model.elbo().numpy()) == pytest.approx(expected, abs=1e-4)
-
-
 def test_updated_weights_are_the_posterior_given_the_moments_of_phi() -> None:
     """Of a slab and a spike, by quadrature over the weight."""
     model = random_model(10)
@@ -256,24 +202,6 @@ def test_gradient_is_that_of_finite_differences() -> None:
 
 
 # --- missing data, moments -----------------------------------------------------------------------
-
-
-def test_missing_rows_are_as_if_they_had_never_been() -> None:
-    X, Y = random_table(8, num_times=14, gaps=False)
-    gone = np.array([2, 3, 9])
-    with_gaps = Y.copy()
-    with_gaps[gone] = np.nan
-    models = []
-    for data in ((X, with_gaps), (np.delete(X, gone, 0), np.delete(Y, gone, 0))):
-        model = SpikeSlabGP(data, [squared_exponential(l) for l in (0.1, 0.4)], seed=8)
-        for _ in range(5):
-            model.update_weights()
-            model.update_hyperparameters()
-        models.append(model)
-    np.testing.assert_allclose(models[0].elbo(), models[1].elbo(), rtol=1e-8)
-    new = np.linspace(0.0, 1.5, 7)[:, None]
-    for one, other in zip(models[0].predict_y(new), models[1].predict_y(new), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 
 
 def test_predictions_have_the_moments_of_draws_from_q() -> None:

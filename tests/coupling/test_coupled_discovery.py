@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery, step_correlation
 from lkm_gpflow.coupling.learn_coupling import Coupling
 from lkm_gpflow.coupling.patterns import Patterns
-from lkm_gpflow.forecast import forecasters
 from lkm_gpflow.forecast.forecasters import Member
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
@@ -52,26 +49,6 @@ def test_without_correlations_forecasts_are_todays() -> None:
     assert coupled.pairs.empty
 
 
-def test_average_of_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = by_hand()
-    fit = found.fit
-    other = replace(fit, noise_variance=4.0 * fit.noise_variance)
-    members = (Member(fit, 0.25), Member(other, 0.75))
-    found = replace(found, averaging="stacked", stacked=members)
-    couplings = coupled_by_hand(found).couplings[0]
-    louder = replace(couplings, patterns=Patterns.of(other, found.table.observations.x))
-    coupled = CoupledDiscovery(found.table, members, (couplings, louder))
-    # Coupled forecasts are normal, with the variances that fits say.
-    monkeypatch.setattr(forecasters, "FORECAST_VARIANCE", 1.0)
-    told, moments = coupled.forecast(4), ["mean", "sd"]
-    np.testing.assert_allclose(told[moments], found.forecast(4)[moments], rtol=1e-7)
-    np.testing.assert_allclose(told["upper"], told["mean"] + norm.ppf(0.95) * told["sd"])
-    weights = {"a": 0.5, "b": 2.0}
-    np.testing.assert_allclose(
-        coupled.aggregate(4, weights), found.aggregate(4, weights), rtol=1e-7
-    )
-
-
 def test_gaps_are_filled_from_the_other_series() -> None:
     alone, together = (coupled_by_hand(by_hand(), correlation) for correlation in (0.0, 0.98))
     assert (together.fill()["sd"] < 0.99 * alone.fill()["sd"]).all()
@@ -79,23 +56,6 @@ def test_gaps_are_filled_from_the_other_series() -> None:
     assert row["evidence"] == 7.0
     assert 0.0 < row["correlation"] < 0.98
     np.testing.assert_allclose(together.correlations().loc["RW", "correlation"], 0.98)
-
-
-def test_late_series_follow_the_early_ones() -> None:
-    frame = small_table()
-    frame.iloc[-6:, 0] = np.nan
-    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1], [1, 1]])
-    up = frame.copy()
-    up.iloc[-6:, 1] += 3.0
-    ahead = made_by_hand(up, KERNELS, [[1, 1], [1, 1], [1, 1]])
-    tables = [
-        replace(coupled_by_hand(each, 0.9), table=replace(found.table, frame=each.table.frame))
-        for each in (found, ahead)
-    ]
-    calm, risen = (each.fill().loc["a", "mean"] for each in tables)
-    assert (risen > calm).all()
-    calm, risen = (each.forecast(3).loc["a", "mean"] for each in tables)
-    assert (risen > calm).all()
 
 
 def test_what_if() -> None:

@@ -21,7 +21,6 @@ from small import made_by_hand, numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.forecast.averaging import average_fits
 from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.gp.likelihoods import ScaledNoise
 
@@ -69,14 +68,6 @@ def test_forecast_goes_on_by_weeks(found: lkm.Discovery) -> None:
     pd.testing.assert_series_equal(given["mean"], forecast["mean"], check_freq=False)
 
 
-def test_forecast_follows_the_series(found: lkm.Discovery) -> None:
-    longer = small_table(num_times=40)
-    t = np.linspace(0.0, 1.0, 40)[-1] + (1.0 / 39.0) * np.arange(1, 5)
-    expected = 3.0 * t
-    mean = found.forecast(4).loc["c", "mean"].to_numpy()
-    assert np.abs(mean - expected).max() < 3.0 * np.nanstd(longer["c"]) * 0.5
-
-
 def test_forecast_in_units_of_the_series() -> None:
     """Another unit of a series changes its forecast by that unit and nothing else."""
     options = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "progress": False}
@@ -100,15 +91,6 @@ def test_components_add_up(found: lkm.Discovery) -> None:
     np.testing.assert_allclose(total, whole, atol=1e-8)
     with pytest.raises(ValueError, match="one of the series 'a', 'b' and 'c', got 'd'"):
         found.components("d")
-
-
-def test_averaging_counts_more_than_one_fit(found: lkm.Discovery) -> None:
-    """A fit that is worse by 8 counts exp(-8 / 6) times as much."""
-    worse = replace(found.fit, cost=found.fit.criterion + 8.0)
-    best, other = average_fits([worse, found.fit])
-    assert best.fit is found.fit
-    assert best.weight + other.weight == pytest.approx(1.0)
-    assert other.weight / best.weight == pytest.approx(np.exp(-8.0 / 6.0))
 
 
 def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> None:

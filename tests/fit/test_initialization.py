@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.initialization import (
@@ -18,8 +17,6 @@ from lkm_gpflow.fit.initialization import (
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, parse
-
-Array = NDArray[np.float64]
 
 
 def waves(

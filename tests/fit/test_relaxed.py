@@ -6,7 +6,6 @@ import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import gpflow
 import numpy as np
 import psutil
 import pytest
@@ -168,43 +167,8 @@ def test_a_sparse_model_is_refused_before_it_is_learnt(observations: Observation
         learn_relaxed(observations, BASES, seed=0, settings=settings)
 
 
-class Tilted(lkm.LKM):
-    """Every component is seen on a clock that a parameter bends: x + bend x^2."""
-
-    def __init__(self, *args: object, **options: object) -> None:
-        super().__init__(*args, **options)
-        self.bend = gpflow.Parameter(0.5)
-        self.tau_of_old = gpflow.Parameter(0.5)  # not LKM's tau
-
-    def component_covariances(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
-        def clock(x: tf.Tensor) -> tf.Tensor:
-            return x + self.bend * tf.square(x) + (self.tau_of_old - 0.5) * x**3
-
-        return super().component_covariances(clock(X), None if X2 is None else clock(X2))
-
-
-def test_a_subclass_is_learnt_with_its_own_parameters(observations: Observations) -> None:
-    settings = replace(QUICK, model=name_of(Tilted))
-    fits = [learn_relaxed(observations, BASES, seed=s, settings=settings) for s in (0, 0)]
-    assert numbers(fits[0]) == numbers(fits[1]), "a start begins with the class's own values"
-    assert fits[0].parameters[".tau_of_old"] != 0.5
-    bend = fits[0].parameters[".bend"]
-    assert bend != 0.5
-    model = relaxed_model(fits[0], fits[0].relaxed, observations, settings)
-    assert type(model) is Tilted
-    assert float(model.bend.numpy()) == bend
-    # The parameter of its own counts in BIC.
-    count = 2 + 3 + sum(kernel.num_parameters for kernel in fits[0].kernels)
-    expected = -2.0 * fits[0].log_likelihood + count * np.log(observations.num_observed)
-    assert fits[0].bic == pytest.approx(expected)
-    straight = lkm.LKM.log_likelihood
-    model.bend.assign(0.0)
-    assert not np.allclose(straight(model, fits[0].Z).numpy().sum(), fits[0].log_likelihood)
-
-
 def test_classes_are_found_by_name() -> None:
     assert model_class(name_of(lkm.LKM)) is lkm.LKM
-    assert model_class(name_of(Tilted)) is Tilted
     with pytest.raises(ValueError, match=r"named 'nowhere:Model', but there is none: define it"):
         model_class("nowhere:Model")
 

@@ -20,7 +20,6 @@ from lkm_gpflow.kernels.base import ZeroMeanPeriodic
 
 Array = NDArray[np.float64]
 D, T, N = 7, 3, 4
-STEP = 1e-5
 
 
 @pytest.fixture

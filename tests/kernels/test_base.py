@@ -413,14 +413,6 @@ class OnTheDiagonal(UnitKernel):
         return tf.reduce_sum(tf.abs(x - x2) / parameters[0], axis=-1)
 
 
-class Single(UnitKernel):
-    base = BASE
-
-    @staticmethod
-    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
-        return tf.cast(tf.abs(x - x2), tf.float32)
-
-
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize(
     ("kernel", "complaint"),
@@ -428,7 +420,6 @@ class Single(UnitKernel):
         (NoCovariance, "NoCovariance: expected a static method covariance"),
         (NoBase, r"NoBase: expected base = BaseKernel\(\.\.\.\), got None"),
         (OnTheDiagonal, r"OnTheDiagonal.covariance: .*broadcasts to \[3, 4, 5\], got .*3, 4"),
-        (Single, "expected a float64 tensor"),
         (gpflow.kernels.SquaredExponential, "expected a subclass of UnitKernel"),
     ],
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lkm_gpflow.kernels.grammar import parse
 from paper_experiments.lab import seizure as claims
 from paper_experiments.lab.seizure import (
     SAMPLES,
@@ -90,29 +89,6 @@ def test_tumour_patients_by_hand() -> None:
     assert not apart.are_nearest
     assert apart.p_value < 0.05
     assert not apart.holds
-
-
-def test_rapid_and_slow_components_by_hand() -> None:
-    kernels = tuple(
-        parse(text)
-        for text in (
-            "1.0 x SE(lengthscale=0.01)",
-            "1.0 x PER(period=0.5, lengthscale=1.0)",
-            "1.0 x SE(lengthscale=0.2)",
-        )
-    )
-    blocks = {1: [[1, 0, 1]], 2: [[0, 1, 1]], 3: [[0, 1, 1]], 4: [[1, 1, 0]], 5: [[1, 1, 0]]}
-    Z, labels = planted(blocks)
-    profiles = Z.groupby(labels).mean()
-    rapid = claims.rapid_components(profiles, kernels)
-    assert rapid.holds
-    assert list(rapid.shares.index) == ["a", "b"]
-    assert claims.slow_period(profiles, kernels).holds
-    assert claims.lacking_in_seizures(profiles, kernels).holds
-    everybody = pd.DataFrame(1.0, profiles.index, profiles.columns)
-    assert not claims.rapid_components(everybody, kernels).holds
-    assert not claims.slow_period(everybody, kernels).holds
-    assert not claims.lacking_in_seizures(everybody, kernels).holds
 
 
 def test_samples_are_those_of_the_authors(tables: Path) -> None:

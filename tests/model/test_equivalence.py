@@ -312,19 +312,6 @@ def test_bounds_are_ordered() -> None:
     assert best <= enumerated.elbo().numpy(), "the same order at the same tau"
 
 
-@pytest.mark.parametrize("prior", ["finite", "infinite"])
-def test_enumerated_bound_is_above_any_mean_field_bound(prior: str) -> None:
-    data, rng = table(8, 3, missing=0.2), np.random.default_rng(0)
-    enumerated = LKM(data, kernels(3), posterior="enumerated", prior=prior)
-    mean_field = LKM(data, kernels(3), posterior="relaxed", prior=prior)
-    for _ in range(10):
-        tau = rng.uniform(0.2, 5.0, size=(3, 2))
-        enumerated.tau.assign(tau)
-        mean_field.tau.assign(tau)
-        mean_field.posterior.logits.assign(rng.normal(scale=3.0, size=(3, 3)))
-        assert mean_field.posterior.mean_field_elbo(mean_field) <= enumerated.elbo()
-
-
 def test_bounds_meet_when_nothing_is_uncertain() -> None:
     """With Z certain the mean-field bound is the enumerated one of the only configuration left."""
     data = table(10, 2)

@@ -17,8 +17,6 @@ from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.model.posteriors import (
     EnumeratedPosterior,
     Posterior,
-    all_configurations,
-    independent_log_weights,
 )
 from lkm_gpflow.model.relaxation import RelaxedPosterior
 
@@ -161,13 +159,6 @@ def test_entropy_is_scipys_and_finite_at_large_logits() -> None:
     np.testing.assert_array_equal(tape.gradient(entropy, extreme), 0.0)
 
 
-def test_independent_weights_are_a_distribution_with_these_margins() -> None:
-    logits = np.random.default_rng(0).normal(scale=2.0, size=(5, 4))
-    weights = tf.exp(independent_log_weights(logits, all_configurations(4)))
-    np.testing.assert_allclose(tf.reduce_sum(weights, axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(weights @ all_configurations(4), tf.sigmoid(logits), rtol=1e-12)
-
-
 # --- weighted rows -------------------------------------------------------------------------------
 
 
@@ -245,14 +236,3 @@ def test_errors_say_what_was_expected() -> None:
         relaxed.mean_field_elbo(model)
     with pytest.raises(ValueError, match="expected a new object for each LKM"):
         model_with(relaxed)
-
-
-@pytest.mark.parametrize("seed", [3, np.int64(3), 2**31 + 3, 2**62, -1])
-def test_seeds_are_whole_numbers_of_any_size(seed: int) -> None:
-    kept = model_with(RelaxedPosterior(seed=seed))
-    plain = model_with(RelaxedPosterior())
-    assert kept.elbo() == plain.elbo(seed=seed)
-    assert kept.elbo() != plain.elbo()
-    plain.posterior.resample(seed)
-    assert kept.elbo() == plain.elbo()
-    assert seed != 3 or plain.elbo() == plain.elbo(seed=tf.constant([3, 0]))

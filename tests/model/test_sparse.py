@@ -140,24 +140,6 @@ def test_inducing_inputs_at_all_inputs_give_the_exact_model(missing: float) -> N
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
-def test_missing_points_are_as_if_they_were_not_there() -> None:
-    model, _ = both(missing=0.3)
-    X, Y = (part.numpy() for part in model.data)
-    Z = np.random.default_rng(2).uniform(0.0, 1.0, (3, 4))
-    mean, variance = model.predict_f(XNEW, Z=Z)
-    for n in range(3):
-        seen = ~np.isnan(Y[:, n])
-        alone = SparseLKM(
-            (X[seen], Y[seen, n : n + 1]), model.kernels, inducing=model.inducing_variables,
-            noise_variance=model.noise_variance.numpy()[n : n + 1],
-        )  # fmt: skip
-        z = Z[n : n + 1]
-        np.testing.assert_allclose(model.log_likelihood(Z)[n], alone.log_likelihood(z)[0], 1e-9)
-        own_mean, own_variance = alone.predict_f(XNEW, Z=z)
-        np.testing.assert_allclose(mean[:, n], own_mean[:, 0], atol=1e-9)
-        np.testing.assert_allclose(variance[:, n], own_variance[:, 0], atol=1e-9)
-
-
 # --- a bound -------------------------------------------------------------------------------------
 
 positive = st.floats(0.03, 3.0)
@@ -288,15 +270,6 @@ def test_inducing_variables_go_where_they_pay() -> None:
     placed = place_inducing(kernels(texts), X, 40, np.full(3, 10.0))
     assert sum(len(p.Z.numpy()) for p in placed) == 40
     assert not any(p.trainable_variables for p in placed)
-
-
-def test_placing_again_follows_the_hyperparameters() -> None:
-    model, exact = both(num_points=80, inducing=60)
-    for kernel in (model.kernels[0], exact.kernels[0]):
-        kernel.factors[0].lengthscale.assign(0.03)
-    before = exact.elbo() - model.elbo()
-    model.place_inducing(75)
-    assert exact.elbo() - model.elbo() < 0.01 * before
 
 
 def test_wrong_inducing_inputs_are_refused() -> None:

@@ -178,16 +178,6 @@ def workers_of(cluster: Any) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_cluster_backtests_as_one_process_does(cluster: Any) -> None:
-    with cluster.get_client() as client:
-        there = lkm.backtest(
-            table(), "last-value", 3, executor=client.get_executor(pure=False), progress=False
-        )
-    here = lkm.backtest(table(), "last-value", 3, progress=False)
-    pd.testing.assert_frame_equal(there.forecasts, here.forecasts, check_exact=True)
-
-
-@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_finds_the_same(
     cluster: Any, serial: lkm.Discovery, tmp_path: Path
 ) -> None:

@@ -170,23 +170,6 @@ def test_another_subset_is_another_search(searched: tuple[lkm.Discovery, Path]) 
         lkm.discover(planted(), ledger=path, **{**SEARCH, "subset": 13})
 
 
-def test_selected_series_keep_what_was_learnt_on_all(
-    searched: tuple[lkm.Discovery, Path],
-) -> None:
-    found, _ = searched
-    some = found.select(["s7", "s3"])
-    assert some.names == found.names
-    assert some.kernels == found.kernels
-    pd.testing.assert_frame_equal(some.probabilities, found.probabilities.loc[["s7", "s3"]])
-    parts = found.components("s3")
-    pd.testing.assert_frame_equal(some.components("s3"), parts, rtol=1e-7, atol=1e-9)
-    whole = found.forecast(2).loc[["s7", "s3"]]
-    pd.testing.assert_frame_equal(some.forecast(2), whole, rtol=1e-7, atol=1e-9)
-    assert "s7" in some.report().text
-    with pytest.raises(ValueError, match="expected one of the series"):
-        found.select(["nobody"])
-
-
 def test_given_kernels_without_a_subset(tmp_path: Path) -> None:
     frame = planted().iloc[:, :6]
     path = tmp_path / "ledger.jsonl"
