@@ -107,13 +107,6 @@ def test_modules_of_the_reference_are_those_of_the_package() -> None:
     assert modules == set(MODULES) - {"sktime"}
 
 
-def test_what_is_not_listed_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
-    (tmp_path / "metrics.md").write_text(page.replace("   crps\n", ""), encoding="utf-8")
-    monkeypatch.setattr(sys.modules[__name__], "REFERENCE", tmp_path)
-    assert missing(lkm.metrics, "lkm_gpflow.metrics") == ["crps"]
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as CONTRIBUTING.md says; as in the workflow it knows the repository."""

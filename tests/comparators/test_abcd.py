@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small_table
+from walks import accuracy
 
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import (
@@ -28,7 +29,6 @@ from lkm_gpflow.comparators.abcd import (
     structure,
 )
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.evaluation import metrics
 from lkm_gpflow.fit.covariances import ProductComponents
 from lkm_gpflow.fit.initialization import Proposer
 from lkm_gpflow.fit.layout import Layout
@@ -235,12 +235,8 @@ def test_search_is_as_good_as_the_planted_structure(found: CompositionalForecast
 def test_planted_data_are_forecast(found: CompositionalForecast) -> None:
     frame = planted()
     past, future = frame.iloc[:96], frame.iloc[96:]
-    scores = []
-    for fitted in (found, LastValue().fit(past, seed=0)):
-        forecast = fitted.forecast(future.index)
-        mean, sd = (forecast[c].unstack("series")[frame.columns] for c in ("mean", "sd"))
-        scores.append((metrics.rmse(future, mean), metrics.mnlp(future, mean, sd**2)))
-    (rmse, mnlp), (naive_rmse, naive_mnlp) = scores
+    rmse, mnlp = accuracy(found, future)
+    naive_rmse, naive_mnlp = accuracy(LastValue().fit(past, seed=0), future)
     assert rmse < 0.7 * naive_rmse
     assert mnlp < naive_mnlp - 0.5
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -16,7 +15,6 @@ from small import small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import LastValue, comparator
 from lkm_gpflow.comparators.libraries import AutoARIMA, AutoETS, AutoTheta
-from lkm_gpflow.comparators.protocol import MIN_SD
 from lkm_gpflow.data.tables import Table
 
 Method = AutoARIMA | AutoETS | AutoTheta
@@ -239,26 +237,6 @@ def test_theta_agrees_with_the_paths_of_the_library() -> None:
 # --- Promises of every one -----------------------------------------------------------------------
 
 
-@needs_library
-@pytest.mark.parametrize("method", METHODS)
-def test_extreme_series(method: type[Method]) -> None:
-    """Exact lines, steps, spikes and short series: finite, sds not below the floor, no warning."""
-    t = np.arange(40.0)
-    frame = pd.DataFrame(
-        {
-            "line": t, "step": np.where(t < 20.0, 0.0, 1.0), "spike": np.where(t == 30.0, 1e6, 0.0),
-            "two": t % 2.0, "parabola": np.square(t), "short": np.where(t < 7.0, np.cos(t), np.nan),
-        }
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        forecasts = forecast(method(), frame, 5)
-    assert np.isfinite(forecasts.to_numpy()).all()
-    floor = MIN_SD * Table.of(frame).scale
-    assert (wide(forecasts, "sd") >= 0.999 * floor).all()
-    np.testing.assert_allclose(forecasts.loc["line", "mean"], np.arange(40.0, 45.0), rtol=0.06)
-
-
 # --- Planted data --------------------------------------------------------------------------------
 
 
@@ -299,18 +277,6 @@ def test_a_model_of_statsforecast_is_the_one_of_the_library() -> None:
     told = HistoricAverage().fit(train["a"].to_numpy()).predict(4, level=[90])
     half = np.asarray(told["hi-90"]) - np.asarray(told["mean"])
     np.testing.assert_allclose(ours.loc["a", "sd"] * 1.6448536269514722, half)
-
-
-@needs_both
-@pytest.mark.parametrize("name", ["sktime:VAR", "sktime:NaiveForecaster", "statsforecast:Naive"])
-def test_it_is_backtested_as_any_other(name: str) -> None:
-    """Gaps are filled, and every cell has a forecast, without a word of the library's future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        result = lkm.backtest(small_table(), name, 3, 2, progress=False)
-    assert result.label == name
-    assert np.isfinite(result.forecasts[["mean", "sd"]].to_numpy()).all()
-    assert (result.forecasts["sd"] > 0.0).all()
 
 
 @needs_both

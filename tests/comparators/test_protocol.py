@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -191,30 +188,3 @@ def test_registry() -> None:
         comparator(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="another comparator named 'drift'"):
         register("drift")(Drift)
-
-
-def test_names_of_ours_are_taken_before_they_are_loaded() -> None:
-    program = """
-import sys
-from lkm_gpflow.comparators import comparator, comparator_names, register
-
-class Mine:
-    pass
-
-for name in ("gprn", "sktime"):
-    try:
-        register(name)(Mine)
-    except ValueError as error:
-        print(error)
-register("mine")(Mine)
-print(comparator_names()[-1], type(comparator("mine")).__name__)
-comparator("drift"), comparator("lkm")
-print("tensorflow" in sys.modules, "statsmodels" in sys.modules)
-"""
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert said.stdout.splitlines() == [
-        "there is another comparator named 'gprn'",
-        "there is another comparator named 'sktime'",
-        "mine Mine",
-        "False False",
-    ], said.stderr

@@ -10,6 +10,7 @@ import gpflow
 import numpy as np
 import pandas as pd
 import pytest
+from walks import accuracy
 
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import (
@@ -26,7 +27,6 @@ from lkm_gpflow.comparators.r_abcd import (
     Shares,
 )
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.evaluation import metrics
 from lkm_gpflow.fit.covariances import ProductComponents
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.gp.lags import LagGrid
@@ -231,12 +231,8 @@ def found() -> RelationalForecast:
 def test_planted_data_are_forecast(found: RelationalForecast) -> None:
     frame = planted()
     past, future = frame.iloc[:96], frame.iloc[96:]
-    scores = []
-    for fitted in (found, LastValue().fit(past, seed=0)):
-        forecast = fitted.forecast(future.index)
-        mean, sd = (forecast[c].unstack("series")[frame.columns] for c in ("mean", "sd"))
-        scores.append((metrics.rmse(future, mean), metrics.mnlp(future, mean, sd**2)))
-    (rmse, mnlp), (naive_rmse, naive_mnlp) = scores
+    rmse, mnlp = accuracy(found, future)
+    naive_rmse, naive_mnlp = accuracy(LastValue().fit(past, seed=0), future)
     assert rmse < 0.7 * naive_rmse
     assert mnlp < naive_mnlp - 0.3
 

@@ -117,20 +117,21 @@ def test_a_search_on_too_many_times_is_refused_before_it_begins() -> None:
         lkm.discover(frame, progress=False)
 
 
-def test_a_search_on_many_times_warns() -> None:
-    with pytest.warns(UserWarning, match=r"more than 1000 times takes hours, got 1001"):
-        check_size(1001, 2, None)
+@pytest.mark.parametrize(
+    ("too_many", "few", "message"),
+    [
+        ((1001, 2, None), (1000, 50, None), "more than 1000 times takes hours, got 1001"),
+        ((100, 51, None), (100, 51, 25), "more than 50 series may take hours, got 51: with a"),
+    ],
+)
+def test_a_search_that_takes_hours_warns(
+    too_many: tuple[int, int, None], few: tuple[int, int, int | None], message: str
+) -> None:
+    with pytest.warns(UserWarning, match=message):
+        check_size(*too_many)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_size(1000, 50, None)
-
-
-def test_a_search_on_many_series_warns() -> None:
-    with pytest.warns(UserWarning, match=r"more than 50 series may take hours, got 51: with a"):
-        check_size(100, 51, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_size(100, 51, 25)
+        check_size(*few)
 
 
 def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,16 +253,3 @@ def test_what_is_as_rough_as_a_walk_is_not_called_smooth(walk: str) -> None:
     assert "rough" in said.title
     lasting = describe(parse("1 x IOU(lengthscale=50,start=-7) x SE(lengthscale=100)"), WEEKS)
     assert "a smooth function" in lasting.text
-
-
-@pytest.mark.parametrize(
-    ("period", "short"),
-    [
-        (8.0, "an 8-day cycle"), (8.4, "an 8.4-day cycle"), (11.0, "an 11-day cycle"),
-        (18 * 365.25, "an 18-year cycle"), (80 * 365.25, "an 80-year cycle"), (7.0, "a 1-week cycle"),
-        (110 * 365.25, "a 110-year cycle"), (1.8 * 365.25, "a 1.8-year cycle"),
-    ],
-)  # fmt: skip
-def test_articles_are_those_of_the_numbers_as_spoken(period: float, short: str) -> None:
-    centuries = Timeline(pd.Timestamp("1700-01-01"), 0.0, 365.25 * 300, 7.0)
-    assert describe(parse(f"1 x PER(period={period},lengthscale=1)"), centuries).short == short

@@ -98,36 +98,6 @@ def test_what_converged_is_not_learnt_again(
     assert refined.score == pytest.approx(learnt.score, abs=0.05)
 
 
-def test_a_component_that_others_have_now_is_learnt_on(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    """It enters for the series that gain from it, not for those that had it by mistake."""
-    wrong = learnt.Z.copy()
-    wrong[:, 0] = 1.0 - wrong[:, 0]
-    learner = Learner(observations, SETTINGS, np.random.default_rng(1))
-    state = learner.improve(State(learnt.kernels, learnt.Z, learnt.noise_variance))
-    bad = State(learnt.kernels, wrong, learnt.noise_variance, score=state.score - 50.0)
-    calls = count("refine")
-    better = learner.keep_better(bad, bad.without(0), learnt.kernels[0].structure)
-    assert calls
-    assert better.score > bad.score + 40.0
-
-
-def test_what_is_missed_dearly_is_not_tried_to_do_without(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
-    assert learner.prune(learnt) is learnt
-    assert not calls
-    faint = parse("0.001 x SE(lengthscale=0.3)")
-    spare = State(
-        (*learnt.kernels, faint), np.column_stack([learnt.Z, np.ones(6)]), learnt.noise_variance
-    )
-    pruned = learner.prune(spare)
-    assert calls
-    assert [k.structure for k in pruned.kernels] == [k.structure for k in learnt.kernels]
-
-
 def test_the_prior_of_Z_is_an_integral_over_weights() -> None:
     rng, x = np.random.default_rng(0), np.linspace(0.0, 1.0, 40)
     data = Observations(x, rng.normal(size=(3, 40)), np.ones((3, 40)))

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import psutil
 import pytest
-import tensorflow as tf
 from small import numbers, small_table
 
 import lkm_gpflow as lkm
@@ -105,25 +104,6 @@ def test_weak_priors_are_those_of_the_other_learner(observations: Observations) 
     assert difference["ours"] == pytest.approx(difference["theirs"], abs=1e-8)
     assert abs(difference["ours"]) > 0.1
     assert difference["none"] == pytest.approx(0.0, abs=1e-8)
-
-
-def test_one_trace_serves_all_structures_of_a_size(
-    observations: Observations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    traced = []
-    elbo = lkm.RelaxedPosterior.elbo
-
-    def counted(*args: object, **options: object) -> tf.Tensor:
-        traced.append(1)
-        return elbo(*args, **options)
-
-    monkeypatch.setattr(lkm.RelaxedPosterior, "elbo", counted)
-    monkeypatch.setattr(relaxed, "_BENCHES", type(relaxed._BENCHES)())
-    for structure in (["SE", "PER"], ["LIN", "PER x SE"], ["LIN x PER x SE", "RW"]):
-        members = [parse(text) for text in structure]
-        learn_relaxed(observations, members, seed=0, settings=QUICK)
-    # Once to climb and once to be averaged at the end.
-    assert len(traced) == 2
 
 
 def test_starts_of_a_planted_table_reach_the_planted_bound() -> None:

@@ -174,20 +174,6 @@ def test_gaps_do_not_bend_the_season(lacks: str) -> None:
     assert np.sqrt(variance).max() * table.scale.max() < 4.0
 
 
-@pytest.mark.parametrize(("days", "is_known"), [(3, True), (2, False)])
-def test_the_hours_of_a_day_are_a_season_once_three_days_were_seen(
-    days: int, is_known: bool
-) -> None:
-    rng, hours = np.random.default_rng(5), np.arange(24 * days + 25)
-    wave = np.cos(2.0 * np.pi * hours[:, None] / 24.0 + np.array([0.0, 1.0, 4.0]))
-    frame = dated(10.0 * wave + 0.3 * rng.normal(size=wave.shape), "h")
-    own = autoregression(frame.iloc[:-24])
-    table = own.whole.table
-    mean, _ = moments(own, table.scaled_times(frame.index[-24:]))
-    errors = np.abs(mean * table.scale + table.location - frame.iloc[-24:].to_numpy())
-    assert bool(errors.mean() < 1.0) is is_known, errors.mean()
-
-
 @pytest.mark.parametrize("num_series", [3, 20])
 def test_far_ahead_it_is_as_uncertain_as_a_walk(num_series: int) -> None:
     """Coefficients that are not known would make paths explode."""

@@ -114,19 +114,3 @@ def test_priors_are_normal_on_the_scale_of_learning() -> None:
         for x, mean, sd in ((np.log(2.0), 0.3, 2.0), (np.log(0.5), -1.0, 0.5))
     )
     assert float(told - flat) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (("1 x C",) * 3, "expected 2 products, got 3"),
-        (("1 x C", "SE"), "all their numbers and at most 3 factors, got SE"),
-        (
-            ("1 x C", "1 x LIN(location=0) x LIN(location=1) x LIN(location=2) x LIN(location=3)"),
-            "at most 3 factors",
-        ),
-    ],
-)
-def test_what_cannot_be_loaded(texts: tuple[str, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        KernelBank(2, 3).load([parse(text) for text in texts])

@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from paper_experiments.lab import RESULTS, benchmark
-from paper_experiments.lab.__main__ import main
 from paper_experiments.lab.bench_tables import benchmark_tables, draw, tables_of
 from paper_experiments.lab.benchmark import Window, score_window
 
@@ -193,14 +191,3 @@ def test_committed_forecasts_are_of_these_tables() -> None:
     assert list(kept) == list(benchmark.METHODS)
     for method, own in kept.items():
         assert {(record["table"], record["origin"]) for record in own} == every, method
-
-
-def test_held_tables_are_not_run_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(benchmark, "run", lambda *given, **_: asked.append(given[1]))
-    held, chosen = tables_of("held")[0], tables_of("choosing")[0]
-    for arguments in (["--table", held], ["--part", "held", "--table", chosen]):
-        assert CliRunner().invoke(main, ["bench", "--jobs", "1", *arguments]).exit_code == 2
-    assert asked == []
-    assert CliRunner().invoke(main, ["bench", "--jobs", "1", "--table", chosen]).exit_code == 0
-    assert asked == [(chosen,)]

@@ -85,20 +85,6 @@ def test_components_of_a_series(explorer: plotting.Explorer) -> None:
     np.testing.assert_allclose(ax.lines[1].get_ydata(), parts["SE", "mean"])
 
 
-def test_two_series_are_never_the_same(explorer: plotting.Explorer) -> None:
-    explorer.view.value = "two series"
-    assert [explorer.series.value, explorer.other.value] == ["a", "b"]
-    assert titles(explorer)[:2] == ["a", "b"]
-    explorer.series.value = "b"
-    assert explorer.other.value == "a"
-    assert titles(explorer)[:2] == ["b", "a"]
-    explorer.other.value = "c"
-    assert titles(explorer)[:2] == ["b", "c"]
-    explorer.series.value = "a"
-    assert explorer.other.value == "c"
-    assert [value for _, value in explorer.other.options] == ["b", "c"]
-
-
 def test_views_of_all_series(explorer: plotting.Explorer, found: lkm.Discovery) -> None:
     explorer.view.value = "who has what"
     assert shown(explorer) == []
@@ -130,15 +116,6 @@ def test_every_change_draws_once_and_leaves_no_figure_open(
     explorer.series.value = "c"
     assert calls == ["plot_forecast", "plot_comparison", "plot_comparison", "plot_structure"]
     assert plt.get_fignums() == []
-
-
-def test_it_shows_itself_and_says_what_it_shows(explorer: plotting.Explorer) -> None:
-    explorer.view.value = "components"
-    assert (
-        repr(explorer) == "Explorer: components (series='a', component='all components', horizon=4)"
-    )
-    bundle = explorer._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
 
 
 def test_what_cannot_be_drawn_is_said(

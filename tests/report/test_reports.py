@@ -235,16 +235,6 @@ def test_intervals_that_miss_are_called_too_narrow(report: GroupReport) -> None:
     assert replace(missed, inside=9, normality=0.5).verdict == "good"
 
 
-def test_a_level_near_one_is_not_called_certain(report: GroupReport, tmp_path: Path) -> None:
-    told = report.found.report(level=0.995)
-    for text in (told.text, told.to_html(tmp_path / "r.html").read_text("utf-8")):
-        assert "the 99.5% interval" in text
-        assert "the 100% interval" not in text
-    assert "fell into the 99.5% interval. A small p" in text  # the note under the table
-    axes = told.found.plot.forecast(series="Gold", level=0.995)
-    assert axes.get_legend_handles_labels()[1][0] == "99.5% of new observations"
-
-
 def test_few_misses_are_no_verdict_on_intervals(report: GroupReport) -> None:
     """A third of right 90% intervals hold no more than 3 of 4."""
     cases = ((4, 3, True), (4, 1, False), (20, 16, True), (20, 15, False))
@@ -355,15 +345,6 @@ def test_odd_names_stay_as_they_are(tmp_path: Path) -> None:
     assert "&lt;b&gt;" in written
     assert r"\<b\>\&amp;\</b\>" in pair.text
     assert r"a\|b\*c\_d" in found.compare_all().text
-
-
-def test_all_of_many_are_called_all() -> None:
-    names = [f"s{n}" for n in range(9)]
-    found = made_by_hand(waves(names), ["1 x PER(period=84,lengthscale=2)"], [[1]] * 9)
-    (wave,) = found.report().components
-    assert wave.who == "All 9 series share the following property"
-    assert wave.membership == "All 9 series share it (P 1.00)."
-    assert "All 9 series have a 2.8-month cycle." in found.report().summary
 
 
 def test_a_notebook_shows_it(report: GroupReport) -> None:
@@ -489,12 +470,6 @@ def test_stability_is_told_together_with_the_weight(
     one = replace(report.components[0], num_fits=4, support=support, stability=stability)
     assert said in one.verdict
     assert ("stable" in one.verdict) == ("stable" in said)
-
-
-def test_a_part_of_a_table_says_of_how_many_series_it_is() -> None:
-    report = found_in(waves(("Gold", "Oil", "Silver", "USD"))).select(["Gold", "USD"]).report()
-    assert report.title == "What 2 of 4 series share"
-    assert dict(report.about)["series"] == "2 of 4"
 
 
 def test_a_coupling_of_another_table_is_refused() -> None:

@@ -106,29 +106,6 @@ def test_logarithms_are_turned_back() -> None:
         LKMForecaster(["SE"], transform="log").fit(small_table())
 
 
-def test_series_are_turned_back_from_the_scale_on_which_they_are_modelled() -> None:
-    """Whatever the setting says: some by name, or those that the data ask for."""
-    y = small_table()[["a", "b"]].assign(b=lambda table: np.exp(5.0 + table["b"] / 5.0))
-    options = {"kernels": ["SE"], "restarts": 1}
-    forecaster = LKMForecaster(**options, transform={"b": "log"}).fit(y)  # type: ignore[arg-type]
-    expected = forecaster.found_.forecast(5, 0.8)
-    interval = forecaster.predict_interval(fh=HORIZON, coverage=0.8)
-    for name in "ab":
-        for side in ("lower", "upper"):
-            told = expected.loc[name, side].iloc[[0, 1, 4]]
-            np.testing.assert_allclose(interval[name, 0.8, side], told)
-    with pytest.raises(NotImplementedError, match=r"all series or none on a log scale.* 1 of 2"):
-        forecaster.predict_proba(fh=HORIZON)
-    prices = np.exp(y[["a"]].add(0.1 * np.arange(len(y)), axis=0))
-    auto = LKMForecaster(**options, transform="auto").fit(prices)  # type: ignore[arg-type]
-    log = LKMForecaster(**options, transform="log").fit(prices)  # type: ignore[arg-type]
-    assert auto.found_.table.transforms.is_log.all()
-    np.testing.assert_allclose(auto.predict_quantiles(HORIZON), log.predict_quantiles(HORIZON))
-    np.testing.assert_allclose(
-        auto.predict_proba(HORIZON).ppf(0.05), log.predict_proba(HORIZON).ppf(0.05)
-    )
-
-
 def test_what_there_is_not(fitted: LKMForecaster) -> None:
     with pytest.raises(NotImplementedError, match="cov=False"):
         fitted.predict_var(fh=HORIZON, cov=True)
