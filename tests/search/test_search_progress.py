@@ -12,9 +12,6 @@ from lkm_gpflow.search.search_progress import beforehand, expected_seconds, left
 from lkm_gpflow.search.settings import SearchSettings
 from paper_experiments.lab import benchmark
 
-SIZES = {"currencies": (119, 4), "gonu": (141, 4), "houses": (108, 6), "stocks": (116, 9)}
-"""Times and series of the tables of the benchmarks."""
-
 
 def test_nine_of_ten_searches_of_the_benchmark_are_within_what_was_expected(tables: Path) -> None:
     (journal,) = benchmark.records(methods=["lkm"]).values()
