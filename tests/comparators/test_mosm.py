@@ -106,20 +106,11 @@ def test_likelihood_is_that_of_gpflow() -> None:
     """GPflow's own model with the direct kernel; series with different gaps."""
     data = observations()
     model = MultiOutputGPR(data, random_mixture(1))
-    noise = np.array([0.1, 0.2, 0.3])
-    model.likelihood.variance.variance.assign(noise)
+    model.likelihood.variance.variance.assign([0.1, 0.2, 0.3])
     X, y = (array.numpy() for array in model.data)
-    K = model.kernel(X).numpy() + np.diag(noise[X[:, 1].astype(int)])
-    expected = -0.5 * (
-        y[:, 0] @ np.linalg.solve(K, y[:, 0])
-        + np.linalg.slogdet(K)[1]
-        + len(y) * np.log(2.0 * np.pi)
-    )
-    assert float(model.log_marginal_likelihood()) == pytest.approx(expected)
     reference = gpflow.models.GPR((X, y), model.kernel, likelihood=model.likelihood)
-    assert float(model.log_marginal_likelihood()) == pytest.approx(
-        float(reference.log_marginal_likelihood())
-    )
+    expected = float(reference.log_marginal_likelihood())
+    assert float(model.log_marginal_likelihood()) == pytest.approx(expected)
     # 2 (5 3 - 2) numbers of the kernel and three noises.
     assert model.bic() == pytest.approx(-2.0 * expected + 29 * np.log(len(y)))
 

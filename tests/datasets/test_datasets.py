@@ -80,13 +80,6 @@ def test_split_is_that_of_the_paper(name: str, train: int, test: int, tables: Pa
     pd.testing.assert_frame_equal(pd.concat(data.split()), data.frame, check_freq=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "freq"), [("houses", "MS"), ("gonu", "W-SUN"), ("stocks", None), ("currencies", None)]
-)
-def test_index_knows_its_frequency(name: str, freq: str | None, tables: Path) -> None:
-    assert datasets.load(name).frame.index.freqstr == freq
-
-
 def test_gonu_is_scored_in_z_scores_over_all_weeks(tables: Path) -> None:
     gonu = datasets.load("gonu")
     assert gonu.score_scale is not None

@@ -110,12 +110,6 @@ def test_model_is_the_fit(found: lkm.Discovery) -> None:
     np.testing.assert_allclose(found.model.probabilities(), found.best.probabilities, atol=1e-6)
 
 
-def test_representations(found: lkm.Discovery) -> None:
-    assert "3 series of 40 times" in repr(found)
-    assert "<table" in found._repr_html_()
-    assert "0x" not in repr(found) + found._repr_html_()
-
-
 @pytest.mark.parametrize("horizon", [0, -2, 1.5, True])
 def test_wrong_horizons(found: lkm.Discovery, horizon: object) -> None:
     with pytest.raises(ValueError, match="horizon of at least 1 step, got"):

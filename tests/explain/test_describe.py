@@ -242,14 +242,3 @@ def test_sinusoid_means_nine_tenths_of_the_variance_in_the_first_harmonic() -> N
         return float(2 * mpmath.besseli(1, x) / (mpmath.exp(x) - mpmath.besseli(0, x)))
 
     assert first_harmonic(1.5) == pytest.approx(0.9, abs=0.01)
-
-
-@pytest.mark.parametrize("walk", ["RW(start=-7)", "IOU(lengthscale=2,start=-7)"])
-def test_what_is_as_rough_as_a_walk_is_not_called_smooth(walk: str) -> None:
-    """Its paths are rough: over short times increments grow with the root of time, not with time."""
-    kernel = parse(f"1 x {walk} x SE(lengthscale=100)")
-    said = describe(kernel, WEEKS)
-    assert "smooth" not in said.text + said.title
-    assert "rough" in said.title
-    lasting = describe(parse("1 x IOU(lengthscale=50,start=-7) x SE(lengthscale=100)"), WEEKS)
-    assert "a smooth function" in lasting.text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -18,47 +16,6 @@ from lkm_gpflow.fit.training import Learner
 from lkm_gpflow.kernels.grammar import parse
 
 SETTINGS = FitSettings(prune=True)
-Count = Callable[[str], list[State]]
-
-
-@pytest.fixture(scope="module")
-def observations() -> Observations:
-    """Six series, each with a smooth curve, a cycle, or both."""
-    rng = np.random.default_rng(3)
-    x = np.linspace(0.0, 1.0, 100)
-    kernels = [parse("0.7 x SE(lengthscale=0.1)"), parse("0.7 x PER(period=0.17, lengthscale=1)")]
-    Z = np.array([[1, 0], [1, 1], [0, 1], [1, 0], [1, 1], [0, 1]], float)
-    V = np.tensordot(Z, components(kernels, x), axes=1) + 0.05 * np.eye(len(x))
-    Y = np.array([np.linalg.cholesky(v) @ rng.normal(size=len(x)) for v in V])
-    return Observations(x, Y, np.ones_like(Y))
-
-
-@pytest.fixture(scope="module")
-def learnt(observations: Observations) -> State:
-    """A state at its optimum, of two components that series miss dearly."""
-    learner = Learner(observations, SETTINGS, np.random.default_rng(0))
-    members = [parse("SE"), parse("PER")]
-    state = learner.reseed(learner.refine(learner.grow(learner.nothing(), members)), members)
-    assert len(state.kernels) == 2
-    return state
-
-
-@pytest.fixture
-def count(monkeypatch: pytest.MonkeyPatch) -> Count:
-    """Return a list that grows by a state with each call of a step."""
-
-    def of(name: str) -> list[State]:
-        calls: list[State] = []
-        whole = getattr(Learner, name)
-
-        def counted(self: Learner, state: State, *args: object, **options: object) -> object:
-            calls.append(state)
-            return whole(self, state, *args, **options)
-
-        monkeypatch.setattr(Learner, name, counted)
-        return calls
-
-    return of
 
 
 @pytest.mark.parametrize("share", [0.97, 1.03])
@@ -82,20 +39,6 @@ def test_what_gains_less_than_half_its_price_does_not_enter(share: float) -> Non
         learner = Learner(data, settings, np.random.default_rng(0))
         grown = learner.enter(learner.nothing(), member)
         assert (grown is not None) is enters
-
-
-def test_what_converged_is_not_learnt_again(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    """One L-BFGS a call, where rows stay as they are; learning on would gain nothing."""
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("polish")
-    off = parse("0.5 x SE(lengthscale=0.1)")
-    state = State((off, *learnt.kernels[1:]), learnt.Z, learnt.noise_variance)
-    assert learnt.kernels[0].structure == off.structure
-    refined = learner.refine(state)
-    assert len(calls) == 1
-    assert learner.refine(refined).score == pytest.approx(refined.score, abs=0.01)
-    assert refined.score == pytest.approx(learnt.score, abs=0.05)
 
 
 def test_the_prior_of_Z_is_an_integral_over_weights() -> None:

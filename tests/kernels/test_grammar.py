@@ -25,7 +25,6 @@ from lkm_gpflow.kernels.grammar import (
     parse,
     register_base,
     split,
-    with_values,
 )
 
 TIMES = np.array([0.3, 0.5, 0.5, 1.1, 2.7, 4.0])[:, None]
@@ -169,17 +168,6 @@ def test_names_that_expressions_could_not_read_are_refused(name: str) -> None:
 )
 def test_number_of_parameters(text: str, count: int) -> None:
     assert parse(text).num_parameters == count
-
-
-def test_completeness_and_values() -> None:
-    product = parse("SE x PER")
-    assert not product.is_complete
-    assert not parse("SE(lengthscale=1)").is_complete
-    assert not parse("2 x SE").is_complete
-    complete = with_values(product, 0.5, [1.0, 2.0, 3.0])
-    assert complete.is_complete
-    assert str(complete) == "0.5 x PER(period=1.0, lengthscale=2.0) x SE(lengthscale=3.0)"
-    assert complete.structure == product
 
 
 # --- the grammar ---------------------------------------------------------------------------------

@@ -158,29 +158,6 @@ def test_a_component_that_a_series_lacks_is_blank(found: lkm.Discovery) -> None:
 OTHER = "another restart is better by 1.0 in BIC"
 
 
-def test_of_restarts_the_one_is_drawn_that_the_search_went_by() -> None:
-    """It goes by its criterion, or by its bound, and what it accepted is drawn as accepted."""
-    ledger = pd.DataFrame(
-        {
-            "step": [0, 0, 1, 1, 2, 2],
-            "depth": [0, 0, 1, 1, 1, 1],
-            "parent": [-1, -1, 0, 0, 1, 1],
-            "expanded": ["start", "start", "SE", "SE", "LIN", "LIN"],
-            "found": ["SE", "PER", "LIN", "RW", "C", "IOU"],
-            "bic": [20.0, 21.0, 10.0, 11.0, 8.0, 9.0],
-            "criterion": [30.0, 29.0, 19.0, 20.0, 15.0, 14.0],
-            # The first step by its criterion, the second by its bound; the third was stopped.
-            "decision": [OTHER, "accepted", OTHER, "accepted", "none: stopped", "none: stopped"],
-        }
-    )
-    drawn = [text.get_text() for text in plotting.plot_ledger(ledger).texts[:3]]
-    assert drawn == [
-        "start: BIC 21.0\nPER",
-        "expand SE: BIC 11.0 (-10.0)\nRW",
-        "expand LIN: BIC 9.0 (-2.0)",
-    ]
-
-
 def test_noise_has_pictures() -> None:
     """Of no component they say so, without a warning of empty axes."""
     white = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,34 +30,18 @@ OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": Fa
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    ("read", "text", "value"),
     [
-        ("90s", 90),
-        ("10m", 600),
-        ("1h30m", 5400),
-        ("1.5 H", 5400),
-        ("1d 1s", 86401),
-        (2.5, 2.5),
-        ("90", 90),
+        (seconds, "90s", 90), (seconds, "1h30m", 5400), (seconds, "1.5 H", 5400),
+        (seconds, "1d 1s", 86401), (seconds, 2.5, 2.5), (seconds, "90", 90),
+        (num_bytes, "500MB", 5e8), (num_bytes, "4 gb", 4e9), (num_bytes, "2.5GiB", 2.5 * 2**30),
+        (num_bytes, 1e9, 1e9), (num_bytes, "5000", 5e3),
     ],
-)
-def test_times(text: str | float, value: float) -> None:
-    assert seconds(text) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("500MB", 5e8),
-        ("4 gb", 4e9),
-        ("2.5GiB", 2.5 * 2**30),
-        ("1KB", 1e3),
-        (1e9, 1e9),
-        ("5000", 5e3),
-    ],
-)
-def test_sizes(text: str | float, value: float) -> None:
-    assert num_bytes(text) == value
+)  # fmt: skip
+def test_times_and_sizes(
+    read: Callable[[str | float], float], text: str | float, value: float
+) -> None:
+    assert read(text) == value
 
 
 @pytest.mark.parametrize(

@@ -216,16 +216,6 @@ def test_a_stopped_search_goes_on(
         assert [without_seconds(e) for e in again.rows] == [without_seconds(e) for e in done.rows]
 
 
-def test_fits_that_are_kept_count_as_made(
-    observations: Observations, done: Ledger, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The bar of a search that goes on ends where that of one in one go does."""
-    ledger = Ledger({}, None, dict(done.entries), dict(done.decisions), dict(done.notes))
-    search(observations, QUICK, ledger)
-    last = re.findall(r"(\d+)/(\d+) \[", capfd.readouterr().err)[-1]
-    assert last == (str(len(done.entries)),) * 2
-
-
 def test_ledger_round_trip(done: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     ledger = Ledger({"seed": 1}, path)
