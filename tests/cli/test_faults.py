@@ -121,8 +121,7 @@ def test_a_read_only_disk_is_refused(
     ledger = folder / "out" / "ledger.jsonl"
     ledger.parent.mkdir()
     Journal(ledger, "ledger", HEADER)
-    command = ["mount", "-o", "remount,ro", str(folder)]
-    subprocess.run(command, check=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
     with pytest.raises(OSError, match=r"read and written, got .* \(Read-only file system\)"):
         Journal(ledger, "ledger", HEADER)
     code, said = command("discover", csv, "--out", ledger.parent, *QUICK)
