@@ -235,9 +235,10 @@ class _Months:
         first = np.datetime64(local.to_datetime64(), "M")
         months = first + self.every * np.arange(2 + 2 * count // len(self.rules))
         dates = np.concatenate([rule.dates(months) for rule in self.rules]).astype("M8[s]")
-        days = pd.DatetimeIndex(np.sort(dates[~np.isnat(dates)])).as_unit("ns")
-        times = days + (local - local.normalize())
-        return in_zone(times[times > local][:count], start.tz)
+        # Only what is asked for becomes nanoseconds, which end in 2262.
+        today = local.normalize().to_datetime64().astype("M8[s]")
+        ahead = pd.DatetimeIndex(np.sort(dates[dates > today])[:count]).as_unit("ns")
+        return in_zone(ahead + (local - local.normalize()), start.tz)
 
 
 def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
