@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -53,6 +54,23 @@ def numbers(fit: Fit) -> tuple[object, ...]:
         fit.kernels, fit.Z.tolist(), fit.probabilities.tolist(), fit.tau.tolist(),
         fit.noise_variance.tolist(), fit.log_likelihood, fit.bic, fit.elbo,
     )  # fmt: skip
+
+
+QUICK_SEARCH: dict[str, Any] = {
+    "bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False,
+}  # fmt: skip
+"""Settings of a search that is stopped, or done elsewhere, and must find the same."""
+
+
+def two_series() -> pd.DataFrame:
+    """Return a short table of two series, for a search of seconds."""
+    return small_table(num_times=20)[["a", "c"]]
+
+
+def assert_same(one: Discovery, other: Discovery) -> None:
+    """Compare bit for bit all but the seconds that fits took."""
+    assert [without_seconds(e) for e in one.entries] == [without_seconds(e) for e in other.entries]
+    pd.testing.assert_frame_equal(one.forecast(4), other.forecast(4), check_exact=True)
 
 
 def learn_in_a_hurry(set_attribute: Callable[[object, str, object], object]) -> None:

@@ -6,13 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
 
 import pytest
-from report.chromium import Browser, browser, program
+from report.chromium import Browser
 
 import lkm_gpflow as lkm
 import lkm_gpflow.sktime
@@ -120,14 +119,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert built.returncode == 0, built.stderr
     return folder
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if program() is None:
-        pytest.skip("needs chromium (Debian: apt-get install chromium)")
-    with browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import nbformat
 import psutil
 import pytest
 from click.testing import CliRunner
+from jobs import wait_until
 
 from lkm_gpflow import cli, process_pool
 from paper_experiments.lab import RESULTS, runner
@@ -98,13 +99,6 @@ def squares(folder: Path) -> dict[int, int]:
     records = read_records(folder / "results").values()
     kept = [r for r in records if r["experiment"] == "square" and not r["error"]]
     return {r["parameters"]["x"]: r["scores"]["square"] for r in kept}
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def test_the_committed_results_are_all_of_the_plan() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from small import small_table, without_seconds
+from small import QUICK_SEARCH, assert_same, two_series, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery import discover as discovering
@@ -20,13 +20,7 @@ from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.runtime.budget import Guard, num_bytes, resident_memory, seconds
 from lkm_gpflow.search import structure_search
 
-
-def table() -> pd.DataFrame:
-    return small_table(num_times=20)[["a", "c"]]
-
-
 pytestmark = pytest.mark.usefixtures("quick_fits")
-OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
 
 
 @pytest.mark.parametrize(
@@ -123,13 +117,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 @pytest.fixture(scope="module")
 def whole(quick_fits: None) -> lkm.Discovery:
     """The discovery that nothing stopped."""
-    return lkm.discover(table(), **OPTIONS)
-
-
-def assert_same(one: lkm.Discovery, other: lkm.Discovery) -> None:
-    """Bit for bit, but for the seconds that fits took."""
-    assert [without_seconds(e) for e in one.entries] == [without_seconds(e) for e in other.entries]
-    pd.testing.assert_frame_equal(one.forecast(4), other.forecast(4), check_exact=True)
+    return lkm.discover(two_series(), **QUICK_SEARCH)
 
 
 def test_a_search_ends_in_time_and_goes_on_later(
@@ -139,7 +127,7 @@ def test_a_search_ends_in_time_and_goes_on_later(
     ledger, done = tmp_path / "ledger.jsonl", 0
     sentences = []
     for _ in range(20):
-        found = lkm.discover(table(), ledger=ledger, time_budget=4, **OPTIONS)
+        found = lkm.discover(two_series(), ledger=ledger, time_budget=4, **QUICK_SEARCH)
         assert watched.count <= 4, "a fit was begun after the budget was spent"
         assert len(found.entries) >= done
         done, watched.count = len(found.entries), 0
@@ -148,7 +136,7 @@ def test_a_search_ends_in_time_and_goes_on_later(
             break
         sentences.append(found.stopped)
         undecided = found.ledger["decision"].str.startswith("none: the search was stopped")
-        assert undecided.sum() <= OPTIONS["restarts"]
+        assert undecided.sum() <= QUICK_SEARCH["restarts"]
         assert found.bic == found.ledger["bic"].min()
     assert sentences[0].startswith("The time budget of 4s ended the search after 3 fits (depth 1, ")
     assert sentences[0].endswith("the averaging before a fit was weighed by held-out windows: BIC "
@@ -167,7 +155,7 @@ def test_the_first_fit_is_finished_whatever_the_budget(
         return learn(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(structure_search, "fit", slow)
-    found = lkm.discover(table(), time_budget="2s", **OPTIONS)
+    found = lkm.discover(two_series(), time_budget="2s", **QUICK_SEARCH)
     assert len(found.entries) == 1
     assert found.stopped == (
         "The time budget of 2s ended the search after the first fit (start), and the time budget "
@@ -177,14 +165,14 @@ def test_the_first_fit_is_finished_whatever_the_budget(
 
 
 def test_memory_ends_a_search_too(watched: Watched, whole: lkm.Discovery) -> None:
-    found = lkm.discover(table(), memory_budget=4.0, **OPTIONS)
+    found = lkm.discover(two_series(), memory_budget=4.0, **QUICK_SEARCH)
     assert found.stopped.startswith("The memory budget of 4e-06MB ended the search after 3 fits")
     expected = [without_seconds(entry)[7:] for entry in whole.entries[:3]]
     assert [without_seconds(entry)[7:] for entry in found.entries] == expected
 
 
 def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Path) -> None:
-    found = lkm.discover(table(), time_budget=4, **OPTIONS)
+    found = lkm.discover(two_series(), time_budget=4, **QUICK_SEARCH)
     found.save(tmp_path / "one.lkm")
     assert lkm.load(tmp_path / "one.lkm").stopped == found.stopped
     assert found.stopped in repr(found)

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import jobs
-import pandas as pd
 import psutil
 import pytest
-from small import small_table, without_seconds
+from small import QUICK_SEARCH, assert_same, two_series
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import lkm_gpflow as lkm
@@ -28,30 +27,12 @@ from lkm_gpflow.runtime.executors import WorkersLost, run_all
 from lkm_gpflow.runtime.threads import single_threaded
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
-OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
 SQUARES = {x: x * x for x in range(4)}
-
-
-def table() -> pd.DataFrame:
-    return small_table(num_times=20)[["a", "c"]]
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 300.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
 def serial(quick_fits: None) -> lkm.Discovery:
-    return lkm.discover(table(), **OPTIONS)
-
-
-def assert_same(one: lkm.Discovery, other: lkm.Discovery) -> None:
-    """Bit for bit, but for the seconds that fits took."""
-    assert [without_seconds(e) for e in one.entries] == [without_seconds(e) for e in other.entries]
-    pd.testing.assert_frame_equal(one.forecast(4), other.forecast(4), check_exact=True)
+    return lkm.discover(two_series(), **QUICK_SEARCH)
 
 
 # --- threads and processes ---
@@ -90,7 +71,7 @@ def test_a_budget_does_not_wait_for_busy_workers(tmp_path: Path) -> None:
 def test_threads_give_what_one_process_does(serial: lkm.Discovery) -> None:
     """The functions that TensorFlow traces once are shared by them."""
     with ThreadPoolExecutor(3) as pool:
-        assert_same(lkm.discover(table(), executor=pool, **OPTIONS), serial)
+        assert_same(lkm.discover(two_series(), executor=pool, **QUICK_SEARCH), serial)
 
 
 def limits() -> list[int]:
@@ -131,11 +112,13 @@ def test_a_pool_that_takes_no_jobs_after_a_death_is_an_error(tmp_path: Path) -> 
     closed.shutdown()
     journal, ledger = tmp_path / "journal.jsonl", tmp_path / "ledger.jsonl"
     with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {journal}.*continues"):
-        lkm.backtest(table(), "last-value", 3, executor=closed, journal=journal, progress=False)
+        lkm.backtest(
+            two_series(), "last-value", 3, executor=closed, journal=journal, progress=False
+        )
     with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {ledger}.*continues"):
-        lkm.discover(table(), executor=closed, ledger=ledger, **OPTIONS)
+        lkm.discover(two_series(), executor=closed, ledger=ledger, **QUICK_SEARCH)
     with pytest.raises(WorkersLost, match="nothing is kept, because no ledger was given"):
-        lkm.discover(table(), executor=closed, **OPTIONS)
+        lkm.discover(two_series(), executor=closed, **QUICK_SEARCH)
 
 
 @pytest.mark.slow
@@ -157,7 +140,7 @@ def test_workers_end_with_a_parent_that_was_killed() -> None:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
     assert len(pids) == 2
-    wait_until(lambda: not any(map(psutil.pid_exists, pids)), 20.0)
+    jobs.wait_until(lambda: not any(map(psutil.pid_exists, pids)), 20.0)
 
 
 # --- a Dask cluster ---
@@ -185,7 +168,7 @@ def test_a_cluster_that_loses_a_worker_finds_the_same(
     ledger, killed = tmp_path / "ledger.jsonl", []
 
     def kill_a_worker() -> None:
-        wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 2)
+        jobs.wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 2)
         killed.append(workers_of(cluster)[0])
         os.kill(killed[0], signal.SIGKILL)
 
@@ -193,11 +176,11 @@ def test_a_cluster_that_loses_a_worker_finds_the_same(
     killer.start()
     with cluster.get_client() as client:
         executor = client.get_executor(pure=False)
-        found = lkm.discover(table(), ledger=ledger, executor=executor, **OPTIONS)
+        found = lkm.discover(two_series(), ledger=ledger, executor=executor, **QUICK_SEARCH)
     killer.join()
     assert_same(found, serial)
     assert found.stopped == ""
-    wait_until(lambda: len(workers_of(cluster)) == 2 and killed[0] not in workers_of(cluster))
+    jobs.wait_until(lambda: len(workers_of(cluster)) == 2 and killed[0] not in workers_of(cluster))
 
 
 @pytest.fixture
@@ -219,7 +202,7 @@ def lonely(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
          "--no-dashboard", "--no-nanny", "--death-timeout", "60"]
     )  # fmt: skip
     try:
-        wait_until(lambda: file.exists() and file.stat().st_size > 0)
+        jobs.wait_until(lambda: file.exists() and file.stat().st_size > 0)
         yield str(file), scheduler
     finally:
         for process in (worker, scheduler):
@@ -237,7 +220,7 @@ def test_a_search_goes_on_after_its_scheduler_went_away(
     ledger = tmp_path / "ledger.jsonl"
 
     def kill_the_scheduler() -> None:
-        wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 3)
+        jobs.wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 3)
         scheduler.kill()
 
     killer = threading.Thread(target=kill_the_scheduler)
@@ -245,11 +228,11 @@ def test_a_search_goes_on_after_its_scheduler_went_away(
     with Client(scheduler_file=file, timeout="10s") as client:
         executor = client.get_executor(pure=False)
         with pytest.raises(WorkersLost, match=rf"scheduler.*is kept in {ledger}.*continues"):
-            lkm.discover(table(), ledger=ledger, executor=executor, **OPTIONS)
+            lkm.discover(two_series(), ledger=ledger, executor=executor, **QUICK_SEARCH)
     killer.join()
     kept = ledger.read_text()
     assert kept.count('{"fit"') >= 3
-    assert_same(lkm.discover(table(), ledger=ledger, **OPTIONS), serial)
+    assert_same(lkm.discover(two_series(), ledger=ledger, **QUICK_SEARCH), serial)
     assert ledger.read_text().startswith(kept), "what was kept is not done again"
 
 
