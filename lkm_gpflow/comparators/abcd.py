@@ -230,24 +230,13 @@ class SingleSeries:
 
 @dataclass(frozen=True)
 class KernelFit:
-    """A kernel that was learnt.
+    """A kernel that was learnt."""
 
-    Parameters
-    ----------
-    kernel
-        With all its numbers.
-    own
-        Parameters of the likelihood.
-    log_likelihood
-        Of all that was observed.
-    bic
-        ``-2 log likelihood + (p + P) log(number of observed values)``, p parameters of the kernel,
-        P of the likelihood.
-    """
-
-    kernel: Terms
-    own: Floats
-    log_likelihood: float
+    kernel: Terms  # complete
+    own: Floats  # parameters of the likelihood
+    log_likelihood: float  # of all observations
+    # ``-2 log likelihood + (p + P) log(number of observed values)``, p parameters of the kernel, P
+    # of the likelihood.
     bic: float
 
 
@@ -427,19 +416,12 @@ def kernel_text(terms: Terms, span: float, variance: float) -> str:
 
 @dataclass(frozen=True)
 class CompositionalFit:
-    """The path of the search for a series, and its data.
+    """The path of the search for a series, and its data."""
 
-    Parameters
-    ----------
-    x, y
-        Scaled times and values that were observed, [D].
-    path
-        Accepted fits, the last the best.
-    """
-
+    # Scaled times and values that were observed, [D].
     x: Floats
     y: Floats
-    path: tuple[KernelFit, ...]
+    path: tuple[KernelFit, ...]  # accepted fits, the last the best
 
     @property
     def kernel(self) -> Terms:
@@ -475,15 +457,9 @@ class CompositionalFit:
 
 @dataclass(frozen=True)
 class CompositionalForecast(ScaledForecast):
-    """The forecast of kernels that were found for each series alone.
+    """The forecast of kernels that were found for each series alone."""
 
-    Parameters
-    ----------
-    fits
-        The fit of every series, by name.
-    """
-
-    fits: Mapping[str, CompositionalFit]
+    fits: Mapping[str, CompositionalFit]  # the fit of every series, by name
 
     @property
     def kernels(self) -> dict[str, str]:

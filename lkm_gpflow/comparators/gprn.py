@@ -53,21 +53,13 @@ class SiteFactor:
 
     Every optimal factor of the mean field has this form, so that 2 D numbers describe a full
     Gaussian (Nguyen and Bonilla 2013).  Nothing here needs the inverse of K, or a jitter.
-
-    Parameters
-    ----------
-    precision, linear
-        lambda and b, [..., D]; both zero where nothing is observed.
-    moments
-        m and the diagonal of S, [..., D] each.
-    log_determinant
-        log|I + K Lambda|, [...].
     """
 
+    # lambda and b, [..., D]; both zero where nothing is observed.
     precision: FloatTensor
     linear: FloatTensor
-    moments: NetworkMoments
-    log_determinant: FloatTensor
+    moments: NetworkMoments  # m and the diagonal of S, [..., D] each
+    log_determinant: FloatTensor  # log|I + K Lambda|, [...]
 
     @classmethod
     @check_shapes("K: [D, D]", "precision: [batch..., D]", "linear: [batch..., D]")

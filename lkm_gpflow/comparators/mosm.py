@@ -47,16 +47,10 @@ class CrossMixture(Mixture):
     """Q Gaussians as the spectral density of each of N series, with their cross spectra.
 
     Weight, frequency and bandwidth as in `Mixture`, but [Q, N].
-
-    Parameters
-    ----------
-    delay
-        The time by which a component comes later in a series, [Q, N].
-    phase
-        The angle by which it comes later, [Q, N].  Of both only differences of series matter.
     """
 
-    delay: Floats
+    delay: Floats  # the time by which a component comes later in a series, [Q, N]
+    # The angle by which it comes later, [Q, N].  Of both only differences of series matter.
     phase: Floats
 
     def joined(self, other: CrossMixture) -> CrossMixture:
@@ -191,19 +185,13 @@ class LagPairs:
     """The different pairs among M stacked observations: two series and a lag.
 
     Series with common times have far fewer of them than M^2 (1.5% for nine stocks on 116 days).
-
-    Parameters
-    ----------
-    first, second, lag
-        The different pairs, [P] each.
-    index
-        Where the covariance of two observations stands among them, [M, M].
     """
 
+    # The different pairs, [P] each.
     first: Integers
     second: Integers
     lag: Floats
-    index: Integers
+    index: Integers  # where the covariance of two observations stands among them, [M, M]
 
     @classmethod
     def of(cls, X: Floats) -> LagPairs:
@@ -255,20 +243,11 @@ class MultiOutputGPR(StackedGPR):
 
 @dataclass(frozen=True)
 class CrossSpectrum:
-    """Power and common phases of several scaled series by frequency.
+    """Power and common phases of several scaled series by frequency."""
 
-    Parameters
-    ----------
-    frequency
-        In cycles per unit of time, [F].
-    power
-        Spectra of the series, each with a sum of one, [N, F].
-    coefficients
-        Their Fourier coefficients over the observed points, [N, F].
-    """
-
-    frequency: Floats
-    power: Floats
+    frequency: Floats  # in cycles per unit of time, [F]
+    power: Floats  # spectra of the series, each with a sum of one, [N, F]
+    # Their Fourier coefficients over the observed points, [N, F].
     coefficients: NDArray[np.complex128]
 
     @classmethod

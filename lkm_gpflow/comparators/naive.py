@@ -26,27 +26,14 @@ from .registry import register
 
 @dataclass(frozen=True)
 class Walk:
-    """One series, continued from its last season by steps of mean `slope`.
+    """One series, continued from its last season by steps of mean `slope`."""
 
-    Parameters
-    ----------
-    last
-        The season that is repeated (one value for a season of one step), [m].
-    age
-        Seasons that have passed since each of these values until the last row of the table, [m].
-    slope
-        Mean change of a season.
-    variance
-        Variance of the change of a season.
-    slope_variance
-        Variance of the estimated slope.
-    """
-
-    last: Floats
+    last: Floats  # the season that is repeated (one value for a season of one step), [m]
+    # Seasons that have passed since each of these values until the last row of the table, [m].
     age: Integers
-    slope: float
-    variance: float
-    slope_variance: float
+    slope: float  # mean change of a season
+    variance: float  # variance of the change of a season
+    slope_variance: float  # variance of the estimated slope
 
     def ahead(self, count: int) -> tuple[Floats, Floats]:
         """Means and sds of the next `count` values, [count] each."""
@@ -59,20 +46,11 @@ class Walk:
 
 @dataclass(frozen=True)
 class Walks:
-    """A walk for every series.
-
-    Parameters
-    ----------
-    series
-        Names of the series.
-    walks
-        In the same order.
-    least_sd
-        Of their forecasts, `MIN_SD` in units of the series: a line has no steps but its drift.
-    """
+    """A walk for every series."""
 
     series: pd.Index
-    walks: tuple[Walk, ...]
+    walks: tuple[Walk, ...]  # in the same order
+    # Of their forecasts, `MIN_SD` in units of the series: a line has no steps but its drift.
     least_sd: Floats
 
     @classmethod

@@ -53,18 +53,11 @@ def forecast_frame(series: pd.Index, times: pd.Index, mean: Floats, sd: Floats) 
 
 @dataclass(frozen=True)
 class ScaledForecast:
-    """A fitted model of a table's `observations` (times to a span of one, series z-scored).
-
-    Parameters
-    ----------
-    table
-        The training data with their scaling.
-    predict
-        From scaled times, [M], to the means and variances (with noise) of new scaled
-        observations, [M, N] each.
-    """
+    """A fitted model of a table's `observations` (times to a span of one, series z-scored)."""
 
     table: Table
+    # From scaled times, [M], to the means and variances (with noise) of new scaled observations,
+    # [M, N] each.
     predict: Callable[[Floats], tuple[Floats, Floats]]
 
     def forecast(self, times: pd.Index) -> pd.DataFrame:

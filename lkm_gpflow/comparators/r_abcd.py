@@ -57,20 +57,11 @@ _SHORT, _LONG = 30, 200
 
 @dataclass(frozen=True)
 class Shares:
-    """What is learnt beside the shared kernel.
+    """What is learnt beside the shared kernel."""
 
-    Parameters
-    ----------
-    scale
-        s_n^2, [N], of geometric mean one.
-    noise_variance
-        sigma_n^2, [N].
-    mixtures
-        Weights, frequencies and bandwidths of the Q components of every series, [N, 3, Q].
-    """
-
-    scale: Floats
-    noise_variance: Floats
+    scale: Floats  # s_n^2, [N], of geometric mean one
+    noise_variance: Floats  # sigma_n^2, [N]
+    # Weights, frequencies and bandwidths of the Q components of every series, [N, 3, Q].
     mixtures: Floats
 
     @classmethod
@@ -254,21 +245,11 @@ class RelationalLearner(KernelLearner):
 
 @dataclass(frozen=True)
 class RelationalFit:
-    """What was found, how, and its data.
+    """What was found, how, and its data."""
 
-    Parameters
-    ----------
-    observations
-        Scaled observations of N series.
-    path
-        Accepted fits of the search, without mixtures; the last the best.
-    joint
-        The last of them with mixtures, all learnt jointly.
-    """
-
-    observations: Observations
-    path: tuple[KernelFit, ...]
-    joint: KernelFit
+    observations: Observations  # scaled observations of N series
+    path: tuple[KernelFit, ...]  # accepted fits of the search, without mixtures; the last the best
+    joint: KernelFit  # the last of them with mixtures, all learnt jointly
 
     @property
     def kernel(self) -> Terms:
@@ -306,13 +287,7 @@ class RelationalFit:
 
 @dataclass(frozen=True)
 class RelationalForecast(ScaledForecast):
-    """The forecast of series that share a kernel.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    """
+    """The forecast of series that share a kernel."""
 
     found: RelationalFit
 

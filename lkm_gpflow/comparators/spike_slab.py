@@ -36,24 +36,12 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class LatentPosterior:
-    """The optimal q(phi) on the inputs of the data, see `SpikeSlabGP.latent_posterior`.
+    """The optimal q(phi) on the inputs of the data, see `SpikeSlabGP.latent_posterior`."""
 
-    Parameters
-    ----------
-    K
-        Prior covariances, [M, D, D].
-    alpha
-        K^-1 times the means, [M, D].
-    root
-        Square roots of the precisions a_m that the data add, [M, D].
-    L
-        Cholesky factors of I + diag(root) K diag(root), [M, D, D].
-    """
-
-    K: FloatTensor
-    alpha: FloatTensor
-    root: FloatTensor
-    L: FloatTensor
+    K: FloatTensor  # prior covariances, [M, D, D]
+    alpha: FloatTensor  # K^-1 times the means, [M, D]
+    root: FloatTensor  # square roots of the precisions a_m that the data add, [M, D]
+    L: FloatTensor  # cholesky factors of I + diag(root) K diag(root), [M, D, D]
 
     @property
     def mean(self) -> FloatTensor:

@@ -63,31 +63,17 @@ STRONG = 3.0
 
 @dataclass(frozen=True)
 class Coupling:
-    """How the series of a fit go together.
+    """How the series of a fit go together."""
 
-    Parameters
-    ----------
-    patterns
-        What they may share.
-    loadings
-        w, [K + 1, N, R]; those of the noise last.
-    evidence
-        Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
-        the noise, [K + 1]; zero where there are none.
-    pair_evidence
-        The same of each pair of series alone, [K + 1, N, N]; see `evidence_of_pairs`.
-    log_likelihood
-        Of all series together.
-    uncoupled
-        The same without any correlation.
-    """
-
-    patterns: Patterns
-    loadings: Floats
+    patterns: Patterns  # what they may share
+    loadings: Floats  # w, [K + 1, N, R]; those of the noise last
+    # Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
+    # the noise, [K + 1]; zero where there are none.
     evidence: Floats
+    # The same of each pair of series alone, [K + 1, N, N]; see `evidence_of_pairs`.
     pair_evidence: Floats
-    log_likelihood: float
-    uncoupled: float
+    log_likelihood: float  # of all series together
+    uncoupled: float  # the same without any correlation
 
     @property
     def correlations(self) -> Floats:
@@ -247,14 +233,9 @@ def log_variance_precision(count: int) -> Floats:
 
 @dataclass(frozen=True)
 class Step:
-    """What the data say of each correlation, of two series alone and from independence.
+    """What the data say of each correlation, of two series alone and from independence."""
 
-    Parameters
-    ----------
-    mean, sd
-        Of the correlations, [K, N, N]; zero where series do not both have the pattern.
-    """
-
+    # Of the correlations, [K, N, N]; zero where series do not both have the pattern.
     mean: Floats
     sd: Floats
 

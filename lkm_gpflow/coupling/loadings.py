@@ -29,20 +29,10 @@ _PRECISION = 1e-7
 
 @dataclass(frozen=True)
 class Loadings:
-    """A point of the search for correlations.
+    """A point of the search for correlations."""
 
-    Parameters
-    ----------
-    u
-        Unbounded loadings, [K, N, R]; zero where they are not free.
-    free
-        Which are free, [K, N, R].
-    log_likelihood
-        Of the data.
-    """
-
-    u: Floats
-    free: Booleans
+    u: Floats  # unbounded loadings, [K, N, R]; zero where they are not free
+    free: Booleans  # which are free, [K, N, R]
     log_likelihood: float = np.nan
 
     @classmethod

@@ -25,23 +25,13 @@ _ALIKE = 1.0
 
 @dataclass(frozen=True)
 class Patterns:
-    """Patterns, and how large each is in every series.
+    """Patterns, and how large each is in every series."""
 
-    Parameters
-    ----------
-    kernels
-        K kernels of unit variance.
-    amplitudes
-        How large pattern k is in series n, and the standard deviation of its noise, [N, K + 1].
-    components
-        Which components of the fit each pattern is made of.
-    model, parameters
-        As of `Fit`.
-    """
-
-    kernels: tuple[Product, ...]
+    kernels: tuple[Product, ...]  # K kernels of unit variance
+    # How large pattern k is in series n, and the standard deviation of its noise, [N, K + 1].
     amplitudes: Floats
-    components: tuple[tuple[int, ...], ...]
+    components: tuple[tuple[int, ...], ...]  # which components of the fit each pattern is made of
+    # As of `Fit`.
     model: str = PLAIN_MODEL
     parameters: Mapping[str, Any] = field(default_factory=dict)
 

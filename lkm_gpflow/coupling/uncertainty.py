@@ -37,17 +37,10 @@ _INNER = 0.999999
 
 @dataclass(frozen=True)
 class CouplingPosterior:
-    """A normal distribution over the free loadings and the amplitudes of a coupling.
+    """A normal distribution over the free loadings and the amplitudes of a coupling."""
 
-    Parameters
-    ----------
-    coupling
-        Where it is highest.
-    covariance
-        Of the free loadings u and, after them, the logarithms of the amplitudes, [P, P].
-    """
-
-    coupling: Coupling
+    coupling: Coupling  # where it is highest
+    # Of the free loadings u and, after them, the logarithms of the amplitudes, [P, P].
     covariance: Floats
 
     def draws(self, count: int, seed: int) -> Iterator[Coupling]:

@@ -27,21 +27,13 @@ class Truth:
 
     A column of the table is ``offset + scale * (f + noise)``, with ``f`` the sum of one draw from
     each component that the series has, and noise of variance ``noise_variance``.
-
-    Attributes
-    ----------
-    Z : DataFrame [N, K]
-        1 where a series (row) has a component (column), otherwise 0.
-    kernels : tuple of str
-        One expression a component, such as ``"1.0 x SE(lengthscale=0.25)"``, in units in which the
-        table's index runs from 0 to 1.
-    noise_variance, scale, offset : array [N]
-        See above.
     """
 
-    Z: pd.DataFrame
+    Z: pd.DataFrame  # 1 where a series (row) has a component (column), otherwise 0
+    # One expression a component, such as ``"1.0 x SE(lengthscale=0.25)"``, in units in which the
+    # table's index runs from 0 to 1.
     kernels: tuple[str, ...]
-    noise_variance: NDArray[np.float64]
+    noise_variance: NDArray[np.float64]  # [N], as the next two
     scale: NDArray[np.float64]
     offset: NDArray[np.float64]
 

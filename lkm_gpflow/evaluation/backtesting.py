@@ -47,24 +47,13 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether one method scored better than another, and with what certainty.
+    """Whether one method scored better than another, and with what certainty."""
 
-    Parameters
-    ----------
-    score
-        Which score; lower is better.
-    difference
-        Mean difference over origins, first method minus second: negative if the first is better.
-    standard_error
-        Of the difference.
-    p_value
-        Two-sided probability of a difference as large if both were equally good.
-    """
-
-    score: str
+    score: str  # which score; lower is better
+    # Mean difference over origins, first method minus second: negative if the first is better.
     difference: float
-    standard_error: float
-    p_value: float
+    standard_error: float  # of the mean difference
+    p_value: float  # Two-sided probability of a difference as large if both were equally good
 
 
 @dataclass(frozen=True)

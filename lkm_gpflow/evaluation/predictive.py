@@ -28,22 +28,15 @@ class Predictive:
     .. math:: y \sim N(\mu, s^2) \qquad\text{or}\qquad
         (y - \mu) / c s \sim t_v,\; c = \sqrt{1 - 2 / v} \qquad\text{or}\qquad
         \log y \sim N(m, r^2)
-
-    Parameters
-    ----------
-    mean, sd
-        :math:`\mu` and s: mean and standard deviation, of a lognormal and of a Student-t, too.
-    log_mean, log_sd
-        m and r; NaN where the forecast is not lognormal.
-    degrees
-        v, more than two; infinite where the forecast is no Student-t.
     """
 
+    # mu and s: mean and standard deviation, of a lognormal and of a Student-t, too.
     mean: Floats
     sd: Floats
+    # m and r; NaN where the forecast is not lognormal.
     log_mean: Floats
     log_sd: Floats
-    degrees: Floats
+    degrees: Floats  # v, more than two; infinite where the forecast is no Student-t
 
     @classmethod
     def of(cls, columns: Mapping[str, Floats]) -> Predictive:

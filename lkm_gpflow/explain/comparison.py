@@ -40,24 +40,16 @@ _JITTER = 1e-9
 
 @dataclass(frozen=True)
 class Correlation:
-    """Correlation over time of a shared component in two series.
+    """Correlation over time of a shared component in two series."""
 
-    Parameters
-    ----------
-    of_means
-        Of the two posterior means, which are smoother than the functions themselves: it decides
-        which way a component moves.
-    typical, lower, upper
-        The median of the correlation of draws from the two posteriors, and its middle nine tenths.
-    by_chance
-        What its size must exceed to be more than chance, see `by_chance`.
-    """
-
+    # Of the two posterior means, which are smoother than the functions themselves: it decides which
+    # way a component moves.
     of_means: float
+    # The median of the correlation of draws from the two posteriors, and its middle nine tenths.
     typical: float
     lower: float
     upper: float
-    by_chance: float
+    by_chance: float  # what its size must exceed to be more than chance, see `by_chance`
 
     @property
     def is_strong(self) -> bool:

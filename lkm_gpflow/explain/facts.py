@@ -31,21 +31,13 @@ _ABRUPT = 4.0
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules ask about a component.
+    """What the rules ask about a component."""
 
-    Parameters
-    ----------
-    kernel
-        The component, with all its numbers, in the time of `timeline`; variances are shares of
-        those of the series.
-    timeline
-        The time axis of the data.
-    trend
-        1 if its posterior rises throughout the data, -1 if it falls, 0 if neither or not known.
-    """
-
+    # The component, with all its numbers, in the time of `timeline`; variances are shares of those
+    # of the series.
     kernel: Product
     timeline: Timeline
+    # 1 if its posterior rises throughout the data, -1 if it falls, 0 if neither or not known.
     trend: int = 0
 
     def of(self, name: str) -> list[Factor]:

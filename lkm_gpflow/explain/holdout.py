@@ -20,18 +20,12 @@ class HoldOut:
 
     Hyperparameters are learnt again without the tail; structures and weights were chosen with it,
     so the results are slightly better than those on future data.
-
-    Parameters
-    ----------
-    times
-        Of the tail.
-    probabilities
-        Probability integral transform: which probability the forecast gave to a value below the
-        one that was observed, series x times; NaN where nothing was observed.  Calibrated
-        forecasts make them uniform between zero and one.
     """
 
     times: pd.Index
+    # Probability integral transform: which probability the forecast gave to a value below the one
+    # that was observed, series x times; NaN where nothing was observed.  Calibrated forecasts make
+    # them uniform between zero and one.
     probabilities: pd.DataFrame
 
     def inside(self, level: float) -> pd.Series:

@@ -25,21 +25,11 @@ _FEWEST = 8
 
 @dataclass(frozen=True)
 class ResidualTests:
-    """Tests of the residuals of one series; a p-value is NaN where observations are too few.
+    """Tests of the residuals of one series; a p-value is NaN where observations are too few."""
 
-    Parameters
-    ----------
-    residuals
-        One-step forecast errors in their own standard deviations.
-    autocorrelation
-        p-value of Ljung and Box (1978): small if errors are correlated.
-    normality
-        p-value of Shapiro and Wilk (1965): small if errors are not Gaussian.
-    """
-
-    residuals: pd.Series
-    autocorrelation: float
-    normality: float
+    residuals: pd.Series  # One-step forecast errors in their own standard deviations
+    autocorrelation: float  # p-value of Ljung and Box (1978): small if errors are correlated
+    normality: float  # p-value of Shapiro and Wilk (1965): small if errors are not Gaussian
 
 
 def whitened(found: Discovery) -> list[pd.Series]:

@@ -19,13 +19,7 @@ from .style import AxesArray
 
 @dataclass(frozen=True, repr=False)
 class DiscoveryPlots:
-    """Pictures of a discovery; a call draws all series and what every component contributes.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    """
+    """Pictures of a discovery; a call draws all series and what every component contributes."""
 
     found: Discovery
 

@@ -23,18 +23,10 @@ _FAMILY = "#777777"
 
 @dataclass(frozen=True)
 class Cell:
-    """Whether a series has a component.
+    """Whether a series has a component."""
 
-    Parameters
-    ----------
-    probability
-        P(z_nk = 1).
-    has
-        Whether that is likely (`Consensus.Z`).
-    """
-
-    probability: float
-    has: bool
+    probability: float  # P(z_nk = 1)
+    has: bool  # whether that is likely (`Consensus.Z`)
 
     @property
     def opacity(self) -> str:
@@ -44,31 +36,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A component or a family at the head of the table.
+    """A component or a family at the head of the table."""
 
-    Parameters
-    ----------
-    title, colour
-        What it is called, and its colour.
-    """
-
+    # What it is called, and its colour.
     title: str
     colour: str
 
 
 @dataclass(frozen=True)
 class ComponentEntry:
-    """A component: what it is called and looks like, in words and as a kernel.
+    """A component: what it is called and looks like, in words and as a kernel."""
 
-    Parameters
-    ----------
-    number
-        From 1.
-    name, words, kernel
-        Its structure, a few words, and its structure with numbers.
-    """
-
-    number: int
+    number: int  # from 1
+    # Its structure, a few words, and its structure with numbers.
     name: str
     words: str
     kernel: str

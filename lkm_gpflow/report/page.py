@@ -27,19 +27,12 @@ _DPI = 96
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a report.
+    """A picture of a report."""
 
-    Parameters
-    ----------
-    title, caption
-        Above and below it; the caption says what there is to see.
-    uri
-        The picture itself, as a data address.
-    """
-
+    # Above and below it; the caption says what there is to see.
     title: str
     caption: str
-    uri: str
+    uri: str  # the picture itself, as a data address
 
     @classmethod
     def of(cls, title: str, caption: str, ax: Axes) -> Picture:

@@ -45,37 +45,21 @@ _DOUBTS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True)
 class SeriesReport:
-    """What there is to say about a series.
-
-    Parameters
-    ----------
-    name
-        Of the series.
-    shares
-        Share of each of its components, and of the noise, in its variation.
-    verdicts
-        On each component; see `lkm_gpflow.explain.verdicts`.
-    mean_shares, variance_shares
-        Share of each part in its forecast; see `lkm_gpflow.explain.attribution.shares`.
-    movement
-        How far the parts move its forecast, in sds; see `lkm_gpflow.explain.attribution.movement`.
-    held_out, inside
-        Observations of the tail that was held out, and how many fell into the interval.
-    level
-        Of that interval.
-    autocorrelation, normality
-        p-values; NaN where observations are too few.
-    """
+    """What there is to say about a series."""
 
     name: str
-    shares: dict[str, float]
-    verdicts: dict[str, Verdict]
+    shares: dict[str, float]  # share of each of its components, and of the noise, in its variation
+    verdicts: dict[str, Verdict]  # on each component; see `lkm_gpflow.explain.verdicts`
+    # Share of each part in its forecast; see `lkm_gpflow.explain.attribution.shares`.
     mean_shares: dict[str, float]
     variance_shares: dict[str, float]
+    # How far the parts move its forecast, in sds; see `lkm_gpflow.explain.attribution.movement`.
     movement: float
+    # Observations of the tail that was held out, and how many fell into the interval.
     held_out: int
     inside: int
-    level: float
+    level: float  # of the interval held out
+    # p-values; NaN where observations are too few.
     autocorrelation: float
     normality: float
 
