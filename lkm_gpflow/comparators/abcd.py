@@ -157,23 +157,14 @@ def _matrix(terms: Terms, grid: LagGrid) -> Floats:
 class KernelLikelihood(Protocol):
     """Minus the log likelihood of what is observed of functions with a covariance K on a grid.
 
-    Parameters
-    ----------
-    x
-        The times of the grid, [D].
-    num_observed
-        How many values were observed.
-    lower, upper
-        Bounds of its own parameters (noise, scales: what is not in the kernel), [P].
-    is_noise
-        Which of them are logarithms of noise variances, [P].
+    It has parameters of its own (noise, scales: what is not in the kernel).
     """
 
-    x: Floats
+    x: Floats  # times of the grid, [D]
     num_observed: int
-    lower: Floats
+    lower: Floats  # bounds of its own parameters, [P]
     upper: Floats
-    is_noise: NDArray[np.bool_]
+    is_noise: NDArray[np.bool_]  # which of them are logarithms of noise variances, [P]
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Draw values of its own parameters to start from, [P]."""
@@ -187,14 +178,9 @@ class KernelLikelihood(Protocol):
 
 
 class SingleSeries:
-    """One series, y ~ N(0, K + sigma^2 I).
+    """One series, y ~ N(0, K + sigma^2 I), at the scaled times x [D] at which it was observed.
 
     Its only parameter is log sigma^2, with a floor at 1e-5 of the variance of the series.
-
-    Parameters
-    ----------
-    x, y
-        Scaled times and values that were observed, [D].
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
@@ -243,16 +229,8 @@ class KernelFit:
 class KernelLearner:
     """Learns kernels for one likelihood: many short runs, of which the best go on.
 
-    Parameters
-    ----------
-    likelihood
-        What is observed.
-    proposer
-        Draws starting values from what the data suggest.
-    restarts
-        Random starts of a structure, beside two warm ones.
-    rng
-        Source of all randomness.
+    Starting values are drawn by the proposer; every structure gets `restarts` random starts beside
+    two warm ones.
     """
 
     def __init__(
@@ -374,9 +352,7 @@ def _promising(fits: Sequence[KernelFit], count: int) -> list[KernelFit]:
 def greedy_search(learner: KernelLearner, bases: Sequence[str], depth: int) -> list[KernelFit]:
     """Expand the best kernel, and keep the best of its neighbours, while BIC falls.
 
-    Returns
-    -------
-    The fits of the path, from the kernel that is zero to the best.
+    Returns the fits of the path, from the kernel that is zero to the best.
     """
     path = [learner.noise_alone()]
     seen = {structure(path[0].kernel)}

@@ -254,14 +254,9 @@ class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMi
 
     @check_shapes("node[all]: [D]", "residual: [N, D]")
     def weight_factor(self, node: NetworkMoments, residual: FloatTensor) -> SiteFactor:
-        """Return the optimal q(W_nk), sites [N, D].
+        """Return the optimal q(W_nk), sites [N, D], given the moments of node k, [D].
 
-        Parameters
-        ----------
-        node
-            Moments of node k, [D].
-        residual
-            Observations less the mean products of all other nodes with their weights, [N, D].
+        The residual is what the mean products of all other nodes with their weights leave, [N, D].
         """
         precision = self._mask / self.noise_variance[:, None]
         return SiteFactor.of(

@@ -117,18 +117,8 @@ def fit_each_gp(
 ) -> list[gpflow.models.GPR]:
     """Learn one kernel and a noise variance per series, by functions that are traced once.
 
-    Parameters
-    ----------
-    observations
-        The scaled table.
-    kernel
-        The kernel; `start` gives it starting values, by the numbers of the series and the start.
-    start
-        See `kernel`.
-    restarts
-        Starts; only the best continues.
-    noise_prior
-        Of the noise variance; None: flat.
+    `start` gives the kernel starting values, by the numbers of the series and the start; the best
+    of `restarts` continues.  The noise prior is flat if it is None.
     """
     empty = np.empty((0, 1))
     X, Y = (tf.Variable(empty, shape=[None, 1], trainable=False) for _ in range(2))

@@ -34,16 +34,8 @@ def minimise(
 ) -> Optimum:
     """Run L-BFGS-B once.
 
-    Parameters
-    ----------
-    loss
-        From values, [P], to the loss and its gradient; either may be no number somewhere.
-    start
-        Values to begin with, [P].
-    max_iterations
-        After so many it stops.
-    bounds
-        Lower and upper bounds of the values, [P, 2]; None: there are none.
+    `loss` returns the loss and its gradient at values [P]; either may be no number somewhere.
+    `bounds` are the lower and upper bounds of the values, [P, 2]; None: there are none.
     """
 
     def guarded(values: Floats) -> tuple[float, Floats]:
@@ -66,16 +58,8 @@ def minimise(
 class MultiStart:
     """L-BFGS on the trainable variables of a GPflow model.
 
-    The loss is traced once and serves all starts, and, where the model's data are `tf.Variable`,
-    all data.
-
-    Parameters
-    ----------
-    model
-        A GPflow model, or any module with trainable parameters.
-    loss
-        The function to minimise; by default `model.training_loss`, the negative log likelihood (or
-        bound) and log priors.
+    The loss (by default `model.training_loss`: minus the log likelihood or bound, and log priors)
+    is traced once and serves all starts, and, where the model's data are `tf.Variable`, all data.
     """
 
     def __init__(self, model: gpflow.Module, loss: Callable[[], FloatTensor] | None = None) -> None:
@@ -136,19 +120,9 @@ class MultiStart:
     ) -> Optimum:
         """Run shortly from every start, continue from the best few, leave the model at the best.
 
-        Parameters
-        ----------
-        starts
-            Each assigns starting values to the model when it is called.
-        short, keep
-            Iterations from every start, and how many of the results continue.
-        max_iterations
-            Iterations of a run that continues.
-
-        Raises
-        ------
-        RuntimeError
-            If the loss is NaN at every start.
+        Each of the `starts` assigns starting values to the model when it is called.  `short`
+        iterations follow every start; the best `keep` results continue for `max_iterations`.  A
+        RuntimeError says that the loss is NaN at every start.
         """
         first = []
         for start in starts:

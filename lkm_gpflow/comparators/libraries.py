@@ -133,19 +133,7 @@ class AutoTheta:
 def fit_each(train: pd.DataFrame, season: int | None, learn: Learn) -> ScaledForecast:
     """Fit the rounded z-scores of every series alone by a model of statsforecast.
 
-    Parameters
-    ----------
-    train
-        The table.
-    season
-        Steps in a season, or None; see `AutoARIMA`.
-    learn
-        Fits one series.
-
-    Raises
-    ------
-    ValueError
-        If a series has too few rows for the library.
+    A ValueError says if a series has too few rows for the library.
     """
     table = Table.of(train)
     seasons = seasons_of(table, season)

@@ -37,14 +37,7 @@ from .stacked import StackedGPR, stack
 class CoregionalisedTerm(gpflow.kernels.Product):
     """One term of the model, k((x, i), (x', j)) = B[i, j] k(x, x') with B = W W' + diag(kappa).
 
-    Parameters
-    ----------
-    base
-        k, a kernel of time; its variance is fixed, because B has it too.
-    W
-        [N, R].
-    kappa
-        [N], positive.
+    W is [N, R], kappa [N] and positive.  The variance of k is fixed, because B has it too.
     """
 
     def __init__(self, base: ComponentKernel, W: Floats, kappa: Floats) -> None:

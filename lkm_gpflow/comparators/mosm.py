@@ -129,15 +129,7 @@ class MultiOutputSpectralMixture(gpflow.kernels.Kernel):
         "first: [pairs...]", "second: [pairs...]", "lag: [pairs...]", "return: [pairs...]"
     )
     def covariance(self, first: Integers, second: Integers, lag: FloatTensor) -> FloatTensor:
-        """Covariances of one series at t + lag and another at t.
-
-        Parameters
-        ----------
-        first, second
-            Numbers of the two series.
-        lag
-            Time of the first minus time of the second.
-        """
+        """Covariances of one series at t + lag and another at t, by their numbers."""
         pair = first * tf.shape(self.weight)[1] + second
         total = tf.zeros_like(lag)
         for constants in tf.unstack(self._pairs(), axis=1):
@@ -216,15 +208,7 @@ class LagPairs:
 
 
 class MultiOutputGPR(StackedGPR):
-    """Exact regression with a `MultiOutputSpectralMixture`, evaluated once for every lag.
-
-    Parameters
-    ----------
-    observations
-        Scaled observations.
-    mixture
-        Starting values of the kernel.
-    """
+    """Exact regression with a `MultiOutputSpectralMixture`, evaluated once for every lag."""
 
     def __init__(self, observations: Observations, mixture: CrossMixture) -> None:
         data = stack(observations)

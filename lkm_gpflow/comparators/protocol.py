@@ -93,16 +93,10 @@ Ahead = Callable[[int], tuple[Floats, Floats]]
 def fit_alone(table: Table, learn: Callable[[int, Floats], Ahead]) -> ScaledForecast:
     """Fit every series alone, by a method that has no missing observations.
 
-    The method gets the rows from the first to the last observation, so that nothing is invented at
-    the ends; straight lines in time fill the gaps between.  A series that ended some rows before
-    the table is forecast for as many steps more.  No sd is smaller than `MIN_SD`.
-
-    Parameters
-    ----------
-    table
-        The training data.
-    learn
-        Fits one series: from its number and its z-scores to its forecasts.
+    `learn` gets the number of a series and its z-scores from the first to the last observation, so
+    that nothing is invented at the ends; straight lines in time fill the gaps between.  A series
+    that ended some rows before the table is forecast for as many steps more.  No sd is smaller than
+    `MIN_SD`.
     """
     observations = table.observations
     filled, (begins, stops) = observations.filled, observations.ends
@@ -123,13 +117,7 @@ def fit_alone(table: Table, learn: Callable[[int, Floats], Ahead]) -> ScaledFore
 
 
 def library(module: str) -> ModuleType:
-    """Import a module of an optional library, when a method that needs it is fitted.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If the library is not installed: how to install it.
-    """
+    """Import a module of an optional library; the error says how to install an absent one."""
     name = module.split(".")[0]
     try:
         return import_module(module)

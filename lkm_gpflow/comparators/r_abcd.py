@@ -85,16 +85,9 @@ class SemiRelational:
 
     .. math:: x_n \sim \mathcal{N}(0, s_n^2 K + K_{SM,n} + \sigma_n^2 I)
 
-    with scales s_n, and a `SpectralMixture` for every series (Hwang et al. 2016).
+    with scales s_n, and a `SpectralMixture` of `num_components` Gaussians for every series (Hwang
+    et al. 2016); with none the series differ in scale and noise alone (relational kernel learning).
     Missing points are left out.  `Shares.of` describes the parameters beside K.
-
-    Parameters
-    ----------
-    observations
-        Scaled observations of N series at D times.
-    num_components
-        Q, the Gaussians in a spectral density; with none the series differ in scale and noise
-        alone (relational kernel learning).
     """
 
     def __init__(self, observations: Observations, num_components: int) -> None:
@@ -173,16 +166,8 @@ class SemiRelational:
 class RelationalLearner(KernelLearner):
     """Learns the kernel that series share, and with it what each has of its own.
 
-    Parameters
-    ----------
-    observations
-        What is observed.
-    num_components
-        Gaussians in the spectral density of a series.
-    restarts
-        Random starts of a structure, beside two warm ones, and of the mixtures, beside one.
-    rng
-        Source of all randomness.
+    `num_components` are the Gaussians in the spectral density of a series.  Mixtures have as many
+    random starts as structures, beside one.
     """
 
     def __init__(

@@ -32,14 +32,8 @@ class SpectralMixture(gpflow.kernels.Kernel):
 
     .. math:: k(r) = \sum_q w_q \exp(-2 \pi^2 s_q^2 r^2) \cos(2 \pi \mu_q r)
 
-    for one-dimensional input (Wilson and Adams 2013, equation 12).
-
-    Parameters
-    ----------
-    mixture
-        Starting values of w, mu and s.
-    active_dims
-        The input column the kernel looks at.
+    for one-dimensional input (Wilson and Adams 2013, equation 12); w, mu and s start from
+    `mixture`.
     """
 
     def __init__(self, mixture: Mixture, active_dims: tuple[int, ...] = (0,)) -> None:
