@@ -63,20 +63,11 @@ class CoupledDiscovery:
 
     Where there was no strong evidence that two series go together they are independent, as they
     are in the discovery itself.
-
-    Parameters
-    ----------
-    table
-        The training data and its scaling.
-    members
-        The fits that count, and their weights.
-    couplings
-        How the series of each fit go together.
     """
 
-    table: Table
-    members: tuple[Member, ...]
-    couplings: tuple[Coupling, ...]
+    table: Table  #: The training data and its scaling
+    members: tuple[Member, ...]  #: The fits that count, and their weights
+    couplings: tuple[Coupling, ...]  #: How the series of each fit go together
 
     # --- what goes together ---
 

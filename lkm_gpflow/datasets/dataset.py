@@ -40,37 +40,23 @@ class Truth:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Several time series over one index.
+    """Several time series over one index."""
 
-    Attributes
-    ----------
-    name, title : str
-        The short name that `load` takes, and a line that says what the data are.
-    frame : DataFrame [D, N]
-        Rows are times, columns are series, NaN is a missing observation. The index is a
-        `DatetimeIndex` called ``date`` or, where there are no dates, numbers called ``time``.
-    units : mapping of str to str
-        The unit of each series.
-    source, licence : str
-        Where the numbers come from and what one may do with them.
-    labels : Series [N] or None
-        The class of each series.
-    score_scale : DataFrame [N, 2] or None
-        Columns ``location`` and ``scale``, for data sets whose forecasts the paper scores in
-        z-scores: ``(frame - score_scale["location"]) / score_scale["scale"]``.
-    truth : Truth or None
-        What the data were generated from.
-    """
-
+    #: The short name that `load` takes, and a line that says what the data are.
     name: str
     title: str
+    #: [D, N]: rows are times, columns are series, NaN is a missing observation. The index is a
+    #: `DatetimeIndex` called ``date`` or, where there are no dates, numbers called ``time``.
     frame: pd.DataFrame
-    units: Mapping[str, str]
+    units: Mapping[str, str]  #: The unit of each series
+    #: Where the numbers come from and what one may do with them.
     source: str
     licence: str
-    labels: pd.Series[int] | None = None
+    labels: pd.Series[int] | None = None  #: The class of each series, [N]
+    #: Columns ``location`` and ``scale``, for data sets whose forecasts the paper scores in
+    #: z-scores: ``(frame - score_scale["location"]) / score_scale["scale"]``.
     score_scale: pd.DataFrame | None = None
-    truth: Truth | None = None
+    truth: Truth | None = None  #: What the data were generated from
 
     @property
     def test_size(self) -> int:

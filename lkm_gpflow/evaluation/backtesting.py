@@ -58,33 +58,19 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Backtest:
-    """Forecasts of one method at several origins, beside what happened.
+    """Forecasts of one method at several origins, beside what happened."""
 
-    Parameters
-    ----------
-    label
-        What the method is called in tables and pictures.
-    horizon
-        Steps that were forecast at every origin.
-    origins
-        How many rows came before each forecast.
-    forecasts
-        Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
-        scale, the standard deviation of the series before the origin.  Lognormal forecasts also
-        have log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom).
-    steps
-        Rows (origin, series): the mean absolute step of the series before the origin, which MASE
-        divides by, in units of scale.
-    seconds
-        How long the method took at every origin.
-    """
-
-    label: str
-    horizon: int
-    origins: tuple[int, ...]
+    label: str  #: What the method is called in tables and pictures
+    horizon: int  #: Steps that were forecast at every origin
+    origins: tuple[int, ...]  #: How many rows came before each forecast
+    #: Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
+    #: scale, the standard deviation of the series before the origin.  Lognormal forecasts also have
+    #: log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom).
     forecasts: pd.DataFrame
+    #: Rows (origin, series): the mean absolute step of the series before the origin, which MASE
+    #: divides by, in units of scale.
     steps: pd.Series
-    seconds: pd.Series
+    seconds: pd.Series  #: How long the method took at every origin
 
     @cached_property
     def scores(self) -> pd.DataFrame:

@@ -45,24 +45,8 @@ def plot_decomposition(
 
     The first column has the observations and the model's interval for new ones.  A place is blank
     where the series does not have the component, or that cannot be told; a column that is blank
-    says so.  All curves of a row have one scale.
-
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    horizon
-        How many steps of forecast the first column shows, or their times.
-    axes
-        K + 1 Axes, one per column; by default a new figure.
-    level
-        Probability of the bands.
-    parts
-        The decomposition, if it is there already.
-
-    Returns
-    -------
-    The Axes of the columns.
+    says so.  All curves of a row have one scale.  There are K + 1 Axes, one per column.  `parts` is
+    the decomposition, if it is there already.
 
     Raises
     ------

@@ -64,18 +64,8 @@ def plot_attribution(
     """Draw what the forecast variance of every series consists of, over the horizon.
 
     One panel per series: areas add up to the variance of a new observation.  Parts that offset
-    others lie below zero.
-
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    horizon
-        As `Discovery.forecast`.
-    axes
-        N Axes; by default a new figure.
-    attribution
-        Of `lkm_gpflow.explain.attribution.attribute`, if it is there already.
+    others lie below zero.  `attribution` is that of `explain.attribution.attribute`, if it is there
+    already.
     """
     table = folded(attribute(discovery, horizon) if attribution is None else attribution)
     columns = discovery.table.frame.columns
@@ -109,16 +99,8 @@ def plot_attribution_shares(
 ) -> Axes:
     """Draw the share of every part in the mean or the variance of forecasts, one bar per series.
 
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    attribution
-        Of `lkm_gpflow.explain.attribution.attribute`.
-    moment
-        "mean" (departure from the level) or "variance".
-    ax
-        Where to draw; by default a new figure.
+    `attribution` is that of `explain.attribution.attribute`; `moment` is "mean" (departure from the
+    level) or "variance".
     """
     table = shares(folded(attribution), moment)
     order = part_order(discovery, list(table.columns))

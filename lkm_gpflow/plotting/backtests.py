@@ -42,21 +42,8 @@ class Scored(Protocol):
 def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | None = None) -> Axes:
     """Draw a score of several methods: a small dot for each origin, a large one for their mean.
 
-    The method with the lowest mean stands on top.  Lower is better.
-
-    Parameters
-    ----------
-    backtests
-        One per method, of the same origins.
-    score
-        One of rmse, mnlp, crps, mase.
-    ax
-        Where to draw; by default a new figure.
-
-    Raises
-    ------
-    ValueError
-        If there is no such score.
+    The score is one of rmse, mnlp, crps and mase; a ValueError lists them.  Lower is better: the
+    method with the lowest mean stands on top.
     """
     if score not in _UNITS:
         raise ValueError(f"expected a score among {list(_UNITS)}, got {score!r}")
@@ -86,13 +73,6 @@ def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
     """Draw how many observations the intervals held, against how many they should.
 
     Below the diagonal intervals are too narrow.
-
-    Parameters
-    ----------
-    backtests
-        One per method.
-    ax
-        Where to draw; by default a new figure.
     """
     ax = new_axes((4.6, 4.4)) if ax is None else ax
     ax.plot(

@@ -64,18 +64,8 @@ def plot_filled(
 ) -> Axes:
     """Draw a series with its gaps, and with what one or several methods fill them.
 
-    Parameters
-    ----------
-    history
-        The series, NaN where it was not observed.
-    fills
-        By name: a table by time with columns mean, lower and upper.
-    ax
-        Where to draw; by default a new figure.
-    unit
-        Of the values, for the label of the axis.
-    truth
-        What happened in the gaps, drawn as open circles.
+    `history` is NaN where the series was not observed; `fills` are tables by time with columns
+    mean, lower and upper, by the names of the methods; `truth` is what happened in the gaps.
     """
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     ax.plot(history.index, history, color=HISTORY_COLOUR, linewidth=1.0, label="observed")
@@ -100,24 +90,7 @@ def plot_what_if(
 ) -> Axes:
     """Draw the forecast of a series, and what it is given the future of others.
 
-    Parameters
-    ----------
-    coupled
-        The coupled discovery.
-    series
-        Name of a column.
-    horizon
-        Steps after the last row, or the times themselves.
-    given
-        As of `CoupledDiscovery.forecast`.
-    ax
-        Where to draw; by default a new figure.
-    level
-        Probability of the bands.
-    unit
-        Of the values, for the label of the axis.
-    last
-        How many rows of history are shown.
+    `given` is as of `CoupledDiscovery.forecast`; the `last` rows of history are shown.
     """
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     ahead = coupled.ahead(horizon)

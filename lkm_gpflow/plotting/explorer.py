@@ -42,16 +42,8 @@ class Explorer:
     """Controls, and below them the picture that they ask for.
 
     In a notebook an explorer shows itself as the last line of a cell.  Whoever has no mouse sets
-    the values of the controls: ``explorer.series.value = "Gold"``.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    horizon
-        Steps of forecast to begin with; by default a tenth of the rows.
-    units
-        Of the series, by name, for the labels of axes.
+    the values of the controls: ``explorer.series.value = "Gold"``.  The horizon begins with a tenth
+    of the rows by default.
 
     Attributes
     ----------
@@ -64,7 +56,7 @@ class Explorer:
     Raises
     ------
     ModuleNotFoundError
-        If ipywidgets is not installed.
+        If ipywidgets (the extra ``explorer``) is not installed.
     """
 
     def __init__(

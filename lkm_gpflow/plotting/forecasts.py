@@ -46,25 +46,8 @@ def plot_forecast(
 ) -> Axes:
     """Draw the history of one series, the fit of the model, and the forecast.
 
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    series
-        Name of a column.
-    horizon
-        How many steps after the last row, or the times themselves.
-    ax
-        Where to draw; by default a new figure.
-    level
-        Probability of the band, which is that of a new observation.
-    unit
-        Of the values, for the label of the axis.
-    truth
-        A table with what happened after the history, drawn as open circles.
-    title
-        What the series is called, if the discovery is a part of one of more series; see
-        `style.labels`.
+    The band is that of a new observation.  A `title` is needed where the discovery is a part of one
+    of more series; see `style.labels`.
 
     Raises
     ------
@@ -118,20 +101,7 @@ def plot_methods(
 ) -> AxesArray:
     """Draw the forecasts of one series by several methods, a panel each, on one scale.
 
-    Parameters
-    ----------
-    history
-        The observations to draw before the forecast.
-    forecasts
-        By the name of the method: a table with index time and columns mean and sd.
-    axes
-        Where to draw, one per method; by default a new figure.
-    level
-        Probability of the band, which is that of a new observation.
-    unit
-        Of the values, for the label of the axis.
-    truth
-        What happened after the history, drawn as open circles.
+    `forecasts` are tables by time with columns mean and sd, by the names of the methods.
     """
     check_level(level)
     panels = panel_axes(axes, len(forecasts), columns=4, size=(3.1, 2.1), sharey=True)
@@ -160,12 +130,10 @@ def plot_components(
 ) -> AxesArray:
     """Draw what every component contributes to one series, a panel each.
 
-    The `horizon` is how many steps after the last row to go on, or the times to add.
     `names` are the components to draw, by default all; if there is none, the only panel says so.  A
     panel is blank where the series does not have the component, or that cannot be told.  All panels
     share the vertical axis; the contributions add up to the series minus its average.  Those to a
-    series that is modelled by its logarithm are in percent, and multiply.  The `title` is as of
-    `plot_forecast`.
+    series that is modelled by its logarithm are in percent, and multiply.
     """
     parts = discovery.components(series, horizon, level)
     n = discovery.table.frame.columns.get_loc(series)

@@ -31,13 +31,6 @@ def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axe
     Filled circles were accepted, crosses rolled back; the number is the BIC of the best restart
     and, in brackets, its change from the parent's.  A structure whose parent is not in the ledger
     (``discover(..., subset=)`` keeps few of them) begins a tree of its own.
-
-    Parameters
-    ----------
-    ledger
-        A discovery, or its `ledger`.
-    ax
-        Where to draw; by default a new figure.
     """
     frame = ledger.ledger if isinstance(ledger, Discovery) else ledger
     best = best_restarts(frame)

@@ -57,27 +57,8 @@ def plot_comparison(
 
     On top are both series and their forecasts; then the components that both have, side by side;
     then those that are certain or likely in one series alone.  Components are in standard
-    deviations of their series, with one scale per row.
-
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    a, b
-        Names of two columns.
-    horizon
-        How many steps of forecast the uppermost panels show, or their times.
-    axes
-        Two for each row; by default a new figure.
-    level
-        Probability of the bands.
-    units
-        Of the series.
-    parts
-        The decomposition, if it is there already.
-    titles
-        What the two are called, if the discovery is a part of one of more series; see
-        `style.labels`.
+    deviations of their series, with one scale per row.  There are two Axes for each row.  `parts`
+    is the decomposition, if it is there already; `titles` are as of `plot_forecast`.
 
     Raises
     ------
@@ -154,16 +135,10 @@ def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
 def plot_likeness(
     likeness: pd.DataFrame, ax: Axes | None = None, *, table: pd.DataFrame | None = None
 ) -> Axes:
-    """Draw how much of their variance every two series share, as a heat map.
+    """Draw how much of their variance every two series share, as a heat map in their order.
 
-    Parameters
-    ----------
-    likeness
-        Series x series, in the order in which they are drawn.
-    ax
-        Where to draw; by default a new figure.
-    table
-        With these series in its own order, by which nameless ones are numbered; see `style.labels`.
+    `table` has these series in its own order, by which nameless ones are numbered; see
+    `style.labels`.
     """
     N = len(likeness)
     side = 2.2 + max(1.6, min(0.42 * N, 9.0))

@@ -65,12 +65,7 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
 def plot_assignment(Z: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw a table of zeros and ones: a cell is dark where a series has the component.
 
-    Parameters
-    ----------
-    Z
-        Series x components, or the other way round; index and columns are the labels.
-    ax
-        Where to draw; by default a new figure.
+    Index and columns of Z are the labels; series may be either.
     """
     rows, columns = Z.shape
     ax = new_axes((1.6 + 0.5 * columns, 0.8 + 0.28 * rows)) if ax is None else ax
@@ -95,21 +90,9 @@ def plot_probabilities_over_time(
 ) -> AxesArray:
     """Draw how nu settles during training, one panel per series and one line per component.
 
-    Parameters
-    ----------
-    history
-        Values of nu, [T, N, K]: one [N, K] for each time it was looked at.
-    axes
-        N Axes; by default a new figure.
-    series, components
-        Their names, [N] and [K].
-    steps
-        The numbers of the steps, [T]; by default 0, 1, ...
-
-    Raises
-    ------
-    ValueError
-        If `history` has not three axes.
+    `history` has the values of nu, [T, N, K], one [N, K] for each of the `steps` [T] (0, 1, ... by
+    default); `series` and `components` are names, [N] and [K].  A ValueError says if `history` has
+    not three axes.
     """
     nu = _checked(history)
     T, N, K = nu.shape
@@ -142,21 +125,8 @@ def plot_probability_snapshots(
 ) -> AxesArray:
     """Draw nu at some steps of training as heat maps: columns are series, rows components.
 
-    Parameters
-    ----------
-    history
-        Values of nu, [T, N, K].
-    steps
-        Which of the T to show, a panel each.
-    axes
-        As many Axes; by default a new figure.
-    series, components
-        Their names, [N] and [K].
-
-    Raises
-    ------
-    ValueError
-        If `history` has not three axes.
+    `history` has the values of nu, [T, N, K], and `steps` are those of the T to show, a panel each;
+    `series` and `components` are names, [N] and [K].
     """
     nu = _checked(history)
     _, N, K = nu.shape

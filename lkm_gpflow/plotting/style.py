@@ -113,17 +113,8 @@ def unit_of(units: Mapping[Any, str] | None, series: object) -> str:
 def units_by_name(units: Mapping[Any, str] | None, series: Iterable[object] = ()) -> dict[str, str]:
     """Return the units of series by their names as text.
 
-    Parameters
-    ----------
-    units
-        By series; of other series, too, as those of a larger table.
-    series
-        Those that are drawn.  If one of them has no unit, the others must be known.
-
-    Raises
-    ------
-    ValueError
-        If a unit is no text, or is that of an unknown series while a known one has none.
+    They may be of other series, too, as those of a larger table; but if one of the series that are
+    drawn has no unit, a unit of an unknown one raises a ValueError, as does a unit that is no text.
     """
     if units is not None and not isinstance(units, Mapping):
         raise ValueError(f"expected units by series such as {{'a': 'm'}}, got {units!r}")
