@@ -59,22 +59,11 @@ class OutputFolder:
         return self.path / "figures"
 
     def claim(self, horizon: int, level: float, table: str, *, force: bool) -> None:
-        """Make the folder ready to be written to, without losing what is there.
+        """Make the folder ready to be written to, without losing what is there unless by `force`.
 
-        Parameters
-        ----------
-        horizon, level
-            Of the forecast that is asked for: a finished search may go on to another one.
-        table
-            Its checksum.
-        force
-            Whether the results that are there may be deleted.
-
-        Raises
-        ------
-        ValueError
-            If the folder holds results already (an unfinished search may go on), or those of
-            another table, or cannot be written to.
+        A finished search may go on to another horizon or level, an unfinished one may go on; a
+        ValueError says if the folder holds these results already, or those of another table (by its
+        checksum), or cannot be written to.
         """
         check_writable(self.path, "an output folder")
         if force:
@@ -126,18 +115,9 @@ class OutputFolder:
         return [file for file in files if file.exists()] + sorted(drawn)
 
     def check_ledger(self, header: Mapping[str, Any]) -> None:
-        """Refuse the ledger of another search, before anything slow is done.
+        """Refuse the ledger of another search, by what it depends on, before anything slow is done.
 
-        Parameters
-        ----------
-        header
-            What the search depends on.  How a single fit is learnt is taken from the ledger: no
-            option of the command changes it.
-
-        Raises
-        ------
-        ValueError
-            If the ledger is of other settings or data, or damaged.
+        How a single fit is learnt is taken from the ledger: no option of the command changes it.
         """
         if not self.ledger.is_file():
             return
@@ -179,10 +159,7 @@ class OutputFolder:
                 file.write(json.dumps({"note": ["report", [horizon, level, table]]}) + "\n")
 
     def _reported(self) -> list[float | str] | None:
-        """Horizon, level and (in newer files) table of the report.
-
-        None if that was not kept, or its line is damaged.
-        """
+        """Horizon, level and (in newer files) table of the report; None if unknown or damaged."""
         if not self.ledger.is_file():
             return None
         with self.ledger.open("rb") as file:

@@ -45,16 +45,8 @@ def write(
 ) -> list[str]:
     """Write everything, and say what is being written, and at last the gist of the report.
 
-    A worker of the executor, if there is one, draws the pictures meanwhile.
-
-    Returns
-    -------
-    Names of files and folders.
-
-    Raises
-    ------
-    OSError
-        If that fails, for example because the disk is full: what to do.
+    A worker of the executor, if there is one, draws the pictures meanwhile.  Returns the names of
+    files and folders; an OSError, for example because the disk is full, says what to do.
     """
     with _fits_kept(folder):
         folder.remove_unfinished()

@@ -82,19 +82,9 @@ class Coupling:
 
 
 def coupling_of(fit: Fit, observations: Observations) -> Coupling:
-    """Learn how the series of a fit go together.
+    """Learn how the series of a fit go together; its kernels and Z are held.
 
-    Parameters
-    ----------
-    fit
-        Of the search; its kernels and Z are held.
-    observations
-        The scaled data.
-
-    Raises
-    ------
-    CellsTooManyError
-        If there are too many values.
+    A CellsTooManyError says if the scaled data have too many values.
     """
     alone = independent(fit, observations)
     amplitudes = alone.patterns.amplitudes
@@ -118,11 +108,6 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
 
     Every series gets amplitudes of its own first: series that share a variance have it on average
     alone, and correlations would make up for that.
-
-    Parameters
-    ----------
-    fit, observations
-        As of `coupling_of`, which also raises the same.
     """
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
@@ -139,26 +124,11 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
 def predict_cells(
     coupling: Coupling, observations: Observations, series: IntegerArray, x: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean [P] and covariance [P, P] of new observations, noise included.
+    """Mean [P] and covariance [P, P] of new observations of series [P] at scaled times x [P].
 
-    The noise of a new observation goes together with that of all observations at the same time, as
-    far as the noises of their series are correlated.
-
-    Parameters
-    ----------
-    coupling
-        How the series of a fit go together.
-    observations
-        The scaled data that it was learnt from.
-    series
-        Series of each new observation, [P].
-    x
-        Their scaled times, [P].
-
-    Raises
-    ------
-    ValueError
-        If the covariance of the data is not positive definite.
+    Noise is included: that of a new observation goes together with that of all observations at the
+    same time, as far as the noises of their series are correlated.  A ValueError says if the
+    covariance of the data is not positive definite.
     """
     times, where = np.unique(np.concatenate([observations.x, x]), return_inverse=True)
     rows, new = np.split(where.reshape(-1), [len(observations.x)])
@@ -193,10 +163,7 @@ def _of_cells(
 
 
 def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
-    """Amplitudes [N, K] at which each series alone has its highest posterior density.
-
-    See `log_variance_precision` for the prior.
-    """
+    """Amplitudes [N, K] at which each series alone has its highest posterior density."""
     found = amplitudes.copy()
     for n, (y, mask) in enumerate(zip(observations.Y, observations.mask, strict=True)):
         own = np.flatnonzero(amplitudes[n])
@@ -313,9 +280,7 @@ class _Search:
     def run(self, none: Loadings, step: Floats) -> tuple[Loadings, Floats]:
         """Begin with a column for every pattern, leave out what does not pay, add what does.
 
-        Returns
-        -------
-        The loadings, and the evidence for the correlations of each pattern, [K].
+        Returns the loadings, and the evidence for the correlations of each pattern, [K].
         """
         first, promise = none, self._promise(none)
         for k in self._able():
@@ -347,9 +312,7 @@ class _Search:
     def _pruned(self, found: Loadings) -> tuple[Loadings, Floats]:
         """Take out the correlations of patterns, the least first, until evidence for all is strong.
 
-        Returns
-        -------
-        What is left, and how much the score falls without the correlations of each pattern, [K].
+        Returns what is left, and how much the score falls without those of each pattern, [K].
         """
         while True:
             evidence = np.zeros(len(found.u))

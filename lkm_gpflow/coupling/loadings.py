@@ -58,17 +58,10 @@ class Loadings:
         return replace(self, u=u, free=free, log_likelihood=np.nan)
 
     def price(self, owners: Booleans, num_times: int) -> float:
-        """What its freedom costs, in nats.
+        """Return what its freedom costs, in nats, if series have patterns as `owners` [N, K] says.
 
-        Half the logarithm of the number of times for each free number, as in BIC, and the
-        logarithm of the number of choices of the series that a column joins (Chen and Chen 2008).
-
-        Parameters
-        ----------
-        owners
-            Which series have which pattern, [N, K].
-        num_times
-            D.
+        Half the logarithm of the number of times for each free number, as in BIC, and the logarithm
+        of the number of choices of the series that a column joins (Chen and Chen 2008).
         """
         total = 0.0
         for k, own in enumerate(owners.T):
@@ -120,15 +113,7 @@ def by_unbounded(by_R: Floats, u: Floats) -> Floats:
 
 
 class Climber:
-    """Log likelihood and prior as a function of the free loadings.
-
-    Parameters
-    ----------
-    density
-        Of the observed cells.
-    amplitudes
-        [N, K].
-    """
+    """Log likelihood and prior as a function of the free loadings, given amplitudes [N, K]."""
 
     def __init__(self, density: CoupledDensity, amplitudes: Floats) -> None:
         self.density, self.amplitudes = density, amplitudes

@@ -81,18 +81,11 @@ def fisher_z(R: Floats) -> Floats:
 
 
 def posterior(coupling: Coupling, observations: Observations) -> CouplingPosterior:
-    """Approximate the posterior of a coupling.
+    """Approximate the posterior of a coupling, from the scaled data that it was learnt from.
 
     The curvature is taken by differences of the analytic gradient, of which there are as many as
     free loadings and amplitudes.  Turning the columns of a pattern's loadings into each other
     changes no correlation: along such directions the approximation has no width.
-
-    Parameters
-    ----------
-    coupling
-        How the series of a fit go together.
-    observations
-        The scaled data that it was learnt from.
     """
     u, free, log_a, has = _parts(coupling)
     C = coupling.patterns.covariances(observations.x)
@@ -153,11 +146,6 @@ def intervals(
     Those that were taken up, on Fisher's scale; the others as far as the data tell of the two
     series alone, around `coupling.first_step`.  A series and itself have one; series that do not
     both have a pattern have none in it: not a number.
-
-    Raises
-    ------
-    ValueError
-        If the level is not between 0 and 1.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"expected a level between 0 and 1, got {level}")

@@ -64,13 +64,7 @@ class Dataset:
         return len(self.frame) - round(TRAIN_SHARE * len(self.frame))
 
     def split(self) -> Split:
-        """Cut the table: the first round(0.9 D) rows are for training, as in the paper.
-
-        Returns
-        -------
-        Split
-            A named tuple of two tables, ``train`` and ``test``.
-        """
+        """Cut the table: the first round(0.9 D) rows are for training, as in the paper."""
         cut = len(self.frame) - self.test_size
         return Split(self.frame.iloc[:cut], self.frame.iloc[cut:])
 

@@ -128,8 +128,7 @@ def _caches() -> Path:
 def fetch_dataset(dataset: str) -> list[Path]:
     """Return the paths of a data set's files, in the order of `RAW_FILES`.
 
-    Nothing is written where a file exists, so the folder may be read-only. Raises `ChecksumError`
-    or `DownloadError`.
+    Nothing is written where a file exists, so the folder may be read-only.
     """
     return fetch_files(dataset, RAW_FILES.get(dataset, ()))
 
@@ -137,19 +136,7 @@ def fetch_dataset(dataset: str) -> list[Path]:
 def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] = ()) -> list[Path]:
     """Return the paths of files, downloading those that are nowhere yet.
 
-    Parameters
-    ----------
-    dataset
-        What they are for, for messages.
-    files
-        What is needed.
-    copies
-        Folders to look into beside that of the raw files.
-
-    Raises
-    ------
-    ChecksumError, DownloadError
-        As `fetch_dataset`.
+    They are looked for in the folder of the raw files and in those of `copies`.
     """
     paths = []
     for file in files:

@@ -172,17 +172,7 @@ class Backtest:
         return np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
 
     def plot(self, *others: Backtest, score: str = "crps", ax: Axes | None = None) -> Axes:
-        """Draw a score at every origin, beside that of other methods; see `plot_scores`.
-
-        Parameters
-        ----------
-        others
-            Backtests of the same origins.
-        score
-            One of rmse, mnlp, crps, mase.
-        ax
-            Where to draw; by default a new figure.
-        """
+        """Draw a score at every origin, beside that of other methods; see `plot_scores`."""
         from ..plotting import plot_scores
 
         return plot_scores([self, *others], score, ax)

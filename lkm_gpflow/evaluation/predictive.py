@@ -159,17 +159,8 @@ def columns_of(forecast: Container[str]) -> list[str]:
 def matrices(forecast: pd.DataFrame, times: pd.Index, series: pd.Index) -> dict[str, Floats]:
     """Return the columns of a forecast that are to be kept, [M, N] each, whatever its rows' order.
 
-    Parameters
-    ----------
-    forecast
-        What a method returned: index (series, time), at least columns mean and sd.
-    times, series
-        What it was to forecast, M and N of them.
-
-    Raises
-    ------
-    ValueError
-        If rows are absent or there twice, a mean or an sd is not finite, or an sd not positive.
+    A ValueError says if rows of these M times and N series are absent or there twice, a mean or an
+    sd is not finite, or an sd not positive.
     """
     wanted = pd.MultiIndex.from_product([series, times], names=["series", "time"])
     index = forecast.index

@@ -93,15 +93,12 @@ def clustered(likeness: Floats) -> list[int]:
 
 
 def component_correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
-    """Correlate every component that series a and b share, over the history.
+    """Correlate every component that series a and b share over the history, by its number.
 
     The two posteriors are independent given hyperparameters and Z, so that draws of each may be
     correlated with draws of the other.  Fits in which both have the component take part, by their
-    weights.  Of more than `LKM.LONGEST` times, 1,000 evenly spaced ones are used.
-
-    Returns
-    -------
-    By the number of the component; a component without variation over time is left out.
+    weights.  Of more than `LKM.LONGEST` times, 1,000 evenly spaced ones are used.  A component
+    without variation over time is left out.
     """
     x = found.table.observations.x
     if len(x) > limits.LONGEST:

@@ -43,13 +43,7 @@ class Decomposition:
 
     @classmethod
     def of(cls, found: Discovery) -> Decomposition:
-        """Take a discovery apart.
-
-        Raises
-        ------
-        ValueError
-            If it has more than `MOST_SERIES` series.
-        """
+        """Take a discovery apart; a ValueError says if it has more than `MOST_SERIES` series."""
         columns = list(found.table.frame.columns)
         if len(columns) > MOST_SERIES:
             raise ValueError(

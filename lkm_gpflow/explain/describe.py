@@ -224,21 +224,9 @@ def describe(
 ) -> Description:
     """Describe a component kernel in words.
 
-    Parameters
-    ----------
-    kernel
-        With all its numbers, in the time of `timeline` (as `Discovery.kernels`).
-    timeline
-        The time axis of the data.
-    trend
-        1 if its posterior rises throughout the data, -1 if it falls, 0 if neither.
-    rules
-        See `RULES`.
-
-    Raises
-    ------
-    ValueError
-        If a number of the kernel is absent.
+    The kernel has all its numbers (or a ValueError is raised), in the time of the timeline, as
+    those of `Discovery.kernels`; `trend` is 1 if its posterior rises throughout the data, -1 if it
+    falls.
     """
     if not kernel.is_complete:
         raise ValueError(f"expected a kernel with all its numbers, got {kernel}")

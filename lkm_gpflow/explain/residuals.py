@@ -75,16 +75,11 @@ def residual_tests(found: Discovery) -> list[ResidualTests]:
 
 
 def ljung_box(values: Floats) -> float:
-    r"""Return the p-value of the test of Ljung and Box (1978) for no autocorrelation.
+    r"""Return the p-value of the test of Ljung and Box (1978) for no autocorrelation of values [D].
 
     .. math:: Q = D (D + 2) \sum_{h=1}^{H} \frac{\hat\rho_h^2}{D - h} \sim \chi^2_H
 
     with H = `LAGS`, or a fifth of D if that is less.
-
-    Parameters
-    ----------
-    values
-        Residuals in order of time, [D].
     """
     D = len(values)
     centred = values - values.mean()

@@ -69,18 +69,7 @@ def leave_one_out(
 ) -> list[Stability]:
     """Learn the components again without each series in turn, from nothing.
 
-    Parameters
-    ----------
-    found
-        A discovery of at least two series.
-    executor
-        Runs the fits; None: this process.
-    progress
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    As `stability`, with `left_out` and `survived`: of the fits without a series that has the
+    Returns `stability` with `left_out` and `survived`: of the fits without a series that has the
     component, those that found it again.
     """
     kernels, Z = found.consensus.kernels, found.consensus.Z

@@ -50,15 +50,10 @@ class Together:
 
 @dataclass(frozen=True)
 class Ties:
-    """What a coupling says of the components of a discovery.
+    """What a coupling says of the components of a discovery; it must be of the same table.
 
     Components are those that the fits of the search agree upon; numbers are averages over the
     coupled fits in which both series have a pattern of that shape, by their weights.
-
-    Raises
-    ------
-    ValueError
-        If the coupling is of another discovery.
     """
 
     found: Discovery

@@ -60,15 +60,7 @@ class ComponentEntry:
 
 
 def card(found: Discovery, headline: str) -> str:
-    """Return the card of a discovery, in HTML.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    headline
-        Its first line.
-    """
+    """Return the card of a discovery, in HTML; the headline is its first line."""
     timeline = Timeline.of(found.table)
     components = [
         ComponentEntry(k, name, describe(kernel, timeline).short, f"{kernel:.3g}")

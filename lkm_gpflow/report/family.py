@@ -100,15 +100,6 @@ def family_reports(
 
     What "has" needs is that of `lkm_gpflow.explain.verdicts`: of the family as a whole.  That a
     series has any pattern is said if nothing else is sure.
-
-    Parameters
-    ----------
-    found
-        A discovery.
-    parts
-        Its decomposition.
-    judged
-        Verdicts on its components.
     """
     families = found.consensus.families
     every = [_Own.of(found, parts, family) for family in families]
@@ -129,13 +120,6 @@ def families_of_pair(
     """Return the cycles and slow movements that two series surely have, but in no common form.
 
     That both have any pattern says nothing of the two together.
-
-    Parameters
-    ----------
-    found, parts, judged
-        As of `family_reports`.
-    places
-        Numbers of the series.
     """
     told, pair = [], np.array(places)
     for family in found.consensus.families:

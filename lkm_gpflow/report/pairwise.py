@@ -221,22 +221,10 @@ def pair_report(
 ) -> PairReport:
     """Report what two series share and what each has alone.
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    a, b
-        Names of two columns.
-    horizon
-        Steps of forecast in the picture; by default a tenth of the rows.
-    level
-        Probability of the bands.
-    units
-        Of the series, by name, for the picture.
-    coupled
-        ``found.couple()``, for evidence that components go together.  Without it the report has
-        the correlation of their posteriors, which need not mean anything: two random walks look
-        correlated more often than not.
+    The default horizon is a tenth of the rows; `units` are those of the series, by name.  Give
+    ``coupled=found.couple()`` for evidence that components go together: without it the report has
+    the correlation of their posteriors, which need not mean anything, since two random walks look
+    correlated more often than not.
 
     Raises
     ------

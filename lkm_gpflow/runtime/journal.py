@@ -19,21 +19,9 @@ _LONGEST_SHOWN = 60
 class Journal:
     """A file to which records are added, or nothing where there is no path.
 
-    Parameters
-    ----------
-    path
-        The file; an existing one must have the same kind and header, and is continued.
-    kind
-        What the journal holds, such as "ledger".
-    header
-        What the records depend on, in JSON's types.
-    newer
-        Entries of the header that older files lack.
-
-    Attributes
-    ----------
-    records
-        What was there when the journal was opened.
+    An existing file is continued; its records are in `records`.  It must be of the same kind (such
+    as "ledger") and header, which says what the records depend on, in JSON's types; older files may
+    lack the `newer` entries.
 
     Raises
     ------
@@ -72,13 +60,7 @@ class Journal:
             self.append(first)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record, and wait until it is on the disk.
-
-        Raises
-        ------
-        OSError
-            If that fails, for example because the disk is full; what was written before is kept.
-        """
+        """Write a record, and wait until it is on the disk; an OSError says what is kept."""
         if self._path is None:
             return
         try:

@@ -62,13 +62,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def whole_number(value: object, name: str, least: int) -> int:
-    """Return a whole number as Python has it.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or below `least`.
-    """
+    """Return a whole number of `least` or more as Python has it; a ValueError says what is wrong."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
