@@ -60,19 +60,19 @@ class CoupledDiscovery:
     # --- what goes together ---
 
     def correlations(self, level: float = 0.9) -> pd.DataFrame:
-        """Tell how far two series go together in each pattern of the heaviest fit, and in its noise.
+        """Tell how far series go together in each pattern of the heaviest fit, and in its noise.
 
         Returns
         -------
-        DataFrame with index (pattern, first, second), for every two series that have the pattern, and
-        columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
-        ``upper``, what the data leave open (see `uncertainty.intervals`); ``evidence``, the log Bayes
-        factor of this correlation, from the two series alone (strong from 3 on).
+        DataFrame with index (pattern, first, second), for every two series that have the pattern,
+        and columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
+        ``upper``, what the data leave open (see `uncertainty.intervals`); ``evidence``, the log
+        Bayes factor of this correlation, from the two series alone (strong from 3 on).
 
         Notes
         -----
-        The first call asks for the gradient of the likelihood as often as there are free loadings and
-        amplitudes: about a minute for 13 series of 251 values.
+        The first call asks for the gradient of the likelihood as often as there are free loadings
+        and amplitudes: about a minute for 13 series of 251 values.
         """
         check_level(level)
         coupling, names = self.couplings[0], self.table.frame.columns

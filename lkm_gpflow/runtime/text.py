@@ -62,7 +62,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def whole_number(value: object, name: str, least: int) -> int:
-    """Return a whole number of `least` or more as Python has it; a ValueError says what is wrong."""
+    """Return a whole number of `least` or more as Python has it; a ValueError refuses others."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
