@@ -16,20 +16,20 @@ import gpflow
 import numpy as np
 import pandas as pd
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
-from gpflow.base import AnyNDArray, MeanAndVariance, Parameter, RegressionData, TensorType
+from check_shapes import check_shapes
+from gpflow.base import AnyNDArray, Parameter, RegressionData, TensorType
 from gpflow.kernels import Kernel
-from gpflow.utilities import assert_params_false, positive, set_trainable, to_default_float
+from gpflow.utilities import positive, set_trainable, to_default_float
 
 from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.initialization import log_uniform, typical_step
-from ..gp.types import LOG_2PI, Floats, FloatTensor
-from ..model.model_data import ModelData, checked_data, checked_kernels
+from ..gp.types import LOG_2PI, FloatTensor
+from ..model.model_data import checked_kernels
 from .lbfgs import MultiStart
+from .mean_field import MeanFieldModel
 from .protocol import ScaledForecast
 from .registry import register
-from .stacked import NOISE_FLOOR
 
 
 class NetworkMoments(NamedTuple):
@@ -139,7 +139,7 @@ def _site_posterior(
     return (mean, variance, log_determinant), gradient
 
 
-class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
+class GPRN(MeanFieldModel):
     r"""Gaussian process regression network: nodes, mixed by weights that are processes too.
 
     .. math::
@@ -190,35 +190,16 @@ class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMi
         *,
         noise_variance: float | AnyNDArray = 0.1,
     ) -> None:
-        super().__init__()
-        X, Y = checked_data(data)
-        self.data = (to_default_float(X), to_default_float(Y))
-        self.node_kernels = checked_kernels(node_kernels, num_inputs=X.shape[1])
-        (self.weight_kernel,) = checked_kernels([weight_kernel], num_inputs=X.shape[1])
-        table = ModelData.from_table(Y)
-        self._y = table.x
-        self._mask = tf.ones_like(table.x) if table.mask is None else table.mask
-        num_inputs, num_series = Y.shape
-        noise = np.asarray(noise_variance, dtype=np.float64)
-        if noise.shape not in ((), (num_series,)) or not np.all(noise > NOISE_FLOOR):
-            raise ValueError(
-                f"noise_variance: expected a number or {num_series} numbers, one for each "
-                f"series, above {NOISE_FLOOR:g}, got {noise_variance!r}"
-            )
-        self.noise_variance = Parameter(
-            np.broadcast_to(noise, num_series).copy(), transform=positive(lower=NOISE_FLOOR)
-        )
+        super().__init__(data, noise_variance, noise_base=None)
+        num_inputs, Q = self.data[0].shape
+        self.node_kernels = checked_kernels(node_kernels, num_inputs=Q)
+        (self.weight_kernel,) = checked_kernels([weight_kernel], num_inputs=Q)
         nodes = (len(self.node_kernels), num_inputs)
         self.node_mean = Parameter(np.ones(nodes))
         self.node_variance = Parameter(np.ones(nodes), transform=positive(base="exp"))
-        self.weight_mean = Parameter(np.zeros((nodes[0], num_series, num_inputs)))
+        self.weight_mean = Parameter(np.zeros((nodes[0], self.num_series, num_inputs)))
 
     # --- learning -------------------------------------------------------------------------------
-
-    @inherit_check_shapes
-    def maximum_log_likelihood_objective(self) -> FloatTensor:
-        """The evidence lower bound, `elbo`."""
-        return self.elbo()
 
     @check_shapes("return: []")
     def elbo(self) -> FloatTensor:
@@ -245,7 +226,7 @@ class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMi
         signals = list(tf.unstack(self.weight_mean * self.node_mean[:, None, :]))
         for k in range(len(self.node_kernels)):
             others = [signal for j, signal in enumerate(signals) if j != k]
-            residual = self._y - sum(others, start=tf.zeros_like(self._y))
+            residual = self._Y - sum(others, start=tf.zeros_like(self._Y))
             start = NetworkMoments(self.node_mean[k], self.node_variance[k])
             weights.append(self.weight_factor(start, residual))
             nodes.append(self.node_factor(k, weights[k].moments, residual))
@@ -281,7 +262,7 @@ class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMi
         """E_q[log p(y | f, W)] over the observed cells; moments of K nodes and their weights."""
         mean, variance = _sum_of_products(nodes, weights)
         noise = self.noise_variance[:, None]
-        cells = LOG_2PI + tf.math.log(noise) + (tf.square(self._y - mean) + variance) / noise
+        cells = LOG_2PI + tf.math.log(noise) + (tf.square(self._Y - mean) + variance) / noise
         return -0.5 * tf.reduce_sum(self._mask * cells)
 
     def _bound(self, nodes: Sequence[SiteFactor], weights: Sequence[SiteFactor]) -> FloatTensor:
@@ -305,28 +286,9 @@ class GPRN(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMi
             [weight.predict(self.weight_kernel, X, Xnew) for weight in weights],
         )
 
-    @check_shapes("Xnew: [M, Q]", "return[0]: [M, N]", "return[1]: [M, N]")
-    def predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Exact mean and variance, [M, N] each, of sum_k W_nk f_k under the posterior.
-
-        Raises
-        ------
-        NotImplementedError
-            If `full_cov` or `full_output_cov` is true.
-        """
-        assert_params_false(self.predict_f, full_cov=full_cov, full_output_cov=full_output_cov)
-        mean, variance = _sum_of_products(*self.predict_network(Xnew))
-        return tf.transpose(mean), tf.transpose(variance)
-
-    @check_shapes("Xnew: [M, Q]", "return[0]: [M, N]", "return[1]: [M, N]")
-    def predict_y(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Mean and variance of new observations, noise included; see `predict_f`."""
-        mean, variance = self.predict_f(Xnew, full_cov, full_output_cov)
-        return mean, variance + self.noise_variance
+    def predict_signals(self, Xnew: FloatTensor) -> NetworkMoments:
+        """Exact mean and variance, [N, M] each, of sum_k W_nk f_k under the posterior."""
+        return _sum_of_products(*self.predict_network(Xnew))
 
 
 def _sum_of_products(
@@ -413,12 +375,7 @@ class GPRegressionNetwork:
             fitted.append((optimum.loss, model))
             smaller = model
         _, best = min(fitted, key=lambda pair: pair[0])
-
-        def predict(x: Floats) -> tuple[Floats, Floats]:
-            mean, variance = best.predict_y(x[:, None])
-            return mean.numpy(), variance.numpy()
-
-        return ScaledForecast(table, predict)
+        return ScaledForecast(table, best.predict_at)
 
     def _model(self, observations: Observations, num_nodes: int) -> GPRN:
         nodes = [

@@ -22,6 +22,7 @@ it takes.
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,55 +57,72 @@ Learn = Callable[[ModuleType, Floats, int], Ahead]
 """From statsforecast's models, a series and its season to its forecasts."""
 
 
-@register("auto-arima")
 @dataclass(frozen=True)
-class AutoARIMA:
-    """ARIMA with orders by the stepwise search of Hyndman and Khandakar (2008), AICc.
-
-    phi(B) Phi(B^m) (1 - B)^d (1 - B^m)^D y_t = c + theta(B) Theta(B^m) e_t with e_t normal, d by
-    KPSS tests and D by the strength of the season; maximum likelihood.  On z-scores c = 0 stands
-    for the mean of the series, so AICc often counts one parameter less than it would in own units.
+class AutomaticMethod(ABC):
+    """A method of statsforecast that chooses its own orders, for every series alone.
 
     Parameters
     ----------
     season
         Steps in a season, m, one for none; None: see `seasons.seasons_of`.  Weeks (52) in three
-        years of data have no season then: two cycles do not identify one.  With it, on rolling
-        origins inside the training part of GONU, the CRPS of ARIMA rose from 0.43 to 0.47 and
-        that of the other two stayed.  Seasons of 5 and 12 made no consistent difference.
+        years of data have no season then: two cycles do not identify one.
     """
 
     season: int | None = None
 
+    @staticmethod
+    @abstractmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """Fit rounded z-scores, [D], by one of statsforecast's models."""
+
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, _arima)
+        return fit_each(train, self.season, self.learn)
+
+
+@register("auto-arima")
+@dataclass(frozen=True)
+class AutoARIMA(AutomaticMethod):
+    """ARIMA with orders by the stepwise search of Hyndman and Khandakar (2008), AICc.
+
+    phi(B) Phi(B^m) (1 - B)^d (1 - B^m)^D y_t = c + theta(B) Theta(B^m) e_t with e_t normal, d by
+    KPSS tests and D by the strength of the season; maximum likelihood.  On z-scores c = 0 stands
+    for the mean of the series, so AICc often counts one parameter less than it would in own units.
+    """
+
+    @staticmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """See `AutomaticMethod.learn`."""
+        model = models.AutoARIMA(season_length=season).fit(y)
+        return lambda h: normal_moments(model.predict(h, level=[LEVEL]))
 
 
 @register("auto-ets")
 @dataclass(frozen=True)
-class AutoETS:
+class AutoETS(AutomaticMethod):
     """Exponential smoothing in state space form (Hyndman et al. 2008), chosen by AICc.
 
     y_t = l_{t-1} + phi b_{t-1} + s_{t-m} + e_t, with every combination of a trend (damped or not)
     and a season.  The errors are additive: z-scores are not positive.
-
-    Parameters
-    ----------
-    season
-        Steps in a season, m; see `AutoARIMA`.
     """
 
-    season: int | None = None
+    @staticmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """See `AutomaticMethod.learn`."""
+        model = models.AutoETS(season_length=season).fit(y)
 
-    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, _ets)
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            # The library counts the seasons that have passed at the last step for all steps, so
+            # every step is asked for as a last one.
+            steps = [normal_moments(model.predict(step, level=[LEVEL])) for step in range(1, h + 1)]
+            return steps[-1][0], np.array([sd[-1] for _, sd in steps])
+
+        return ahead
 
 
 @register("auto-theta")
 @dataclass(frozen=True)
-class AutoTheta:
+class AutoTheta(AutomaticMethod):
     """The best of four Theta models (Fiorucci et al. 2016) by mean squared error.
 
     Simple exponential smoothing with a drift that is a share 1 - 1/theta of the linear trend,
@@ -116,18 +134,27 @@ class AutoTheta:
     paths also update the trend: 1% wider at 100 rows, about 10% after a dozen steps at 30.)  Its
     own intervals are not used: they are quantiles of 200 paths, neither normal nor symmetric, and
     with an additive season they count the season as noise.
-
-    Parameters
-    ----------
-    season
-        Steps in a season; see `AutoARIMA`.
     """
 
-    season: int | None = None
+    @staticmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """See `AutomaticMethod.learn`."""
+        whole = models.AutoTheta(season_length=season, decomposition_type="additive").fit(y)
+        seasonal = whole.model_
+        pattern = seasonal["seas_forecast"]["mean"] if seasonal.get("decompose") else np.zeros(1)
+        # The pattern is that of the steps after the last one.
+        back = pattern[np.arange(-len(y), 0) % len(pattern)]
+        # Its parameters are those of the first fit; its residuals are free of the season.
+        model = models.AutoTheta().fit(y - back)
+        sigma = np.std(model.model_["residuals"][3:], ddof=1)  # after three steps, as the library
+        alpha = model.model_["par"]["alpha"]
 
-    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, _theta)
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            steps = np.arange(h)
+            mean = model.predict(h)["mean"] + pattern[steps % len(pattern)]
+            return mean, sigma * np.sqrt(1.0 + steps * alpha**2)
+
+        return ahead
 
 
 def fit_each(train: pd.DataFrame, season: int | None, learn: Learn) -> ScaledForecast:
@@ -151,41 +178,6 @@ def fit_each(train: pd.DataFrame, season: int | None, learn: Learn) -> ScaledFor
             return learn(models, z.round(DECIMALS), seasons[n])
 
     return fit_alone(table, learn_one)
-
-
-def _arima(models: ModuleType, y: Floats, season: int) -> Ahead:
-    model = models.AutoARIMA(season_length=season).fit(y)
-    return lambda h: normal_moments(model.predict(h, level=[LEVEL]))
-
-
-def _ets(models: ModuleType, y: Floats, season: int) -> Ahead:
-    model = models.AutoETS(season_length=season).fit(y)
-
-    def ahead(h: int) -> tuple[Floats, Floats]:
-        # The library takes the number of seasons that have passed at the last step for all steps,
-        # so every step is asked for as a last one.
-        steps = [normal_moments(model.predict(step, level=[LEVEL])) for step in range(1, h + 1)]
-        return steps[-1][0], np.array([sd[-1] for _, sd in steps])
-
-    return ahead
-
-
-def _theta(models: ModuleType, y: Floats, season: int) -> Ahead:
-    seasonal = models.AutoTheta(season_length=season, decomposition_type="additive").fit(y).model_
-    pattern = seasonal["seas_forecast"]["mean"] if seasonal.get("decompose") else np.zeros(1)
-    # The pattern is that of the steps after the last one.
-    back = pattern[np.arange(-len(y), 0) % len(pattern)]
-    # Its parameters are those of the first fit; its residuals are free of the season.
-    model = models.AutoTheta().fit(y - back)
-    sigma = np.std(model.model_["residuals"][3:], ddof=1)  # after three steps, as the library
-    alpha = model.model_["par"]["alpha"]
-
-    def ahead(h: int) -> tuple[Floats, Floats]:
-        steps = np.arange(h)
-        mean = model.predict(h)["mean"] + pattern[steps % len(pattern)]
-        return mean, sigma * np.sqrt(1.0 + steps * alpha**2)
-
-    return ahead
 
 
 def normal_moments(forecast: Mapping[str, Any]) -> tuple[Floats, Floats]:

@@ -16,16 +16,17 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 import tensorflow_probability as tfp
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.kernels import Kernel
-from gpflow.utilities import assert_params_false, positive, to_default_float
+from gpflow.utilities import positive, to_default_float
 
 from ..data.tables import Table
 from ..fit.initialization import typical_step
-from ..gp.types import LOG_2PI, Floats, FloatTensor
-from ..model.model_data import ModelData, checked_data, checked_kernels
+from ..gp.types import LOG_2PI, FloatTensor
+from ..model.model_data import checked_kernels
 from .lbfgs import MultiStart
+from .mean_field import MeanFieldModel
 from .protocol import ScaledForecast
 from .registry import register
 from .stacked import NOISE_FLOOR
@@ -65,7 +66,7 @@ class LatentPosterior:
         return tf.linalg.triangular_solve(self.L, self.root[..., None] * cross)
 
 
-class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
+class SpikeSlabGP(MeanFieldModel):
     r"""Series that are sparse sums of latent Gaussian processes.
 
     .. math::
@@ -123,13 +124,8 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         noise_variance: float | AnyNDArray = 0.1,
         seed: int = 0,
     ) -> None:
-        super().__init__()
-        X, Y = checked_data(data)
-        self.data = (to_default_float(X), to_default_float(Y))
-        table = ModelData.from_table(Y)
-        self._Y = table.x
-        self._mask = tf.ones_like(table.x) if table.mask is None else table.mask
-        self.kernels = checked_kernels(kernels, num_inputs=X.shape[1])
+        super().__init__(data, noise_variance, noise_base="exp")
+        self.kernels = checked_kernels(kernels, num_inputs=self.data[0].shape[1])
         if not slab_variance > 0.0:
             raise ValueError(f"slab_variance: expected a positive number, got {slab_variance}")
         if not _MIN_PROBABILITY < inclusion < 1.0 - _MIN_PROBABILITY:
@@ -139,26 +135,11 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
             to_default_float(_MIN_PROBABILITY), to_default_float(1.0 - _MIN_PROBABILITY)
         )
         self.inclusion = gpflow.Parameter(inclusion, transform=probability)
-        noise = np.asarray(noise_variance, np.float64)
-        if noise.shape not in ((), (self.num_series,)) or not np.all(noise > NOISE_FLOOR):
-            raise ValueError(
-                f"noise_variance: expected a number or {self.num_series} numbers above "
-                f"{NOISE_FLOOR:g}, got {noise_variance!r}"
-            )
-        self.noise_variance = gpflow.Parameter(
-            np.broadcast_to(noise, self.num_series),
-            transform=positive(lower=NOISE_FLOOR, base="exp"),
-        )
         shape = (self.num_series, len(self.kernels))
         self.switch_logits = gpflow.Parameter(np.zeros(shape))
         self.weight_mean = gpflow.Parameter(np.zeros(shape))
         self.weight_variance = gpflow.Parameter(np.ones(shape), transform=positive(base="exp"))
         self.draw_weights(np.random.default_rng(seed))
-
-    @property
-    def num_series(self) -> int:
-        """N."""
-        return int(self.data[1].shape[1])
 
     def draw_weights(self, rng: np.random.Generator) -> None:
         """Start anew: means of the weights from the slab, switches as likely as a priori."""
@@ -176,11 +157,6 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         self.switch_logits.assign(logits)
 
     # --- learning -------------------------------------------------------------------------------
-
-    @inherit_check_shapes
-    def maximum_log_likelihood_objective(self) -> FloatTensor:
-        """The evidence lower bound, `elbo`."""
-        return self.elbo()
 
     @check_shapes("return: []")
     def elbo(self) -> FloatTensor:
@@ -320,31 +296,13 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         reduction = tf.reduce_sum(tf.square(latent.whiten(cross)), axis=1)
         return mean, tf.maximum(prior - reduction, 0.0)
 
-    @check_shapes("Xnew: [T, Q]", "return[0]: [T, N]", "return[1]: [T, N]")
-    def predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Mean and variance of the series without noise under q, [T, N] each.
-
-        Raises
-        ------
-        NotImplementedError
-            If `full_cov` or `full_output_cov` is true.
-        """
-        assert_params_false(self.predict_f, full_cov=full_cov, full_output_cov=full_output_cov)
+    def predict_signals(self, Xnew: FloatTensor) -> MeanAndVariance:
+        """Mean and variance of the series without noise under q, [N, T] each."""
         mean, variance = self.predict_latent(Xnew)
         first, second = self._weight_moments()
         total = tf.matmul(second, tf.square(mean) + variance)
         total -= tf.matmul(tf.square(first), tf.square(mean))
-        return tf.transpose(tf.matmul(first, mean)), tf.transpose(total)
-
-    @check_shapes("Xnew: [T, Q]", "return[0]: [T, N]", "return[1]: [T, N]")
-    def predict_y(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Mean and variance of new observations, [T, N] each; see `predict_f`."""
-        mean, variance = self.predict_f(Xnew, full_cov, full_output_cov)
-        return mean, variance + self.noise_variance
+        return tf.matmul(first, mean), total
 
 
 @check_shapes("K: [M, D, D]", "P: [D, M, M]", "b: [M, D]", "return: [M, D]")
@@ -416,12 +374,7 @@ class SpikeSlab:
         """Learn from the table; see `Comparator.fit`."""
         table = Table.of(train)
         model = self.learn(table.observations.table, seed=seed)
-
-        def predict(x: Floats) -> tuple[Floats, Floats]:
-            mean, variance = model.predict_y(x[:, None])
-            return mean.numpy(), variance.numpy()
-
-        return ScaledForecast(table, predict)
+        return ScaledForecast(table, model.predict_at)
 
     def learn(self, data: RegressionData, *, seed: int) -> SpikeSlabGP:
         """Return the model learnt from scaled data, X [D, 1] and Y [D, N] with NaN for missing."""
