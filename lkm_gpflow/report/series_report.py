@@ -148,16 +148,6 @@ class SeriesReport:
         )
 
     @property
-    def autocorrelation_text(self) -> str:
-        """Its p-value as it stands in a table."""
-        return _cell(self.autocorrelation)
-
-    @property
-    def normality_text(self) -> str:
-        """Its p-value as it stands in a table."""
-        return _cell(self.normality)
-
-    @property
     def verdict(self) -> str:
         """How far its forecast can be trusted."""
         tests = (self.autocorrelation, self.normality)
@@ -191,12 +181,6 @@ class SeriesReport:
 
 def _p(value: float) -> str:
     return "below 0.001" if value < 0.001 else f"= {value:.2g}"
-
-
-def _cell(value: float) -> str:
-    if not np.isfinite(value):
-        return "too few"
-    return "< 0.001" if value < 0.001 else f"{value:.2g}"
 
 
 def series_reports(
