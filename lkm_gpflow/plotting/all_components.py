@@ -19,6 +19,7 @@ from .style import (
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
+    draw_band,
     labels,
     mark_start,
     plain,
@@ -110,8 +111,7 @@ def _draw_rows(
     for n in range(N) if has is None else np.flatnonzero(has):
         middle, width = scale[n] * mean[:, n] - n, scale[n] * band[:, n]
         ax.axhline(-n, color=FAINT_COLOUR, linewidth=0.3)
-        ax.fill_between(times, middle - width, middle + width, color=colour, alpha=0.25, lw=0)
-        ax.plot(times, middle, color=colour, linewidth=0.9)
+        draw_band(ax, times, middle, middle - width, middle + width, colour, 0.9)
 
 
 def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:

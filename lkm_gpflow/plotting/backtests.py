@@ -17,6 +17,7 @@ from .style import (
     component_colour,
     new_axes,
     plain,
+    write_at,
 )
 
 _UNITS = {
@@ -53,15 +54,8 @@ def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | Non
         values = each.scores[score].to_numpy()
         ax.plot(values, np.full(len(values), height), "o", color=FAINT_COLOUR, ms=3, alpha=0.7)
         ax.plot(values.mean(), height, "o", color=FORECAST_COLOUR, ms=7)
-        ax.annotate(
-            f"{values.mean():.3f}",
-            (values.mean(), height),
-            (0, 6),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-            color=FORECAST_COLOUR,
-        )
+        said, place = f"{values.mean():.3f}", (values.mean(), height)
+        write_at(ax, said, place, (0, 6), va="baseline", size=7, colour=FORECAST_COLOUR)
     ax.set_yticks(range(len(ordered)), [plain(each.label) for each in ordered])
     ax.set_ylim(-0.6, len(ordered) - 0.2)
     ax.set_xlabel(_UNITS[score])

@@ -21,6 +21,7 @@ from .style import (
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
+    draw_band,
     labels,
     labels_by_name,
     mark_start,
@@ -29,6 +30,7 @@ from .style import (
     plain,
     readable_dates,
     units_by_name,
+    write_at,
     write_inside,
 )
 
@@ -156,33 +158,15 @@ def plot_components(
         ax.set_title(
             plain(name), color=component_colour(k), fontsize=10, fontweight="bold", pad=above
         )
-        ax.annotate(
-            formula,
-            (0.5, 1.0),
-            (0, 3),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=7,
-            color="#666666",
-        )
+        write_at(ax, formula, (0.5, 1.0), (0, 3), size=7, axes="axes fraction")
         if has[k] == 0.0:
             write_inside(ax, ABSENT)
             # The numbers of the vertical axis are also those of the panels to the right.
             ax.tick_params(bottom=False, labelbottom=False, labelsize=8)
             continue
-        mean = parts[name, "mean"]
         ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
-        ax.fill_between(
-            parts.index,
-            parts[name, "lower"],
-            parts[name, "upper"],
-            color=component_colour(k),
-            alpha=0.25,
-            linewidth=0,
-        )
-        ax.plot(parts.index, mean, color=component_colour(k))
+        mean, lower, upper = (parts[name, column] for column in ("mean", "lower", "upper"))
+        draw_band(ax, parts.index, mean, lower, upper, component_colour(k))
         if len(parts) > len(discovery.table.frame):
             mark_start(ax, discovery.table.frame.index)
         readable_dates(ax, parts.index)
@@ -215,26 +199,16 @@ def _draw_forecast(
 ) -> None:
     """Draw a history and what a model says, columns mean, lower and upper."""
     ax.fill_between(
-        shown.index,
-        shown["lower"],
-        shown["upper"],
-        color=FORECAST_COLOUR,
-        alpha=0.22,
-        linewidth=0,
+        shown.index, shown["lower"], shown["upper"], color=FORECAST_COLOUR, alpha=0.22, linewidth=0,
         label=f"{level_in_percent(level)} of new observations",
-    )
+    )  # fmt: skip
     ax.plot(shown.index, shown["mean"], color=FORECAST_COLOUR, linewidth=1.2, label="model's mean")
     ax.plot(history.index, history, ".", color=HISTORY_COLOUR, markersize=3, label="observed")
     if truth is not None:
         ax.plot(
-            truth.index,
-            truth,
-            "o",
-            markersize=4,
-            markerfacecolor="none",
-            markeredgecolor=COMPONENT_COLOURS[4],
-            label="what happened then",
-        )
+            truth.index, truth, "o", markersize=4, markerfacecolor="none",
+            markeredgecolor=COMPONENT_COLOURS[4], label="what happened then",
+        )  # fmt: skip
     mark_start(ax, history.index)
     if unit:
         ax.set_ylabel(plain(unit), fontsize=8)

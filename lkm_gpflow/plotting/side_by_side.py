@@ -23,11 +23,13 @@ from .style import (
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
+    draw_band,
     labels_by_name,
     new_axes,
     plain,
     readable_dates,
     units_by_name,
+    write_numbers,
 )
 
 _WIDTH = 96
@@ -89,10 +91,7 @@ def plot_comparison(
             mean, sd = parts.mean[k, :, n], parts.sd[k, :, n]
             colour = component_colour(k)
             ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
-            ax.fill_between(
-                times, mean - half * sd, mean + half * sd, color=colour, alpha=0.25, lw=0
-            )
-            ax.plot(times, mean, color=colour)
+            draw_band(ax, times, mean, mean - half * sd, mean + half * sd, colour)
             readable_dates(ax, times)
             ax.margins(x=0.01)
         words = describe(discovery.kernels[k], timeline).sentences
@@ -150,9 +149,7 @@ def plot_likeness(
     ax.set_xticks(range(N), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=size)
     ax.set_yticks(range(N), names, fontsize=size)
     if N <= 20:
-        for (i, j), value in np.ndenumerate(likeness.to_numpy()):
-            colour = "white" if value > 0.6 else HISTORY_COLOUR
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=8)
+        write_numbers(ax, likeness.to_numpy())
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.figure.colorbar(image, ax=ax, label="shared variance", shrink=0.8)

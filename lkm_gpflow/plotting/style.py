@@ -18,8 +18,9 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import ScalarFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..gp.types import Floats
 from ..runtime.text import did_you_mean, listed
 
 AxesArray = NDArray[np.object_]
@@ -48,6 +49,9 @@ PRESENCE_COLOURS = "Blues"
 
 FAINT_COLOUR = "#999999"
 """What was rejected, and lines that only guide the eye."""
+
+MUTED_COLOUR = "#666666"
+"""Formulas and notes."""
 
 ABSENT = "not in this series,\nor it cannot be told"
 """Stands where nothing is drawn of a component: also of series that may have it."""
@@ -96,6 +100,44 @@ def panel_axes(
     for ax in flat[count:]:
         ax.remove()
     return flat[:count]
+
+
+def draw_band(
+    ax: Axes, times: pd.Index, mean: ArrayLike, lower: ArrayLike, upper: ArrayLike, colour: str,
+    linewidth: float = 1.5, label: str | None = None,
+) -> None:  # fmt: skip
+    """Draw a curve with its band."""
+    ax.fill_between(times, lower, upper, color=colour, alpha=0.25, linewidth=0)
+    ax.plot(times, mean, color=colour, linewidth=linewidth, label=label)
+
+
+def draw_cells(ax: Axes, rows: int, columns: int, colour: str, width: float) -> None:
+    """Draw the borders of the cells of a heat map, which has no others."""
+    ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color=colour, linewidth=width)
+    ax.tick_params(which="minor", length=0)
+
+
+def write_numbers(ax: Axes, cells: Floats, form: str = ".2f", size: float = 8) -> None:
+    """Write the finite numbers of a heat map, white where it is dark."""
+    for (row, column), value in np.ndenumerate(cells):
+        if np.isfinite(value):
+            colour = "white" if abs(value) > 0.6 else HISTORY_COLOUR
+            told = format(value, form)
+            ax.text(column, row, told, ha="center", va="center", color=colour, fontsize=size)
+
+
+def write_at(
+    ax: Axes, text: str, at: tuple[float, float], points: tuple[float, float], *,
+    ha: str = "center", va: str = "bottom", size: float = 8, colour: str = MUTED_COLOUR,
+    axes: str = "data",
+) -> None:  # fmt: skip
+    """Write a text so many points away from a place, in coordinates of the data or of `axes`."""
+    ax.annotate(
+        text, at, points, xycoords=axes, textcoords="offset points", ha=ha, va=va,
+        fontsize=size, color=colour,
+    )  # fmt: skip
 
 
 def write_inside(ax: Axes, text: str) -> None:
