@@ -36,8 +36,7 @@ from .common import Stopped, said_plainly, signals_stop
 from .folder import SUSPICIOUS, OutputFolder
 from .options import ReadAs, bases, long_columns, new_folder, separator, transform
 
-_HORIZON_SHARE = 0.1
-"""By default this share of the rows is forecast."""
+_HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
 
 
 @click.command("discover", context_settings={"show_default": True})

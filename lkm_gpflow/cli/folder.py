@@ -19,8 +19,7 @@ from .common import check_writable
 TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 """The tables in the folder."""
 
-SUSPICIOUS = "suspicious.csv"
-"""Values that look wrong, where there are any."""
+SUSPICIOUS = "suspicious.csv"  # values that look wrong, where there are any
 
 _PICTURE = re.compile(r"(forecasts|structure|search|components-\d{2,}(-.*)?)\.png")
 """Names of the pictures that this program draws; others are the user's own."""

@@ -25,12 +25,10 @@ from .folder import TABLES, OutputFolder
 MOST_SHOWN = 50
 """Of more series the report, the pictures and the table of components have the first ones."""
 
-_WIDTH = 100
-"""Letters in a line of the gist."""
+_WIDTH = 100  # letters in a line of the gist
 
 _DPI = 120
-_MOST_PIXELS = 30_000
-"""Matplotlib refuses pictures of twice this height."""
+_MOST_PIXELS = 30_000  # Matplotlib refuses pictures of twice this height
 
 
 def write(

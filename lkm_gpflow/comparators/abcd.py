@@ -43,11 +43,8 @@ _SMALLEST_PIVOT = 1e-13
 """Least pivot of a covariance, relative to its largest variance: rounding decides about smaller
 ones, and with them about the likelihood."""
 
-_DRAWS = 8
-"""A start is the likeliest of so many draws."""
-
-_SHORT = 8
-"""Iterations from every start."""
+_DRAWS = 8  # A start is the likeliest of so many draws
+_SHORT = 8  # iterations from every start
 
 _ROUNDS = ((12, 30), (3, 200))
 """How many of the best go on, and for how many iterations; then again."""

@@ -13,8 +13,7 @@ from scipy.optimize import minimize
 from ..gp.types import Floats, FloatTensor
 from ..runtime.threads import single_threaded
 
-_FAILED = 1e30
-"""Loss where the true one is not a number: the line search goes back."""
+_FAILED = 1e30  # loss where the true one is not a number: the line search goes back
 
 
 @dataclass(frozen=True)

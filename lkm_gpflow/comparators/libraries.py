@@ -40,14 +40,12 @@ from ..runtime.text import did_you_mean
 from .protocol import MIN_SD, Ahead, ScaledForecast, fit_alone, library
 from .registry import register
 
-MIN_ROWS = 7
-"""The library takes no shorter series for ETS."""
+MIN_ROWS = 7  # the library takes no shorter series for ETS
 
 DECIMALS = 6
 """Decimals of the z-scores that the models see, so that rounding errors do not choose the model."""
 
-LEVEL = 90
-"""Percent in the intervals that libraries are asked for."""
+LEVEL = 90  # percent in the intervals that libraries are asked for
 
 _FAR = 100.0
 """Sds of the series: where its mean is further from zero, the library loses digits (AutoARIMA's sds

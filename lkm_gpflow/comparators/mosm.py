@@ -31,8 +31,7 @@ from .registry import register
 from .spectral import Mixture, Spectrum
 from .stacked import StackedGPR, stack
 
-_SAME_LAG = 1e-9
-"""Lags that differ by less, in spans of the data, are taken for one."""
+_SAME_LAG = 1e-9  # lags that differ by less, in spans of the data, are taken for one
 
 _DELAY_SD = 0.05
 """Sd of the prior of delays, in spans of the data.

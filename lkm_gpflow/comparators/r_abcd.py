@@ -36,8 +36,7 @@ from .protocol import ScaledForecast
 from .registry import register
 from .spectral import Mixture, SpectralMixture, Spectrum
 
-_LOG_SCALES = (-12.0, 12.0)
-"""Between these the logarithms of squared scales are learnt."""
+_LOG_SCALES = (-12.0, 12.0)  # between these the logarithms of squared scales are learnt
 
 _WEIGHTS = (1e-8, 10.0)
 """Between these the weights of mixtures are learnt (series have unit variance)."""
@@ -45,8 +44,7 @@ _WEIGHTS = (1e-8, 10.0)
 _LOWEST_FREQUENCY = 0.01
 """In cycles per span, of frequencies and bandwidths; the highest is the Nyquist frequency."""
 
-_DRAWS = 8
-"""Of so many mixtures of a series the likeliest is started from."""
+_DRAWS = 8  # of so many mixtures of a series the likeliest is started from
 
 _LOG_SHARES = (math.log(0.03), 0.0)
 """Between these the variance of a drawn mixture lies, as a share of the residual's."""

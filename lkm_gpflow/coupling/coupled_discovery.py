@@ -26,8 +26,7 @@ from .learn_coupling import STRONG, Coupling, coupling_of, predict_cells
 from .patterns import Patterns
 from .uncertainty import CouplingPosterior, intervals, posterior
 
-NOISE = "noise"
-"""What the correlations of the noise are called, among those of the patterns."""
+NOISE = "noise"  # what the correlations of the noise are called, among those of the patterns
 
 
 def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDiscovery:

@@ -32,11 +32,8 @@ from .patterns import Patterns
 
 IntegerArray: TypeAlias = NDArray[np.integer[Any]]
 
-MOST_COLUMNS = 3
-"""Rank of what a pattern's correlation matrix has beside its diagonal."""
-
-_STEP_SD = 0.7
-"""Prior of a correlation in the step that the search starts from."""
+MOST_COLUMNS = 3  # rank of what a pattern's correlation matrix has beside its diagonal
+_STEP_SD = 0.7  # prior of a correlation in the step that the search starts from
 
 _SCALE_SD = 1.5
 """Standard deviation of a factor that all log variances of a series share, in their prior."""
@@ -48,14 +45,9 @@ Chosen on the last windows of 15 tables of the benchmark that choose defaults, w
 with it, 0.1 forecasts 13 of them as well, and 0.6 two per cent worse.
 """
 
-_SHORT = 10
-"""Iterations of a climb that only tries something."""
-
-_PROMISING = 3.0
-"""Nats that another column must promise to gain, before it is tried."""
-
-_WORTH = 1.0
-"""Nats that another column gains at least."""
+_SHORT = 10  # iterations of a climb that only tries something
+_PROMISING = 3.0  # nats that another column must promise to gain, before it is tried
+_WORTH = 1.0  # nats that another column gains at least
 
 STRONG = 3.0
 """Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""

@@ -20,11 +20,8 @@ from scipy.special import gammaln
 from ..gp.types import Booleans, Floats
 from .density import CoupledDensity
 
-_FAILED = 1e30
-"""Loss where the true one is not a number: the line search goes back."""
-
-_PRECISION = 1e-7
-"""L-BFGS ends where the relative gain is smaller."""
+_FAILED = 1e30  # loss where the true one is not a number: the line search goes back
+_PRECISION = 1e-7  # L-BFGS ends where the relative gain is smaller
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from ..fit.model_covariances import fit_covariances, model_covariances
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 
-_ALIKE = 1.0
-"""Expected log Bayes factor below which two shapes count as one."""
+_ALIKE = 1.0  # expected log Bayes factor below which two shapes count as one
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,12 @@ from .density import CoupledDensity
 from .learn_coupling import Coupling, first_step, log_variance_precision
 from .loadings import bounded, by_unbounded, covariances, log_prior, unbounded
 
-_STEP = 1e-4
-"""Of finite differences, by u and by log amplitudes."""
+_STEP = 1e-4  # of finite differences, by u and by log amplitudes
 
 _LEAST_PRECISION = 1.0
 """In directions in which the density is flat, or bent the wrong way because learning stopped."""
 
-_INNER = 0.999999
-"""Correlations are held inside of this, where Fisher's z is finite."""
+_INNER = 0.999999  # correlations are held inside of this, where Fisher's z is finite
 
 
 @dataclass(frozen=True)

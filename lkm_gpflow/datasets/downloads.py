@@ -19,8 +19,7 @@ from ..runtime.replacing import replacing
 
 FOLDER_VARIABLE = "LKM_GPFLOW_DATA"
 
-_PATIENCE = 60.0
-"""Seconds that a publisher may be silent."""
+_PATIENCE = 60.0  # seconds that a publisher may be silent
 
 GITHUB = "https://raw.githubusercontent.com"
 _GPSS = f"{GITHUB}/anh-tong/gpss-research/8f05da746c09c98830bed081540ed5401a987323/srkl-data"

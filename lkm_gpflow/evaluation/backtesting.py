@@ -36,8 +36,7 @@ from .predictive import Predictive, columns_of, matrices
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVELS = (0.5, 0.8, 0.9, 0.95)
-"""Probabilities of the intervals whose coverage is reported."""
+LEVELS = (0.5, 0.8, 0.9, 0.95)  # probabilities of the intervals whose coverage is reported
 
 _LOWER_IS_BETTER = ("rmse", "mnlp", "crps", "mase")
 

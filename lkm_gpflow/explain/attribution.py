@@ -17,8 +17,7 @@ LEVEL, NOISE, DISAGREEMENT = "level", "noise", "disagreement of forecasters"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the
 means of the forecasters that it averages over: fits and the vector autoregression."""
 
-WALKS = "walks added for safety"
-"""The part of fits that the search did not find."""
+WALKS = "walks added for safety"  # the part of fits that the search did not find
 
 AUTOREGRESSION = "vector autoregression"
 """The part that comes from what all series did last (`search.autoregression`)."""

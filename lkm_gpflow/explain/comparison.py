@@ -27,8 +27,7 @@ _FACTS = {"LIN", "PER", "C", "UNTIL", "FROM"}
 
 _NUM_PAIRS = 2000
 
-_OF_WALKS = 0.9
-"""99% of pairs of independent random walks have a smaller correlation."""
+_OF_WALKS = 0.9  # 99% of pairs of independent random walks have a smaller correlation
 
 _FEW_PIECES = 0.95
 """Above it functions have so few bends that their estimates, which are smoother, are all alike."""

@@ -10,8 +10,7 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..forecast.held_out import Window
 
-_MOST_FITS = 6
-"""So many of the fits that weigh most are learnt again."""
+_MOST_FITS = 6  # so many of the fits that weigh most are learnt again
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,8 @@ from ..gp.types import Floats
 LAGS = 10
 """Autocorrelations that are tested together, or a fifth of the observations if that is less."""
 
-_LAST = 1000
-"""Times that are looked at where all would be too many."""
-
-_FEWEST = 8
-"""With fewer observations nothing is tested."""
+_LAST = 1000  # times that are looked at where all would be too many
+_FEWEST = 8  # with fewer observations nothing is tested
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,8 @@ from .decomposition import Decomposition
 Verdict = Literal["has", "perhaps", "cannot be told", "has not"]
 """What is said of a series and a component."""
 
-ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
-"""Of verdicts, the surest first."""
-
-SURE = 0.9
-"""From this probability on a series may be said to have a component."""
+ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}  # of verdicts, the surest first
+SURE = 0.9  # from this probability on a series may be said to have a component
 
 HARDLY = 0.05
 """Up to this probability it is said not to have it.

@@ -27,11 +27,8 @@ from .style import (
     write_inside,
 )
 
-_HEIGHT = 0.42
-"""Of the largest departure from the middle of a row, in rows."""
-
-_SERIES_COLUMN = 1.6
-"""Width of the first column, in those of components."""
+_HEIGHT = 0.42  # of the largest departure from the middle of a row, in rows
+_SERIES_COLUMN = 1.6  # width of the first column, in those of components
 
 
 def plot_decomposition(

@@ -43,8 +43,7 @@ _OTHER_COLOURS = {
 }
 """Of parts that are no component."""
 
-_LEGEND_COLUMN = 2.1
-"""Inches that the longest name of a part takes in a legend."""
+_LEGEND_COLUMN = 2.1  # inches that the longest name of a part takes in a legend
 
 
 def part_colours(discovery: Discovery, parts: Sequence[str]) -> dict[str, str]:

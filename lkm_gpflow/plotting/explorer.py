@@ -19,8 +19,7 @@ from .side_by_side import plot_comparison
 from .structure import plot_structure
 from .style import labels_by_name, units_by_name
 
-ALL = "all components"
-"""The first choice of components."""
+ALL = "all components"  # the first choice of components
 
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "forecast": ("series", "horizon"),
@@ -31,11 +30,8 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
 }
 """What can be looked at, and which of the controls it needs."""
 
-_DPI = 192
-"""Twice that of a page, for screens with fine pixels."""
-
-_MOST_KEPT = 8
-"""Discoveries of one or two series that are kept, with what they have predicted."""
+_DPI = 192  # twice that of a page, for screens with fine pixels
+_MOST_KEPT = 8  # discoveries of one or two series that are kept, with what they have predicted
 
 
 class Explorer:

@@ -9,8 +9,7 @@ from ..gp.types import Floats
 from ..kernels.grammar import Product
 from .style import AxesArray, component_colour, panel_axes, plain
 
-_JITTER = 1e-8
-"""Of the largest variance, added to the diagonal: without effect that one could see."""
+_JITTER = 1e-8  # of the largest variance, added to the diagonal: without effect that one could see
 
 
 def draw_functions(product: Product, x: Floats, count: int = 3, seed: int = 0) -> Floats:

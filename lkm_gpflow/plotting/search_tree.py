@@ -19,8 +19,7 @@ from .style import (
     write_at,
 )  # fmt: skip
 
-_ACTIONS = {START: "start", REGROUPED: "regroup"}
-"""What a step does that expands no member."""
+_ACTIONS = {START: "start", REGROUPED: "regroup"}  # what a step does that expands no member
 
 
 def best_restarts(ledger: pd.DataFrame) -> pd.DataFrame:

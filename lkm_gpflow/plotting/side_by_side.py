@@ -32,8 +32,7 @@ from .style import (
     write_numbers,
 )
 
-_WIDTH = 96
-"""Signs in a line of description."""
+_WIDTH = 96  # signs in a line of description
 
 
 def pair_rows(discovery: Discovery, a: int, b: int) -> list[int]:

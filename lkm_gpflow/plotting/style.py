@@ -44,8 +44,7 @@ FORECAST_COLOUR = "#0072B2"
 HISTORY_COLOUR = "#333333"
 """What was observed."""
 
-PRESENCE_COLOURS = "Blues"
-"""Colour map of who has what, from 0 to 1: dark means has."""
+PRESENCE_COLOURS = "Blues"  # colour map of who has what, from 0 to 1: dark means has
 
 FAINT_COLOUR = "#999999"
 """What was rejected, and lines that only guide the eye."""

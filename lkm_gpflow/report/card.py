@@ -11,8 +11,7 @@ from ..plotting import component_colour
 from .family import family_columns
 from .page import render
 
-MOST_SERIES = 40
-"""Of more series the first are shown."""
+MOST_SERIES = 40  # of more series the first are shown
 
 
 _FAMILY = "#777777"

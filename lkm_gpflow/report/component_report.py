@@ -20,13 +20,11 @@ from ..plotting import component_colour
 from ..plotting.style import unit_of
 from ..runtime.text import listed, percent
 
-MOST_NAMES = 8
-"""Of series in a sentence."""
+MOST_NAMES = 8  # of series in a sentence
 
 _STABLE, _FRAGILE = 0.8, 0.4
 
-_ENOUGH = 3
-"""Fits from which on it is said how stable a component is."""
+_ENOUGH = 3  # fits from which on it is said how stable a component is
 
 _NOTHING = 1e-12
 """A smaller share is that of a constant, whose height over time is a rounding error."""
@@ -34,8 +32,7 @@ _NOTHING = 1e-12
 _MEASURED = (Kind.DURATION, Kind.PERIOD, Kind.MEMORY)
 """Hyperparameters that are spoken of: lengths of time."""
 
-_MOST_EVIDENCE = 20.0
-"""Log Bayes factors above are all alike to a reader."""
+_MOST_EVIDENCE = 20.0  # log Bayes factors above are all alike to a reader
 
 
 @dataclass(frozen=True)
@@ -74,11 +71,8 @@ class Claim:
         )
 
 
-CELLS = ("verdict", "P", "evidence", "share", "height")
-"""Heads of `Claim.cells`."""
-
-_MOST_ROWS = 12
-"""Series that a table has."""
+CELLS = ("verdict", "P", "evidence", "share", "height")  # heads of `Claim.cells`
+_MOST_ROWS = 12  # series that a table has
 
 
 class Numbered:

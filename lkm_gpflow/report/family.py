@@ -21,8 +21,7 @@ from ..sharing.cycles import period
 from ..sharing.families import TENTHS, Family, Kind
 from .component_report import MOST_NAMES
 
-_WHATEVER = ", in whatever form"
-"""Stands after the name of a family above its column of a table."""
+_WHATEVER = ", in whatever form"  # stands after the name of a family above its column of a table
 
 
 @dataclass(frozen=True)

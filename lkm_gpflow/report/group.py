@@ -35,8 +35,7 @@ from .summary import summary, ways_of_pairs
 from .together import TogetherReport
 from .trust import caveat, trust
 
-_FEW = 12
-"""Up to so many series have panels of their own; more are drawn in rows."""
+_FEW = 12  # up to so many series have panels of their own; more are drawn in rows
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,19 +20,15 @@ from ..explain.verdicts import Verdict
 from ..runtime.text import level_in_percent, listed, percent
 from ..sharing.consensus import OTHERS
 
-CONSPICUOUS = 0.01
-"""A p-value below this is said to be too small for chance."""
-
-_LITTLE = 0.005
-"""Smaller shares are not named."""
+CONSPICUOUS = 0.01  # A p-value below this is said to be too small for chance
+_LITTLE = 0.005  # smaller shares are not named
 
 _STILL = 0.2
 """Sds of a forecast: what moves it by less is not named.  Beside a strong cycle forecasts of white
 noise moved by 0.001 to 0.15 (16 series of 60 or 120 rows); those of noise with a cycle half as high
 as its sd by 0.23 to 0.43 where the cycle was found (7 of 8)."""
 
-_SELDOM = 0.05
-"""Intervals are too narrow if right ones would hold so few observations this seldom."""
+_SELDOM = 0.05  # intervals are too narrow if right ones would hold so few observations this seldom
 
 _DOUBTS: Mapping[Verdict, str] = {
     "has": "",

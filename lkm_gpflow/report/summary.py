@@ -11,8 +11,7 @@ from ..runtime.text import listed, percent
 from .component_report import MOST_NAMES, ComponentReport
 from .family import FamilyReport
 
-_MOST_SAID = 4
-"""Components of a kind that the paragraph names."""
+_MOST_SAID = 4  # components of a kind that the paragraph names
 
 LIKELY = 2.0 / 3.0
 """What a series perhaps has is named from this probability on: nobody repeats what is as likely

@@ -33,11 +33,8 @@ _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
 
-_MOST_LOSSES = 3
-"""So often in a row, with no job finished between, workers may be lost."""
-
-_MANY = 1000
-"""Workers of an executor that does not say how many it has: a cluster."""
+_MOST_LOSSES = 3  # so often in a row, with no job finished between, workers may be lost
+_MANY = 1000  # workers of an executor that does not say how many it has: a cluster
 
 _ONE_THREAD_EACH = {
     "OMP_NUM_THREADS": "1",

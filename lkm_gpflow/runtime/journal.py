@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-_LONGEST_SHOWN = 60
-"""Of what differs in two headers, in characters: longer values are not quoted."""
+_LONGEST_SHOWN = 60  # of what differs in two headers, in characters: longer values are not quoted
 
 
 class Journal:

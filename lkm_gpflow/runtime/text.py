@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 _MOST_NAMED = 12
 
-_ROUNDING = 1e-9
-"""Of a sum of weights or shares that are one together."""
+_ROUNDING = 1e-9  # of a sum of weights or shares that are one together
 
 
 def listed(names: Sequence[object], most: int | None = None, last: str = "and") -> str:
