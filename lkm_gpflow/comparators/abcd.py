@@ -455,19 +455,11 @@ class ABCD:
     It departs from Lloyd et al. (2014) in that base kernels are those of this package, change
     points ("CP" among the bases) are off by default, and the search ends when a step brings
     nothing.
-
-    Parameters
-    ----------
-    depth
-        Steps of the search at most.
-    bases
-        Names of the base kernels.
-    restarts
-        Random starts of every kernel, beside two from the numbers of the kernel it derives from.
     """
 
-    depth: int = 4
-    bases: tuple[str, ...] = PAPER_BASES
+    depth: int = 4  #: Steps of the search at most
+    bases: tuple[str, ...] = PAPER_BASES  #: Names of the base kernels
+    #: Random starts of every kernel, beside two from the numbers of the kernel it derives from.
     restarts: int = 2
 
     def __post_init__(self) -> None:

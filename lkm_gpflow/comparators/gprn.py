@@ -152,8 +152,7 @@ class GPRN(MeanFieldModel):
     Parameters
     ----------
     data
-        ``(X, Y)``: inputs [D, Q] and observations [D, N].  NaN in Y is a missing observation;
-        it is in no sum.
+        ``(X, Y)``: inputs [D, Q] and observations [D, N].  NaN in Y is a missing observation.
     node_kernels
         Kernels of the K nodes.  The node noise sigma_f^2 of the papers is a `White` term in them.
     weight_kernel
@@ -167,19 +166,12 @@ class GPRN(MeanFieldModel):
     node_mean, node_variance, weight_mean
         Moments from which the posterior starts, parameters [K, D], [K, D] and [K, N, D].
 
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
-
     Notes
     -----
     `posterior` is what one sweep of closed-form coordinate updates makes of the moments in the
-    attributes, and the objective is its bound.  Where the papers alternate sweeps (here `update`)
-    with steps on the hyperparameters, this bound may be climbed by L-BFGS on the hyperparameters
-    and the moments at once.  The fixed points are the same, neither way lowers the bound, and
-    alternation is slow where the noise is small: on house prices, with one node, it was still 12
-    nats lower after seven times as long.
+    attributes, and the objective is its bound.  The papers alternate sweeps (here `update`) with
+    steps on the hyperparameters; this bound may be climbed on hyperparameters and moments at once,
+    which has the same fixed points and is much faster where the noise is small.
     """
 
     def __init__(
@@ -216,11 +208,9 @@ class GPRN(MeanFieldModel):
         return bound
 
     def posterior(self) -> tuple[list[SiteFactor], list[SiteFactor]]:
-        """One sweep of coordinate updates: for every node its weights, then the node itself.
+        """Sweep once through the updates: for every node its weights, then the node itself.
 
-        Returns
-        -------
-        For each node q(f_k), sites [D], and q(W_nk) of all series, sites [N, D].
+        Returns for each node q(f_k), sites [D], and q(W_nk) of all series, sites [N, D].
         """
         nodes, weights = [], []
         signals = list(tf.unstack(self.weight_mean * self.node_mean[:, None, :]))
@@ -325,24 +315,15 @@ class GPRegressionNetwork:
 
     Every node has its own lengthscale, variance and noise; all weights share one lengthscale and
     have unit variance.
-
-    Parameters
-    ----------
-    num_nodes
-        Numbers of nodes (latent functions) to choose from, rising.
-    node_kernel, weight_kernel
-        Names among `KERNELS`; squared exponential in the papers.
-    restarts
-        Starts for each number of nodes; only the best two continue.
-    max_iterations
-        Iterations of L-BFGS for each of these two.
     """
 
+    #: Numbers of nodes (latent functions) to choose from, rising.
     num_nodes: tuple[int, ...] = (1, 2, 3)
+    #: Names among `KERNELS`; squared exponential in the papers.
     node_kernel: str = "SquaredExponential"
     weight_kernel: str = "SquaredExponential"
-    restarts: int = 8
-    max_iterations: int = 400
+    restarts: int = 8  #: Starts for each number of nodes; only the best two continue
+    max_iterations: int = 400  #: Iterations of L-BFGS for each of these two
 
     def __post_init__(self) -> None:
         if not self.num_nodes or sorted({0, *self.num_nodes}) != [0, *self.num_nodes]:

@@ -57,15 +57,10 @@ Learn = Callable[[ModuleType, Floats, int], Ahead]
 
 @dataclass(frozen=True)
 class AutomaticMethod(ABC):
-    """A method of statsforecast that chooses its own orders, for every series alone.
+    """A method of statsforecast that chooses its own orders, for every series alone."""
 
-    Parameters
-    ----------
-    season
-        Steps in a season, m, one for none; None: see `seasons.seasons_of`.  Weeks (52) in three
-        years of data have no season then: two cycles do not identify one.
-    """
-
+    #: Steps in a season, m, one for none; None: see `seasons.seasons_of`.  Weeks (52) in three
+    #: years of data have no season then: two cycles do not identify one.
     season: int | None = None
 
     @staticmethod
@@ -202,21 +197,14 @@ class SktimeForecaster:
 
     Multivariate ones see all series, others each series alone.
 
-    Parameters
-    ----------
-    name
-        Of its class, such as "VAR".
-    settings
-        Arguments of its constructor.
-
     Raises
     ------
     ValueError
         If sktime has no such forecaster, or one without variances.
     """
 
-    name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str  #: Of its class, such as "VAR"
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: Arguments of its constructor
 
     def __post_init__(self) -> None:
         forecaster = self._make()
@@ -284,24 +272,16 @@ class StatsforecastModel:
 
     Its sd is half of a central 90% interval over its normal quantile.
 
-    Parameters
-    ----------
-    name
-        Of its class, such as "AutoCES".
-    settings
-        Arguments of its constructor.
-    own_units
-        Whether it is given series in their own units, for models with multiplicative errors and
-        seasons.  Series far from zero are fitted from their first value on, which is added again.
-
     Raises
     ------
     ValueError
         If statsforecast has no such model.
     """
 
-    name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str  #: Of its class, such as "AutoCES"
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: Arguments of its constructor
+    #: Whether it is given series in their own units, for models with multiplicative errors and
+    #: seasons.  Series far from zero are fitted from their first value on, which is added again.
     own_units: bool = False
 
     def __post_init__(self) -> None:

@@ -298,20 +298,13 @@ class MOSM:
 
     Learnt from several starts, by maximum likelihood as they do, but for a weak normal prior of the
     delays around zero.  They set the number of components by hand; here BIC chooses it.
-
-    Parameters
-    ----------
-    num_components
-        The Q among which BIC chooses.
-    restarts
-        Starts for every Q, drawn from the spectra of the series; every other one continues from the
-        best mixture of fewer components.
-    short, keep, max_iterations
-        See `MultiStart.best_of`.
     """
 
-    num_components: tuple[int, ...] = (1, 2, 3)
+    num_components: tuple[int, ...] = (1, 2, 3)  #: The Q among which BIC chooses
+    #: Starts for every Q, drawn from the spectra of the series; every other one continues from the
+    #: best mixture of fewer components.
     restarts: int = 10
+    #: See `MultiStart.best_of`.
     short: int = 20
     keep: int = 2
     max_iterations: int = 100

@@ -96,16 +96,12 @@ class SeasonalNaive:
 
     Every step of the season (all Januaries) is a walk of its own, all with one variance.  One that
     was never seen begins on the line between its neighbours.
-
-    Parameters
-    ----------
-    season
-        Steps in a season; None: by the frequency of the index (12 for months, 52 for weeks, 5 for
-        working days, 7 for days; see `season_length`), and one step for series where it has none
-        or where fewer changes were seen than there are steps in a season (without gaps: less than
-        two seasons).
     """
 
+    #: Steps in a season; None: by the frequency of the index (12 for months, 52 for weeks, 5 for
+    #: working days, 7 for days; see `season_length`), and one step for series where it has none or
+    #: where fewer changes were seen than there are steps in a season (without gaps: less than two
+    #: seasons).
     season: int | None = None
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> Walks:

@@ -306,29 +306,18 @@ class RelationalABCD:
     It departs from Hwang et al. (2016) in the order of learning: the search goes without
     mixtures, whose numbers are as many for every structure.  They then start from the spectrum of
     what the composite leaves to the noise, and all is learnt jointly.  Mixtures that are there
-    from the start explain everything, at a lower BIC and with next to nothing left to share: in
-    forecasts inside the training parts of GONU and currencies, three origins each, intervals of
-    90% then covered 36% and 58%.
+    from the start explain everything, and leave next to nothing to share.
 
     As in `ABCD` change points are off by default, and the search ends when a step brings nothing.
-
-    Parameters
-    ----------
-    depth
-        Steps of the search at most.
-    num_components
-        Q, the Gaussians in the spectral density of a series; with none the series differ in scale
-        and noise alone.
-    bases
-        Names of the base kernels.
-    restarts
-        Random starts of every kernel, beside two from the numbers of the kernel it derives from,
-        and of the mixtures beside one.
     """
 
-    depth: int = 4
+    depth: int = 4  #: Steps of the search at most
+    #: Q, the Gaussians in the spectral density of a series; with none the series differ in scale
+    #: and noise alone.
     num_components: int = 10
-    bases: tuple[str, ...] = PAPER_BASES
+    bases: tuple[str, ...] = PAPER_BASES  #: Names of the base kernels
+    #: Random starts of every kernel, beside two from the numbers of the kernel it derives from, and
+    #: of the mixtures beside one.
     restarts: int = 2
 
     def __post_init__(self) -> None:

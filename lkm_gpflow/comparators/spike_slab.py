@@ -91,11 +91,9 @@ class SpikeSlabGP(MeanFieldModel):
     Parameters
     ----------
     data
-        ``(X, Y)``: inputs [D, Q] and observations [D, N], one column per series.  NaN in Y is a
-        missing observation.
+        ``(X, Y)``: inputs [D, Q] and observations [D, N].  NaN in Y is a missing observation.
     kernels
-        k_m, any M GPflow kernels of one output.  Their variances are redundant beside
-        `slab_variance`, if all of them are free.
+        k_m, any M GPflow kernels.  Their variances are redundant beside `slab_variance`.
     slab_variance, inclusion
         sigma_w^2 and pi.
     noise_variance
@@ -107,11 +105,6 @@ class SpikeSlabGP(MeanFieldModel):
     ----------
     switch_logits, weight_mean, weight_variance
         logit(gamma), mu and v of q(s) and q(w | s = 1), parameters [N, M].
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
     """
 
     def __init__(
@@ -340,28 +333,20 @@ class SpikeSlab:
     The latent functions have unit variance and lengthscales that start spread between two steps
     and the span of the data.  Switches prune the ones that a series does not need.
 
-    Parameters
-    ----------
-    kernels
-        A kernel for each latent function: "se" (the paper's squared exponential) or "matern12" (an
-        Ornstein-Uhlenbeck process, close to a random walk).
-    starts
-        How many random starts.
-    sweeps
-        EM sweeps (`SpikeSlabGP.update_weights` and `update_hyperparameters`) at every start, and
-        after the last run of L-BFGS.
-    short, keep, max_iterations
-        See `MultiStart.best_of`.
-
     Raises
     ------
     ValueError
         If there is no kernel, or one of another name.
     """
 
+    #: A kernel for each latent function: "se" (the paper's squared exponential) or "matern12" (an
+    #: Ornstein-Uhlenbeck process, close to a random walk).
     kernels: tuple[str, ...] = 6 * ("se",)
-    starts: int = 6
+    starts: int = 6  #: How many random starts
+    #: EM sweeps (`SpikeSlabGP.update_weights` and `update_hyperparameters`) at every start, and
+    #: after the last run of L-BFGS.
     sweeps: int = 10
+    #: See `MultiStart.best_of`.
     short: int = 30
     keep: int = 2
     max_iterations: int = 150

@@ -17,7 +17,7 @@ from .style import (
     new_axes,
     plain,
     write_at,
-)  # fmt: skip
+)
 
 _ACTIONS = {START: "start", REGROUPED: "regroup"}  # what a step does that expands no member
 
