@@ -288,9 +288,7 @@ def _sum_of_products(
     pairs = list(zip(nodes, weights, strict=True))
     return NetworkMoments(
         tf.add_n([w.mean * f.mean for f, w in pairs]),
-        tf.add_n(
-            [tf.square(w.mean) * f.variance + w.variance * f.second for f, w in pairs],
-        ),
+        tf.add_n([tf.square(w.mean) * f.variance + w.variance * f.second for f, w in pairs]),
     )
 
 

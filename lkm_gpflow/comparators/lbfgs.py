@@ -80,9 +80,7 @@ class MultiStart:
             return value, tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
 
         self._traced = tf.function(
-            value_and_gradient,
-            input_signature=[tf.TensorSpec([None], tf.float64)],
-            autograph=False,
+            value_and_gradient, input_signature=[tf.TensorSpec([None], tf.float64)], autograph=False
         )
 
     @property

@@ -151,11 +151,7 @@ class LMC:
         return min(models, key=lambda model: model.bic())
 
     def _learn(
-        self,
-        observations: Observations,
-        names: Sequence[str],
-        rank: int,
-        rng: np.random.Generator,
+        self, observations: Observations, names: Sequence[str], rank: int, rng: np.random.Generator
     ) -> CoregionalisedGPR:
         """Learn the model with these base kernels and this rank."""
         draw = partial(

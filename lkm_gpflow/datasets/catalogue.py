@@ -24,12 +24,7 @@ def names() -> list[str]:
     return list(LOADERS)
 
 
-def load_dataset(
-    name: str,
-    *,
-    seed: int | None = None,
-    per_class: int | None = None,
-) -> Dataset:
+def load_dataset(name: str, *, seed: int | None = None, per_class: int | None = None) -> Dataset:
     """Load a data set by its name, downloading the publishers' files where they are not there yet.
 
     `seed` is for ``toy`` and ``demo``, which are generated, and for ``seizure`` with `per_class`,

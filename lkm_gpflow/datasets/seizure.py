@@ -22,13 +22,7 @@ PER_CLASS = 100 * PIECES
 
 # The letter of a class in the names of recordings, in the order of the labels 1 to 5.
 SETS = "SFNOZ"
-ACTIVITIES = {
-    1: "seizure",
-    2: "tumour area",
-    3: "healthy area",
-    4: "eyes closed",
-    5: "eyes open",
-}
+ACTIVITIES = {1: "seizure", 2: "tumour area", 3: "healthy area", 4: "eyes closed", 5: "eyes open"}
 """Areas 2 and 3 are of patients with a tumour, 4 and 5 of healthy volunteers."""
 
 

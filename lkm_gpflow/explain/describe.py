@@ -217,10 +217,7 @@ class Description:
 
 
 def describe(
-    kernel: Product,
-    timeline: Timeline,
-    trend: int = 0,
-    rules: Mapping[str, Sequence[Rule]] = RULES,
+    kernel: Product, timeline: Timeline, trend: int = 0, rules: Mapping[str, Sequence[Rule]] = RULES
 ) -> Description:
     """Describe a component kernel in words.
 

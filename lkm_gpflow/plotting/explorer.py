@@ -56,10 +56,7 @@ class Explorer:
     """
 
     def __init__(
-        self,
-        found: Discovery,
-        horizon: int | None = None,
-        units: Mapping[Any, str] | None = None,
+        self, found: Discovery, horizon: int | None = None, units: Mapping[Any, str] | None = None
     ) -> None:
         widgets = _ipywidgets()
         self.found = found

@@ -258,7 +258,7 @@ class GroupReport(Report):
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
-            ),
+            )
         ]
         if few:
             panels = plotting.plot_forecasts(
