@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-import gpflow
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -31,7 +30,6 @@ from ..fit.layout import Layout
 from ..gp.lags import LagGrid, matrix
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats
-from ..kernels.component import to_kernel
 from ..kernels.grammar import PAPER_BASES, Factor, Product, base_kernel, expand, with_windows
 from ..model.criterion import bic
 from ..runtime.threads import single_threaded
@@ -405,17 +403,6 @@ class CompositionalFit:
     def noise_variance(self) -> float:
         """The noise variance of the scaled series."""
         return float(np.exp(self.path[-1].own[0]))
-
-    @property
-    def model(self) -> gpflow.models.GPR:
-        """The same as a GPflow model; a ValueError where no kernel was found."""
-        if not self.kernel:
-            raise ValueError("expected a kernel of at least one term, got the kernel that is zero")
-        return gpflow.models.GPR(
-            (self.x[:, None], self.y[:, None]),
-            kernel=gpflow.kernels.Sum([to_kernel(product) for product in self.kernel]),
-            noise_variance=self.noise_variance,
-        )
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Means and variances (with noise) of new observations at scaled times x, [M] each."""

@@ -18,7 +18,7 @@ import pandas as pd
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import AnyNDArray, Parameter, RegressionData, TensorType
-from gpflow.kernels import Kernel
+from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.utilities import positive, set_trainable, to_default_float
 
 from ..data.observations import Observations
@@ -294,41 +294,24 @@ def _sum_of_products(
 
 # --- the comparator -------------------------------------------------------------------------------
 
-KERNELS = {
-    kernel.__name__: kernel
-    for kernel in (
-        gpflow.kernels.SquaredExponential,
-        gpflow.kernels.Matern52,
-        gpflow.kernels.Matern32,
-        gpflow.kernels.Matern12,
-    )
-}
-"""Kernels that nodes and weights may have, by name."""
-
 
 @register("gprn")
 @dataclass(frozen=True)
 class GPRegressionNetwork:
     """A Gaussian process regression network; how many nodes it has is chosen by the bound.
 
-    Every node has its own lengthscale, variance and noise; all weights share one lengthscale and
-    have unit variance.
+    Kernels are squared exponential, as in the papers.  Every node has its own lengthscale, variance
+    and noise; all weights share one lengthscale and have unit variance.
     """
 
     #: Numbers of nodes (latent functions) to choose from, rising.
     num_nodes: tuple[int, ...] = (1, 2, 3)
-    #: Names among `KERNELS`; squared exponential in the papers.
-    node_kernel: str = "SquaredExponential"
-    weight_kernel: str = "SquaredExponential"
     restarts: int = 8  #: Starts for each number of nodes; only the best two continue
     max_iterations: int = 400  #: Iterations of L-BFGS for each of these two
 
     def __post_init__(self) -> None:
         if not self.num_nodes or sorted({0, *self.num_nodes}) != [0, *self.num_nodes]:
             raise ValueError(f"expected rising numbers of nodes from 1, got {self.num_nodes}")
-        for name in (self.node_kernel, self.weight_kernel):
-            if name not in KERNELS:
-                raise ValueError(f"expected a kernel among {', '.join(KERNELS)}, got {name!r}")
         if self.restarts < 1:
             raise ValueError(f"expected at least 1 start, got {self.restarts}")
 
@@ -358,10 +341,10 @@ class GPRegressionNetwork:
 
     def _model(self, observations: Observations, num_nodes: int) -> GPRN:
         nodes = [
-            gpflow.kernels.Sum([KERNELS[self.node_kernel](), gpflow.kernels.White()])
+            gpflow.kernels.Sum([SquaredExponential(), gpflow.kernels.White()])
             for _ in range(num_nodes)
         ]
-        weight = KERNELS[self.weight_kernel]()
+        weight = SquaredExponential()
         set_trainable(weight.variance, False)
         X, Y = observations.table
         return GPRN((X, Y), nodes, weight)

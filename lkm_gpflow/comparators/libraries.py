@@ -47,10 +47,6 @@ DECIMALS = 6
 
 LEVEL = 90  # percent in the intervals that libraries are asked for
 
-_FAR = 100.0
-"""Sds of the series: where its mean is further from zero, the library loses digits (AutoARIMA's sds
-of walks one step ahead are up to 1.2 times too large at 1e3, 30 times at 1e5)."""
-
 Learn = Callable[[ModuleType, Floats, int], Ahead]
 """From statsforecast's models, a series and its season to its forecasts."""
 
@@ -280,9 +276,6 @@ class StatsforecastModel:
 
     name: str  #: Of its class, such as "AutoCES"
     settings: Mapping[str, Any] = field(default_factory=dict)  #: Arguments of its constructor
-    #: Whether it is given series in their own units, for models with multiplicative errors and
-    #: seasons.  Series far from zero are fitted from their first value on, which is added again.
-    own_units: bool = False
 
     def __post_init__(self) -> None:
         self._make()
@@ -299,20 +292,10 @@ class StatsforecastModel:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Fit it to every series."""
-        table = Table.of(train)
-        if not self.own_units:
-            return fit_alone(table, lambda n, z: self._learn(z, 0.0, 1.0))
+        return fit_alone(Table.of(train), lambda n, z: self._learn(z))
 
-        def learn(n: int, z: Floats) -> Ahead:
-            near = np.abs(table.location[n]) <= _FAR * table.scale[n]
-            shift = table.location[n] / table.scale[n] if near else -z[0]
-            return self._learn(z.round(DECIMALS), shift, table.scale[n])
-
-        return fit_alone(table, learn)
-
-    def _learn(self, z: Floats, shift: float, scale: float) -> Ahead:
-        """Fit it to ``scale * (z + shift)``, and forecast z."""
-        fitted = self._make().fit(scale * (z + shift))
+    def _learn(self, z: Floats) -> Ahead:
+        fitted = self._make().fit(z)
 
         def ahead(h: int) -> tuple[Floats, Floats]:
             told = fitted.predict(h, level=[LEVEL])
@@ -320,7 +303,6 @@ class StatsforecastModel:
                 raise ValueError(
                     f"expected a model with intervals, statsforecast's {self.name} has none"
                 )
-            mean, sd = normal_moments(told)
-            return mean / scale - shift, sd / scale
+            return normal_moments(told)
 
         return ahead

@@ -25,6 +25,7 @@ from ..data.tables import Table
 from ..fit.initialization import typical_step
 from ..gp.types import LOG_2PI, FloatTensor
 from ..model.model_data import checked_kernels
+from ..runtime.text import whole_number
 from .lbfgs import MultiStart
 from .mean_field import MeanFieldModel
 from .protocol import ScaledForecast
@@ -319,29 +320,18 @@ def _representers(K: FloatTensor, P: FloatTensor, b: FloatTensor) -> FloatTensor
 
 # --- the comparator -------------------------------------------------------------------------------
 
-_FAMILIES: dict[str, type[gpflow.kernels.IsotropicStationary]] = {
-    "se": gpflow.kernels.SquaredExponential,
-    "matern12": gpflow.kernels.Matern12,
-}
-
 
 @register("spike-slab")
 @dataclass(frozen=True)
 class SpikeSlab:
     """Forecasts of `SpikeSlabGP`, learnt by EM and L-BFGS from several random starts.
 
-    The latent functions have unit variance and lengthscales that start spread between two steps
-    and the span of the data.  Switches prune the ones that a series does not need.
-
-    Raises
-    ------
-    ValueError
-        If there is no kernel, or one of another name.
+    The latent functions have squared exponential kernels, as in the paper, of unit variance and
+    lengthscales that start spread between two steps and the span of the data.  Switches prune the
+    ones that a series does not need.
     """
 
-    #: A kernel for each latent function: "se" (the paper's squared exponential) or "matern12" (an
-    #: Ornstein-Uhlenbeck process, close to a random walk).
-    kernels: tuple[str, ...] = 6 * ("se",)
+    num_latent: int = 6  #: How many latent functions
     starts: int = 6  #: How many random starts
     #: EM sweeps (`SpikeSlabGP.update_weights` and `update_hyperparameters`) at every start, and
     #: after the last run of L-BFGS.
@@ -352,8 +342,7 @@ class SpikeSlab:
     max_iterations: int = 150
 
     def __post_init__(self) -> None:
-        if not self.kernels or not set(self.kernels) <= set(_FAMILIES):
-            raise ValueError(f"expected kernels among {list(_FAMILIES)}, got {self.kernels!r}")
+        whole_number(self.num_latent, "latent functions", 1)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Learn from the table; see `Comparator.fit`."""
@@ -364,7 +353,7 @@ class SpikeSlab:
     def learn(self, data: RegressionData, *, seed: int) -> SpikeSlabGP:
         """Return the model learnt from scaled data, X [D, 1] and Y [D, N] with NaN for missing."""
         X, Y = data
-        kernels = [_FAMILIES[name]() for name in self.kernels]
+        kernels = [gpflow.kernels.SquaredExponential() for _ in range(self.num_latent)]
         for kernel in kernels:
             gpflow.set_trainable(kernel.variance, False)
         model = SpikeSlabGP((X, Y), kernels)

@@ -16,7 +16,7 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import LastValue, comparator
-from lkm_gpflow.comparators.libraries import AutoARIMA, AutoETS, AutoTheta, StatsforecastModel
+from lkm_gpflow.comparators.libraries import AutoARIMA, AutoETS, AutoTheta
 from lkm_gpflow.comparators.protocol import MIN_SD
 from lkm_gpflow.data.seasons import season_length
 from lkm_gpflow.data.tables import Table
@@ -512,20 +512,3 @@ def test_late_starts_and_early_ends_of_any_method(name: str, settings: dict[str,
 def test_what_there_is_not(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         lkm.backtest(small_table(), name, 3)
-
-
-@needs_both
-@pytest.mark.parametrize("level", [0.0, 30.0, 1e8])
-def test_own_units_are_those_of_the_library(level: float) -> None:
-    """Far from zero, where the library loses digits, series are fitted from their first value."""
-    from statsforecast.models import AutoARIMA as Theirs
-
-    y = level + np.cumsum(np.random.default_rng(1).normal(size=60))
-    frame = pd.DataFrame({"a": y})
-    ours = StatsforecastModel("AutoARIMA", own_units=True).fit(frame, seed=0)
-    origin = y[0] if level > 1e3 else 0.0
-    told = Theirs().fit(y - origin).predict(3, level=[90])
-    found = ours.forecast(pd.Index([60, 61, 62]))
-    np.testing.assert_allclose(found["mean"] - origin, told["mean"], rtol=1e-3, atol=1e-3)
-    half = np.asarray(told["hi-90"]) - np.asarray(told["mean"])
-    np.testing.assert_allclose(found["sd"] * norm.ppf(0.95), half, rtol=1e-3)
