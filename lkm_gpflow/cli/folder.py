@@ -70,14 +70,14 @@ class OutputFolder:
                 file.unlink()
             return
         reported = self._reported()
-        if reported is not None and reported[2:] not in ([], [table]):
+        if reported is not None and reported[2] != table:
             raise ValueError(
                 f"{self.path} holds the result of another table (values, times or names differ): "
                 "name another folder with --out, or start over with --force"
             )
         if (
             self._is_complete()
-            and (reported is None or reported[:2] == [horizon, level])
+            and (reported is None or reported[:2] == (horizon, level))
             and not self._was_stopped()
         ):
             raise ValueError(
@@ -157,8 +157,8 @@ class OutputFolder:
             with self.ledger.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"note": ["report", [horizon, level, table]]}) + "\n")
 
-    def _reported(self) -> list[float | str] | None:
-        """Horizon, level and (in newer files) table of the report; None if unknown or damaged."""
+    def _reported(self) -> tuple[int, float, str] | None:
+        """Horizon, level and table of the report; None if unknown or damaged."""
         if not self.ledger.is_file():
             return None
         with self.ledger.open("rb") as file:
@@ -168,10 +168,8 @@ class OutputFolder:
         except ValueError:
             return None
         match record:
-            case {"note": ["report", [int(horizon), int(level) | float(level)]]}:
-                return [horizon, level]
             case {"note": ["report", [int(horizon), int(level) | float(level), str(table)]]}:
-                return [horizon, level, table]
+                return horizon, level, table
         return None
 
     def kept(self) -> str:
