@@ -191,12 +191,8 @@ def _quiet() -> Iterator[None]:
 class SktimeForecaster:
     """A forecaster of sktime that has forecast variances.
 
-    Multivariate ones see all series, others each series alone.
-
-    Raises
-    ------
-    ValueError
-        If sktime has no such forecaster, or one without variances.
+    Multivariate ones see all series, others each series alone.  A ValueError is raised if sktime
+    has no such forecaster, or one without variances.
     """
 
     name: str  #: Of its class, such as "VAR"
@@ -266,12 +262,8 @@ class SktimeForecaster:
 class StatsforecastModel:
     """A model of statsforecast that has forecast intervals, each series alone.
 
-    Its sd is half of a central 90% interval over its normal quantile.
-
-    Raises
-    ------
-    ValueError
-        If statsforecast has no such model.
+    Its sd is half of a central 90% interval over its normal quantile.  A ValueError is raised if
+    statsforecast has no such model.
     """
 
     name: str  #: Of its class, such as "AutoCES"

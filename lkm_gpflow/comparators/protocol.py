@@ -63,10 +63,8 @@ class ScaledForecast:
     def forecast(self, times: pd.Index) -> pd.DataFrame:
         """See `Fitted.forecast`.
 
-        Raises
-        ------
-        RuntimeError
-            If a mean is not finite, or a variance not finite and positive: which series it is.
+        A RuntimeError is raised if a mean is not finite, or a variance not finite and positive:
+        which series it is.
         """
         mean, variance = self.predict(self.table.scaled_times(times))  # [M, N] each
         sound = np.isfinite(mean) & np.isfinite(variance) & (variance > 0.0)

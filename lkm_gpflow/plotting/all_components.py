@@ -20,6 +20,7 @@ from .style import (
     AxesArray,
     component_colour,
     draw_band,
+    given_axes,
     labels,
     mark_start,
     plain,
@@ -44,12 +45,8 @@ def plot_decomposition(
     The first column has the observations and the model's interval for new ones.  A place is blank
     where the series does not have the component, or that cannot be told; a column that is blank
     says so.  All curves of a row have one scale.  There are K + 1 Axes, one per column.  `parts` is
-    the decomposition, if it is there already.
-
-    Raises
-    ------
-    ValueError
-        If the level is not between 0 and 1.
+    the decomposition, if it is there already.  A ValueError is raised if the level is not between 0
+    and 1.
     """
     check_level(level)
     parts = Decomposition.of(discovery) if parts is None else parts
@@ -113,10 +110,7 @@ def _draw_rows(
 
 def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
     if axes is not None:
-        given = np.asarray(axes, dtype=object).ravel()
-        if len(given) != K + 1:
-            raise ValueError(f"expected {K + 1} Axes, one per column, got {len(given)}")
-        return given
+        return given_axes(axes, K + 1, "one per column")
     height = 0.9 + N * float(np.clip(9.0 / N, 0.34, 0.9))
     _, grid = plt.subplots(
         1,

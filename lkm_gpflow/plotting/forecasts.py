@@ -49,12 +49,8 @@ def plot_forecast(
     """Draw the history of one series, the fit of the model, and the forecast.
 
     The band is that of a new observation.  A `title` is needed where the discovery is a part of one
-    of more series; see `style.labels`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, or as `Discovery.forecast`.
+    of more series; see `style.labels`.  It raises a ValueError if
+    there is no such series, and where `Discovery.forecast` does.
     """
     discovery.places(series)
     title = labels_by_name(discovery.table.frame)[series] if title is None else title

@@ -24,6 +24,7 @@ from .style import (
     AxesArray,
     component_colour,
     draw_band,
+    given_axes,
     labels_by_name,
     new_axes,
     plain,
@@ -59,12 +60,8 @@ def plot_comparison(
     On top are both series and their forecasts; then the components that both have, side by side;
     then those that are certain or likely in one series alone.  Components are in standard
     deviations of their series, with one scale per row.  There are two Axes for each row.  `parts`
-    is the decomposition, if it is there already; `titles` are as of `plot_forecast`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, the two are one, or a unit is of no series.
+    is the decomposition, if it is there already; `titles` are as of `plot_forecast`.  A ValueError
+    is raised if there is no such series, the two are one, or a unit is of no series.
     """
     units = units_by_name(units, discovery.whole.table.names)
     places = discovery.places(a, b)
@@ -110,10 +107,7 @@ def _leave_blank(ax: Axes) -> None:
 
 def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
     if axes is not None:
-        given = np.asarray(axes, dtype=object)
-        if given.size != 2 * rows:
-            raise ValueError(f"expected {2 * rows} Axes, two per row, got {given.size}")
-        return given.reshape(rows, 2)
+        return given_axes(axes, 2 * rows, "two per row").reshape(rows, 2)
     figure, grid = plt.subplots(
         rows,
         2,

@@ -81,10 +81,7 @@ def panel_axes(
 ) -> AxesArray:
     """Return `count` Axes: those given, or new ones in a grid of so many columns at most."""
     if axes is not None:
-        given = np.asarray(axes, dtype=object).ravel()
-        if len(given) != count:
-            raise ValueError(f"expected {count} Axes, one per panel, got {len(given)}")
-        return given
+        return given_axes(axes, count, "one per panel")
     rows = -(-count // columns)
     columns = -(-count // rows)  # four panels of three columns: two and two, not three and one
     figure, grid = plt.subplots(
@@ -99,6 +96,14 @@ def panel_axes(
     for ax in flat[count:]:
         ax.remove()
     return flat[:count]
+
+
+def given_axes(axes: AxesArray, count: int, which: str) -> AxesArray:
+    """Return the Axes that somebody gives, in a row; a ValueError says if there are not so many."""
+    given = np.asarray(axes, dtype=object).ravel()
+    if len(given) != count:
+        raise ValueError(f"expected {count} Axes, {which}, got {len(given)}")
+    return given
 
 
 def draw_band(

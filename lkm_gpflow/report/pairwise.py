@@ -224,13 +224,8 @@ def pair_report(
     The default horizon is a tenth of the rows; `units` are those of the series, by name.  Give
     ``coupled=found.couple()`` for evidence that components go together: without it the report has
     the correlation of their posteriors, which need not mean anything, since two random walks look
-    correlated more often than not.
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, or the two are one; the level is not between 0 and 1; or the
-        coupling is of another table.
+    correlated more often than not.  A ValueError is raised if there is no such series, or the two
+    are one; the level is not between 0 and 1; or the coupling is of another table.
     """
     check_level(level)
     units = units_by_name(units, found.whole.table.names)
