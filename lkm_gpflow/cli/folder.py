@@ -76,7 +76,8 @@ class OutputFolder:
                 "name another folder with --out, or start over with --force"
             )
         if (
-            self._is_complete()
+            self.model.exists()
+            and self.report.exists()
             and (reported is None or reported[:2] == (horizon, level))
             and not self._was_stopped()
         ):
@@ -90,9 +91,6 @@ class OutputFolder:
                 f"{there[0]} exists already, and the folder has no ledger to continue from: name "
                 "another folder with --out, or overwrite it with --force"
             )
-
-    def _is_complete(self) -> bool:
-        return self.model.exists() and self.report.exists()
 
     def _was_stopped(self) -> bool:
         """Whether a budget ended the search, which may go on from its ledger."""

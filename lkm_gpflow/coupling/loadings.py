@@ -128,12 +128,6 @@ class Climber:
         value, G = self.density.value_and_gradient(covariances(bounded(u), self.amplitudes))
         return value, np.asarray(G * self._aa * self._off)
 
-    def log_posterior(self, u: Floats) -> tuple[float, Floats]:
-        """Log likelihood plus log prior, up to a constant, and the gradient by u, [K, N, R]."""
-        value, by_R = self.slope(u)
-        prior, by_u = log_prior(u)
-        return value + prior, by_u + by_unbounded(by_R, u)
-
     def climb(self, at: Loadings, max_iterations: int = 30) -> Loadings:
         """Return the best free loadings from here."""
         if not at.free.any():
@@ -142,10 +136,10 @@ class Climber:
 
         def evaluate(values: Floats) -> tuple[float, Floats]:
             u[at.free] = values
-            value, by_u = self.log_posterior(u)
+            (value, by_R), (prior, by_u) = self.slope(u), log_prior(u)
             if not np.isfinite(value):
                 return _FAILED, np.zeros_like(values)
-            return -value, -by_u[at.free]
+            return -(value + prior), -(by_u + by_unbounded(by_R, u))[at.free]
 
         found = minimize(
             evaluate,

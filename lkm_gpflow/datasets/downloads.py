@@ -121,15 +121,10 @@ def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] =
     return paths
 
 
-def check_no_folder(path: Path) -> None:
-    """Refuse a folder in the place of a file."""
-    if path.is_dir():
-        raise ChecksumError(f"expected the file {path.name}, got a folder of that name: {path}")
-
-
 def _check(path: Path, file: RawFile) -> None:
     """A file that is wrong may be somebody's own: say so, and leave it alone."""
-    check_no_folder(path)
+    if path.is_dir():
+        raise ChecksumError(f"expected the file {path.name}, got a folder of that name: {path}")
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != file.sha256:
         raise ChecksumError(

@@ -153,7 +153,8 @@ class Backtest:
         count = len(d)
         if count < 2:
             raise ValueError(f"expected at least 2 origins with a score for a test, got {count}")
-        R = self._overlap[np.ix_(scored, scored)]
+        origins = np.array(self.origins)[scored]
+        R = np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
         weights = np.linalg.solve(R, np.ones(count))
         rest = d - weights @ d / weights.sum()
         variance = float(rest @ np.linalg.solve(R, rest)) / (count - 1)
@@ -163,12 +164,6 @@ class Backtest:
             return Comparison(score, difference, 0.0, float(difference == 0.0))
         p_value = 2.0 * student.sf(abs(difference) / standard_error, count - 1)
         return Comparison(score, difference, standard_error, float(p_value))
-
-    @property
-    def _overlap(self) -> Floats:
-        """Share of the windows that two origins have in common, [F, F]."""
-        origins = np.array(self.origins)
-        return np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
 
     def plot(self, *others: Backtest, score: str = "crps", ax: Axes | None = None) -> Axes:
         """Draw a score at every origin, beside that of other methods; see `plot_scores`."""

@@ -83,7 +83,9 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
             continue
         constant = [str(kernel.structure) == "C" for kernel in member.fit.kernels]
         is_level = np.array(constant, bool) & (found.averaging != "none")
-        names, sums = _parts_of(found, member)
+        names, sums = [WALKS], np.ones((1, len(member.fit.kernels)))
+        if not member.is_walk:
+            names, sums = [*found.names, OTHERS], found.consensus.sums(member.fit)  # [G, K_m]
         # Constants stand alone, because their means belong to the level.
         split = np.concatenate([sums * ~is_level, sums * is_level])
         mean, covariance, noise = _moments(found, member, times, split)
@@ -120,13 +122,6 @@ def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
     rest = sum(m for key, m in scaled.items() if key[0] == "mean" and key[1] != LEVEL)
     scaled["mean", LEVEL] = np.where(is_log, mean - rest, level)
     return scaled
-
-
-def _parts_of(found: Discovery, member: Member) -> tuple[list[str], Floats]:
-    """Names of the parts of a member, and which of its components make up each, [G, K_m]."""
-    if member.is_walk:
-        return [WALKS], np.ones((1, len(member.fit.kernels)))
-    return [*found.names, OTHERS], found.consensus.sums(member.fit)
 
 
 def _moments(

@@ -124,7 +124,7 @@ class Explorer:
         try:
             self.figure = self._draw()
         except ValueError as error:
-            self._message.value, self._image.value = _escaped(error), b""
+            self._message.value, self._image.value = f"<p>{escape(str(error))}</p>", b""
             return
         picture = BytesIO()
         self.figure.savefig(picture, dpi=_DPI)
@@ -192,7 +192,3 @@ def _ipywidgets() -> Any:
             "expected the library ipywidgets, which draws the controls: "
             "pip install '.[explorer]' in a clone of lkm_gpflow, then restart JupyterLab"
         ) from error
-
-
-def _escaped(error: ValueError) -> str:
-    return f"<p>{escape(str(error))}</p>"

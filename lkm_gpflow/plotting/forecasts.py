@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from scipy.stats import norm
 
 from ..discovery.result import Discovery
-from ..kernels.grammar import Product
 from ..runtime.arguments import check_level
 from ..runtime.text import did_you_mean, level_in_percent, listed
 from .style import (
@@ -59,7 +58,7 @@ def plot_forecast(
     happened = None if truth is None else truth[series]
     _draw_forecast(ax, discovery.table.frame[series], shown, level, unit, happened)
     ax.set_title(title, fontsize=10)
-    _legend_below(ax)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False, fontsize=8)
     return ax
 
 
@@ -149,7 +148,7 @@ def plot_components(
     kernels = discovery.kernels
     for k, ax in zip(shown, panels, strict=True):
         name = discovery.names[k]
-        formula = _formula(kernels[k])
+        formula = f"{kernels[k]:.3g}".replace(") x ", ")\nx ")  # a factor a line
         above = 6 + 10 * len(formula.splitlines())
         ax.set_title(
             plain(name), color=component_colour(k), fontsize=10, fontweight="bold", pad=above
@@ -216,12 +215,3 @@ def _legend_of_figure(ax: Axes) -> None:
     ax.figure.legend(
         *ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
     )
-
-
-def _legend_below(ax: Axes) -> None:
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False, fontsize=8)
-
-
-def _formula(kernel: Product) -> str:
-    """Write a kernel with its numbers, a factor a line."""
-    return f"{kernel:.3g}".replace(") x ", ")\nx ")
