@@ -25,7 +25,7 @@ import lkm_gpflow as lkm
 from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
-from lkm_gpflow.cli.options import Bases
+from lkm_gpflow.cli.options import bases as read_bases
 from lkm_gpflow.datasets import downloads
 from lkm_gpflow.kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from lkm_gpflow.search import structure_search
@@ -595,7 +595,7 @@ def test_a_data_folder_that_is_a_file_is_named(
     ],
 )
 def test_sets_of_base_kernels_may_stand_in_lists(text: str, bases: tuple[str, ...]) -> None:
-    assert Bases().convert(text, None, None) == bases
+    assert read_bases(text) == bases
 
 
 def test_an_output_folder_without_a_name_is_refused(

@@ -252,8 +252,6 @@ def test_planted_data_beat_the_last_value() -> None:
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="rising numbers of nodes from 1, got"):
         GPRegressionNetwork(num_nodes=(0, 1))
-    with pytest.raises(ValueError, match=r"kernel among SquaredExponential, .*, got 'SE'"):
-        GPRegressionNetwork(node_kernel="SE")
     with pytest.raises(ValueError, match="at least 1 start, got 0"):
         GPRegressionNetwork(restarts=0)
     with pytest.raises(ValueError, match="noise_variance: expected a number or 3 numbers"):
