@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_PIPE_CLOSED = 141
-"""Exit status of a Unix tool that SIGPIPE ends: 128 + 13."""
+_PIPE_CLOSED = 141  # exit status of a Unix tool that SIGPIPE ends: 128 + 13
 
 
 @contextmanager

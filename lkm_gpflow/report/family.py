@@ -21,52 +21,30 @@ from ..sharing.cycles import period
 from ..sharing.families import TENTHS, Family, Kind
 from .component_report import MOST_NAMES
 
-_WHATEVER = ", in whatever form"
-"""Stands after the name of a family above its column of a table."""
+_WHATEVER = ", in whatever form"  # stands after the name of a family above its column of a table
 
 
 @dataclass(frozen=True)
 class FamilyColumn:
-    """A family in a table of probabilities.
+    """A family in a table of probabilities."""
 
-    Parameters
-    ----------
-    title
-        "Cycle of about 11 months, in whatever form".
-    probabilities
-        Of having any of its components, [N].
-    likely
-        Whether that is likely, [N]; see `is_likely`.
-    """
-
-    title: str
-    probabilities: Floats
-    likely: Booleans
+    title: str  # "Cycle of about 11 months, in whatever form"
+    probabilities: Floats  # of having any of its components, [N]
+    likely: Booleans  # whether that is likely, [N]; see `is_likely`
 
 
 @dataclass(frozen=True)
 class FamilyReport:
-    """What there is to say about components that are one thing in several forms.
+    """What there is to say about components that are one thing in several forms."""
 
-    Parameters
-    ----------
-    kind
-        A cycle, a slow movement, or any pattern.
-    duration
-        In words the period of a cycle, "11 months"; of a slow movement the time that it takes at
-        least; else empty.
-    members
-        Numbers of the components, from 1, that it may be.
-    owners
-        Names of the series that are spoken of: they have it in one form or another.
-    probabilities, verdicts
-        Of having any of them, by name, of every series of the report.
-    """
-
-    kind: Kind
+    kind: Kind  # A cycle, a slow movement, or any pattern
+    # In words the period of a cycle, "11 months"; of a slow movement the time that it takes at
+    # least; else empty.
     duration: str
-    members: tuple[int, ...]
+    members: tuple[int, ...]  # numbers of the components, from 1, that it may be
+    # Names of the series that are spoken of: they have it in one form or another.
     owners: tuple[str, ...]
+    # Of having any of them, by name, of every series of the report.
     probabilities: dict[str, float]
     verdicts: dict[str, Verdict]
 
@@ -121,15 +99,6 @@ def family_reports(
 
     What "has" needs is that of `lkm_gpflow.explain.verdicts`: of the family as a whole.  That a
     series has any pattern is said if nothing else is sure.
-
-    Parameters
-    ----------
-    found
-        A discovery.
-    parts
-        Its decomposition.
-    judged
-        Verdicts on its components.
     """
     families = found.consensus.families
     every = [_Own.of(found, parts, family) for family in families]
@@ -150,13 +119,6 @@ def families_of_pair(
     """Return the cycles and slow movements that two series surely have, but in no common form.
 
     That both have any pattern says nothing of the two together.
-
-    Parameters
-    ----------
-    found, parts, judged
-        As of `family_reports`.
-    places
-        Numbers of the series.
     """
     told, pair = [], np.array(places)
     for family in found.consensus.families:

@@ -35,60 +35,30 @@ from .summary import summary, ways_of_pairs
 from .together import TogetherReport
 from .trust import caveat, trust
 
-_FEW = 12
-"""Up to so many series have panels of their own; more are drawn in rows."""
+_FEW = 12  # up to so many series have panels of their own; more are drawn in rows
 
 
 @dataclass(frozen=True, repr=False)
 class GroupReport(Report):
-    """What the series of a discovery share, and what each has alone.
+    """What the series of a discovery share, and what each has alone."""
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    horizon
-        Steps of forecast.
-    level
-        Probability of intervals.
-    units
-        Of the series, by name.
-    summary
-        The gist, in a paragraph.
-    components
-        Those that are more certain and explain more come first.
-    families
-        What a series surely has, though not in which form.
-    series
-        In the order of the table.
-    parts
-        Components on the history.
-    attribution
-        Where forecasts come from; see `lkm_gpflow.explain.attribution.attribute`.
-    likeness
-        Shared variance of every two series, like ones side by side.
-    hold_out
-        The tail, forecast from what came before it.
-    together
-        What goes together in different series, if a coupling was asked.
-    given_title
-        The title, if one was given.
-    """
-
-    found: Discovery
-    horizon: int
-    level: float
-    units: Mapping[str, str]
-    summary: str
+    found: Discovery  #: The discovery
+    horizon: int  #: Steps of forecast
+    level: float  #: Probability of intervals
+    units: Mapping[str, str]  #: Of the series, by name
+    summary: str  #: The gist, in a paragraph
+    #: Those that are more certain and explain more come first.
     components: tuple[ComponentReport, ...]
-    families: tuple[FamilyReport, ...]
-    series: tuple[SeriesReport, ...]
-    parts: Decomposition
+    families: tuple[FamilyReport, ...]  #: What a series surely has, though not in which form
+    series: tuple[SeriesReport, ...]  #: In the order of the table
+    parts: Decomposition  #: Components on the history
+    #: Where forecasts come from; see `lkm_gpflow.explain.attribution.attribute`.
     attribution: pd.DataFrame
-    likeness: pd.DataFrame
-    hold_out: HoldOut
+    likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
+    hold_out: HoldOut  #: The tail, forecast from what came before it
+    #: What goes together in different series, if a coupling was asked.
     together: TogetherReport | None = None
-    given_title: str = ""
+    given_title: str = ""  #: The title, if one was given
     template: str = field(default="group.html", init=False)
 
     @property
@@ -288,7 +258,7 @@ class GroupReport(Report):
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
-            ),
+            )
         ]
         if few:
             panels = plotting.plot_forecasts(

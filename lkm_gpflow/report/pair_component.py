@@ -24,36 +24,18 @@ _LESS_SURELY: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True)
 class PairComponent(Numbered):
-    """A component of two series, or of one of them.
+    """A component of two series, or of one of them."""
 
-    Parameters
-    ----------
-    number, name
-        Of the component, from 1.
-    description
-        In words.
-    series
-        The two.
-    verdicts
-        On both; see `lkm_gpflow.explain.verdicts`.
-    probabilities
-        P(z_nk = 1) in both.
-    shares
-        Its share in the variation of its owners.
-    correlation
-        Of the two posteriors, if both have it and it varies.
-    tie
-        What the coupling says, in place of the correlation, if there is one.
-    """
-
+    # Of the component, from 1.
     number: int
     name: str
     description: Description
     series: tuple[str, str]
-    verdicts: tuple[Verdict, Verdict]
-    probabilities: tuple[float, float]
-    shares: tuple[float, ...]
-    correlation: Correlation | None
+    verdicts: tuple[Verdict, Verdict]  # on both; see `lkm_gpflow.explain.verdicts`
+    probabilities: tuple[float, float]  # P(z_nk = 1) in both
+    shares: tuple[float, ...]  # its share in the variation of its owners
+    correlation: Correlation | None  # of the two posteriors, if both have it and it varies
+    # What the coupling says, in place of the correlation, if there is one.
     tie: Together | None = None
 
     @property

@@ -31,36 +31,19 @@ from .pair_component import PairComponent
 
 @dataclass(frozen=True, repr=False)
 class PairReport(Report):
-    """Two series: what they share, and what each has alone.
+    """Two series: what they share, and what each has alone."""
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    a, b
-        Names of the series.
-    likeness
-        Their shared variance; see `lkm_gpflow.explain.comparison.likeness`.
-    components
-        Shared ones first, then those of a alone, then of b alone.
-    families
-        What both surely have, though not in a common form.
-    may_share
-        Whether both may have some component in common.
-    parts
-        Components on the history.
-    horizon, level, units, titles
-        Of the picture; titles are what the series are called in all pictures.
-    """
-
-    found: Discovery
+    found: Discovery  #: The discovery
+    #: Names of the series.
     a: object
     b: object
-    likeness: float
+    likeness: float  #: Their shared variance; see `lkm_gpflow.explain.comparison.likeness`
+    #: Shared ones first, then those of a alone, then of b alone.
     components: tuple[PairComponent, ...]
-    families: tuple[FamilyReport, ...]
-    may_share: bool
-    parts: Decomposition
+    families: tuple[FamilyReport, ...]  #: What both surely have, though not in a common form
+    may_share: bool  #: Whether both may have some component in common
+    parts: Decomposition  #: Components on the history
+    #: Of the picture; titles are what the series are called in all pictures.
     horizon: int
     level: float
     units: Mapping[str, str]
@@ -167,20 +150,11 @@ class PairReport(Report):
 
 @dataclass(frozen=True, repr=False)
 class AllPairs(Report):
-    """All N (N - 1) / 2 pairs: how alike they are, and the report of each.
+    """All N (N - 1) / 2 pairs: how alike they are, and the report of each."""
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    likeness
-        Shared variance of every two series, like ones side by side.
-    pairs
-        The reports, by the names of both series; correlations are left to `Discovery.compare`.
-    """
-
-    found: Discovery
-    likeness: pd.DataFrame
+    found: Discovery  #: The discovery
+    likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
+    #: The reports, by the names of both series; correlations are left to `Discovery.compare`.
     pairs: Mapping[tuple[str, str], PairReport]
     template: str = field(default="pairs.html", init=False)
 
@@ -247,28 +221,11 @@ def pair_report(
 ) -> PairReport:
     """Report what two series share and what each has alone.
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    a, b
-        Names of two columns.
-    horizon
-        Steps of forecast in the picture; by default a tenth of the rows.
-    level
-        Probability of the bands.
-    units
-        Of the series, by name, for the picture.
-    coupled
-        ``found.couple()``, for evidence that components go together.  Without it the report has
-        the correlation of their posteriors, which need not mean anything: two random walks look
-        correlated more often than not.
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, or the two are one; the level is not between 0 and 1; or the
-        coupling is of another table.
+    The default horizon is a tenth of the rows; `units` are those of the series, by name.  Give
+    ``coupled=found.couple()`` for evidence that components go together: without it the report has
+    the correlation of their posteriors, which need not mean anything, since two random walks look
+    correlated more often than not.  A ValueError is raised if there is no such series, or the two
+    are one; the level is not between 0 and 1; or the coupling is of another table.
     """
     check_level(level)
     units = units_by_name(units, found.whole.table.names)

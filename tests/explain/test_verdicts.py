@@ -86,17 +86,3 @@ def test_what_notebook_and_readme_say_of_the_town_is_true(tmp_path: Path) -> Non
     by_verdict = told.groupby("said")["true"]
     assert by_verdict.size()["has"] >= 10
     assert by_verdict.mean()[["has", "perhaps", "has not"]].tolist() == [1.0, 1.0, 0.0]
-
-
-@pytest.mark.slow
-def test_what_a_quick_search_says_of_the_town_is_true() -> None:
-    """But for one "has" in ten, which the probability of 0.9 allows."""
-    demo = lkm.datasets.load("demo")
-    found = lkm.discover(demo.frame, depth=1, restarts=2, progress=False)
-    told = statements(found, demo.truth.kernels, demo.truth.Z.to_numpy())
-    by_verdict = told.groupby("said")["true"]
-    assert by_verdict.size()["has"] >= 6
-    assert by_verdict.mean()["has"] > 0.85
-    assert by_verdict.mean()["has not"] <= 0.05
-    if "perhaps" in by_verdict.groups:
-        assert by_verdict.mean()["perhaps"] >= 0.5

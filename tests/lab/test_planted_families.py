@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from paper_experiments.lab import families
-from paper_experiments.lab.planted import cycle_and_drift
-
-
-def test_what_is_planted_repeats() -> None:
-    """Of a strict cycle, values a whole period apart are nearer than half a period apart."""
-    planted = cycle_and_drift(3)
-    assert planted.Z[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
-    lag = round(planted.kernels[0].factors[0].values[0] * 119)
-    for name, own in zip(planted.frame.columns, planted.Z[:, 0], strict=True):
-        y = planted.frame[name].to_numpy()
-        apart = [np.var(y[k:] - y[:-k]) for k in (lag, lag // 2)]
-        assert not own or apart[0] < 0.5 * apart[1]
-    np.testing.assert_array_equal(cycle_and_drift(3).frame, planted.frame)
 
 
 def test_statements_are_counted() -> None:
@@ -59,29 +45,6 @@ def test_statements_are_counted() -> None:
     nearly = without.loc["slow movements"]
     assert nearly["planted"] == nearly["told"] == nearly["true"] == 0
     assert without.loc["patterns"].equals(table.loc["patterns"])
-
-
-def test_stated_probabilities_are_held_against_what_was_planted() -> None:
-    record = {
-        "period": 10.0,
-        "is_slow": True,
-        "cycle": {"has": [1, 0]},
-        "slow movement": {"has": [0, 1]},
-        "pattern": {"has": [1, 1]},
-        "families": [
-            {"kind": "cycle", "period": 10.4, "probabilities": [0.9, 0.2]},
-            {"kind": "cycle", "period": 5.0, "probabilities": [0.3, 0.1]},
-            {"kind": "slow movement", "period": None, "probabilities": [0.4, 0.8]},
-            {"kind": "pattern", "period": None, "probabilities": [0.95, 0.9]},
-        ],
-    }
-    told = families.stated([record, {**record, "is_slow": False}])
-    cycles = [(0.9, True), (0.2, False), (0.3, False), (0.1, False)]
-    slow = [(0.4, False), (0.8, True)]
-    pairs = list(zip(told["probability"], told["is_true"], strict=True))
-    patterns = [(0.95, True), (0.9, True)]
-    assert pairs == [*cycles, *slow, *patterns, *cycles, *patterns]
-    assert (told["kind"] == "slow movement").sum() == 2
 
 
 @pytest.mark.slow
