@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 from check_shapes import check_shapes
-from gpflow.base import AnyNDArray, Parameter, RegressionData, TensorType
+from gpflow.base import AnyNDArray, Parameter, RegressionData
 from gpflow.kernels import Kernel, SquaredExponential
-from gpflow.utilities import positive, set_trainable, to_default_float
+from gpflow.utilities import positive, set_trainable
 
 from ..data.observations import Observations
 from ..data.tables import Table
@@ -262,23 +262,16 @@ class GPRN(MeanFieldModel):
 
     # --- prediction -----------------------------------------------------------------------------
 
-    def predict_network(
-        self, Xnew: TensorType
-    ) -> tuple[list[NetworkMoments], list[NetworkMoments]]:
-        """Moments at new inputs [M, Q]: for each node its own, [M], and its weights', [N, M]."""
-        X, Xnew = self.data[0], to_default_float(Xnew)
-        nodes, weights = self.posterior()
-        return (
+    def predict_signals(self, Xnew: FloatTensor) -> NetworkMoments:
+        """Exact mean and variance, [N, M] each, of sum_k W_nk f_k under the posterior."""
+        X, (nodes, weights) = self.data[0], self.posterior()
+        return _sum_of_products(
             [
                 node.predict(kernel, X, Xnew)
                 for node, kernel in zip(nodes, self.node_kernels, strict=True)
             ],
             [weight.predict(self.weight_kernel, X, Xnew) for weight in weights],
         )
-
-    def predict_signals(self, Xnew: FloatTensor) -> NetworkMoments:
-        """Exact mean and variance, [N, M] each, of sum_k W_nk f_k under the posterior."""
-        return _sum_of_products(*self.predict_network(Xnew))
 
 
 def _sum_of_products(

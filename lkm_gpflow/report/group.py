@@ -20,8 +20,10 @@ from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stability import leave_one_out, stability
 from ..explain.ties import Ties
-from ..explain.verdicts import verdicts
+from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
+from ..gp import limits
+from ..gp.likelihoods import GAUSSIAN
 from ..plotting.style import units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, percent
@@ -33,7 +35,6 @@ from .pairwise import likeness_picture
 from .series_report import SeriesReport, series_reports
 from .summary import summary, ways_of_pairs
 from .together import TogetherReport
-from .trust import caveat, trust
 
 _FEW = 12  # up to so many series have panels of their own; more are drawn in rows
 
@@ -172,12 +173,48 @@ class GroupReport(Report):
     @cached_property
     def trust(self) -> str:
         """How good the forecasts of the last rows were, over all series."""
-        return trust(self.found, self.series, self.hold_out, self.level)
+        held_out = sum(each.held_out for each in self.series)
+        if not held_out:
+            if len(self.found.table.frame) > limits.LONGEST:
+                return "The table is too long to be learnt twice: forecasts were not checked."
+            if self.found.table.frame.loc[self.hold_out.times].notna().to_numpy().any():
+                return (
+                    "Nothing could be learnt without the last tenth of the rows: forecasts were "
+                    "not checked."
+                )
+            return "Nothing of the last tenth of the rows was observed: forecasts were not checked."
+        return (
+            f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
+            f"what came before, {percent(self.hold_out.overall(self.level))} fell into the "
+            f"{level_in_percent(self.level)} intervals. "
+            f"Hyperparameters were learnt without these rows, but structures and weights were "
+            f"chosen with them, so expect the future to be slightly harder."
+        )
 
     @property
     def caveat(self) -> str:
-        """What probabilities mean."""
-        return caveat(self.found)
+        """What probabilities, evidence and heights mean."""
+        if self.found.averaging == "none":
+            of_what = "given the components of this one fit; other fits may differ"
+        elif self.found.settings.fit.likelihood == GAUSSIAN:
+            of_what = "averaged over the fits of the search"
+        else:
+            of_what = (
+                "averaged over the fits of the search and, in tables of usual size, over "
+                "alternatives to them"
+            )
+        percentages = ""
+        if self.found.table.transforms.any:
+            percentages = ", or of the percentage by which it changes the series"
+        return (
+            f"P is the probability that a series has a component, {of_what}. "
+            "Evidence is the log Bayes factor of this series "
+            "alone: how much likelier it is with the component than without. A series has a "
+            f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
+            f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "
+            "evidence is positive, and it fails one of these. Height is the standard deviation "
+            f"over time of what the component adds{percentages}."
+        )
 
     @property
     def text(self) -> str:
