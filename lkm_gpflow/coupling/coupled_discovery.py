@@ -13,9 +13,8 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..data.transforms import Transform
-from ..forecast.columns import quantile_column
 from ..forecast.forecasters import Member
-from ..forecast.mixture import Course, MixtureForecast, Part
+from ..forecast.mixture import Course, MixtureForecast, Part, quantile_column
 from ..gp.types import Floats
 from ..kernels.grammar import UnknownBaseError, parse
 from ..runtime import archive

@@ -16,11 +16,10 @@ from scipy.stats import norm
 from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.tables import Table
 from ..fit.fits import PLAIN_MODEL, Fit
-from ..forecast.averaging import average_fits
-from ..forecast.columns import SIDES, quantile_column
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
+from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
-from ..forecast.stacking import forecaster_from_json
+from ..forecast.stacking import average_fits, forecaster_from_json
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
 from ..model import subclasses

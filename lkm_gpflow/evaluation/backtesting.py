@@ -24,7 +24,7 @@ from ..comparators import Comparator, comparator
 from ..data.checks import MIN_OBSERVED, check_variation
 from ..data.foreign import Tabular
 from ..data.tables import Table
-from ..forecast.columns import coverage_column
+from ..forecast.mixture import coverage_column
 from ..gp.types import Floats
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal

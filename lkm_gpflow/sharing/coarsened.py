@@ -12,7 +12,7 @@ about much else.  This posterior leaves that open.
   likelihood the fit was learnt with.
 - C_0 is a random walk that every series may have besides, unless the fit has a walk: it stands for
   slow movements that the fit has no component for.
-- H subtracts averages, because those of the data were subtracted (`numerics.centring`).  The
+- H subtracts averages, because those of the data were subtracted (`matching.centred`).  The
   location of a line is nothing but a level then, and keeps its prior.
 - The power of the likelihood leaves open that the model is wrong (Miller and Dunson 2019).
 
@@ -33,11 +33,11 @@ from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import NOISE_VARIANCE, Ranges, typical_step
 from ..fit.layout import Layout
 from ..fit.model_covariances import fit_covariances
-from ..gp.centring import average, centred
 from ..gp.series import log_density
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, parse
 from ..runtime.threads import single_threaded
+from .matching import average, centred
 
 _HEIGHT_SD = 1.5
 """A component has between a fifth and five times its variance in 72 of 100 series."""

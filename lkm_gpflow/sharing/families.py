@@ -16,11 +16,10 @@ from typing import Literal
 import numpy as np
 
 from ..fit.engine import components
-from ..gp.centring import centred
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
 from .cycles import of_one_period
-from .matching import FLAT
+from .matching import FLAT, centred
 
 Kind = Literal["cycle", "slow movement", "pattern"]
 """What the components of a family have in common."""

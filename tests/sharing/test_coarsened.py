@@ -16,9 +16,9 @@ from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.initialization import NOISE_VARIANCE, Range, hyperparameter_range
 from lkm_gpflow.fit.initialization import VARIANCE as VARIANCE_RANGE
-from lkm_gpflow.gp.centring import average, centred
 from lkm_gpflow.kernels.grammar import Product, parse
 from lkm_gpflow.sharing.coarsened import POWER, coarsened
+from lkm_gpflow.sharing.matching import average, centred
 
 D = 40
 X = np.linspace(0.0, 1.0, D)
