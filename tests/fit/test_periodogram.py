@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lombscargle
 
-from lkm_gpflow.fit import periodogram
+from lkm_gpflow.fit import initialization as periodogram
 from lkm_gpflow.fit.initialization import lomb_scargle
 
 
