@@ -61,11 +61,11 @@ nitpicky = True
 nitpick_ignore_regex = [
     (
         "py:.*",
-        r"(collections|concurrent|contextlib|pathlib|types|typing|numpy|np|pandas|pd|scipy|sklearn|tensorflow|tf"
+        r"(abc|enum|collections|concurrent|contextlib|pathlib|types|typing|numpy|np|pandas|pd|scipy|sklearn|tensorflow|tf"
         r"|tensorflow_probability|tfp|gpflow|matplotlib|sktime|skbase|ipywidgets|dask|polars|pyarrow|xarray)"
         r"(\..*)?",
     ),
-    ("py:.*", "Any|Callable|Executor|Iterator|Literal|Mapping|Path|Sequence|optional"),
+    ("py:.*", "Any|Axes|Callable|Executor|Iterator|Literal|Mapping|Path|Sequence|optional"),
 ]
 suppress_warnings = ["mystnb.unknown_mime_type"]  # scores for the runner, nothing to show
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]

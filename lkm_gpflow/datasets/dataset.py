@@ -30,7 +30,7 @@ class Truth:
 
     Attributes
     ----------
-    Z : DataFrame [N, K]
+    Z : pandas.DataFrame [N, K]
         1 where a series (row) has a component (column), otherwise 0.
     kernels : tuple of str
         One expression a component, such as ``"1.0 x SE(lengthscale=0.25)"``, in units in which the
@@ -54,16 +54,16 @@ class Dataset:
     ----------
     name, title : str
         The short name that `load` takes, and a line that says what the data are.
-    frame : DataFrame [D, N]
+    frame : pandas.DataFrame [D, N]
         Rows are times, columns are series, NaN is a missing observation. The index is a
-        `DatetimeIndex` called ``date`` or, where there are no dates, numbers called ``time``.
-    units : mapping of str to str
+        ``DatetimeIndex`` called ``date`` or, where there are no dates, numbers called ``time``.
+    units : Mapping
         The unit of each series.
     source, licence : str
         Where the numbers come from and what one may do with them.
-    labels : Series [N] or None
+    labels : pandas.Series or None
         The class of each series.
-    score_scale : DataFrame [N, 2] or None
+    score_scale : pandas.DataFrame or None
         Columns ``location`` and ``scale``, for data sets whose forecasts the paper scores in
         z-scores: ``(frame - score_scale["location"]) / score_scale["scale"]``.
     truth : Truth or None
