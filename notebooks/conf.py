@@ -176,7 +176,8 @@ def copy_experiments() -> None:
 
 def link_to_copies(app: Sphinx, name: str, source: list[str]) -> None:
     """Let links that hold in the repository lead to the copies of notebooks."""
-    source[0] = source[0].replace("](../../paper_experiments/", "](../paper_experiments/")
+    above = "../" * name.count("/")
+    source[0] = source[0].replace(f"](../{above}paper_experiments/", f"]({above}paper_experiments/")
 
 
 def write_help() -> None:
