@@ -8,6 +8,7 @@ from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
 from .coupling.coupled_discovery import CoupledDiscovery as CoupledDiscovery
+from .data.files import read_table as read_table
 from .data.shapes import from_long as from_long
 from .data.shapes import to_long as to_long
 from .discovery.discover import discover as discover

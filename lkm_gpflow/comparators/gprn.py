@@ -154,7 +154,7 @@ class GPRN(MeanFieldModel):
     data
         ``(X, Y)``: inputs [D, Q] and observations [D, N].  NaN in Y is a missing observation.
     node_kernels
-        Kernels of the K nodes.  The node noise sigma_f^2 of the papers is a `White` term in them.
+        Kernels of the K nodes.  The node noise sigma_f^2 of the papers is a ``White`` term in them.
     weight_kernel
         The kernel that all N K weights share.  Only products of a weight and a node matter: fix
         the variance of one of the two.

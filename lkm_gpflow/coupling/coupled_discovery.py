@@ -64,7 +64,7 @@ class CoupledDiscovery:
         -------
         DataFrame with index (pattern, first, second), for every two series that have the pattern,
         and columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
-        ``upper``, what the data leave open (see `uncertainty.intervals`); ``evidence``, the log
+        ``upper``, what the data leave open (see `intervals`); ``evidence``, the log
         Bayes factor of this correlation, from the two series alone (strong from 3 on).
 
         Notes

@@ -174,8 +174,8 @@ class Discovery:
         """How sure the periods, lengthscales and locations of the components are.
 
         They come from a posterior that takes little for granted, and over all fits that have the
-        component; see `learning.coarsened`.  On planted tables 90% intervals hold 88 to 97% of
-        the true values, depending on the hyperparameter (`lab/calibration.py`).  The
+        component; see `coarsened`.  On planted tables 90% intervals hold 88 to 97% of
+        the true values, depending on the hyperparameter (``lab/calibration.py``).  The
         location of a line is not known at all, since averages are subtracted: its interval is
         that of the prior.
 
@@ -389,7 +389,7 @@ class Discovery:
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
         the series; sd is that of a new observation, with its noise.  An average over fits is a
-        Student-t of six degrees of freedom (see `tails`).  If a series is modelled by its
+        Student-t of six degrees of freedom.  If a series is modelled by its
         logarithm, mean and sd are those of a mixture of lognormals, and the median (the quantile
         0.5) lies below the mean.
 
@@ -600,7 +600,7 @@ class Discovery:
         Returns
         -------
         Dataset
-            Times of a time zone are in UTC, and the attribute `time_zone` names the zone.
+            Times of a time zone are in UTC, and the attribute ``time_zone`` names the zone.
             Variables: observed (series, time); transform (series); probability and structure
             (series, component); kernel (component); component_mean and component_sd (series, part,
             all_times), on the history and the forecast, where a part is a component (or what

@@ -36,7 +36,7 @@ class Marginal:
     kind
         What it measures.
     weights, mean, sd
-        Of the fits, [M], see `learning.coarsened`.
+        Of the fits, [M], see `coarsened`.
     bounds
         Within which it is learnt, on the scale of theta.
     """

@@ -217,7 +217,8 @@ def test_the_commands_say_what_is_done_failed_and_missing(
     assert "1 runs done, 0 were finished before, 1 failed" in said
     assert "[1/2] square/x-1 done: " in said
     assert "failed: square/x-2: ValueError: two is too many" in said
-    results = clone / "paper_experiments" / "results"
+    assert not (clone / "paper_experiments" / "results").exists()
+    results = clone / "paper-lkm"
     assert (results / "results.html").stat().st_size > 1000
     assert (results / "executed" / "square" / "x-2.ipynb").exists()
     said = said_by(begin("reproduce", "--only", "square/x-1"), 0)
