@@ -275,7 +275,7 @@ def test_a_signal_stops_notebooks_too(
 ) -> None:
     folder = clone / "paper_experiments"
     write_squares(folder, [1, 2, 3], pause=300.0)
-    process = begin("reproduce", "--jobs", 2)
+    process = begin("reproduce", "--jobs", 2, "--results", folder / "results")
     wait_until(lambda: len(kernels(folder)) == 2)
     process.send_signal(number)
     assert "the same command continues" in said_by(process, 130)
@@ -296,7 +296,7 @@ def kill_and_restart(
     finished: set[int] = set()
     for seconds in waits:
         before = len(started(folder))
-        process = begin("reproduce", "--jobs", 2)
+        process = begin("reproduce", "--jobs", 2, "--results", folder / "results")
         wait_until(partial(has_begun, folder, before, process))
         time.sleep(seconds)
         process.kill()
@@ -304,7 +304,7 @@ def kill_and_restart(
         wait_until(lambda: are_gone(kernels(folder)), 20.0)
         assert not set(started(folder)[before:]) & finished, "what was finished is repeated"
         finished = set(squares(folder))
-    said_by(begin("reproduce", "--jobs", 2), 0)
+    said_by(begin("reproduce", "--jobs", 2, "--results", folder / "results"), 0)
 
 
 def test_killed_and_started_again_it_ends_with_the_same_results(
