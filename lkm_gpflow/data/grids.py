@@ -41,8 +41,9 @@ _UNITS = {
 }  # fmt: skip
 
 
-_CYCLE = 0.8
-"""Credit of a cycle, of the same days every year or so, as a sign that dates are read right."""
+_ODD = 0.8
+"""Credit of an odd grid, such as the same few days of every January, as a sign that dates are read
+right: what are months with one order of day and month are such days with the other."""
 
 
 class Grid(Protocol):
@@ -83,11 +84,18 @@ def share_of_rows(index: pd.DatetimeIndex, grid: Grid) -> float:
 def evenness(index: pd.DatetimeIndex) -> float:
     """Return the share of the slots of the best grid that have rows; zero if there is no grid.
 
-    Almost any few days of a year are a cycle: it counts for less than a simpler grid.
+    Almost any few days of a year are an odd grid: it counts for less than a simpler one.
     """
     rated = _rated(index)
-    share = max((s * (_CYCLE if isinstance(g, _Cycle) else 1.0) for s, g in rated), default=0.0)
+    share = max((share * (_ODD if _is_odd(grid) else 1.0) for share, grid in rated), default=0.0)
     return max(share, 0.9) if len(index) > 2 and is_even(index.as_unit("ns").asi8) else share
+
+
+def _is_odd(grid: Grid) -> bool:
+    """Whether a grid has several days of some months only, or many of every month."""
+    if isinstance(grid, _Months):
+        return len(grid.rules) > (1 if grid.every > 1 else 3)
+    return isinstance(grid, _Cycle)
 
 
 def _rated(index: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
