@@ -93,9 +93,7 @@ def evenness(index: pd.DatetimeIndex) -> float:
 
 def _is_odd(grid: Grid) -> bool:
     """Whether a grid has several days of some months only, or many of every month."""
-    if isinstance(grid, _Months):
-        return len(grid.rules) > (1 if grid.every > 1 else 3)
-    return isinstance(grid, _Cycle)
+    return isinstance(grid, _Months) and len(grid.rules) > (1 if grid.every > 1 else 3)
 
 
 def _rated(index: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
