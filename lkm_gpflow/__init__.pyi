@@ -30,6 +30,8 @@ from .kernels.grammar import parse as parse
 from .model.annealing import Annealing as Annealing
 from .model.lkm import LKM as LKM
 from .model.posteriors import EnumeratedPosterior as EnumeratedPosterior
+from .model.posteriors import Posterior as Posterior
+from .model.posteriors import WeightedRows as WeightedRows
 from .model.relaxation import RelaxedPosterior as RelaxedPosterior
 from .model.relaxation import anneal as anneal
 from .model.sparse import SparseLKM as SparseLKM
