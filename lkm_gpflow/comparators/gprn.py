@@ -163,8 +163,12 @@ class GPRN(MeanFieldModel):
 
     Attributes
     ----------
-    node_mean, node_variance, weight_mean
-        Moments from which the posterior starts, parameters [K, D], [K, D] and [K, N, D].
+    node_mean
+        Means of the nodes from which the posterior starts, a parameter [K, D].
+    node_variance
+        Their variances, a parameter [K, D].
+    weight_mean
+        Means of the weights from which it starts, a parameter [K, N, D].
 
     Notes
     -----
