@@ -21,6 +21,7 @@ PAPER_EXPERIMENTS = sorted((ROOT / "paper_experiments").glob("*.ipynb"))
 
 MIN_NOTEBOOKS = 7
 MAX_BYTES = 1_000_000
+MAX_CELLS = 30
 ABSOLUTE_PATH = re.compile(
     r"(?<![\w.+-])/(?:home|root|tmp|Users|usr|opt|var|mnt|work)/|\b[A-Za-z]:\\{1,2}Users\b"
 )
@@ -117,6 +118,11 @@ def test_is_a_story(notebook: nbformat.NotebookNode) -> None:
     prose = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
     assert notebook.cells[0].cell_type == "markdown"
     assert 3 * len(prose) >= len(code_cells(notebook)) > 0
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_is_short(path: Path) -> None:
+    assert len(nbformat.read(path, as_version=4).cells) <= MAX_CELLS
 
 
 def test_first_code_cell_ignores_its_output(notebook: nbformat.NotebookNode) -> None:
