@@ -68,6 +68,16 @@ def test_forecast_goes_on_by_weeks(found: lkm.Discovery) -> None:
     pd.testing.assert_series_equal(given["mean"], forecast["mean"], check_freq=False)
 
 
+def test_intervals_widen_for_a_walk_and_not_for_a_wave() -> None:
+    sds = [
+        made_by_hand(small_table(), [kernel], [[1]] * 3).forecast(30)["sd"].loc["a"]
+        for kernel in ("1 x RW(start=-7)", "1 x PER(period=84, lengthscale=1)")
+    ]
+    assert sds[0].is_monotonic_increasing
+    assert sds[0].iloc[-1] > 2.0 * sds[0].iloc[0]
+    assert sds[1].max() < 1.1 * sds[1].min()
+
+
 def test_forecast_in_units_of_the_series() -> None:
     """Another unit of a series changes its forecast by that unit and nothing else."""
     options = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "progress": False}
