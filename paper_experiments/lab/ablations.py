@@ -142,12 +142,18 @@ def ablate(
         backtest(
             train, _method(label, ledgers), len(test), FOLDS, journal=journal, executor=executor
         )
-        header, *records = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
+        lines = journal.read_text(encoding="utf-8").splitlines()
+        header, *records = (json.loads(line, parse_float=_short) for line in lines)
         there = [{"dataset": dataset, "label": name, "header": header, "records": records}]
         kept.append(there[0])
         journal.unlink()
     told = Kept({record["origin"]: record for record in there[-1]["records"]})
     return backtest(train, told, len(test), FOLDS, label=label, progress=False)
+
+
+def _short(number: str) -> float:
+    """Read a number to seven significant digits."""
+    return float(f"{float(number):.7g}")
 
 
 def _method(label: str, ledgers: Path | None) -> Comparator:
