@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from small import command, made_by_hand, with_one_picture
+from small import command, made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow import cli
@@ -139,11 +139,9 @@ def test_noise_has_results(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [1.7e9 + 0.25, 1.7e12])
-def test_tables_keep_all_digits(
-    start: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("one_picture")
+def test_tables_keep_all_digits(start: float, tmp_path: Path) -> None:
     """Of times such as seconds since 1970, and of series far from zero."""
-    with_one_picture(monkeypatch.setattr)
     frame = 1e9 + tiny_frame("a", "b")
     frame.index = pd.Index(start + np.arange(len(frame)))
     found = made_by_hand(frame, ["1 x SE(lengthscale=3)"], [[1], [1]])
@@ -187,6 +185,7 @@ def test_draws_one_picture_for_every_series_whatever_its_name(finished: Path) ->
     assert all(re.fullmatch(r"[\w.-]+\.png", name) for name in names)
 
 
+@pytest.mark.usefixtures("one_picture")
 def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
     table, out = tmp_path / "prices.csv", tmp_path / "out"
     frame = tiny_frame("Gold", "Oil")
@@ -210,6 +209,7 @@ def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
     assert not other.exists()
 
 
+@pytest.mark.usefixtures("one_picture")
 def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(write_tiny(tmp_path / "prices.csv").name, *QUICK)
@@ -219,6 +219,7 @@ def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.Monk
     assert "prices-lkm" in result.output
 
 
+@pytest.mark.usefixtures("one_picture")
 def test_it_ends_with_the_gist_of_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +284,7 @@ def test_files_without_a_ledger_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "forecast.csv").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.usefixtures("one_picture")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_search_goes_on(
     number: signal.Signals,
@@ -403,6 +405,7 @@ def test_a_source_that_is_nothing_is_refused(tmp_path: Path) -> None:
     refused(run(""), "expected the name of a file or of a data set as SOURCE, got an empty one")
 
 
+@pytest.mark.usefixtures("one_picture")
 def test_doubts_are_warnings(tmp_path: Path) -> None:
     frame = tiny_frame("a").iloc[:12]
     frame.iloc[4, 0] = 1e12
@@ -417,6 +420,7 @@ def test_doubts_are_warnings(tmp_path: Path) -> None:
         assert said(result).count(piece) == 1, result.output
 
 
+@pytest.mark.usefixtures("one_picture")
 def test_files_of_other_countries_and_long_format(tmp_path: Path) -> None:
     long = lkm.to_long(tiny_frame("a", "b").unstack().rename("y").to_frame())
     long["ds"] = long["ds"].dt.strftime("%d/%m/%Y")
@@ -443,6 +447,7 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
 # --- reading tables ---
 
 
+@pytest.mark.usefixtures("one_picture")
 @pytest.mark.parametrize("separator", ["tab", r"\t", "\t"])
 def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
     frame = tiny_frame("a", "b").reset_index(drop=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small import command, made_by_hand, small_table, with_one_picture
+from small import command, made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.cli import output
@@ -20,15 +20,10 @@ from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.runtime.journal import Journal
 from lkm_gpflow.runtime.replacing import UNFINISHED, replacing
 
-pytestmark = pytest.mark.usefixtures("quick_fits")
+pytestmark = pytest.mark.usefixtures("quick_fits", "one_picture")
 HEADER = {"seed": 1, "data": "x"}
 QUICK = ("--restarts", "2", "--depth", "0", "--bases", "C,RW", "--jobs", "1", "--horizon", "2")
 FULL = r"\(No space left on device\)"
-
-
-@pytest.fixture(autouse=True)
-def one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_one_picture(monkeypatch.setattr)
 
 
 # --- a full disk ---

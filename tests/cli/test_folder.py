@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small import command, with_one_picture
+from small import command
 
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.search import structure_search
 
 TABLE = "checksum of a table"
 
-pytestmark = pytest.mark.usefixtures("quick_fits")
+pytestmark = pytest.mark.usefixtures("quick_fits", "one_picture")
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "C,RW", "--jobs", "1")
 
 
@@ -34,7 +34,6 @@ def test_force_keeps_pictures_of_the_user(tmp_path: Path) -> None:
 def test_another_horizon_or_level_goes_on_from_the_ledger(
     csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_one_picture(monkeypatch.setattr)
     out = tmp_path / "out"
     assert command("discover", csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
     monkeypatch.setattr(structure_search, "fit", None)  # it must not be called

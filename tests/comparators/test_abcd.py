@@ -222,7 +222,7 @@ def test_search_is_as_good_as_the_planted_structure(found: CompositionalForecast
     """
     other = ABCD(depth=4, restarts=1).fit(planted().iloc[:96], seed=1)
     for name, fit in found.fits.items():
-        learner = learner_of(fit.x, fit.y, restarts=10)
+        learner = learner_of(fit.x, fit.y, restarts=4)
         nothing = learner.noise_alone()
         with single_threaded():
             best = learner.compete([PLANTED], nothing)

@@ -235,7 +235,7 @@ def test_planted_data_beat_the_last_value() -> None:
     hidden = list("abcd")
     train = frame.copy()
     train.loc[times, hidden] = np.nan
-    method = GPRegressionNetwork(num_nodes=(1, 2), restarts=2, max_iterations=200)
+    method = GPRegressionNetwork(num_nodes=(1, 2), restarts=2, max_iterations=60)
     network = method.fit(train, seed=0).forecast(times)
     naive = LastValue().fit(train.iloc[:85], seed=0).forecast(times)
     scores = []

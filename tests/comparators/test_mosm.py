@@ -116,12 +116,13 @@ def test_likelihood_is_that_of_gpflow() -> None:
 
 
 def test_only_differences_of_delays_and_phases_matter() -> None:
-    """So many numbers are free, by the rank of the derivative of the covariances."""
+    """So many numbers are free, by the rank of the derivative of 90 covariances."""
     kernel = MultiOutputSpectralMixture(random_mixture(4))
-    X = grid(np.random.default_rng(0).uniform(size=5), 3)
+    rng = np.random.default_rng(0)
+    X = grid(rng.uniform(size=5), 3)
     variables = kernel.trainable_variables
     with tf.GradientTape(persistent=True) as tape:
-        K = tf.reshape(kernel(X), [-1])
+        K = tf.gather(tf.reshape(kernel(X), [-1]), rng.choice(225, 90, replace=False))
     derivatives = tape.jacobian(K, variables, experimental_use_pfor=False)
     jacobian = np.hstack([np.reshape(derivative, (len(K), -1)) for derivative in derivatives])
     assert jacobian.shape[1] == 30

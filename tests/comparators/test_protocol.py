@@ -8,6 +8,7 @@ import pytest
 from small import small_table
 
 from lkm_gpflow.comparators import (
+    Comparator,
     Drift,
     LastValue,
     SeasonalNaive,
@@ -27,42 +28,49 @@ QUICK = SMOKE_SETTINGS
 """Settings with which methods that search pass the shared tests in seconds."""
 
 
-@pytest.fixture(params=comparator_names())
+TIMES = pd.date_range("2021-10-10", periods=5, freq="W")
+
+
+@pytest.fixture(scope="module", params=comparator_names())
 def name(request: pytest.FixtureRequest) -> str:
     if request.param in NEED_LIBRARY:
         pytest.importorskip(NEED_LIBRARY[request.param])
     return request.param
 
 
+@pytest.fixture(scope="module")
+def method(name: str) -> Comparator:
+    return comparator(name, **QUICK.get(name, {}))
+
+
+@pytest.fixture(scope="module")
+def one(method: Comparator) -> pd.DataFrame:
+    return method.fit(small_table(), seed=0).forecast(TIMES)
+
+
 class TestEveryComparator:
     """The protocol."""
 
-    def test_forecast_has_a_row_for_each_series_and_time(self, name: str) -> None:
-        times = pd.date_range("2021-10-10", periods=5, freq="W")
-        forecast = (
-            comparator(name, **QUICK.get(name, {})).fit(small_table(), seed=0).forecast(times)
-        )
+    def test_forecast_has_a_row_for_each_series_and_time(
+        self, one: pd.DataFrame, name: str
+    ) -> None:
         shape = (DEGREES,) if name == "lkm" else ()
-        assert list(forecast.columns) == ["mean", "sd", *shape]
-        assert list(forecast.loc["b"].index) == list(times)
-        assert np.isfinite(forecast.to_numpy()).all()
-        assert (forecast["sd"] > 0.0).all()
+        assert list(one.columns) == ["mean", "sd", *shape]
+        assert list(one.loc["b"].index) == list(TIMES)
+        assert np.isfinite(one.to_numpy()).all()
+        assert (one["sd"] > 0.0).all()
 
-    def test_forecast_is_in_the_units_of_the_series(self, name: str) -> None:
-        times = pd.date_range("2021-10-10", periods=3, freq="W")
-        table = small_table()
-        one = comparator(name, **QUICK.get(name, {})).fit(table, seed=0).forecast(times)
-        other = (
-            comparator(name, **QUICK.get(name, {})).fit(100.0 * table + 7.0, seed=0).forecast(times)
-        )
+    def test_forecast_is_in_the_units_of_the_series(
+        self, one: pd.DataFrame, method: Comparator
+    ) -> None:
+        other = method.fit(100.0 * small_table() + 7.0, seed=0).forecast(TIMES)
         # Scaled tables differ in their last digits, and so does where an optimiser stops.
         np.testing.assert_allclose(other["mean"], 100.0 * one["mean"] + 7.0, rtol=1e-5)
         np.testing.assert_allclose(other["sd"], 100.0 * one["sd"], rtol=1e-5)
 
-    def test_bad_tables_are_refused(self, name: str) -> None:
-        constant = small_table().assign(a=1.0)
+    def test_bad_tables_are_refused(self, method: Comparator) -> None:
         with pytest.raises(ValueError, match="'a' is constant"):
-            comparator(name, **QUICK.get(name, {})).fit(constant, seed=0)
+            method.fit(small_table().assign(a=1.0), seed=0)
 
 
 def random_walks(drift: float, count: int = 400) -> np.ndarray:

@@ -18,7 +18,7 @@ from lkm_gpflow.model.ibp import FiniteIBP
 from lkm_gpflow.model.lkm import LKM
 
 Array = NDArray[np.float64]
-SEEDS = range(6)
+SEEDS = range(3)
 
 
 def all_rows(num_components: int) -> Array:
@@ -162,7 +162,7 @@ def test_best_rows_by_brute_force(seed: int, alpha: float) -> None:
             log_densities[(pairs.series == n) & (pairs.configurations == Z[n]).all(axis=1)].item()
             for n in range(N)
         ]
-        return sum(own) + float(prior.log_prob(tf.constant(Z)))
+        return sum(own) + float(prior.log_prob(Z))
 
     expected = start.copy()
     for n in range(N):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -121,8 +122,13 @@ def test_noise_alone_gives_a_model() -> None:
     assert np.isfinite(found.elbo)
 
 
-def _planted(seed: int) -> tuple[float, float]:
-    """The bound reached from the planted Z and kernels, and the one that learning finds."""
+TOLERANCE = 0.1
+"""In nats: two optimisers stop this close to one optimum."""
+
+
+@cache
+def _finds_what_was_planted(seed: int) -> bool:
+    """Whether one of three fits reaches the bound that learning reaches from the truth."""
     demo = datasets.load("demo", seed=seed)
     assert demo.truth is not None
     table = Table.of(demo.frame)
@@ -134,25 +140,21 @@ def _planted(seed: int) -> tuple[float, float]:
     state = State(planted, demo.truth.Z.to_numpy(np.float64), noise)
     from_truth = learner.finish(learner.refine(state), began=0.0)
     structure = [kernel.structure for kernel in planted]
-    found = [fit(observations, structure, seed=(seed, r), settings=settings) for r in range(3)]
-    return from_truth.elbo, max(f.elbo for f in found)
-
-
-TOLERANCE = 0.1
-"""In nats: two optimisers stop this close to one optimum."""
+    fits = (fit(observations, structure, seed=(seed, r), settings=settings) for r in range(3))
+    return any(found.elbo >= from_truth.elbo - TOLERANCE for found in fits)
 
 
 def test_planted_structure_is_found() -> None:
-    from_truth, found = _planted(seed=2)
-    assert found >= from_truth - TOLERANCE
+    assert _finds_what_was_planted(2)
 
 
 @pytest.mark.slow
 def test_planted_structure_is_found_in_four_of_five() -> None:
-    reached = [found >= from_truth - TOLERANCE for from_truth, found in map(_planted, range(5))]
-    assert sum(reached) >= 4, reached
+    found = [_finds_what_was_planted(seed) for seed in range(5)]
+    assert sum(found) >= 4, found
 
 
+@cache
 def _toy_shares_one_kernel(seed: int) -> bool:
     observations = Table.of(datasets.load("toy", seed=seed).frame).observations
     found = fit(observations, [parse("PER"), parse("PER")], seed=seed)
