@@ -34,12 +34,12 @@ from ..runtime.warn import TableNote
 from ..search.settings import check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import SUSPICIOUS, OutputFolder
-from .options import ReadAs, bases, long_columns, new_folder, separator, transform
+from .options import ReadAs, Spreading, bases, long_columns, new_folder, separator, transform
 
 _HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
 
 
-@click.command("discover", context_settings={"show_default": True})
+@click.command("discover", cls=Spreading, context_settings={"show_default": True})
 @click.argument("source")
 @click.option(
     "--separator",
@@ -55,10 +55,8 @@ _HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
     "one that reads all dates]",
 )
 @click.option("--sheet", help="Sheet of an Excel file.  [default: the first that is a table]")
-@click.option("--series", multiple=True, help="Read this series only (may be given several times).")
-@click.option(
-    "--without", multiple=True, help="Leave out this column (may be given several times)."
-)
+@click.option("--series", multiple=True, metavar="NAME ...", help="Read these series only.")
+@click.option("--without", multiple=True, metavar="NAME ...", help="Leave out these columns.")
 @click.option(
     "--thin",
     type=click.IntRange(min=3),

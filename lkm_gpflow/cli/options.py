@@ -34,6 +34,32 @@ class ReadAs(click.ParamType[_Value]):
             self.fail(str(error), param, ctx)
 
 
+class Spreading(click.Command):
+    """A command with options that take several values, also as ``--series A B``.
+
+    The values end at the next option; where nothing else is SOURCE, the last one is.
+    """
+
+    several = ("--series", "--without")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give each value an option of its own."""
+        spread: list[str] = []
+        last, option = 0, ""
+        for arg in args:
+            if arg.startswith("-"):
+                option = arg if arg in self.several else ""
+            elif option and spread[-1] != option:
+                last = len(spread)
+                spread.append(option)
+            spread.append(arg)
+        trial = click.Context(self, resilient_parsing=True)
+        super().parse_args(trial, [*spread])
+        if last and trial.params["source"] is None:
+            del spread[last]
+        return super().parse_args(ctx, spread)
+
+
 def bases(text: str) -> tuple[str, ...]:
     """Read names of base kernels, of the sets of them, or both: each base kernel once."""
     sets = {"PAPER": PAPER_BASES, "EXTENDED": EXTENDED_BASES}

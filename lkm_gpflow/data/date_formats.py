@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,21 @@ _SOLID = {
 }  # fmt: skip
 """Without a sign between, all digits are there."""
 
-_FIRST_AND_LAST_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})/\d{4}-\d{2}-\d{2}")
-"""A week as pandas writes it."""
+_YEAR_BORDERS = {"%y%m": 89, "%y%j": 635}
+"""Numbers of these forms leap from one year to the next; others may be anything."""
+
+_WEEK = re.compile(
+    r"(?:(?:week|w/?[cek]) (?:ending|beginning|commencing|starting|of)?:? ?)?"
+    r"(?P<day>\d+(?P<sign>[-/. ])\w+(?P=sign)\d+)"
+    r"(?:(?:/| ?[-\u2013] | to )\d+(?P=sign)\w+(?P=sign)\d+)?",
+    re.IGNORECASE,
+)
+"""A day with words before it or another day behind it, as weeks are written."""
+
+
+def _first_day(cell: str) -> str:
+    """Return the first day of a week, or the cell as it is."""
+    return match["day"] if (match := _WEEK.fullmatch(cell)) else cell
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,7 @@ def _formats() -> Iterator[_Format]:
     yield _Format("%Y:%q", 0.3, True)
     for text in ("%Y%m%d", "%Y%m", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"):
         yield _Format(text, 0.05, True)
-    for text in ("%G%V", "%Y%j", "%y%m%d", "%d%m%Y", "%m%d%Y"):
+    for text in ("%G%V", "%Y%j", "%y%m%d", "%d%m%Y", "%m%d%Y", "%y%m", "%y%j"):
         yield _Format(text, 0.2, True)
     yield _Format("%Y%q", 0.3, True)
 
@@ -201,6 +215,13 @@ class Dates:
     is_unsure: bool = False
     rival: str = ""
 
+    @property
+    def last_year(self) -> int | None:
+        """The last year, if two digits may stand for the one a century later; None if not."""
+        last = int(self.index.max().year)
+        is_near = "%y" in self.form and last + 100 <= date.today().year + _YEARS_AHEAD
+        return last if is_near else None
+
 
 class OtherZones(ValueError):
     """Dates of several time zones: which cell, the zone of the first one, and its own."""
@@ -229,18 +250,19 @@ def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
         return pd.DatetimeIndex(index).as_unit("ns")
     if form == "%Y.%m" and any(re.search(r"\.0\d$", cell) for cell in cells):
         cells = [f"{cell}0" if re.search(r"\.1$", cell) else cell for cell in cells]
-    matches = [pattern.fullmatch(cell) for cell in cells]
+    matches = [pattern.fullmatch(_first_day(cell)) for cell in cells]
     return _built([None if match is None else match.groupdict() for match in matches])
 
 
 def _built(found: Sequence[dict[str, str | None] | None]) -> pd.DatetimeIndex:
     """Put dates together from their parts."""
-    this_year = date.today().year
+    years = [int(parts["y"] or 0) for parts in found if parts is not None and parts.get("y")]
+    last_year = _last_year(years)
     micros = np.full(len(found), np.datetime64("NaT", "us"))
     nanos = np.zeros(len(found), "m8[ns]")
     zones: list[tuple[int, str]] = []
     for place, parts in enumerate(found):
-        day = None if parts is None else _day(parts, this_year)
+        day = None if parts is None else _day(parts, last_year)
         if parts is None or day is None:
             continue
         hour, p = int(parts.get("H") or 0), (parts.get("p") or "").lower()
@@ -280,13 +302,25 @@ def _one_zone(zones: Sequence[tuple[int, str]]) -> timezone | None:
     return every[0][1] if every else None
 
 
-def _day(parts: dict[str, str | None], this_year: int) -> date | None:
+def _last_year(years: Sequence[int]) -> int:
+    """Return the last year that two digits stand for: soon, or this one if rows begin later."""
+    this_year = date.today().year
+
+    def full(last: int) -> list[int]:
+        return [last - (last - year) % 100 for year in years]
+
+    soon = full(this_year + _YEARS_AHEAD)
+    jumps = [sum(abs(a - b) > 50 for a, b in pairwise(each)) for each in (soon, full(this_year))]
+    is_later = bool(soon) and (min(soon[0], soon[-1]) > this_year or jumps[1] < jumps[0])
+    return this_year + (0 if is_later and max(soon) > this_year else _YEARS_AHEAD)
+
+
+def _day(parts: dict[str, str | None], last_year: int) -> date | None:
     """Return the day of the parts of a date, the first one of a quarter or week; None if wrong."""
     if parts.get("Y"):
         year = int(parts["Y"] or 0)
     else:
-        year = 2000 + int(parts["y"] or 0)
-        year -= 100 if year > this_year + _YEARS_AHEAD else 0
+        year = last_year - (last_year - int(parts["y"] or 0)) % 100
     month, day = int(parts.get("m") or 1), int(parts.get("d") or 1)
     if (name := parts.get("b")) is not None:
         name = name.lower()
@@ -321,13 +355,15 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
     OtherZones, pandas.errors.OutOfBoundsDatetime
         As `parse_times`.
     """
-    cells = [days[1] if (days := _FIRST_AND_LAST_DAY.fullmatch(cell)) else cell for cell in cells]
+    cells = [_first_day(cell) for cell in cells]
     found, beyond = [], None
     sample = [*cells[:3], *cells[len(cells) // 2 :][:3], *cells[-3:]]
     for each in _formats():
         pattern = _pattern(each.text, has_time=True)
         assert pattern is not None
         if sum(pattern.fullmatch(cell) is not None for cell in sample) < least * len(sample) * 0.5:
+            continue
+        if not _may_be(each.text, cells):
             continue
         try:
             index = parse_times(cells, each.text)
@@ -346,6 +382,26 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
     first, rest = found[0], [each for each in found[1:] if not each.index.equals(found[0].index)]
     rival = rest[0].form if rest and rest[0].score > first.score - _CLOSE else ""
     return Dates(first.index, first.form, first.score, first.is_unsure, rival)
+
+
+def _may_be(form: str, cells: Sequence[str]) -> bool:
+    """Reject seasons such as 2010/11 as months, days without a year, numbers that just go on."""
+    if form in _YEAR_BORDERS:
+        numbers = [int(cell) for cell in cells if cell.isdigit()]
+        return max((b - a for a, b in pairwise(sorted(numbers))), default=0) >= _YEAR_BORDERS[form]
+    if form in ("%Y-%m", "%Y/%m"):
+        return len(cells) < 3 or not all(map(is_season, cells))
+    if {"%b", "%y"} == set(re.findall("%.", form)):
+        months = [re.sub(r"[\W\d]", "", cell) for cell in cells]
+        again = sum(a == b for a, b in pairwise(months))
+        return len(set(months)) == 1 or again < 0.5 * len(months)
+    return True
+
+
+def is_season(cell: str) -> bool:
+    """Whether a cell is a year that begins in one and ends in the next, such as 2010/11."""
+    match = re.fullmatch(r"(?:FY ?)?\d\d(\d\d) ?[-/\u2013] ?(?:\d\d)?(\d\d)", cell)
+    return match is not None and (int(match[1]) + 1) % 100 == int(match[2])
 
 
 def _score(index: pd.DatetimeIndex) -> float:

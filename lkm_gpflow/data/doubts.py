@@ -8,7 +8,7 @@ import pandas as pd
 from ..gp.types import Floats
 from ..runtime.text import counted, listed
 from .date_formats import NUMBER, SINCE_1970, dates_in_numbers
-from .grids import grids_of, is_even, share_of_rows
+from .grids import grids_of, is_even, outside, share_of_rows
 from .suspicious import VERY_FAR
 from .timetable import Timetable
 
@@ -16,6 +16,9 @@ FEW_VALUES = 20
 """With fewer values a search finds next to nothing but noise and levels."""
 
 _MOST_NAMED = 4
+
+_YEARS, _WHOLE_YEARS = 2, 0.9
+"""Months without rows in more years, in a table that lacks a tenth of its times, are closed."""
 
 
 def doubts(frame: pd.DataFrame, suspicious: pd.DataFrame | None = None) -> list[str]:
@@ -98,22 +101,22 @@ def _of_grid(index: pd.DatetimeIndex) -> list[str]:
         if len(index) < 3 or is_even(index.as_unit("ns").asi8):
             return []
         step = pd.Timedelta(int(np.median(np.diff(index.as_unit("ns").asi8))), unit="ns")
-        shown = str(step).removesuffix(" 00:00:00").replace("0 days ", "")
+        shown = str(step).removesuffix(" 00:00:00").removeprefix("0 days ")
+        shown = "a day" if shown == "1 days" else shown
         return [
             f"the dates follow no grid that is known: forecasts are {shown} apart, the typical "
             "distance of rows; name other times with found.forecast(times)"
         ]
     best = grids[0]
-    if isinstance(best, Timetable):
-        outside = best.outside(index)
-        if not len(outside):
-            return []
-        days = listed([f"{time:%a %Y-%m-%d %H:%M}".removesuffix(" 00:00") for time in outside], 3)
-        rows = "row lies" if len(outside) == 1 else "rows lie"
+    if len(others := outside(index, best)):
+        days = listed([f"{time:%a %Y-%m-%d %H:%M}".removesuffix(" 00:00") for time in others], 3)
+        rows = "row lies" if len(others) == 1 else "rows lie"
         return [
-            f"{len(outside)} {rows} outside of the usual times, {best.name}: {days}; forecasts are "
+            f"{len(others)} {rows} outside of the usual times, {best.name}: {days}; forecasts are "
             "at the usual times only"
         ]
+    if isinstance(best, Timetable):
+        return []
     found = []
     if (share := share_of_rows(index, best)) < 0.5:
         found.append(
@@ -121,11 +124,18 @@ def _of_grid(index: pd.DatetimeIndex) -> list[str]:
             "each of them; name other times with found.forecast(times)"
         )
     ahead = [list(grid.after(index[-1], max(12, best.season))) for grid in grids]
-    others = [grid for grid, times in zip(grids, ahead, strict=True) if times != ahead[0]]
-    if others:
+    rivals = [grid for grid, times in zip(grids, ahead, strict=True) if times != ahead[0]]
+    if rivals:
         found.append(
-            f"the dates are {best.name}, and {others[0].name}, too: forecasts go on with the "
+            f"the dates are {best.name}, and {rivals[0].name}, too: forecasts go on with the "
             "first; name other times with found.forecast(times)"
+        )
+    closed = sorted({time.month for time in ahead[0]} - set(index.month))
+    if len(closed) > 1 and index.year.nunique() > _YEARS and share < _WHOLE_YEARS:
+        months = listed([str(pd.Timestamp(2000, month, 1).month_name()) for month in closed])
+        found.append(
+            f"no row is in {months}, of {index.year.nunique()} years: forecasts are there, too; "
+            "name other times with found.forecast(times)"
         )
     return found
 

@@ -13,6 +13,7 @@ import pandas as pd
 from ..runtime.text import quoted
 from ..runtime.warn import TableNote, warn
 from .foreign import has_times
+from .numerals import is_missing, is_number
 from .reading import Cells, Dialect, read
 from .shapes import from_long
 
@@ -33,6 +34,9 @@ _BEGINNINGS = (
     (b"\x1f\x8b", "gzip", ".gz"),
 )
 """First bytes of files, what they are, and the suffix that says so."""
+
+_TABLE = 40
+"""Numbers of a sheet: with fewer it may hold parameters or notes, and the largest sheet is read."""
 
 _WORKBOOK = b"xl/"
 """Begins the names of files in the ZIP archive that is an Excel file."""
@@ -221,7 +225,7 @@ def _check_lengths(
 
 
 def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
-    """Read the sheet that is asked for, or the first one that is a table."""
+    """Read the sheet that is asked for, or the first one that is a table of some size."""
     try:
         sheets = pd.read_excel(
             io.BytesIO(contents), sheet_name=None, header=None, dtype=object,
@@ -231,11 +235,14 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
         raise ValueError(f"cannot be read as Excel ({error})") from error
     if dialect.sheet is not None and dialect.sheet not in sheets:
         raise ValueError(f"expected --sheet among {quoted(sheets)}, got {dialect.sheet!r}")
-    names = (
-        [dialect.sheet] if dialect.sheet is not None else [n for n in sheets if not sheets[n].empty]
-    )
+    sizes = {
+        name: sheet.map(lambda cell: is_number(cell) and not is_missing(cell)).to_numpy().sum()
+        for name, sheet in sheets.items()
+        if dialect.sheet in (None, name) and not sheet.empty
+    }
+    most = max(sizes.values(), default=0)
     errors: list[str] = []
-    for name in names:
+    for name in (name for name, size in sizes.items() if size >= min(most, _TABLE)):
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
@@ -243,8 +250,8 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
         except ValueError as error:
             errors.append(f"sheet {name!r}, {error}")
             continue
-        if len(names) > 1:
-            others = quoted(other for other in names if other != name)
+        if len(sizes) > 1:
+            others = quoted(other for other in sizes if other != name)
             warn(f"sheet {name!r} is read; others are {others} (--sheet)", TableNote)
         for each in said:
             warn(str(each.message), each.category)  # type: ignore[arg-type]

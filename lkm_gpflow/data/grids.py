@@ -6,7 +6,7 @@ last Fridays are Fridays, too, but three of four Fridays would be empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
@@ -30,6 +30,9 @@ _MANY_ROWS = 8
 
 _MOST_SLOTS = 6
 """Of a month: more are days with gaps."""
+
+_MOST_OUTSIDE = 0.05
+"""Share of the rows that may lie beside a grid of one row a month."""
 
 _EVEN = 0.1
 """Steps that differ by a smaller share are even but for rounding."""
@@ -74,6 +77,11 @@ def grids_of(index: pd.DatetimeIndex) -> list[Grid]:
     # Years of 365 days in a row, or two months of 31, are years and months.
     equal.sort(key=lambda grid: isinstance(grid, _Steps) and grid.step >= 29 * DAY)
     return equal
+
+
+def outside(index: pd.DatetimeIndex, grid: Grid) -> pd.DatetimeIndex:
+    """Return the rows that a grid does not generate."""
+    return grid.outside(index) if isinstance(grid, Timetable | _Months) else index[:0]
 
 
 def share_of_rows(index: pd.DatetimeIndex, grid: Grid) -> float:
@@ -240,6 +248,12 @@ class _Months:
         season, rest = divmod(12, self.every)
         return season * len(self.rules) if rest == 0 else 1
 
+    def outside(self, index: pd.DatetimeIndex) -> pd.DatetimeIndex:
+        """Return the rows at other times."""
+        days = index.tz_localize(None).to_numpy().astype("M8[D]")
+        slots = np.array([rule.dates(days.astype("M8[M]")) for rule in self.rules])
+        return index[~(slots == days).any(axis=0)]
+
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
         local = start.tz_localize(None)
         first = np.datetime64(local.to_datetime64(), "M")
@@ -292,8 +306,9 @@ def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
             [_Rule("working day", int(n)) for n in np.unique(-np.busday_count(dates, lasts))]
         )
     found: list[tuple[float, Grid]] = []
+    most_rows = int(np.bincount(number - number[0]).max())
     for rules in keys:
-        if not 1 <= len(rules) <= min(_MOST_SLOTS, len(local) // 3):
+        if not 1 <= len(rules) <= min(_MOST_SLOTS, len(local) // 3, most_rows):
             continue
         slots = [each[~np.isnat(each)] for each in (rule.dates(grid_months) for rule in rules)]
         inside = [each[(dates[0] <= each) & (each <= dates[-1])] for each in slots]
@@ -302,8 +317,21 @@ def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
         least = _HALF if len(rules) > 1 or len(local) < _MANY_ROWS else _FEW
         if np.isin(dates, np.concatenate(slots)).all() and min(visits) > 1 and share >= least:
             found.append((min(share, 1.0), _Months(tuple(rules), every)))
+    if len(np.unique(number)) == len(local) >= _MANY_ROWS and not found:
+        found += _almost(keys, months, dates, every)
     fewest = min((len(grid.rules) for _, grid in found if isinstance(grid, _Months)), default=0)
     return [each for each in found if isinstance(each[1], _Months) and len(each[1].rules) == fewest]
+
+
+def _almost(
+    keys: Iterable[Sequence[_Rule]], months: NDArray[Any], dates: NDArray[Any], every: int
+) -> Iterator[tuple[float, Grid]]:
+    """Yield grids of one row a month which but a few rows follow, such as those before holidays."""
+    slots = np.arange(months[0], months[-1] + np.timedelta64(1, "M"), every)
+    for rule in (rule for rules in keys for rule in rules):
+        num_outside = int(np.sum(rule.dates(months) != dates))
+        if num_outside <= max(1, _MOST_OUTSIDE * len(dates)) and len(dates) >= _HALF * len(slots):
+            yield 0.9 * len(dates) / len(slots), _Months((rule,), every)
 
 
 # --- years of weeks ---

@@ -34,15 +34,19 @@ _GAPS = "'’ \u00a0\u202f\u2009"
 _POWER = r"(?:[eE][+-]?\d+)?"
 _LAKHS = r"\d{1,2}(?:,\d{2})+,\d{3}"
 _DIGITS = {
-    ".": rf"{_SIGN}(?:\d{{1,3}}(?:[,{_GAPS}]\d{{3}})+|{_LAKHS}|\d+)?(?:\.\d*)?{_POWER}",
-    ",": rf"{_SIGN}(?:\d{{1,3}}(?:[.{_GAPS}]\d{{3}})+|\d+)?(?:,\d*)?{_POWER}",
+    ".": rf"{_SIGN}(?:(?:[1-9]\d{{0,2}}(?:[,{_GAPS}]\d{{3}})+|{_LAKHS})(?:\.\d*)?|"
+    rf"\d*(?:\.\d*)?{_POWER})",
+    ",": rf"{_SIGN}(?:[1-9]\d{{0,2}}(?:[.{_GAPS}]\d{{3}})+(?:,\d*)?|\d*(?:,\d*)?{_POWER})",
 }
 """What a number is, by its decimal mark."""
+
+_CURRENCIES = " $€£¥\u00a0"
+"""Accountants write them before a dash, too."""
 
 _CURRENCY = r"(?:[$€£¥₹₽₩₺฿]|US\$|[A-Z]{3}|R\$|kr\.?|Rs\.?|zł|Kč|Fr\.?)"
 _UNIT = r"(?:[^\W\d_µ°]|[µ°²³/%‰])+(?:[-/][^\W\d_]+)?\d?"
 _NUMBER = re.compile(
-    rf"(?P<open>\(\s*)?(?P<minus>[-\u2212])?\s*(?P<before>{_CURRENCY})?\s*"
+    rf"(?P<ahead>{_CURRENCY}\s*(?=\())?(?P<open>\(\s*)?(?P<minus>[-\u2212])?\s*(?P<before>{_CURRENCY})?\s*"
     rf"(?P<digits>[+\-\u2212]?[\d.,{_GAPS}]*\d[\d.,]*{_POWER})(?P<after_minus>-)?\s*"
     rf"(?P<unit>%|{_CURRENCY}|{_UNIT})?"
     r"(?P<mark>[*†]|\s?\[\w\]|\s?\(\w\))?(?P<close>\s*\))?"
@@ -159,8 +163,8 @@ def read_numbers(
             if not is_number(cell):
                 raise NoNumber(place, f"expected a number, got {cell!r}")
             values[place] = float(cell)  # type: ignore[arg-type]
-        elif cell.strip().lower() in _PERHAPS_MISSING:
-            perhaps.append((place, cell.strip()))
+        elif (word := cell.lower().strip(_CURRENCIES)) in _PERHAPS_MISSING:
+            perhaps.append((place, word))
         elif match := _NUMBER.fullmatch(cell.strip()):
             texts[place] = match
         else:
@@ -171,12 +175,12 @@ def read_numbers(
     chosen, doubt = _mark(name, digits, values, mark, asked)
     if doubt:
         doubts.append(doubt)
-    units = Counter((match["unit"] or match["before"] or "").strip() for match in texts.values())
+    units = Counter(_unit_of(match) for match in texts.values())
     marked = [match for match in texts.values() if match["mark"]]
     scaled = bool(units) and set(units) <= {"", *_LARGER} and set(units) != {""}
     unit = next(iter(units)) if len(units) == 1 and not scaled else ""
     for place, match in texts.items():
-        own = (match["unit"] or match["before"] or "").strip()
+        own = _unit_of(match)
         if len(units) > 1 and own and not scaled:
             if (len(own) == 1 and own.isalpha()) or (units[own] <= 0.5 * len(texts) and own != "%"):
                 marked.append(match)
@@ -216,6 +220,10 @@ def read_numbers(
     ):
         said.append("numbers have decimal commas (--decimal ,)")
     return Numbers(values, tuple(said), tuple(doubts), unit)
+
+
+def _unit_of(match: re.Match[str]) -> str:
+    return (match["unit"] or match["before"] or match["ahead"] or "").strip()
 
 
 def _plain_numbers(cells: Sequence[object], mark: str | None) -> Floats | None:
@@ -263,22 +271,14 @@ def _mark(
     (sign,) = signs
     other = "," if sign == "." else "."
     # All have three digits behind the sign: it may stand before decimals, or between thousands.
-    as_decimal = np.array([float(text.replace(",", ".").replace("\u2212", "-")) for text in texts])
-    with_sign = np.array([sign in text for text in texts])
-    as_thousands = np.where(with_sign, 1000.0 * as_decimal, as_decimal)
-    if any(
-        re.match(r"[+\-\u2212]?0", text) for text, has in zip(texts, with_sign, strict=True) if has
-    ):
-        return sign, ""
-    if mark is None and sign == "." and with_sign.all() and len(texts) >= 8:
+    if mark is None and sign == "." and all("." in text for text in texts) and len(texts) >= 8:
         return sign, (
             f"column {name!r}: {texts[0]} is read as a number with decimals, but all have three "
             "digits behind the point: if it stands between thousands, --decimal ,"
         )
-    smoother = _roughness(as_decimal) / max(_roughness(as_thousands), 1e-12)
     example = next(text for text in texts if sign in text)
     read_as = f"{example} is read as {1000.0 * float(example.replace(',', '.')):g}"
-    if not with_sign.all() and smoother > _ROUGHER:
+    if mark_by_size(texts) == other:
         return other, (
             f"column {name!r}: {read_as}, because "
             f"{sign!r} stands before three digits wherever it is there, and the other numbers are "
@@ -289,6 +289,27 @@ def _mark(
     if sign == "." and mark == ",":
         return ",", ""
     return sign, ""
+
+
+def mark_by_size(texts: Sequence[str]) -> str | None:
+    """Return the decimal mark that makes 1.021 and 933 numbers of one size; None if none is needed.
+
+    Parameters
+    ----------
+    texts
+        Numbers, some with one sign before three digits.
+    """
+    signs = {sign for sign in ".," if any(sign in text for text in texts)}
+    if len(signs) != 1 or not all(
+        re.fullmatch(form, text) for form in _DIGITS.values() for text in texts
+    ):
+        return None
+    (sign,) = signs
+    as_decimal = np.array([float(text.replace(",", ".").replace("\u2212", "-")) for text in texts])
+    with_sign = np.array([sign in text for text in texts])
+    as_thousands = np.where(with_sign, 1000.0 * as_decimal, as_decimal)
+    is_rough = _roughness(as_decimal) > _ROUGHER * _roughness(as_thousands)
+    return {".": ",", ",": "."}[sign] if is_rough and not with_sign.all() else None
 
 
 def _roughness(values: Floats) -> float:

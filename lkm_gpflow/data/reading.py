@@ -32,9 +32,18 @@ from .date_formats import (
     best_format,
     check_format,
     dates_in_numbers,
+    is_season,
     parse_times,
 )
-from .numerals import NoNumber, decimal_mark, is_missing, is_number, is_plain, read_numbers
+from .numerals import (
+    NoNumber,
+    decimal_mark,
+    is_missing,
+    is_number,
+    is_plain,
+    mark_by_size,
+    read_numbers,
+)
 from .shapes import LongNames, from_long, long_names
 
 _ISO = ("%Y-%m-%d", "%Y-%m")
@@ -55,10 +64,12 @@ _PARTS = {
     "V": r"w(ee)?k|woche|kw|semaine|semana|iso_?week",
     "d": r"d(ay|om)?|tag|jour|d[ií]a|giorno|dag|day_of_month",
     "H": r"h(our|r)?|hh|stunde|heure|hora",
+    "j": r"doy|y(ear)?_?day|j(ulian)?_?day|day_?of_?(the_?)?year|julian|jour_julien",
 }
 """Names of columns that are parts of a date, by the directive of `strptime`."""
 
-_RANGES = {"Y": (1500, 2200), "m": (1, 12), "q": (1, 4), "V": (1, 53), "d": (1, 31), "H": (0, 24)}
+_RANGES = {"Y": (1500, 2200), "m": (1, 12), "q": (1, 4), "V": (1, 53), "d": (1, 31), "H": (0, 24),
+           "j": (1, 366)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -129,11 +140,14 @@ class Cells:
         How messages call the rows: "row 5".
     header
         The names of the columns, where they are known; None: they are in the first rows.
+    top
+        How messages call the header.
     """
 
     rows: list[list[object]]
     names: list[str]
     header: list[str] | None = None
+    top: str = "header"
 
     @classmethod
     def of(cls, frame: pd.DataFrame, *, with_index: bool) -> Cells:
@@ -172,8 +186,7 @@ def read(cells: Cells, dialect: Dialect) -> pd.DataFrame:
     UserWarning
         What is likely, with the option that settles it.
     """
-    table = _turned(_without_blanks(_with_header(cells)))
-    table = _without_notes(table)
+    table = _by_months(_turned(_without_notes(_without_blanks(_with_header(cells)))))
     if not table.rows:
         raise ValueError("expected rows of values below the header, got none")
     if dialect.long is not None:
@@ -274,13 +287,19 @@ def _with_header(cells: Cells) -> Cells:
             "write a name in each column"
         )
     first = above[0] if above else begin - 1
+    if first > 0 and not _are_different([_text(cell) for cell in rows[first][1]]):
+        num_groups = sum(not is_missing(cell) for cell in rows[first - 1][1])
+        first -= num_groups > 1  # groups of columns
     # Rows below the header that hold numbers are values, whatever stands where the time should.
     begin = next((k for k in range(first + 1, begin) if _has_numbers(rows[k][1])), begin)
     header = [_text(cell) for cell in rows[first][1]]
     for place in range(first + 1, begin):
         _, row = rows[place]
-        if place in above and not is_missing(row[0]) and _is_name(row[0]):  # names in two rows
-            for i in range(1, len(header)):
+        is_named = not is_missing(row[0]) and _is_name(row[0])
+        if place in above and (is_named or not _are_different(header)):  # names in two rows
+            if len(set(filter(None, header[1:]))) == 1:  # a title of all
+                header[1:] = [""] * (len(header) - 1)
+            for i in range(2, len(header)):
                 header[i] = header[i] or header[i - 1]
             header = [
                 " ".join(filter(None, (a, _text(b)))) for a, b in zip(header, row, strict=True)
@@ -292,7 +311,18 @@ def _with_header(cells: Cells) -> Cells:
     if first > 0:
         titles = [_text(cell) for _, row in rows[:first] for cell in row if not is_missing(cell)]
         _note(f"rows above the header are titles: {listed(titles, 3)}")
-    return Cells([row for _, row in rows[begin:]], [name for name, _ in rows[begin:]], header)
+    below_header = rows[begin:]
+    return Cells(
+        [row for _, row in below_header], [name for name, _ in below_header], header, rows[first][0]
+    )
+
+
+def _are_different(names: Sequence[str]) -> bool:
+    """Whether columns but the first and blank ones at the end have names, no two the same."""
+    named = list(names)
+    while named and not named[-1]:
+        named.pop()
+    return all(named[1:]) and len(set(named)) == len(named)
 
 
 def _has_numbers(row: Sequence[object]) -> bool:
@@ -362,8 +392,8 @@ def _without_blanks(table: Cells) -> Cells:
     for i in keep[1:]:
         if not table.header[i].strip():
             raise ValueError(
-                f"row 1, column {i + 1}: expected the name of a series, got nothing; write a name, "
-                "or leave out the column"
+                f"{table.top}, column {i + 1}: expected the name of a series, got nothing; write a "
+                "name, or leave out the column"
             )
     return _of_columns(table, keep)
 
@@ -405,16 +435,49 @@ def _turned(table: Cells) -> Cells:
     if len(times) < 3 or len(times) <= len(names) or not names or 0 in times:
         return table
     labels = [[_text(row[i]) for row in table.rows] for i in names]
-    own = next((each for each in labels if len(set(each)) == len(each) and all(each)), None)
-    if own is None or all(map(is_number, own)) or _dates(table, names[0]) is not None:
-        return table
     texts = [header[i] for i in times]
     is_years = all(re.fullmatch(r"(1[5-9]|2[01])\d\d", text) for text in texts)
-    if not is_years and best_format(texts) is None:
+    if any(_dates(table, i) is not None for i in names) or (
+        not is_years and best_format(texts) is None
+    ):
+        return table
+    own = [each for each in labels if len(set(each)) == len(each) and all(each)]
+    own.sort(key=lambda each: all(map(is_number, each)))  # codes are worse names
+    if not own or (all(map(is_number, own[0])) and all(map(is_plain, texts))):
         return table
     _note("the times are in the header: the table is turned, and its rows are the series")
     rows = [[header[i], *(row[i] for row in table.rows)] for i in times]
-    return Cells(rows, [f"column {header[i]!r}" for i in times], ["time", *own])
+    return Cells(rows, [f"column {header[i]!r}" for i in times], ["time", *own[0]])
+
+
+def _by_months(table: Cells) -> Cells:
+    """Put the months of a table of years and months, one series, below each other."""
+    assert table.header is not None
+    months = [_month(name) for name in table.header]
+    years = [_text(row[0]) for row in table.rows]
+    if sorted(filter(None, months)) != list(range(1, 13)) or months[0]:
+        return table
+    if not all(re.fullmatch(r"(1[5-9]|2[01])\d\d", year) for year in years):
+        return table
+    _note(
+        "the columns are the months of the years in the rows: they are read as one series, 'value'"
+    )
+    places = sorted(range(1, len(months)), key=lambda i: months[i])[-12:]
+    cells = [
+        (f"{year}-{months[i]:02d}", row[i], f"{name}, {table.header[i]}")
+        for year, row, name in sorted(zip(years, table.rows, table.names, strict=True))
+        for i in places
+    ]
+    return Cells(
+        [[t, v] for t, v, _ in cells], [n for *_, n in cells], ["time", "value"], table.top
+    )
+
+
+def _month(name: str) -> int:
+    """Return the month that a name stands for, or zero."""
+    if not re.fullmatch(r"[^\W\d_]{3,}\.?", name) or (day := best_format([f"{name} 2000"])) is None:
+        return 0
+    return int(day.index[0].month)
 
 
 def _without_notes(table: Cells) -> Cells:
@@ -479,7 +542,7 @@ def _parts(table: Cells) -> dict[str, int]:
                 if cells and all(_is_part(cell, directive) for cell in cells):
                     parts[directive] = i
                     break
-    if "Y" not in parts or len(parts) < 2 or not {"m", "q", "V"} & set(parts):
+    if "Y" not in parts or len(parts) < 2 or not {"m", "q", "V", "j"} & set(parts):
         return {}
     years = [_text(row[parts["Y"]]) for row in table.rows]
     return parts if len(set(years)) < len(years) else {}
@@ -499,7 +562,9 @@ def _one_time_column(table: Cells) -> Cells:
     """Put year and month, or date and time of day, together in the first column."""
     assert table.header is not None
     if parts := _parts(table):
-        joined = [_joined(row, parts) for row in table.rows]
+        years = pd.Series([_text(row[parts["Y"]]) for row in table.rows], dtype=object)
+        years = years.replace("", None).ffill().fillna("")  # merged cells
+        joined = [_joined(row, parts, year) for row, year in zip(table.rows, years, strict=True)]
         others = [i for i in range(len(table.header)) if i not in parts.values()]
         named = [table.header[i] for i in parts.values()]
         if len(set(joined)) == len(joined):
@@ -537,16 +602,18 @@ def _one_time_column(table: Cells) -> Cells:
     return table
 
 
-def _joined(row: Sequence[object], parts: dict[str, int]) -> str:
-    cell = {directive: _text(row[i]) for directive, i in parts.items()}
+def _joined(row: Sequence[object], parts: dict[str, int], year: str) -> str:
+    cell = {directive: _text(row[i]) for directive, i in parts.items()} | {"Y": year}
     if "V" in cell and "m" not in cell:
         return f"{cell['Y']}-W{int(re.sub(r'[Ww]', '', cell['V'])):02d}"
     if "q" in cell and "m" not in cell:
         return f"{cell['Y']}-Q{re.sub(r'[Qq]', '', cell['q'])}"
+    hour = f" {int(cell['H']):02d}:00" if "H" in cell else ""
+    if "m" not in cell:
+        return f"{cell['Y']}-{cell['j'].zfill(3)}{hour}"
     month = cell["m"].zfill(2)
     if "d" not in cell:
         return f"{cell['Y']}-{month}"
-    hour = f" {int(cell['H']):02d}:00" if "H" in cell else ""
     return f"{cell['Y']}-{month}-{cell['d'].zfill(2)}{hour}"
 
 
@@ -642,12 +709,23 @@ def _times(table: Cells, time: int, dialect: Dialect) -> pd.Index:
         place = next((p for p, text in enumerate(texts) if not _is_time(text)), 0)
         raise ValueError(
             f"{_where(table, place, time)}: expected a date such as 2024-01-31, or a number, got "
-            f"{texts[place]!r}: name its format with --dates, such as %d/%m/%Y; or put a column of "
-            "times first, or leave out the row if it is a title"
+            f"{texts[place]!r}: {_cure(texts[place])}"
         )
     index = _checked(table, time, texts, best.index, best.form)
     _tell_format(texts[0], best)
     return index.rename(name or None)
+
+
+def _cure(text: str) -> str:
+    """Return what to do about a text among times."""
+    if is_season(text):
+        return "write the first year alone"
+    if re.fullmatch(r"\d{1,2}[-/. ]*[^\W\d_]{3,}\.?|[^\W\d_]{3,}\.?[-/. ]*\d{0,2}", text):
+        return "write the year, too"
+    return (
+        "name its format with --dates, such as %d/%m/%Y; or put a column of times first, or leave "
+        "out the row if it is a title"
+    )
 
 
 def _typed(table: Cells, time: int, cells: list[pd.Timestamp]) -> pd.DatetimeIndex:
@@ -730,6 +808,11 @@ def _tell_format(example: str, dates: Dates) -> None:
     if dates.form in _ISO and not dates.rival:
         return
     first = _shown(dates.index[0])
+    if (year := dates.last_year) is not None:
+        warn(
+            f"dates such as {example} are read with --dates {dates.form}, of years until {year}: "
+            f"if they are until {year + 100}, write years with four digits"
+        )
     if dates.is_unsure:
         rival = f"; {dates.rival} reads them, too" if dates.rival else ""
         warn(
@@ -776,7 +859,8 @@ def _series(table: Cells, time: int, index: pd.Index, dialect: Dialect) -> pd.Da
     twice = [name for name, count in Counter(table.header).items() if count > 1]
     if twice:
         raise ValueError(
-            f"row 1: expected columns of different names, got more than one named {twice}"
+            f"{table.top}: expected columns of different names, got more than one named {twice}; "
+            "give each a name of its own, or leave them out (--without)"
         )
     places = [i for i in range(len(table.header)) if i != time]
     mark = _mark_of(table, places) if dialect.decimal is None else dialect.decimal
@@ -809,9 +893,12 @@ def _series(table: Cells, time: int, index: pd.Index, dialect: Dialect) -> pd.Da
 
 def _mark_of(table: Cells, places: Sequence[int]) -> str | None:
     """Return the decimal mark of all numbers; None where both are possible."""
-    texts = {cell for row in table.rows for i in places if isinstance(cell := row[i], str)}
-    marked = [text for text in texts if "," in text or "." in text]
-    return decimal_mark(marked) if marked else "."
+    columns = [[cell for row in table.rows if isinstance(cell := row[i], str)] for i in places]
+    marked = {text for column in columns for text in column if "," in text or "." in text}
+    if not marked:
+        return "."
+    by_size = (mark_by_size([text for text in column if is_plain(text)]) for column in columns)
+    return decimal_mark(list(marked)) or next(filter(None, by_size), None)
 
 
 def _where(table: Cells, place: int, column: int) -> str:

@@ -30,6 +30,12 @@ VERY_FAR = 20.0
 _FAR_FROM_ALL = 8.0
 """A sentinel is so many robust standard deviations away from the nearest other value."""
 
+_MOST_WORDS = 3
+"""Such as -777, -888 and -999."""
+
+_RARE = 0.1
+"""Share of the values that may be zeros or minus ones for missing: more are how a series is."""
+
 _LONG = 12
 """Rows of the same value, in a series that else changes from row to row, are a stuck sensor."""
 
@@ -38,6 +44,9 @@ _TO_NORMAL = 1.4826
 
 _MOST = 0.03
 """Share of the values of a series that may be outliers: more are how it is."""
+
+_WINDOW = 15
+"""A quarter of a series that may change its spread has as many values."""
 
 _LEAST = 12
 """Fewer values have no typical spread."""
@@ -107,25 +116,32 @@ def _of_series(values: Floats, season: int) -> Iterator[tuple[int, str, float]]:
 
 
 def _sentinels(y: Floats) -> tuple[Booleans, float]:
-    """Return which values are one and the same at the edge of the range, far from all others."""
-    best: tuple[Booleans, float] = np.zeros(len(y), np.bool_), 0.0
-    for edge in (y.min(), y.max()):
-        same = y == edge
-        rest = y[~same]
-        count = same.sum()
-        if len(rest) < _LEAST or count > 0.4 * len(y) or np.ptp(rest) == 0.0:
-            continue
-        is_known = _is_known(float(edge))
-        if count < 2 and not is_known:
-            continue
-        spread = max(_spread(rest), 0.1 * float(np.ptp(rest)))
-        nearest = float(np.abs(rest - edge).min())
-        gap = nearest / float(spread)
-        # Other values than -999 and the like may well be meant.
-        is_off = gap > (0.5 * _FAR_FROM_ALL if is_known else _FAR_FROM_ALL)
-        if is_off and gap > best[1] and (is_known or nearest > 1.5 * float(np.ptp(rest))):
-            best = same, gap
-    return best
+    """Return which values are words for missing, at the edges of the range and far from all others.
+
+    They are repeated, or well known; up to `_MOST_WORDS` different ones at each edge.
+    """
+    is_word, far = np.zeros(len(y), np.bool_), 0.0
+    ascending, counts = np.unique(y, return_counts=True)
+    for way in (1, -1):
+        values, times = ascending[::way], counts[::way]
+        for k in range(1, min(_MOST_WORDS, len(values) - 2) + 1):
+            words, count = values[:k], times[:k].sum()
+            rest = y[~np.isin(y, words)]
+            known = np.array([_is_known(float(word)) for word in words])
+            if len(rest) < _LEAST or np.any((times[:k] < 2) & ~known):
+                continue
+            nearest, span = float(abs(values[k] - values[k - 1])), float(np.ptp(rest))
+            gap = nearest / max(_spread(rest), 0.1 * span)
+            if known.all():
+                is_off = gap > 0.5 * _FAR_FROM_ALL or nearest > 0.75 * span
+            elif np.isin(words, (0.0, -1.0)).all():
+                is_off = nearest > span and count <= _RARE * len(y)
+            else:  # other values may well be meant
+                is_off = gap > _FAR_FROM_ALL and nearest > 1.5 * span
+            if is_off and count <= 0.4 * len(y):
+                is_word |= np.isin(y, words)
+                far = max(far, gap)
+    return is_word, far
 
 
 def _is_known(value: float) -> bool:
@@ -137,7 +153,7 @@ def _is_known(value: float) -> bool:
 def _distances(y: Floats, seen: NDArray[Any], season: int) -> Floats:
     """Return how far values are off: from the season, from their neighbours, and in steps."""
     level = median_filter(
-        y, size=min(len(y), 2 * max(3, min(season, len(y) // 4)) + 1), mode="nearest"
+        y, size=min(len(y), 2 * max(3, min(season, len(y) // 4)) + 1), mode="mirror"
     )
     smooth = y - level
     if 1 < season <= len(y) // 3:
@@ -145,17 +161,26 @@ def _distances(y: Floats, seen: NDArray[Any], season: int) -> Floats:
         for each in range(season):
             if (own := phase == each).any():
                 smooth[own] -= np.median(smooth[own])
-    near = y - median_filter(y, size=5, mode="nearest")
+    near = y - median_filter(y, size=5, mode="mirror")
     steps = np.abs(np.diff(y))
     # A spike goes there and back; a step does not.
     both = np.minimum(np.append(steps, steps[-1]), np.insert(steps, 0, steps[0]))
+    scale, least = max(_spread(np.diff(y)), 1e-3 * _spread(y)), 1e-9 * float(np.ptp(y))
+    # Far from all values, from those of the same part of the series, or beyond nearly all.
     wide = y - np.median(y)
-    scale = max(_spread(np.diff(y)), 1e-3 * _spread(y))
+    part = y - median_filter(y, size=2 * (len(y) // 4) + 1, mode="mirror")
+    low, high = np.quantile(y, [_MOST, 1.0 - _MOST])
+    beyond = np.maximum(0.0, np.maximum(low - y, y - high))
+    wide_measures = [
+        2.0 * np.abs(wide) / max(_spread(y), least),
+        2.0 * np.abs(part) / max(_spread(part), least),
+        0.5 * beyond / max(_spread(smooth), least),
+    ]
     measures = [
-        np.abs(smooth) / max(_spread(smooth), 1e-9 * float(np.ptp(y))),
-        np.abs(near) / max(_spread(near), scale, 1e-9 * float(np.ptp(y))),
-        np.abs(wide) / max(_spread(y), 1e-9 * float(np.ptp(y))) * 2.0,
-        both / max(scale, 1e-9 * float(np.ptp(y))) * 1.5,
+        np.abs(smooth) / max(_spread(smooth), least),
+        np.abs(near) / max(_spread(near), scale, least),
+        np.max(wide_measures, axis=0),
+        1.5 * both / max(scale, least),
     ]
     # In a series of bursts large values come together: spikes are rare.
     far = np.min(measures[:3], axis=0)
@@ -194,9 +219,10 @@ def _changes(y: Floats, seen: NDArray[Any]) -> Iterator[tuple[int, str, float]]:
         if steps[step] > 8.0 * spread and apart > 8.0 * within:
             yield int(seen[step + 1]), "level shift", float(apart / within)
     size = len(y) // 4
-    spreads = [
-        _spread(np.diff(y[k : k + size])) + 1e-9 * float(np.ptp(y)) for k in range(len(y) - size)
-    ]
+    if size < _WINDOW:
+        return
+    # Rounded values are the same for a while.
+    spreads = [_spread(np.diff(y[k : k + size])) + 0.02 * spread for k in range(len(y) - size)]
     ratios = np.log(spreads[size:]) - np.log(spreads[:-size])
     place = int(np.argmax(np.abs(ratios)))
     if np.abs(ratios[place]) > np.log(8.0):

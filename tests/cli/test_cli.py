@@ -448,6 +448,26 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_picture")
+@pytest.mark.parametrize(
+    "how",
+    [
+        "{} --series c a --horizon 1",
+        "{} --series c --series a --horizon 1",
+        "--series a c {} --horizon 1",
+        "--horizon 1 --series a c {}",
+        "--without b {} --horizon 1",
+        "{} --series a c b --without b --horizon 1",
+    ],
+)
+def test_series_are_named_one_after_another(how: str, tmp_path: Path) -> None:
+    table = write_tiny(tmp_path / "t.csv", "a", "b", "c")
+    arguments = how.format(table).split()
+    result = run(*arguments, "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert list(pd.read_csv(tmp_path / "out" / "forecast.csv")["series"]) == ["a", "c"]
+
+
+@pytest.mark.usefixtures("one_picture")
 @pytest.mark.parametrize("separator", ["tab", r"\t", "\t"])
 def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
     frame = tiny_frame("a", "b").reset_index(drop=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from lkm_gpflow.data.date_formats import parse_times
+from lkm_gpflow.data.doubts import doubts
 from lkm_gpflow.data.files import read_table
+from lkm_gpflow.data.suspicious import find
 from lkm_gpflow.runtime.warn import TableNote
 
 GRIDS = (
@@ -26,9 +32,22 @@ DATES = (
 NUMBERS = ("plain", "comma", "thousands", "german", "spaces", "percent", "dollars", "brackets")
 
 
+class Drawn(NamedTuple):
+    """A table, a format that tells its times, how cells are written, and what stands for missing.
+
+    `places` are the rows of series a with the word `sentinel`; rows without values end the file.
+    """
+
+    frame: pd.DataFrame
+    form: str
+    style: str
+    blank: str
+    separator: str
+    sentinel: float
+    places: list[int]
+
+
 def written(value: float, style: str) -> str:
-    if np.isnan(value):
-        return ""
     text = f"{value:,.2f}"
     if style == "plain":
         return f"{value:.2f}"
@@ -47,8 +66,7 @@ def written(value: float, style: str) -> str:
     return text
 
 
-def drawn(rng: np.random.Generator) -> tuple[pd.DataFrame, str, str, str]:
-    """Return a table, a format that tells its times, a style of numbers, a missing word."""
+def drawn(rng: np.random.Generator) -> Drawn:
     with_hours = rng.uniform() < 0.25
     every = HOURS if with_hours else (*GRIDS, *LAST_WEEKDAYS)
     frequency = every[rng.integers(len(every))]
@@ -62,36 +80,62 @@ def drawn(rng: np.random.Generator) -> tuple[pd.DataFrame, str, str, str]:
     values = (level + scale * rng.normal(size=(len(index), 2))).round(2)
     values[rng.uniform(size=values.shape) < 0.03] = np.nan
     values[0] = [1234.56, -7.25]
+    places = rng.permutation(np.arange(1, len(index)))[: rng.choice([0, 0, 2, 4])]
+    nines = 10.0 ** np.ceil(np.log10(4.0 * np.nanmax(np.abs(values)))) - 1.0
+    sentinel = float(rng.choice([-nines, nines]))
+    values[places, 0] = sentinel
+    values[len(index) - rng.choice([0, 0, 3]) :] = np.nan
     # Two digits of a year that is far ahead stand for the last century.
     dates = [form for form in DATES if "%y" not in form or index[-1].year < 2026]
     form = str(rng.choice(dates)) + (" %H:%M:%S" if with_hours else "")
-    style, word = str(rng.choice(NUMBERS)), str(rng.choice(["", "NA", "n.a.", "."]))
-    return pd.DataFrame(values, index, ["a", "b"]), form, style, word
+    frame = pd.DataFrame(values, index, ["a", "b"])
+    return Drawn(
+        frame,
+        form,
+        str(rng.choice(NUMBERS)),
+        str(rng.choice(["", "NA", "n.a.", "."])),
+        str(rng.choice([";", "\t", ","])),
+        sentinel,
+        sorted(np.flatnonzero(values[:, 0] == sentinel).tolist()),
+    )
+
+
+def doubt_of_times(said: list[str], texts: list[str], index: pd.DatetimeIndex) -> bool:
+    """Whether a doubt names a format that reads the times as they were."""
+    forms = re.findall(r"--dates ([^;()]+?) reads them, too", " ".join(said))
+    return any(parse_times(texts, form).equals(index.as_unit("ns")) for form in forms)
 
 
 @pytest.mark.parametrize("block", range(10))
 def test_random_tables_are_read_back(block: int, tmp_path: Path) -> None:
-    """Times and values are right, or a doubt (no note) names the dates as what may be wrong."""
+    """Times, values and sentinels are right, or a doubt (no note) names the other reading."""
     doubted = 0
     for seed in range(50 * block, 50 * block + 50):
-        frame, form, style, word = drawn(np.random.default_rng(seed))
-        lines = ["when;a;b"] + [
-            ";".join([time.strftime(form), *(written(v, style) or word for v in row)])
-            for time, row in zip(frame.index, frame.to_numpy(), strict=True)
-        ]
+        table = drawn(np.random.default_rng(seed))
+        texts = list(table.frame.index.strftime(table.form))
         path = tmp_path / f"{seed}.csv"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=table.separator)
+            writer.writerow(["when", "a", "b"])
+            for text, row in zip(texts, table.frame.to_numpy(), strict=True):
+                cells = [table.blank if np.isnan(v) else written(v, table.style) for v in row]
+                writer.writerow([text, *cells])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             read = read_table(path)
-        doubts = [str(each.message) for each in caught if each.category is not TableNote]
-        about = f"seed {seed}, {form}, {style}, {lines[1:4]}, {doubts}"
-        same_times = list(read.index) == list(frame.dropna(how="all").index) or (
-            list(read.index) == list(frame.index)
-        )
-        dates_doubted = any("--dates" in each for each in doubts)
-        assert same_times or dates_doubted, about
-        doubted += not same_times
-        if same_times:
-            np.testing.assert_allclose(read, frame.loc[read.index], err_msg=about)
+        said = [str(each.message) for each in caught if each.category is not TableNote]
+        about = f"seed {seed}, {table[1:]}, {texts[:3]}, {said}"
+        meant = table.frame.loc[: table.frame.dropna(how="all").index[-1]]
+        if list(read.index) != list(meant.index):
+            assert doubt_of_times(said, texts, table.frame.index), about
+            doubted += 1
+            continue
+        np.testing.assert_allclose(read, meant, err_msg=about)
+        found = find(read)
+        words = found[found["kind"] == "sentinel"]
+        assert list(words["time"]) == list(read.index[table.places]), about
+        if table.places:
+            count = len(table.places)
+            named = f"column 'a': {table.sentinel:g} stands {count} time"
+            assert any(named in each for each in doubts(read, found)), about
     assert doubted <= 2

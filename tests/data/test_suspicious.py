@@ -51,6 +51,35 @@ def test_words_for_missing(word: float) -> None:
     assert found_in(y) == [("sentinel", 5), ("sentinel", 60), ("sentinel", 61)]
 
 
+@pytest.mark.parametrize("words", [(-888.0, -999.0), (0.0,), (-1.0,), (-99.0, 99.0)])
+def test_several_words_and_zeros_far_from_all_values(words: tuple[float, ...]) -> None:
+    y = (week() - 50.0) / 10.0 + (0.0 if 99.0 in words else 100.0)
+    places = [(9 * k + i, word) for i, word in enumerate(words) for k in range(1, 4)]
+    for place, word in places:
+        y[place] = word
+    assert found_in(y) == [("sentinel", place) for place, _ in sorted(places)]
+
+
+def test_zeros_near_other_values_or_on_many_days_are_meant() -> None:
+    y = week()
+    y[::7] = 0.0
+    assert found_in(y) == []
+    assert found_in(np.random.default_rng(4).poisson(2.0, DAYS).astype(float)) == []
+
+
+def test_spikes_beside_a_step_among_wide_swings_and_at_the_end() -> None:
+    t, noise = np.arange(DAYS), np.random.default_rng(5).normal(size=DAYS)
+    stepped = noise + np.where(t < 90, 0.0, 40.0)
+    stepped[40] += 25.0
+    assert found_in(stepped, season=1) == [("outlier", 40), ("level shift", 90)]
+    swings = np.exp(2.5 * np.sin(t / 15.0) + 0.1 * noise)
+    swings[70] *= 1e4
+    assert ("outlier", 70) in found_in(swings, season=1)
+    walk = np.cumsum(noise)
+    walk[-1] += 60.0
+    assert found_in(walk, season=1) == [("outlier", DAYS - 1)]
+
+
 def test_a_stuck_sensor() -> None:
     y = week()
     y[100:115] = y[100]
