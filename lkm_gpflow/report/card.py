@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..discovery.result import Discovery
 from ..explain.describe import describe
 from ..explain.wording import Timeline
 from ..plotting import component_colour
-from .family import family_columns
 from .page import render
 
 MOST_SERIES = 40
 """Of more series the first are shown."""
-
-
-_FAMILY = "#777777"
-"""Colour of families, which have parts of several components."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +21,7 @@ class Cell:
     Parameters
     ----------
     probability
-        P(z_nk = 1).
+        That the series has it, see `Discovery.probabilities`.
     has
         Whether that is likely (`Consensus.Z`).
     """
@@ -44,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A component or a family at the head of the table.
+    """A component at the head of the table.
 
     Parameters
     ----------
@@ -94,16 +87,11 @@ def card(found: Discovery, headline: str) -> str:
         ComponentEntry(k, name, describe(kernel, timeline).short, f"{kernel:.3g}")
         for k, (name, kernel) in enumerate(zip(found.names, found.kernels, strict=True), start=1)
     ]
-    families = family_columns(found)
     columns = [Column(f"{each.number}. {each.name}", each.colour) for each in components]
-    columns += [Column(each.title, _FAMILY) for each in families]
-    probabilities = [found.probabilities.to_numpy(), *(f.probabilities[:, None] for f in families)]
-    has = [found.structure.to_numpy(), *(f.likely[:, None] for f in families)]
+    probabilities, has = found.probabilities.to_numpy(), found.structure.to_numpy()
     rows = [
         (name, [Cell(float(p), bool(z)) for p, z in zip(ps, zs, strict=True)])
-        for name, ps, zs in zip(
-            found.table.names, np.hstack(probabilities), np.hstack(has), strict=True
-        )
+        for name, ps, zs in zip(found.table.names, probabilities, has, strict=True)
     ]
     return render(
         "card.html",

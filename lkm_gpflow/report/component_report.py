@@ -390,5 +390,5 @@ def _ranges(found: Discovery, k: int) -> tuple[tuple[str, float, float], ...]:
     return tuple(
         (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
         for one in found.marginals[k]
-        if one.kind in _MEASURED
+        if one.kind in _MEASURED and len(one.values)
     )

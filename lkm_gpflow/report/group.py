@@ -27,7 +27,6 @@ from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, percent
 from ..runtime.threads import single_threaded
 from .component_report import ComponentReport, component_report
-from .family import FamilyReport, family_reports
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series_report import SeriesReport, series_reports
@@ -57,8 +56,6 @@ class GroupReport(Report):
         The gist, in a paragraph.
     components
         Those that are more certain and explain more come first.
-    families
-        What a series surely has, though not in which form.
     series
         In the order of the table.
     parts
@@ -81,7 +78,6 @@ class GroupReport(Report):
     units: Mapping[str, str]
     summary: str
     components: tuple[ComponentReport, ...]
-    families: tuple[FamilyReport, ...]
     series: tuple[SeriesReport, ...]
     parts: Decomposition
     attribution: pd.DataFrame
@@ -217,8 +213,6 @@ class GroupReport(Report):
         lines += [markdown(self.note), ""] if self.note else []
         lines += [f"## {self.heading}", ""]
         lines += [] if self.components else [self.nothing, ""]
-        for family in self.families:
-            lines += [f"**{family.heading}.** {markdown(family.text)}", ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
@@ -246,13 +240,11 @@ class GroupReport(Report):
         return "\n".join(lines) + "\n"
 
     def _probability_table(self) -> str:
-        asked: list[ComponentReport | FamilyReport] = [*self.components, *self.families]
         rows = [
-            [one.name, *(f"{each.probabilities[one.name]:.2f}" for each in asked)]
+            [one.name, *(f"{each.probabilities[one.name]:.2f}" for each in self.components)]
             for one in self.series
         ]
         heads = [each.heading for each in self.components]
-        heads += [each.column for each in self.families]
         return markdown_table(["series", *map(markdown, heads)], rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -265,7 +257,6 @@ class GroupReport(Report):
                 zip(self.found.table.names, self.found.table.transforms.names, strict=True)
             ),
             "components": [each.to_dict() for each in self.components],
-            "families": [each.to_dict() for each in self.families],
             "series": [each.to_dict() for each in self.series],
             "likeness": {
                 str(a): {str(b): float(value) for b, value in row.items()}
@@ -378,15 +369,13 @@ def group_report(
     components = tuple(
         component_report(found, parts, judged, each, units, k) for k, each in enumerate(stable)
     )
-    families = family_reports(found, parts, judged)
     return GroupReport(
         found=found,
         horizon=horizon,
         level=level,
         units=units,
-        summary=summary(found, components, families, ways_of_pairs(found, components, ties)),
+        summary=summary(found, components, ways_of_pairs(found, components, ties)),
         components=components,
-        families=families,
         series=series_reports(found, parts, judged, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,

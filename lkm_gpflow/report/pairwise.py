@@ -22,9 +22,8 @@ from ..explain.wording import Timeline, scale_note
 from ..gp.types import Floats
 from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.arguments import check_level
-from ..runtime.text import counted, level_in_percent, listed, percent
+from ..runtime.text import counted, level_in_percent, percent
 from ..runtime.threads import single_threaded
-from .family import FamilyReport, families_of_pair
 from .page import Picture, Report, markdown, markdown_table
 from .pair_component import PairComponent
 
@@ -43,8 +42,6 @@ class PairReport(Report):
         Their shared variance; see `lkm_gpflow.explain.comparison.likeness`.
     components
         Shared ones first, then those of a alone, then of b alone.
-    families
-        What both surely have, though not in a common form.
     may_share
         Whether both may have some component in common.
     parts
@@ -58,7 +55,6 @@ class PairReport(Report):
     b: object
     likeness: float
     components: tuple[PairComponent, ...]
-    families: tuple[FamilyReport, ...]
     may_share: bool
     parts: Decomposition
     horizon: int
@@ -75,17 +71,6 @@ class PairReport(Report):
     @property
     def summary(self) -> str:
         """How alike they are, in a sentence or two."""
-        return " ".join(filter(None, (self._in_common, self._in_some_form)))
-
-    @property
-    def _in_some_form(self) -> str:
-        if not self.families:
-            return ""
-        what = listed([each.short for each in self.families])
-        return f"Both have {what}, perhaps in different forms."
-
-    @property
-    def _in_common(self) -> str:
         both = [each for each in self.components if len(each.owners) == 2]
         if not both:
             certain = " that is certain" if self.may_share else ""
@@ -148,7 +133,6 @@ class PairReport(Report):
             "likeness": self.likeness,
             "summary": self.summary,
             "components": [each.to_dict() for each in self.components],
-            "families": [each.to_dict() for each in self.families],
         }
 
     def pictures(self) -> list[Picture]:
@@ -355,7 +339,6 @@ def _pair(
         b=series[1],
         likeness=float(alike[places[0], places[1]]),
         components=tuple(components),
-        families=families_of_pair(found, parts, judged, (places[0], places[1])),
         may_share=bool(np.any(np.all(said[list(places)] != "has not", axis=0))),
         parts=parts,
         horizon=horizon,

@@ -1,29 +1,13 @@
-"""Which kernels repeat, and which of them with about one period."""
+"""Which kernels repeat, and with which period."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from ..kernels.grammar import Product
 
-_SAME = 0.1
-"""Neighbouring periods that differ by less, in their logarithm, are about one."""
-
 _REPEATS = 0.5
 """A cycle whose smooth factor has a lengthscale below so many periods never repeats."""
-
-
-def of_one_period(kernels: Sequence[Product]) -> list[tuple[int, ...]]:
-    """Return the numbers of kernels with about one period."""
-    periods = {k: math.log(p) for k, kernel in enumerate(kernels) if (p := period(kernel))}
-    groups: list[list[int]] = []
-    for k in sorted(periods, key=lambda k: periods[k]):
-        if groups and periods[k] - periods[groups[-1][-1]] < _SAME:
-            groups[-1].append(k)
-        else:
-            groups.append([k])
-    return [tuple(sorted(group)) for group in groups]
 
 
 def period(kernel: Product) -> float:

@@ -8,15 +8,15 @@ where they began.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ..data.observations import Observations
-from ..fit.fits import Fit
+from ..fit.fits import Fit, FitSettings
 from ..fit.initialization import (
     EXACT_NOISE_VARIANCE,
     NOISE_VARIANCE,
@@ -26,6 +26,7 @@ from ..fit.initialization import (
 from ..gp.types import Floats
 from ..kernels.grammar import Product, parse
 from ..runtime.executors import run_all
+from ..runtime.progress import Progress
 from ..runtime.threads import single_threaded
 from . import moves
 from .forms import Form, Forms, KernelProposal, TruncatedNormals
@@ -61,27 +62,6 @@ class SamplerSettings:
     num_columns: int = 8
     height_sd: float = 1.0
     distinct: float = 0.95
-
-
-@dataclass(frozen=True)
-class Chain:
-    """What one chain kept.
-
-    Parameters
-    ----------
-    draws
-        In order.
-    state
-        Where it ended, to go on from; None if it was read from a file.
-    """
-
-    draws: tuple[Draw, ...]
-    state: ColumnState | None = field(default=None, repr=False)
-
-    @property
-    def log_likelihoods(self) -> Floats:
-        """Of each draw."""
-        return np.array([draw.log_likelihood for draw in self.draws])
 
 
 def sweep(state: ColumnState, proposal: KernelProposal, rng: np.random.Generator) -> None:
@@ -121,7 +101,7 @@ def draws_of(
 
 def library_of(fits: Sequence[Fit], observations: Observations) -> list[Product]:
     """Kernels of the fits, generic ones, and cycles at the peaks of the periodogram."""
-    found = [kernel for fit in fits for kernel in fit.kernels]
+    found = [kernel for fit in fits for kernel in fit.kernels if is_pattern(kernel)]
     texts = [f"0.5 x SE(lengthscale={lengthscale})" for lengthscale in (0.03, 0.1, 0.3, 1.0)]
     texts += [
         f"0.5 x PER(period={float(period)!r}, lengthscale=1.0)"
@@ -133,38 +113,16 @@ def library_of(fits: Sequence[Fit], observations: Observations) -> list[Product]
     return [*found, *map(parse, texts)]
 
 
+def is_pattern(kernel: Product) -> bool:
+    """Whether a column may be such: a level is integrated out, and noise is each series' own."""
+    return str(kernel.structure) not in ("C", "WN")
+
+
 def forms_of(bases: Sequence[str], fits: Sequence[Fit], x: Floats) -> Forms:
-    """Each base kernel that makes a pattern, and the structures of the fits.
-
-    A level is integrated out and noise is each series' own: C and WN alone are no columns.
-    """
-    singles = [parse(base).structure for base in bases]
-    found = [kernel.structure for fit in fits for kernel in fit.kernels]
-    structures = dict.fromkeys([*singles, *found])
-    return Forms([Form(s, x) for s in structures if str(s) not in ("C", "WN")])
-
-
-def column_model(
-    observations: Observations,
-    forms: Forms,
-    settings: SamplerSettings,
-    *,
-    alpha: float = 1.0,
-    degrees: float = 4.0,
-    exact: bool = False,
-) -> ColumnModel:
-    """Build the model of a table with the priors of the package."""
-    noise = TruncatedNormals([EXACT_NOISE_VARIANCE if exact else NOISE_VARIANCE])
-    return ColumnModel(
-        observations,
-        forms,
-        noise,
-        alpha=alpha,
-        num_columns=settings.num_columns,
-        height_sd=settings.height_sd,
-        degrees=degrees,
-        distinct=settings.distinct,
-    )
+    """Each base kernel that makes a pattern, and the structures of the fits."""
+    found = [kernel for fit in fits for kernel in fit.kernels]
+    structures = [kernel.structure for kernel in [*map(parse, bases), *found] if is_pattern(kernel)]
+    return Forms([Form(structure, x) for structure in dict.fromkeys(structures)])
 
 
 def run_chain(
@@ -173,8 +131,8 @@ def run_chain(
     start: Fit | None,
     settings: SamplerSettings,
     seed: int | Sequence[int],
-) -> Chain:
-    """Run one chain from a fit, or from nothing."""
+) -> tuple[Draw, ...]:
+    """Run one chain from a fit, or from nothing, and return its draws."""
     rng = np.random.default_rng(seed)
     proposal = KernelProposal(model.forms, library)
     state = ColumnState(model)
@@ -184,22 +142,20 @@ def run_chain(
     with single_threaded():
         for _ in draws_of(state, proposal, rng, burn):
             pass
-        draws = draws_of(state, proposal, rng, settings.sweeps - burn, settings.thin)
-        return Chain(tuple(draws), state)
+        return tuple(draws_of(state, proposal, rng, settings.sweeps - burn, settings.thin))
 
 
 def sample_posterior(
     observations: Observations,
     fits: Sequence[Fit],
     bases: Sequence[str],
+    fit_settings: FitSettings,
+    settings: SamplerSettings,
     *,
-    settings: SamplerSettings | None = None,
-    alpha: float = 1.0,
-    degrees: float = 4.0,
     seed: int = 0,
     executor: Executor | None = None,
-    show: Callable[[int], None] | None = None,
-) -> list[Chain]:
+    progress: bool = False,
+) -> tuple[tuple[Draw, ...], ...]:
     """Sample the posterior of a table, beginning where a search has ended.
 
     Parameters
@@ -210,34 +166,43 @@ def sample_posterior(
         The fits of the search, the best first: a proposal, and where the first chain begins.
     bases
         Names of the base kernels that columns may be made of.
+    fit_settings
+        With which the fits were learnt: likelihood, alpha, prior of the noise.
     settings
         See `SamplerSettings`.
-    alpha, degrees
-        Of the Indian buffet process, and of the scales of series.
     seed
         Everything random follows from it.
     executor
         Runs the chains; None: this process.
-    show
-        Called with the number of each chain that is done.
+    progress
+        Whether to show a progress bar.
 
     Returns
     -------
-    The chains, in order.
+    The draws of each chain.
     """
-    settings = settings or SamplerSettings()
     forms = forms_of(bases, fits, observations.x)
-    model = column_model(observations, forms, settings, alpha=alpha, degrees=degrees)
+    if not forms.forms:
+        return ((),) * settings.chains
+    noise = EXACT_NOISE_VARIANCE if fit_settings.exact else NOISE_VARIANCE
+    model = ColumnModel(
+        observations,
+        forms,
+        TruncatedNormals([noise]),
+        alpha=fit_settings.ibp(1).alpha,
+        num_columns=settings.num_columns,
+        height_sd=settings.height_sd,
+        likelihood=fit_settings.likelihood,
+        distinct=settings.distinct,
+    )
     library = library_of(fits, observations)
     jobs = {
-        c: partial(
-            run_chain, model, library, fits[0] if c == 0 and fits else None, settings, (seed, c)
-        )
+        c: partial(run_chain, model, library, fits[0] if c == 0 else None, settings, (seed, c))
         for c in range(settings.chains)
     }
-    chains: dict[int, Chain] = {}
-    for c, chain in run_all(jobs, executor):
-        chains[c] = chain
-        if show is not None:
-            show(c)
-    return [chains[c] for c in sorted(chains)]
+    chains: dict[int, tuple[Draw, ...]] = {}
+    with Progress("chain", len(jobs), shown=progress) as bar:
+        for c, draws in run_all(jobs, executor):
+            chains[c] = draws
+            bar.update()
+    return tuple(chains[c] for c in sorted(chains))

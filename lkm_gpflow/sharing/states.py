@@ -18,11 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
-from scipy.special import betaln, gammaln
+from scipy.special import betaln
 
 from ..data.observations import Observations
 from ..gp.centring import centred
 from ..gp.lags import lag_grid
+from ..gp.likelihoods import ScaledNoise, SeriesLikelihood
 from ..gp.types import LOG_2PI, Booleans, Floats, Integers
 from ..kernels.grammar import Product
 from .forms import Forms, TruncatedNormals
@@ -30,44 +31,38 @@ from .forms import Forms, TruncatedNormals
 _COARSE = 24
 """Times on which shapes of covariances are compared."""
 
+_SCALED = ScaledNoise()
+
 _IMPOSSIBLE = -1e30
 """Log density where a covariance is not positive definite."""
 
 
 class SeriesDensity:
-    r"""Log density of series whose level and scale are integrated out.
+    r"""Log density of series whose level is integrated out, under any likelihood of series.
 
-    With d values observed, L the Cholesky factor of V at these, v degrees of freedom,
+    With d values observed, and the d - 1 orthonormal contrasts of these,
 
-    .. math:: \log p = \log\Gamma\tfrac{v + d - 1}{2} - \log\Gamma\tfrac v2
-        - \tfrac{d - 1}{2} \log v\pi - \tfrac12 \log |V| - \tfrac12 \log \tfrac{1^\top V^{-1} 1}{d}
-        - \tfrac{v + d - 1}{2} \log(1 + q / v), \qquad
-        q = x^\top V^{-1} x - \frac{(1^\top V^{-1} x)^2}{1^\top V^{-1} 1},
+    .. math:: \log p = \log p_{\text{likelihood}}(q, \log |V| + \log \tfrac{1^\top V^{-1} 1}{d}),
+        \qquad q = x^\top V^{-1} x - \frac{(1^\top V^{-1} x)^2}{1^\top V^{-1} 1}
 
-    the multivariate t density of d - 1 orthonormal contrasts (Patterson and Thompson 1971).
+    (Patterson and Thompson 1971): of a Student-t process a multivariate t.
 
     Parameters
     ----------
     observations
         Scaled data.
-    degrees
-        v; infinite: scales are one.
+    likelihood
+        How a series scatters around its covariance.
     """
 
-    def __init__(self, observations: Observations, degrees: float = 4.0) -> None:
+    def __init__(self, observations: Observations, likelihood: SeriesLikelihood) -> None:
         self._Y = observations.Y
         self._ones = observations.mask
         self._is_complete = observations.is_complete
-        self._degrees = degrees
-        self._free = observations.mask.sum(axis=1) - 1.0  # contrasts of each series, [N]
+        self._likelihood = likelihood
+        self._seen = observations.mask.sum(axis=1)  # [N]
         N, D = observations.Y.shape
         self._workspace = np.empty((N, D + 2, D + 2))
-        v, f = degrees, self._free
-        self._constant = 0.5 * np.log(f + 1.0)
-        if np.isinf(v):
-            self._constant -= 0.5 * f * LOG_2PI
-        else:
-            self._constant += gammaln((v + f) / 2) - gammaln(v / 2) - 0.5 * f * np.log(v * np.pi)
 
     def __call__(self, V: Floats, log_noise: Floats, series: Integers) -> Floats:
         """Log densities [B] of series [B] with covariances [B, D, D] and log noise variances."""
@@ -77,9 +72,9 @@ class SeriesDensity:
         i = np.arange(D)
         W[:, i, i] += np.exp(log_noise)[:, None]
         if not self._is_complete:
-            seen = self._ones[series]
-            W[:, :D, :D] *= seen[:, :, None] * seen[:, None, :]
-            W[:, i, i] += 1.0 - seen
+            mask = self._ones[series]
+            W[:, :D, :D] *= mask[:, :, None] * mask[:, None, :]
+            W[:, i, i] += 1.0 - mask
         # Two more rows, x and ones, become L^-1 x and L^-1 1; nothing reads their own diagonal.
         W[:, :D, D] = self._Y[series]
         W[:, :D, D + 1] = self._ones[series]
@@ -91,11 +86,10 @@ class SeriesDensity:
         diagonal = np.where(failed[:, None], 1.0, W[:, i, i])
         x, ones = W[:, :D, D], W[:, :D, D + 1]
         xx, x1, oo = ((a * b).sum(axis=1) for a, b in ((x, x), (x, ones), (ones, ones)))
-        free, v = self._free[series], self._degrees
+        seen = self._seen[series]
         with np.errstate(invalid="ignore", divide="ignore"):
-            q = xx - x1**2 / oo
-            tail = 0.5 * q if np.isinf(v) else 0.5 * (v + free) * np.log1p(q / v)
-            value = self._constant[series] - np.log(diagonal).sum(axis=1) - 0.5 * np.log(oo) - tail
+            log_determinant = 2.0 * np.log(diagonal).sum(axis=1) + np.log(oo / seen)
+            value = self._likelihood.log_density(xx - x1**2 / oo, log_determinant, seen - 1.0)
         return np.where(failed | ~np.isfinite(value), _IMPOSSIBLE, value)
 
 
@@ -116,8 +110,8 @@ class ColumnModel:
         K.
     height_sd
         h.
-    degrees
-        Degrees of freedom of the scales.
+    likelihood
+        How a series scatters around its covariance.
     distinct
         Largest correlation of the shapes of two columns in use; one: any.
     power
@@ -133,7 +127,7 @@ class ColumnModel:
         alpha: float = 1.0,
         num_columns: int = 8,
         height_sd: float = 1.0,
-        degrees: float = 4.0,
+        likelihood: SeriesLikelihood = _SCALED,
         distinct: float = 0.95,
         power: float = 1.0,
     ) -> None:
@@ -143,7 +137,7 @@ class ColumnModel:
         self.num_columns = num_columns
         self.height_sd = height_sd
         self.power = power
-        self.density = SeriesDensity(observations, degrees)
+        self.density = SeriesDensity(observations, likelihood)
         self.grid = lag_grid(observations.x)
         self._share = alpha / num_columns
         self._distinct = distinct
