@@ -197,7 +197,9 @@ def sample_posterior(
     )
     library = library_of(fits, observations)
     jobs = {
-        c: partial(run_chain, model, library, fits[0] if c == 0 else None, settings, (seed, c))
+        c: partial(
+            run_chain, model, library, fits[0] if c == 0 and fits else None, settings, (seed, c)
+        )
         for c in range(settings.chains)
     }
     chains: dict[int, tuple[Draw, ...]] = {}

@@ -581,7 +581,7 @@ def test_what_goes_together_in_other_patterns_is_not_denied() -> None:
 def judged_as(found: lkm.Discovery, probabilities: Sequence[Sequence[float]]) -> lkm.Discovery:
     """The same discovery on average over fits, with other probabilities and evidence for them."""
     averaged, p = replace(found, averaging="tempered"), np.array(probabilities)
-    told = replace(averaged.consensus, by_fit=p[None], evidence=np.log(p / (1.0 - p)))
+    told = replace(averaged.consensus, probabilities=p, evidence=np.log(p / (1.0 - p)))
     averaged.__dict__["consensus"] = told
     return averaged
 
@@ -709,11 +709,11 @@ def test_two_components_of_one_name_are_not_said_to_be_certain_and_perhaps() -> 
     wave, line = report.components
     claims = {n: replace(c, verdict="perhaps") for n, c in wave.claims.items() if n != "USD"}
     again = replace(wave, number=3, claims=claims)
-    said = summary(found, (wave, line, again), (), {})
+    said = summary(found, (wave, line, again), {})
     assert "Gold and Oil have a 2.8-month cycle." in said
     assert "Perhaps" not in said
     other = replace(again, description=replace(wave.description, short="an 8-week cycle"))
-    assert "Perhaps Gold and Oil have an 8-week cycle." in summary(found, (wave, other), (), {})
+    assert "Perhaps Gold and Oil have an 8-week cycle." in summary(found, (wave, other), {})
 
 
 def test_numbers_have_few_digits() -> None:

@@ -12,7 +12,9 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, kstest, multivariate_t, norm
 
 from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.fit.initialization import NOISE_VARIANCE, Range
+from lkm_gpflow.gp.likelihoods import ScaledNoise
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.sharing import moves
 from lkm_gpflow.sharing.forms import Form, Forms, KernelProposal, TruncatedNormals
@@ -38,7 +40,7 @@ def test_the_density_is_a_student_t_of_contrasts_of_what_was_seen() -> None:
     Y = rng.normal(size=(2, D)) * mask
     A = rng.normal(size=(2, D, D))
     V, log_noise = A @ A.transpose(0, 2, 1) + np.eye(D), np.log([0.3, 0.7])
-    density = SeriesDensity(Observations(np.linspace(0, 1, D), Y, mask), 4.0)
+    density = SeriesDensity(Observations(np.linspace(0, 1, D), Y, mask), ScaledNoise(4.0))
     for n, value in enumerate(density(V, log_noise, np.arange(2))):
         seen = np.flatnonzero(mask[n])
         own = V[n][np.ix_(seen, seen)] + np.exp(log_noise[n]) * np.eye(len(seen))
@@ -277,8 +279,9 @@ def test_a_seed_decides_everything_and_chains_differ() -> None:
     settings = SamplerSettings(sweeps=20, thin=2)
 
     def sampled(seed: int) -> list[list[float]]:
-        chains = sample_posterior(tiny, [], ["SE", "PER", "LIN"], settings=settings, seed=seed)
-        return [chain.log_likelihoods.tolist() for chain in chains]
+        fit_settings = FitSettings(likelihood=ScaledNoise())
+        chains = sample_posterior(tiny, [], ["SE", "PER", "LIN"], fit_settings, settings, seed=seed)
+        return [[draw.log_likelihood for draw in chain] for chain in chains]
 
     first = sampled(0)
     assert first == sampled(0)
