@@ -18,7 +18,7 @@ import lkm_gpflow as lkm
 from lkm_gpflow.evaluation.predictive import Predictive
 from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES
 from lkm_gpflow.gp.types import Floats
-from paper_experiments.lab import RESULTS, ablations, agreement, benchmark, calibration, families
+from paper_experiments.lab import RESULTS, ablations, agreement, benchmark, calibration
 from paper_experiments.lab.bench_tables import benchmark_tables, tables_of
 from paper_experiments.lab.calibration import NUM_CHOSEN, expected_calibration_error, held
 from paper_experiments.lab.table1 import extrapolation_runs, published_table
@@ -280,21 +280,3 @@ def test_agreement_of_seeds() -> None:
         "{demo} of the entries for `demo`, {gonu} for `gonu` and {houses} for".format(**agreed)
         in page
     )
-
-
-def test_planted_families() -> None:
-    page = (ROOT / "notebooks" / "explanation" / "calibration.md").read_text(encoding="utf-8")
-    kept = [json.loads(line) for line in lines((RESULTS / "families.jsonl").read_text())[1:]]
-    table = families.summary(kept)
-    for kind in ("cycles", "slow movements", "patterns"):
-        counts = table.loc[kind]
-        row = "| {planted} | {by component} | {told} | {said} | {true} |".format(**counts)
-        assert f"| {kind} {row}" in page
-    assert f"On {len(kept)} planted tables" in page
-    told = families.stated(kept)
-    sure, hardly = told[told["probability"] >= 0.9], told[told["probability"] <= 0.2]
-    assert f"There are {len(told)} that a series" in page
-    assert f"The {len(sure)} of 0.9 or\nmore are all true" in page
-    assert sure["is_true"].all()
-    assert f"of the {len(hardly)} of 0.2 or less one is" in page
-    assert hardly["is_true"].sum() == 1

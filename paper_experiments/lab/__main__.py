@@ -24,7 +24,6 @@ from . import (
     benchmark,
     calibration,
     coupling,
-    families,
     many_series,
     planted,
     sharing,
@@ -100,13 +99,6 @@ def couple(
     records = coupling.run(task, method, table, results)
     click.echo(coupling.overview(records).round(3).to_string())
     click.echo(coupling.against(records, coupling.RIVALS).round(3).to_string())
-
-
-@_command(tables=60)
-def report_families(tables: int, jobs: int | None, results: Path) -> None:
-    """Whether what reports say of planted cycles and slow movements is true."""
-    with process_pool(jobs) as pool:
-        click.echo(families.run(tables, results, pool).to_string())
 
 
 @_command(

@@ -16,18 +16,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.fits import FitSettings
-from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, Product, parse
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.sharing.coarsened import coarsened
+from lkm_gpflow.sharing.posterior import PosteriorDraws, statements_of
 
 from . import RESULTS
 from .journals import fill, opened
@@ -77,29 +75,16 @@ def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
         probabilities[:, column] = found.probabilities[:, k]
         truth[k] = planted.kernels[column]
         is_matched.append(bool(np.any(planted.Z[:, column])))
-    posterior = coarsened(found, planted.observations, settings)
-    true_values = Layout(truth, num_series=0).pack(np.empty(0))
-    deviation = true_values - posterior.mean
+    draws = PosteriorDraws.of(planted.observations, [found], PRIOR_STRUCTURES, settings, seed=seed)
+    told = statements_of(draws, truth, planted.observations, settings.likelihood, seed)
     quantiles = {
-        label: float(norm.cdf(deviation[i] / posterior.sd[i]))
-        for i, (label, known_owner) in enumerate(_labels(posterior.layout, is_matched))
-        if known_owner and posterior.sd[i] > 0.0
+        one.name: float(np.mean(one.values < value))
+        for kernel, is_planted, own in zip(truth, is_matched, told.marginals, strict=True)
+        if is_planted
+        for one, value in zip(own, _shape_values(kernel), strict=True)
+        if len(one.values)
     }
     return probabilities, quantiles
-
-
-def _labels(layout: Layout, is_matched: Sequence[bool]) -> list[tuple[str, bool]]:
-    """Names of the entries of the flat vector, and whether their component was planted."""
-    owners = list(zip(layout.products, is_matched, strict=True))
-    return [
-        *((f"{product.structure} variance", known) for product, known in owners),
-        *(
-            (f"{factor.base.name} {name}", known)
-            for product, known in owners
-            for factor in product.factors
-            for name, _ in factor.base.parameters
-        ),
-    ]
 
 
 def searched(seed: int) -> tuple[Floats, Floats]:
