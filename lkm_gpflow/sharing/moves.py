@@ -123,14 +123,29 @@ def noise(state: ColumnState, rng: Generator) -> None:
 
 
 def _try_kernel(
-    state: ColumnState, k: int, number: int, phi: Floats, log_ratio: float, rng: Generator
+    state: ColumnState,
+    k: int,
+    number: int,
+    phi: Floats,
+    log_ratio: float,
+    rng: Generator,
+    *,
+    keeps_size: bool = False,
 ) -> None:
-    """Give column k another kernel; `log_ratio` is that of the proposal densities."""
+    """Give column k another kernel; `log_ratio` is that of the proposal densities.
+
+    To keep the size of the column the log variance is moved, which is a shift.
+    """
     model, has = state.model, np.flatnonzero(state.Z[:, k])
-    if not model.forms[number].prior.allows(phi):
+    inside = model.forms[number].prior.log_densities(phi) > -np.inf
+    if not inside[1:].all():
         return
     C = model.covariance(number, phi)
-    if not state.is_free(k, C):
+    if keeps_size:
+        shift = np.log(np.trace(state.C[k])) - state.phi[k][0]
+        shift -= np.log(max(float(np.trace(C)), 1e-300)) - phi[0]
+        phi, C = np.append(phi[0] + shift, phi[1:]), C * np.exp(shift)
+    if not model.forms[number].prior.allows(phi) or not state.is_free(k, C):
         return
     V = state.V[has] + np.exp(state.H[has, k])[:, None, None] * (C - state.C[k])
     ll = model.density(V, state.r[has], has)
@@ -140,16 +155,6 @@ def _try_kernel(
     if _accepted(h, rng):
         state.set_column(k, number, phi, C)
         state.take(has, V, ll)
-
-
-def _keeping_size(state: ColumnState, k: int, number: int, phi: Floats) -> Floats:
-    """Numbers whose log variance is moved so that the size of column k is kept (a shift)."""
-    model = state.model
-    if not np.all(np.isfinite(model.forms[number].prior.log_densities(phi)[1:])):
-        return phi  # out of bounds: refused in any case
-    shift = np.log(model.unit_size(int(state.number[k]), state.phi[k]))
-    shift -= np.log(model.unit_size(number, phi))
-    return np.append(phi[0] + shift, phi[1:])
 
 
 def hyperparameters(state: ColumnState, k: int, rng: Generator) -> None:
@@ -171,9 +176,8 @@ def hyperparameters(state: ColumnState, k: int, rng: Generator) -> None:
         # The walk is symmetric in 1 / p; in log p its density has the Jacobian 1 / p.
         new[j] = -np.log(frequency)
         log_ratio += new[j] - old[j]
-    if rng.uniform() < _SAME_SIZE:
-        new = _keeping_size(state, k, number, new)
-    _try_kernel(state, k, number, new, log_ratio, rng)
+    keeps_size = bool(rng.uniform() < _SAME_SIZE)
+    _try_kernel(state, k, number, new, log_ratio, rng, keeps_size=keeps_size)
 
 
 def jump(state: ColumnState, k: int, rng: Generator) -> None:
@@ -193,7 +197,7 @@ def jump(state: ColumnState, k: int, rng: Generator) -> None:
             return
         new[j] = -np.log(frequency)
         log_ratio = new[j] - old
-    _try_kernel(state, k, number, _keeping_size(state, k, number, new), log_ratio, rng)
+    _try_kernel(state, k, number, new, log_ratio, rng, keeps_size=True)
 
 
 def replace(state: ColumnState, k: int, proposal: KernelProposal, rng: Generator) -> None:
@@ -202,10 +206,9 @@ def replace(state: ColumnState, k: int, proposal: KernelProposal, rng: Generator
     phi = np.append(state.phi[k][0] + _SIZE_STEP * rng.normal(), phi[1:])
     if not np.all(np.isfinite(state.model.forms[number].prior.log_densities(phi)[1:])):
         return
-    phi = _keeping_size(state, k, number, phi)
     old = proposal.log_density(int(state.number[k]), state.phi[k], shape_only=True)
     new = proposal.log_density(number, phi, shape_only=True)
-    _try_kernel(state, k, number, phi, old - new, rng)
+    _try_kernel(state, k, number, phi, old - new, rng, keeps_size=True)
 
 
 # --- which columns are in use ---------------------------------------------------------------------

@@ -44,7 +44,7 @@ _ONE_CYCLE = 0.5
 MOST_ASKED = 64
 """Of more series the fits speak: a sweep takes longer with every series."""
 
-_WORK = 240_000
+_WORK = 120_000
 _FEWEST_TIMES, _MOST_TIMES = 60, 200
 """Of more times so many are drawn that series times squared times stay within `_WORK`."""
 

@@ -56,7 +56,7 @@ class SamplerSettings:
     """
 
     chains: int = 2
-    sweeps: int = 500
+    sweeps: int = 400
     burn: float = 0.3
     thin: int = 4
     num_columns: int = 8

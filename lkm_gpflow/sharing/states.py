@@ -152,11 +152,6 @@ class ColumnModel:
         """Covariance of a column about its average, [D, D]."""
         return self.forms[number].covariance(phi, self.grid)
 
-    def unit_size(self, number: int, phi: Floats) -> float:
-        """Trace of the covariance with a variance of one."""
-        trace = float(np.trace(self.covariance(number, np.append(0.0, phi[1:]))))
-        return max(trace, 1e-300)
-
     def log_count(self, m: Integers | int) -> Floats:
         """Log probability of a column that certain m series have, its weight integrated out."""
         a, N = self._share, self.num_series

@@ -88,7 +88,8 @@ def test_what_notebook_and_readme_say_of_the_town_is_true(tmp_path: Path) -> Non
     told = statements(found, demo.truth.kernels, demo.truth.Z.to_numpy())
     by_verdict = told.groupby("said")["true"]
     assert by_verdict.size()["has"] >= 10
-    assert by_verdict.mean()[["has", "perhaps", "has not"]].tolist() == [1.0, 1.0, 0.0]
+    assert by_verdict.mean()[["has", "has not"]].tolist() == [1.0, 0.0]
+    assert by_verdict.mean()["perhaps"] > 0.5
 
 
 @pytest.mark.slow
