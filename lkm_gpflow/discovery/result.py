@@ -58,8 +58,9 @@ _AT_ONCE = 200
 class Discovery:
     """The fits of a search, what they agree on, and what they forecast together.
 
-    Names, kernels, probabilities, structure and components are those on which the fits of the
-    search agree (`consensus`), weighted as in the forecast.  `best` is the single fit with the
+    Names, kernels and components are those on which the fits of the search agree (`consensus`),
+    weighted as in the forecast; probabilities, evidence and hyperparameters are those of draws of a
+    posterior (`sample`).  `best` is the single fit with the
     lowest criterion (see `discover`), with the same attributes; with ``averaging="none"`` there is
     no other.
 
