@@ -37,6 +37,7 @@ from ..search.settings import SearchSettings
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
 from ..sharing.hyperparameters import Marginal
 from ..sharing.posterior import MOST_ASKED, PosteriorDraws, Statements, statements_of
+from ..sharing.sampler import is_pattern
 from .keywords import Averaging
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Discovery:
         """The components that the fits agree upon, and who has them: draws of a posterior say it.
 
         The fits themselves say it of a single fit, of the paper's model and learner, of a model
-        class of one's own, and of more than 64 series.
+        class of one's own, of more than 64 series, and where there is no pattern.
         """
         if self.whole is not self:
             return replace(self.whole.consensus.of_series(self._places), fits=self.agreed.fits)
@@ -150,6 +151,7 @@ class Discovery:
             or settings.learner == "relaxed"
             or settings.model != PLAIN_MODEL
             or self.whole.table.observations.num_series > MOST_ASKED
+            or not any(map(is_pattern, self.agreed.kernels))
         )
 
     @cached_property

@@ -75,7 +75,7 @@ def _what_p_means(found: Discovery) -> str:
 
 
 def _rows_looked_at(found: Discovery) -> str:
-    looked_at, every = len(found.posterior.times), len(found.whole.table.frame)
+    looked_at, every = len(found.posterior.times), len(found.table.observations.x)
     if looked_at == every:
         return ""
     return f"To save time the chains saw {looked_at} of the {every} rows, chosen at random."
