@@ -49,6 +49,7 @@ def test_its_links_lead_somewhere() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("whole_chains")
 def test_its_python_prints_what_it_says(tables: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "demo.jsonl"
     ledger.write_bytes((ROOT / "notebooks" / "ledgers" / "demo.jsonl").read_bytes())
