@@ -161,7 +161,8 @@ def copy_experiments() -> None:
 
 def link_to_copies(app: Sphinx, name: str, source: list[str]) -> None:
     """Let links that hold in the repository lead to the copies of notebooks."""
-    source[0] = source[0].replace("](../../paper_experiments/", "](../paper_experiments/")
+    up = "../" * name.count("/")
+    source[0] = source[0].replace(f"](../{up}paper_experiments/", f"]({up}paper_experiments/")
 
 
 def write_help() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
+from report.chromium import Browser, browser, program
 from small import agreed, learn_in_a_hurry, small_table
 
 from lkm_gpflow.datasets import downloads
@@ -135,6 +136,15 @@ def tables() -> Path:
             f"needs data: {downloads.FOLDER_VARIABLE} does not name the folder of raw files"
         )
     return raw.parent
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Start a browser without a window."""
+    if program() is None:
+        pytest.skip("needs chromium (Debian: apt-get install chromium)")
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from lkm_gpflow.runtime.news import tell
@@ -28,11 +29,17 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def wait_for(path: Path, seconds: float = 60.0) -> str:
-    """Keep a worker busy until there is a file."""
+def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    """Wait for others, such as a process that was killed, to get there."""
     deadline = time.monotonic() + seconds
-    while not path.exists() and time.monotonic() < deadline:
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+def wait_for(path: Path) -> str:
+    """Keep a worker busy until there is a file."""
+    wait_until(path.exists)
     return "done"
 
 

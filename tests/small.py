@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from click.testing import CliRunner
 
+from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.tables import Table
@@ -53,6 +56,23 @@ def numbers(fit: Fit) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+QUICK_SEARCH: dict[str, Any] = {
+    "bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False,
+}  # fmt: skip
+"""Settings of a search that is stopped, or done elsewhere, and must find the same."""
+
+
+def two_series() -> pd.DataFrame:
+    """Return a short table of two series, for a search of seconds."""
+    return small_table(num_times=20)[["a", "c"]]
+
+
+def assert_same(one: Discovery, other: Discovery) -> None:
+    """Compare bit for bit all but the seconds that fits took."""
+    assert [without_seconds(e) for e in one.entries] == [without_seconds(e) for e in other.entries]
+    pd.testing.assert_frame_equal(one.forecast(4), other.forecast(4), check_exact=True)
+
+
 def learn_in_a_hurry(set_attribute: Callable[[object, str, object], object]) -> None:
     """Let `discover` do as little as it can, for tests of what happens around the fits."""
     quick = partial(FitSettings, num_candidates=8, num_starts=1, num_reseeds=0)
@@ -69,6 +89,13 @@ def with_one_picture(set_attribute: Callable[[object, str, object], object]) -> 
 
     set_attribute(output, "_draw", draw)
     set_attribute(GroupReport, "pictures", lambda report: [])
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    """Exit code of ``lkm-gpflow`` with these arguments, and what it says, on one line."""
+    result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+    assert "Traceback" not in result.output
+    return result.exit_code, " ".join(result.output.replace("│", " ").split())
 
 
 def made_by_hand(

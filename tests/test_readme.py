@@ -15,7 +15,6 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.evaluation.predictive import Predictive
-from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES
 from lkm_gpflow.gp.types import Floats
 from paper_experiments.lab import RESULTS, ablations, benchmark, calibration
 from paper_experiments.lab.bench_tables import benchmark_tables, tables_of
@@ -188,25 +187,6 @@ def test_the_benchmark() -> None:
     pairs = benchmark.paired(crps["held"], "lkm")
     assert pairs.loc["auto-arima", "p"] < 0.05
     assert (pairs.loc[[benchmark.MEDIAN, "vecm"], "p"] > 0.05).all()
-
-
-@pytest.mark.usefixtures("tables")
-def test_the_shape_of_forecasts() -> None:
-    """The page on forecasts, of the open tables."""
-    page = (ROOT / "notebooks" / "explanation" / "forecasts.md").read_text(encoding="utf-8")
-    own, normal = [], []
-    for record in benchmark.records(methods=["lkm"])["lkm"]:
-        if record["table"] in tables_of("choosing"):
-            log_sd = np.array(record.get("log_sd", np.full_like(record["sd"], np.nan)))
-            degrees = np.where(np.isfinite(log_sd), np.nan, FORECAST_DEGREES)
-            own.append({**record, "degrees": degrees})
-            normal.append({**record, "degrees": np.full_like(degrees, np.nan)})
-    both = [benchmark.scores({"lkm": each})[["crps", "mnlp"]] for each in (own, normal)]
-    student, plain = (each.groupby("table").mean() for each in both)
-    mnlp, crps = -(student["mnlp"] - plain["mnlp"]).mean(), 1.0 - student["crps"] / plain["crps"]
-    prose = " ".join(page.split())
-    assert f"On the {len(tables_of('choosing'))} open tables" in prose
-    assert f"lowers MNLP by {mnlp:.2f} and CRPS by {100 * crps.mean():.1f}%" in prose
 
 
 def said_and_true(part: str, said: str, truth: str) -> tuple[Floats, Floats]:

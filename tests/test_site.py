@@ -6,13 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
 
 import pytest
-from report.chromium import Browser, browser, program
+from report.chromium import Browser
 
 import lkm_gpflow as lkm
 import lkm_gpflow.sktime
@@ -107,13 +106,6 @@ def test_modules_of_the_reference_are_those_of_the_package() -> None:
     assert modules == set(MODULES) - {"sktime"}
 
 
-def test_what_is_not_listed_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
-    (tmp_path / "metrics.md").write_text(page.replace("   crps\n", ""), encoding="utf-8")
-    monkeypatch.setattr(sys.modules[__name__], "REFERENCE", tmp_path)
-    assert missing(lkm.metrics, "lkm_gpflow.metrics") == ["crps"]
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as CONTRIBUTING.md says; as in the workflow it knows the repository."""
@@ -127,14 +119,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert built.returncode == 0, built.stderr
     return folder
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if program() is None:
-        pytest.skip("needs chromium (Debian: apt-get install chromium)")
-    with browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
-"""Tables of independent random walks, and forecasts of arrays."""
+"""Tables of independent random walks, forecasts of arrays, and how good forecasts are."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from lkm_gpflow.comparators import Comparator
+from lkm_gpflow.comparators import Comparator, Fitted
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.evaluation import metrics
 from lkm_gpflow.forecast.seasonal_autoregression import SeasonalAutoregression
 from lkm_gpflow.forecast.vector_autoregression import LAGS
 
@@ -20,6 +21,13 @@ def forecast(
     found = method.fit(frame, seed=seed).forecast(times)
     mean, sd = (found[c].to_numpy().reshape(values.shape[1], steps).T for c in ("mean", "sd"))
     return mean, sd
+
+
+def accuracy(fitted: Fitted, test: pd.DataFrame) -> tuple[float, float]:
+    """RMSE and MNLP of a forecast of the rows of `test`."""
+    forecast = fitted.forecast(test.index)
+    mean, sd = (forecast[c].unstack("series")[test.columns] for c in ("mean", "sd"))
+    return metrics.rmse(test, mean), metrics.mnlp(test, mean, sd**2)
 
 
 def walks(num_times: int, num_series: int, seed: int = 0) -> np.ndarray:

@@ -6,11 +6,13 @@ May import: everything.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
-
-from .pipes import ended_quietly
 
 _COMMANDS = {
     "data": "List the data sets, or download the named ones and say where they are.",
@@ -20,6 +22,21 @@ _COMMANDS = {
     "left.",
 }
 """What the list of commands says of each, so that it need not import them."""
+
+
+_PIPE_CLOSED = 141  # exit status of a Unix tool that SIGPIPE ends: 128 + 13
+
+
+@contextmanager
+def ended_quietly() -> Iterator[None]:
+    """End a command without a word if its reader has gone, as in ``lkm-gpflow data | head``."""
+    try:
+        yield
+    except BrokenPipeError:
+        with open(os.devnull, "wb") as nowhere:  # takes what Python still has to write
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(nowhere.fileno(), stream.fileno())
+        sys.exit(_PIPE_CLOSED)
 
 
 class _Commands(click.Group):

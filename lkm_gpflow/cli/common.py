@@ -51,13 +51,7 @@ def signals_stop() -> Iterator[None]:
 
 
 def check_writable(folder: Path, what: str) -> None:
-    """Make a folder if it is not there, and refuse one that cannot be written to.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be made or written to; `what` it is, with its article.
-    """
+    """Make a folder if it is not there; refuse one that cannot be written to, `what` it is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -34,17 +34,16 @@ from ..runtime.warn import TableNote
 from ..search.settings import check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import SUSPICIOUS, OutputFolder
-from .options import Bases, Budget, LongColumns, NewFolder, Separator, TransformOption
+from .options import ReadAs, bases, long_columns, new_folder, separator, transform
 
-_HORIZON_SHARE = 0.1
-"""By default this share of the rows is forecast."""
+_HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
 
 
 @click.command("discover", context_settings={"show_default": True})
 @click.argument("source")
 @click.option(
     "--separator",
-    type=Separator(),
+    type=ReadAs("character", separator),
     help="Character between the cells of a CSV file, or tab.  [default: the one that is found]",
 )
 @click.option("--decimal", help="Decimal mark.  [default: the one that reads all numbers]")
@@ -80,14 +79,14 @@ _HORIZON_SHARE = 0.1
 @click.option("--title", help="Title of the report.")
 @click.option(
     "--long",
-    type=LongColumns(),
+    type=ReadAs("series,time,value", long_columns),
     help="Columns of a file in long format, such as unique_id,ds,y: a row for each observation.  "
     "[default: a column for each series]",
 )
 @click.option(
     "--transform",
     "transforms",
-    type=TransformOption(),
+    type=ReadAs("transform", transform),
     metavar="auto|log|none|SERIES=log",
     multiple=True,
     help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
@@ -101,7 +100,7 @@ _HORIZON_SHARE = 0.1
 )
 @click.option(
     "--out",
-    type=NewFolder(),
+    type=ReadAs("path", new_folder),
     help="Folder for the results.  [default: NAME-lkm in the working folder]",
 )
 @click.option(
@@ -115,7 +114,7 @@ _HORIZON_SHARE = 0.1
 )
 @click.option(
     "--bases",
-    type=Bases(),
+    type=ReadAs("bases", bases),
     default="extended",
     help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER; "
     "in a list, such as extended,OU,CP, OU adds walks that return to their mean, and CP change "
@@ -149,13 +148,13 @@ _HORIZON_SHARE = 0.1
 )
 @click.option(
     "--time-budget",
-    type=Budget("time", seconds),
+    type=ReadAs("time", seconds),
     help="Stop the search after this time, such as 90s, 10m or 1h30m, and keep the best result so "
     "far; report and pictures take extra time.  [default: no limit]",
 )
 @click.option(
     "--memory-budget",
-    type=Budget("memory", num_bytes),
+    type=ReadAs("memory", num_bytes),
     help="Stop in the same way when all processes together use this much memory, such as 500MB "
     "or 4GB.  "
     "[default: no limit]",

@@ -19,8 +19,7 @@ from .common import check_writable
 TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
 """The tables in the folder."""
 
-SUSPICIOUS = "suspicious.csv"
-"""Values that look wrong, where there are any."""
+SUSPICIOUS = "suspicious.csv"  # values that look wrong, where there are any
 
 _PICTURE = re.compile(r"(forecasts|structure|search|components-\d{2,}(-.*)?)\.png")
 """Names of the pictures that this program draws; others are the user's own."""
@@ -59,22 +58,11 @@ class OutputFolder:
         return self.path / "figures"
 
     def claim(self, horizon: int, level: float, table: str, *, force: bool) -> None:
-        """Make the folder ready to be written to, without losing what is there.
+        """Make the folder ready to be written to, without losing what is there unless by `force`.
 
-        Parameters
-        ----------
-        horizon, level
-            Of the forecast that is asked for: a finished search may go on to another one.
-        table
-            Its checksum.
-        force
-            Whether the results that are there may be deleted.
-
-        Raises
-        ------
-        ValueError
-            If the folder holds results already (an unfinished search may go on), or those of
-            another table, or cannot be written to.
+        A finished search may go on to another horizon or level, an unfinished one may go on; a
+        ValueError says if the folder holds these results already, or those of another table (by its
+        checksum), or cannot be written to.
         """
         check_writable(self.path, "an output folder")
         if force:
@@ -82,14 +70,15 @@ class OutputFolder:
                 file.unlink()
             return
         reported = self._reported()
-        if reported is not None and reported[2:] not in ([], [table]):
+        if reported is not None and reported[2] != table:
             raise ValueError(
                 f"{self.path} holds the result of another table (values, times or names differ): "
                 "name another folder with --out, or start over with --force"
             )
         if (
-            self._is_complete()
-            and (reported is None or reported[:2] == [horizon, level])
+            self.model.exists()
+            and self.report.exists()
+            and (reported is None or reported[:2] == (horizon, level))
             and not self._was_stopped()
         ):
             raise ValueError(
@@ -102,9 +91,6 @@ class OutputFolder:
                 f"{there[0]} exists already, and the folder has no ledger to continue from: name "
                 "another folder with --out, or overwrite it with --force"
             )
-
-    def _is_complete(self) -> bool:
-        return self.model.exists() and self.report.exists()
 
     def _was_stopped(self) -> bool:
         """Whether a budget ended the search, which may go on from its ledger."""
@@ -126,18 +112,9 @@ class OutputFolder:
         return [file for file in files if file.exists()] + sorted(drawn)
 
     def check_ledger(self, header: Mapping[str, Any]) -> None:
-        """Refuse the ledger of another search, before anything slow is done.
+        """Refuse the ledger of another search, by what it depends on, before anything slow is done.
 
-        Parameters
-        ----------
-        header
-            What the search depends on.  How a single fit is learnt is taken from the ledger: no
-            option of the command changes it.
-
-        Raises
-        ------
-        ValueError
-            If the ledger is of other settings or data, or damaged.
+        How a single fit is learnt is taken from the ledger: no option of the command changes it.
         """
         if not self.ledger.is_file():
             return
@@ -178,11 +155,8 @@ class OutputFolder:
             with self.ledger.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"note": ["report", [horizon, level, table]]}) + "\n")
 
-    def _reported(self) -> list[float | str] | None:
-        """Horizon, level and (in newer files) table of the report.
-
-        None if that was not kept, or its line is damaged.
-        """
+    def _reported(self) -> tuple[int, float, str] | None:
+        """Horizon, level and table of the report; None if unknown or damaged."""
         if not self.ledger.is_file():
             return None
         with self.ledger.open("rb") as file:
@@ -192,10 +166,8 @@ class OutputFolder:
         except ValueError:
             return None
         match record:
-            case {"note": ["report", [int(horizon), int(level) | float(level)]]}:
-                return [horizon, level]
             case {"note": ["report", [int(horizon), int(level) | float(level), str(table)]]}:
-                return [horizon, level, table]
+                return horizon, level, table
         return None
 
     def kept(self) -> str:

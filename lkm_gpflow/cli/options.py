@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import click
 
@@ -13,43 +13,20 @@ from ..data.shapes import LongNames
 from ..data.transforms import Transform
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 
-
-class Bases(click.ParamType[tuple[str, ...]]):
-    """Names of base kernels, or of the sets of them."""
-
-    name = "bases"
-
-    def convert(
-        self,
-        value: str | tuple[str, ...],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[str, ...]:
-        """Read names, sets of names, or both: each base kernel once."""
-        if isinstance(value, tuple):
-            return value
-        sets = {"PAPER": PAPER_BASES, "EXTENDED": EXTENDED_BASES}
-        names = [name.strip().upper() for name in value.split(",") if name.strip()]
-        if not names:
-            self.fail(
-                "expected base kernels: paper, extended, or a list such as SE,PER, got "
-                f"{value!r}", param, ctx,
-            )  # fmt: skip
-        return tuple(dict.fromkeys(base for name in names for base in sets.get(name, (name,))))
+_Value = TypeVar("_Value")
 
 
-class Budget(click.ParamType[float]):
-    """A number with its unit, read by one of the functions of `budget`."""
+class ReadAs(click.ParamType[_Value]):
+    """A text that a function reads; its ValueError is what the command says of another text."""
 
-    def __init__(self, name: str, read: Callable[[str], float]) -> None:
-        self.name = name
-        self._read = read
+    def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
+        self.name, self._read = name, read
 
     def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read a text, or say what was expected."""
-        if isinstance(value, float):
+        self, value: str | _Value, param: click.Parameter | None, ctx: click.Context | None
+    ) -> _Value:
+        """Read a text; what is read already stays."""
+        if not isinstance(value, str):
             return value
         try:
             return self._read(value)
@@ -57,64 +34,44 @@ class Budget(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
-class Separator(click.ParamType[str]):
-    """A character; a tab also as a shell can write it."""
-
-    name = "character"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Read a character, or the word tab."""
-        return TAB if value in ("tab", r"\t") else value
-
-
-class LongColumns(click.ParamType[LongNames]):
-    """Three names of columns."""
-
-    name = "series,time,value"
-
-    def convert(
-        self, value: str | LongNames, param: click.Parameter | None, ctx: click.Context | None
-    ) -> LongNames:
-        """Read three names with commas between."""
-        if isinstance(value, LongNames):
-            return value
-        names = [name.strip() for name in value.split(",")]
-        if len(names) != 3 or not all(names):
-            self.fail(f"expected the names of three columns, got {value!r}", param, ctx)
-        return LongNames(*names)
+def bases(text: str) -> tuple[str, ...]:
+    """Read names of base kernels, of the sets of them, or both: each base kernel once."""
+    sets = {"PAPER": PAPER_BASES, "EXTENDED": EXTENDED_BASES}
+    names = [name.strip().upper() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ValueError(
+            f"expected base kernels: paper, extended, or a list such as SE,PER, got {text!r}"
+        )
+    return tuple(dict.fromkeys(base for name in names for base in sets.get(name, (name,))))
 
 
-class TransformOption(click.ParamType[Transform]):
-    """A transformation of all series, or of one: "auto", "log", "none", or "Gold=log"."""
-
-    name = "transform"
-
-    def convert(
-        self, value: str | Transform, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Transform:
-        """Read what stands for all series, or the logarithm of one."""
-        if not isinstance(value, str):
-            return value
-        if value in ("auto", "log", "none"):
-            return cast(Transform, value)
-        series, _, kind = value.rpartition("=")
-        if kind != "log" or not series:
-            self.fail(
-                f"expected auto, log, none, or the name of a series and =log, got {value!r}",
-                param, ctx,
-            )  # fmt: skip
-        return {series: "log"}
+def separator(text: str) -> str:
+    """Read a character; a tab also as a shell can write it."""
+    return TAB if text in ("tab", r"\t") else text
 
 
-class NewFolder(click.ParamType[Path]):
-    """A folder that may not exist yet; no name at all would stand for the working folder."""
+def long_columns(text: str) -> LongNames:
+    """Read three names of columns, with commas between."""
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 3 or not all(names):
+        raise ValueError(f"expected the names of three columns, got {text!r}")
+    return LongNames(*names)
 
-    name = "path"
 
-    def convert(
-        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Path:
-        """Read a path that is not empty."""
-        if not str(value).strip():
-            self.fail(f"expected the name of a folder, got {value!r}", param, ctx)
-        return Path(value)
+def transform(text: str) -> Transform:
+    """Read a transformation of all series, or of one: "auto", "log", "none", or "Gold=log"."""
+    if text in ("auto", "log", "none"):
+        return cast(Transform, text)
+    series, _, kind = text.rpartition("=")
+    if kind != "log" or not series:
+        raise ValueError(
+            f"expected auto, log, none, or the name of a series and =log, got {text!r}"
+        )
+    return {series: "log"}
+
+
+def new_folder(text: str) -> Path:
+    """Read a path that may not exist yet; an empty one would stand for the working folder."""
+    if not text.strip():
+        raise ValueError(f"expected the name of a folder, got {text!r}")
+    return Path(text)

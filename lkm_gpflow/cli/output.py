@@ -25,12 +25,10 @@ from .folder import TABLES, OutputFolder
 MOST_SHOWN = 50
 """Of more series the report, the pictures and the table of components have the first ones."""
 
-_WIDTH = 100
-"""Letters in a line of the gist."""
+_WIDTH = 100  # letters in a line of the gist
 
 _DPI = 120
-_MOST_PIXELS = 30_000
-"""Matplotlib refuses pictures of twice this height."""
+_MOST_PIXELS = 30_000  # Matplotlib refuses pictures of twice this height
 
 
 def write(
@@ -45,16 +43,8 @@ def write(
 ) -> list[str]:
     """Write everything, and say what is being written, and at last the gist of the report.
 
-    A worker of the executor, if there is one, draws the pictures meanwhile.
-
-    Returns
-    -------
-    Names of files and folders.
-
-    Raises
-    ------
-    OSError
-        If that fails, for example because the disk is full: what to do.
+    A worker of the executor, if there is one, draws the pictures meanwhile.  Returns the names of
+    files and folders; an OSError, for example because the disk is full, says what to do.
     """
     with _fits_kept(folder):
         folder.remove_unfinished()

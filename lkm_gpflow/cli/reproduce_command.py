@@ -53,13 +53,7 @@ def experiment_options(command: _Command) -> _Command:
 
 
 def runner_of_clone() -> Any:
-    """Import the runner of the clone that one works in, or that the package is installed from.
-
-    Raises
-    ------
-    ValueError
-        If there is no clone.
-    """
+    """Import the runner of the clone that one works in, or that the package is installed from."""
     here = Path.cwd()
     for clone in (here, here.parent, Path(__file__).resolve().parents[2]):
         if (clone / "paper_experiments" / "lab" / "runner.py").exists():

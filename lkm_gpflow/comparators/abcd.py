@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-import gpflow
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -31,7 +30,6 @@ from ..fit.layout import Layout
 from ..gp.lags import LagGrid, matrix
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats
-from ..kernels.component import to_kernel
 from ..kernels.grammar import PAPER_BASES, Factor, Product, base_kernel, expand, with_windows
 from ..model.criterion import bic
 from ..runtime.threads import single_threaded
@@ -43,11 +41,8 @@ _SMALLEST_PIVOT = 1e-13
 """Least pivot of a covariance, relative to its largest variance: rounding decides about smaller
 ones, and with them about the likelihood."""
 
-_DRAWS = 8
-"""A start is the likeliest of so many draws."""
-
-_SHORT = 8
-"""Iterations from every start."""
+_DRAWS = 8  # A start is the likeliest of so many draws
+_SHORT = 8  # iterations from every start
 
 _ROUNDS = ((12, 30), (3, 200))
 """How many of the best go on, and for how many iterations; then again."""
@@ -157,23 +152,14 @@ def _matrix(terms: Terms, grid: LagGrid) -> Floats:
 class KernelLikelihood(Protocol):
     """Minus the log likelihood of what is observed of functions with a covariance K on a grid.
 
-    Parameters
-    ----------
-    x
-        The times of the grid, [D].
-    num_observed
-        How many values were observed.
-    lower, upper
-        Bounds of its own parameters (noise, scales: what is not in the kernel), [P].
-    is_noise
-        Which of them are logarithms of noise variances, [P].
+    It has parameters of its own (noise, scales: what is not in the kernel).
     """
 
-    x: Floats
+    x: Floats  # times of the grid, [D]
     num_observed: int
-    lower: Floats
+    lower: Floats  # bounds of its own parameters, [P]
     upper: Floats
-    is_noise: NDArray[np.bool_]
+    is_noise: NDArray[np.bool_]  # which of them are logarithms of noise variances, [P]
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Draw values of its own parameters to start from, [P]."""
@@ -187,14 +173,9 @@ class KernelLikelihood(Protocol):
 
 
 class SingleSeries:
-    """One series, y ~ N(0, K + sigma^2 I).
+    """One series, y ~ N(0, K + sigma^2 I), at the scaled times x [D] at which it was observed.
 
     Its only parameter is log sigma^2, with a floor at 1e-5 of the variance of the series.
-
-    Parameters
-    ----------
-    x, y
-        Scaled times and values that were observed, [D].
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
@@ -230,40 +211,21 @@ class SingleSeries:
 
 @dataclass(frozen=True)
 class KernelFit:
-    """A kernel that was learnt.
+    """A kernel that was learnt."""
 
-    Parameters
-    ----------
-    kernel
-        With all its numbers.
-    own
-        Parameters of the likelihood.
-    log_likelihood
-        Of all that was observed.
-    bic
-        ``-2 log likelihood + (p + P) log(number of observed values)``, p parameters of the kernel,
-        P of the likelihood.
-    """
-
-    kernel: Terms
-    own: Floats
-    log_likelihood: float
+    kernel: Terms  # complete
+    own: Floats  # parameters of the likelihood
+    log_likelihood: float  # of all observations
+    # ``-2 log likelihood + (p + P) log(number of observed values)``, p parameters of the kernel, P
+    # of the likelihood.
     bic: float
 
 
 class KernelLearner:
     """Learns kernels for one likelihood: many short runs, of which the best go on.
 
-    Parameters
-    ----------
-    likelihood
-        What is observed.
-    proposer
-        Draws starting values from what the data suggest.
-    restarts
-        Random starts of a structure, beside two warm ones.
-    rng
-        Source of all randomness.
+    Starting values are drawn by the proposer; every structure gets `restarts` random starts beside
+    two warm ones.
     """
 
     def __init__(
@@ -385,9 +347,7 @@ def _promising(fits: Sequence[KernelFit], count: int) -> list[KernelFit]:
 def greedy_search(learner: KernelLearner, bases: Sequence[str], depth: int) -> list[KernelFit]:
     """Expand the best kernel, and keep the best of its neighbours, while BIC falls.
 
-    Returns
-    -------
-    The fits of the path, from the kernel that is zero to the best.
+    Returns the fits of the path, from the kernel that is zero to the best.
     """
     path = [learner.noise_alone()]
     seen = {structure(path[0].kernel)}
@@ -427,19 +387,12 @@ def kernel_text(terms: Terms, span: float, variance: float) -> str:
 
 @dataclass(frozen=True)
 class CompositionalFit:
-    """The path of the search for a series, and its data.
+    """The path of the search for a series, and its data."""
 
-    Parameters
-    ----------
-    x, y
-        Scaled times and values that were observed, [D].
-    path
-        Accepted fits, the last the best.
-    """
-
+    # Scaled times and values that were observed, [D].
     x: Floats
     y: Floats
-    path: tuple[KernelFit, ...]
+    path: tuple[KernelFit, ...]  # accepted fits, the last the best
 
     @property
     def kernel(self) -> Terms:
@@ -450,17 +403,6 @@ class CompositionalFit:
     def noise_variance(self) -> float:
         """The noise variance of the scaled series."""
         return float(np.exp(self.path[-1].own[0]))
-
-    @property
-    def model(self) -> gpflow.models.GPR:
-        """The same as a GPflow model; a ValueError where no kernel was found."""
-        if not self.kernel:
-            raise ValueError("expected a kernel of at least one term, got the kernel that is zero")
-        return gpflow.models.GPR(
-            (self.x[:, None], self.y[:, None]),
-            kernel=gpflow.kernels.Sum([to_kernel(product) for product in self.kernel]),
-            noise_variance=self.noise_variance,
-        )
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Means and variances (with noise) of new observations at scaled times x, [M] each."""
@@ -475,15 +417,9 @@ class CompositionalFit:
 
 @dataclass(frozen=True)
 class CompositionalForecast(ScaledForecast):
-    """The forecast of kernels that were found for each series alone.
+    """The forecast of kernels that were found for each series alone."""
 
-    Parameters
-    ----------
-    fits
-        The fit of every series, by name.
-    """
-
-    fits: Mapping[str, CompositionalFit]
+    fits: Mapping[str, CompositionalFit]  # the fit of every series, by name
 
     @property
     def kernels(self) -> dict[str, str]:
@@ -506,19 +442,11 @@ class ABCD:
     It departs from Lloyd et al. (2014) in that base kernels are those of this package, change
     points ("CP" among the bases) are off by default, and the search ends when a step brings
     nothing.
-
-    Parameters
-    ----------
-    depth
-        Steps of the search at most.
-    bases
-        Names of the base kernels.
-    restarts
-        Random starts of every kernel, beside two from the numbers of the kernel it derives from.
     """
 
-    depth: int = 4
-    bases: tuple[str, ...] = PAPER_BASES
+    depth: int = 4  #: Steps of the search at most
+    bases: tuple[str, ...] = PAPER_BASES  #: Names of the base kernels
+    #: Random starts of every kernel, beside two from the numbers of the kernel it derives from.
     restarts: int = 2
 
     def __post_init__(self) -> None:

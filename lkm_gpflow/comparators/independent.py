@@ -36,18 +36,11 @@ from .stacked import NOISE_FLOOR
 @register("gp")
 @dataclass(frozen=True)
 class IndependentGP:
-    """One Gaussian process per series, its kernel a sum of fixed components.
+    """One Gaussian process per series, its kernel a sum of fixed components."""
 
-    Parameters
-    ----------
-    components
-        The terms of the sum, as expressions without numbers.
-    restarts
-        Starts; only the best continues.
-    """
-
+    #: The terms of the sum, as expressions without numbers.
     components: tuple[str, ...] = ("SE", "PER", "LIN", "RW", "C")
-    restarts: int = 8
+    restarts: int = 8  #: Starts; only the best continues
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Learn every series alone, by maximum a posteriori under `initialization`'s priors."""
@@ -76,18 +69,11 @@ class IndependentGP:
 @register("gp-sm")
 @dataclass(frozen=True)
 class SpectralMixtureGP:
-    """One Gaussian process per series with a spectral mixture kernel (Wilson and Adams 2013).
+    """One Gaussian process per series with a spectral mixture kernel (Wilson and Adams 2013)."""
 
-    Parameters
-    ----------
-    num_components
-        Candidates for Q, the Gaussians in the spectral density; BIC chooses, series by series.
-    restarts
-        Starts, drawn from the spectrum of the series; only the best continues.
-    """
-
+    #: Candidates for Q, the Gaussians in the spectral density; BIC chooses, series by series.
     num_components: tuple[int, ...] = (1, 2, 3)
-    restarts: int = 8
+    restarts: int = 8  #: Starts, drawn from the spectrum of the series; only the best continues
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Learn every series alone, by maximum likelihood."""
@@ -117,18 +103,8 @@ def fit_each_gp(
 ) -> list[gpflow.models.GPR]:
     """Learn one kernel and a noise variance per series, by functions that are traced once.
 
-    Parameters
-    ----------
-    observations
-        The scaled table.
-    kernel
-        The kernel; `start` gives it starting values, by the numbers of the series and the start.
-    start
-        See `kernel`.
-    restarts
-        Starts; only the best continues.
-    noise_prior
-        Of the noise variance; None: flat.
+    `start` gives the kernel starting values, by the numbers of the series and the start; the best
+    of `restarts` continues.  The noise prior is flat if it is None.
     """
     empty = np.empty((0, 1))
     X, Y = (tf.Variable(empty, shape=[None, 1], trainable=False) for _ in range(2))

@@ -43,17 +43,9 @@ class DiscoveryForecast:
 @register("lkm")
 @dataclass(frozen=True)
 class LatentKernelModel:
-    """The latent kernel model, as `discover` finds it with its defaults.
+    """The latent kernel model, as `discover` finds it with its defaults."""
 
-    Parameters
-    ----------
-    bases, depth, restarts, priors, learner, likelihood, criterion, averaging, transform
-        See `lkm_gpflow.discover`.
-    ledgers
-        Folder that keeps the ledger of every search, by its data and settings, so that nothing is
-        learnt twice.
-    """
-
+    #: See `lkm_gpflow.discover`.
     bases: tuple[str, ...] = EXTENDED_BASES
     depth: int = 2
     restarts: int = 3
@@ -63,6 +55,8 @@ class LatentKernelModel:
     criterion: Criterion | None = None
     averaging: Averaging = "stacked"
     transform: Transform = "auto"
+    #: Folder that keeps the ledger of every search, by its data and settings, so that nothing is
+    #: learnt twice.
     ledgers: Path | None = field(default=None, repr=False)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> DiscoveryForecast:
@@ -103,10 +97,8 @@ class PaperLatentKernelModel(LatentKernelModel):
     best fit alone; nothing of ours.
 
     The paper gives neither starts nor schedule.  Six starts were decided on the training parts
-    alone (``paper_experiments/results/relaxed_starts.csv``): of eight starts of the base kernels,
-    2 to 4 come within ten nats of the best on each of the four data sets, the others end up to 170
-    below it.  Schedule and stopping rule (`fits.PUBLISHED_ANNEALING`) were decided on planted
-    tables.
+    alone (``paper_experiments/results/relaxed_starts.csv``), schedule and stopping rule
+    (`fits.PUBLISHED_ANNEALING`) on planted tables.
     """
 
     bases: tuple[str, ...] = PAPER_BASES

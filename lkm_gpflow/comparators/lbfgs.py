@@ -13,8 +13,7 @@ from scipy.optimize import minimize
 from ..gp.types import Floats, FloatTensor
 from ..runtime.threads import single_threaded
 
-_FAILED = 1e30
-"""Loss where the true one is not a number: the line search goes back."""
+_FAILED = 1e30  # loss where the true one is not a number: the line search goes back
 
 
 @dataclass(frozen=True)
@@ -34,16 +33,8 @@ def minimise(
 ) -> Optimum:
     """Run L-BFGS-B once.
 
-    Parameters
-    ----------
-    loss
-        From values, [P], to the loss and its gradient; either may be no number somewhere.
-    start
-        Values to begin with, [P].
-    max_iterations
-        After so many it stops.
-    bounds
-        Lower and upper bounds of the values, [P, 2]; None: there are none.
+    `loss` returns the loss and its gradient at values [P]; either may be no number somewhere.
+    `bounds` are the lower and upper bounds of the values, [P, 2]; None: there are none.
     """
 
     def guarded(values: Floats) -> tuple[float, Floats]:
@@ -66,16 +57,8 @@ def minimise(
 class MultiStart:
     """L-BFGS on the trainable variables of a GPflow model.
 
-    The loss is traced once and serves all starts, and, where the model's data are `tf.Variable`,
-    all data.
-
-    Parameters
-    ----------
-    model
-        A GPflow model, or any module with trainable parameters.
-    loss
-        The function to minimise; by default `model.training_loss`, the negative log likelihood (or
-        bound) and log priors.
+    The loss (by default `model.training_loss`: minus the log likelihood or bound, and log priors)
+    is traced once and serves all starts, and, where the model's data are `tf.Variable`, all data.
     """
 
     def __init__(self, model: gpflow.Module, loss: Callable[[], FloatTensor] | None = None) -> None:
@@ -97,9 +80,7 @@ class MultiStart:
             return value, tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
 
         self._traced = tf.function(
-            value_and_gradient,
-            input_signature=[tf.TensorSpec([None], tf.float64)],
-            autograph=False,
+            value_and_gradient, input_signature=[tf.TensorSpec([None], tf.float64)], autograph=False
         )
 
     @property
@@ -136,19 +117,9 @@ class MultiStart:
     ) -> Optimum:
         """Run shortly from every start, continue from the best few, leave the model at the best.
 
-        Parameters
-        ----------
-        starts
-            Each assigns starting values to the model when it is called.
-        short, keep
-            Iterations from every start, and how many of the results continue.
-        max_iterations
-            Iterations of a run that continues.
-
-        Raises
-        ------
-        RuntimeError
-            If the loss is NaN at every start.
+        Each of the `starts` assigns starting values to the model when it is called.  `short`
+        iterations follow every start; the best `keep` results continue for `max_iterations`.  A
+        RuntimeError says that the loss is NaN at every start.
         """
         first = []
         for start in starts:

@@ -22,6 +22,7 @@ it takes.
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,72 +40,78 @@ from ..runtime.text import did_you_mean
 from .protocol import MIN_SD, Ahead, ScaledForecast, fit_alone, library
 from .registry import register
 
-MIN_ROWS = 7
-"""The library takes no shorter series for ETS."""
+MIN_ROWS = 7  # the library takes no shorter series for ETS
 
 DECIMALS = 6
 """Decimals of the z-scores that the models see, so that rounding errors do not choose the model."""
 
-LEVEL = 90
-"""Percent in the intervals that libraries are asked for."""
-
-_FAR = 100.0
-"""Sds of the series: where its mean is further from zero, the library loses digits (AutoARIMA's sds
-of walks one step ahead are up to 1.2 times too large at 1e3, 30 times at 1e5)."""
+LEVEL = 90  # percent in the intervals that libraries are asked for
 
 Learn = Callable[[ModuleType, Floats, int], Ahead]
 """From statsforecast's models, a series and its season to its forecasts."""
 
 
+@dataclass(frozen=True)
+class AutomaticMethod(ABC):
+    """A method of statsforecast that chooses its own orders, for every series alone."""
+
+    #: Steps in a season, m, one for none; None: see `seasons.seasons_of`.  Weeks (52) in three
+    #: years of data have no season then: two cycles do not identify one.
+    season: int | None = None
+
+    @staticmethod
+    @abstractmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """Fit rounded z-scores, [D], by one of statsforecast's models."""
+
+    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
+        """Choose and fit a model for every series; nothing is random."""
+        return fit_each(train, self.season, self.learn)
+
+
 @register("auto-arima")
 @dataclass(frozen=True)
-class AutoARIMA:
+class AutoARIMA(AutomaticMethod):
     """ARIMA with orders by the stepwise search of Hyndman and Khandakar (2008), AICc.
 
     phi(B) Phi(B^m) (1 - B)^d (1 - B^m)^D y_t = c + theta(B) Theta(B^m) e_t with e_t normal, d by
     KPSS tests and D by the strength of the season; maximum likelihood.  On z-scores c = 0 stands
     for the mean of the series, so AICc often counts one parameter less than it would in own units.
-
-    Parameters
-    ----------
-    season
-        Steps in a season, m, one for none; None: see `seasons.seasons_of`.  Weeks (52) in three
-        years of data have no season then: two cycles do not identify one.  With it, on rolling
-        origins inside the training part of GONU, the CRPS of ARIMA rose from 0.43 to 0.47 and
-        that of the other two stayed.  Seasons of 5 and 12 made no consistent difference.
     """
 
-    season: int | None = None
-
-    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, _arima)
+    @staticmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """See `AutomaticMethod.learn`."""
+        model = models.AutoARIMA(season_length=season).fit(y)
+        return lambda h: normal_moments(model.predict(h, level=[LEVEL]))
 
 
 @register("auto-ets")
 @dataclass(frozen=True)
-class AutoETS:
+class AutoETS(AutomaticMethod):
     """Exponential smoothing in state space form (Hyndman et al. 2008), chosen by AICc.
 
     y_t = l_{t-1} + phi b_{t-1} + s_{t-m} + e_t, with every combination of a trend (damped or not)
     and a season.  The errors are additive: z-scores are not positive.
-
-    Parameters
-    ----------
-    season
-        Steps in a season, m; see `AutoARIMA`.
     """
 
-    season: int | None = None
+    @staticmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """See `AutomaticMethod.learn`."""
+        model = models.AutoETS(season_length=season).fit(y)
 
-    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, _ets)
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            # The library counts the seasons that have passed at the last step for all steps, so
+            # every step is asked for as a last one.
+            steps = [normal_moments(model.predict(step, level=[LEVEL])) for step in range(1, h + 1)]
+            return steps[-1][0], np.array([sd[-1] for _, sd in steps])
+
+        return ahead
 
 
 @register("auto-theta")
 @dataclass(frozen=True)
-class AutoTheta:
+class AutoTheta(AutomaticMethod):
     """The best of four Theta models (Fiorucci et al. 2016) by mean squared error.
 
     Simple exponential smoothing with a drift that is a share 1 - 1/theta of the linear trend,
@@ -116,36 +123,33 @@ class AutoTheta:
     paths also update the trend: 1% wider at 100 rows, about 10% after a dozen steps at 30.)  Its
     own intervals are not used: they are quantiles of 200 paths, neither normal nor symmetric, and
     with an additive season they count the season as noise.
-
-    Parameters
-    ----------
-    season
-        Steps in a season; see `AutoARIMA`.
     """
 
-    season: int | None = None
+    @staticmethod
+    def learn(models: ModuleType, y: Floats, season: int) -> Ahead:
+        """See `AutomaticMethod.learn`."""
+        whole = models.AutoTheta(season_length=season, decomposition_type="additive").fit(y)
+        seasonal = whole.model_
+        pattern = seasonal["seas_forecast"]["mean"] if seasonal.get("decompose") else np.zeros(1)
+        # The pattern is that of the steps after the last one.
+        back = pattern[np.arange(-len(y), 0) % len(pattern)]
+        # Its parameters are those of the first fit; its residuals are free of the season.
+        model = models.AutoTheta().fit(y - back)
+        sigma = np.std(model.model_["residuals"][3:], ddof=1)  # after three steps, as the library
+        alpha = model.model_["par"]["alpha"]
 
-    def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Choose and fit a model for every series; nothing is random."""
-        return fit_each(train, self.season, _theta)
+        def ahead(h: int) -> tuple[Floats, Floats]:
+            steps = np.arange(h)
+            mean = model.predict(h)["mean"] + pattern[steps % len(pattern)]
+            return mean, sigma * np.sqrt(1.0 + steps * alpha**2)
+
+        return ahead
 
 
 def fit_each(train: pd.DataFrame, season: int | None, learn: Learn) -> ScaledForecast:
     """Fit the rounded z-scores of every series alone by a model of statsforecast.
 
-    Parameters
-    ----------
-    train
-        The table.
-    season
-        Steps in a season, or None; see `AutoARIMA`.
-    learn
-        Fits one series.
-
-    Raises
-    ------
-    ValueError
-        If a series has too few rows for the library.
+    A ValueError says if a series has too few rows for the library.
     """
     table = Table.of(train)
     seasons = seasons_of(table, season)
@@ -163,41 +167,6 @@ def fit_each(train: pd.DataFrame, season: int | None, learn: Learn) -> ScaledFor
             return learn(models, z.round(DECIMALS), seasons[n])
 
     return fit_alone(table, learn_one)
-
-
-def _arima(models: ModuleType, y: Floats, season: int) -> Ahead:
-    model = models.AutoARIMA(season_length=season).fit(y)
-    return lambda h: normal_moments(model.predict(h, level=[LEVEL]))
-
-
-def _ets(models: ModuleType, y: Floats, season: int) -> Ahead:
-    model = models.AutoETS(season_length=season).fit(y)
-
-    def ahead(h: int) -> tuple[Floats, Floats]:
-        # The library takes the number of seasons that have passed at the last step for all steps,
-        # so every step is asked for as a last one.
-        steps = [normal_moments(model.predict(step, level=[LEVEL])) for step in range(1, h + 1)]
-        return steps[-1][0], np.array([sd[-1] for _, sd in steps])
-
-    return ahead
-
-
-def _theta(models: ModuleType, y: Floats, season: int) -> Ahead:
-    seasonal = models.AutoTheta(season_length=season, decomposition_type="additive").fit(y).model_
-    pattern = seasonal["seas_forecast"]["mean"] if seasonal.get("decompose") else np.zeros(1)
-    # The pattern is that of the steps after the last one.
-    back = pattern[np.arange(-len(y), 0) % len(pattern)]
-    # Its parameters are those of the first fit; its residuals are free of the season.
-    model = models.AutoTheta().fit(y - back)
-    sigma = np.std(model.model_["residuals"][3:], ddof=1)  # after three steps, as the library
-    alpha = model.model_["par"]["alpha"]
-
-    def ahead(h: int) -> tuple[Floats, Floats]:
-        steps = np.arange(h)
-        mean = model.predict(h)["mean"] + pattern[steps % len(pattern)]
-        return mean, sigma * np.sqrt(1.0 + steps * alpha**2)
-
-    return ahead
 
 
 def normal_moments(forecast: Mapping[str, Any]) -> tuple[Floats, Floats]:
@@ -222,23 +191,12 @@ def _quiet() -> Iterator[None]:
 class SktimeForecaster:
     """A forecaster of sktime that has forecast variances.
 
-    Multivariate ones see all series, others each series alone.
-
-    Parameters
-    ----------
-    name
-        Of its class, such as "VAR".
-    settings
-        Arguments of its constructor.
-
-    Raises
-    ------
-    ValueError
-        If sktime has no such forecaster, or one without variances.
+    Multivariate ones see all series, others each series alone.  A ValueError is raised if sktime
+    has no such forecaster, or one without variances.
     """
 
-    name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str  #: Of its class, such as "VAR"
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: Arguments of its constructor
 
     def __post_init__(self) -> None:
         forecaster = self._make()
@@ -304,27 +262,12 @@ class SktimeForecaster:
 class StatsforecastModel:
     """A model of statsforecast that has forecast intervals, each series alone.
 
-    Its sd is half of a central 90% interval over its normal quantile.
-
-    Parameters
-    ----------
-    name
-        Of its class, such as "AutoCES".
-    settings
-        Arguments of its constructor.
-    own_units
-        Whether it is given series in their own units, for models with multiplicative errors and
-        seasons.  Series far from zero are fitted from their first value on, which is added again.
-
-    Raises
-    ------
-    ValueError
-        If statsforecast has no such model.
+    Its sd is half of a central 90% interval over its normal quantile.  A ValueError is raised if
+    statsforecast has no such model.
     """
 
-    name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    own_units: bool = False
+    name: str  #: Of its class, such as "AutoCES"
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: Arguments of its constructor
 
     def __post_init__(self) -> None:
         self._make()
@@ -341,20 +284,10 @@ class StatsforecastModel:
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Fit it to every series."""
-        table = Table.of(train)
-        if not self.own_units:
-            return fit_alone(table, lambda n, z: self._learn(z, 0.0, 1.0))
+        return fit_alone(Table.of(train), lambda n, z: self._learn(z))
 
-        def learn(n: int, z: Floats) -> Ahead:
-            near = np.abs(table.location[n]) <= _FAR * table.scale[n]
-            shift = table.location[n] / table.scale[n] if near else -z[0]
-            return self._learn(z.round(DECIMALS), shift, table.scale[n])
-
-        return fit_alone(table, learn)
-
-    def _learn(self, z: Floats, shift: float, scale: float) -> Ahead:
-        """Fit it to ``scale * (z + shift)``, and forecast z."""
-        fitted = self._make().fit(scale * (z + shift))
+    def _learn(self, z: Floats) -> Ahead:
+        fitted = self._make().fit(z)
 
         def ahead(h: int) -> tuple[Floats, Floats]:
             told = fitted.predict(h, level=[LEVEL])
@@ -362,7 +295,6 @@ class StatsforecastModel:
                 raise ValueError(
                     f"expected a model with intervals, statsforecast's {self.name} has none"
                 )
-            mean, sd = normal_moments(told)
-            return mean / scale - shift, sd / scale
+            return normal_moments(told)
 
         return ahead

@@ -37,14 +37,7 @@ from .stacked import StackedGPR, stack
 class CoregionalisedTerm(gpflow.kernels.Product):
     """One term of the model, k((x, i), (x', j)) = B[i, j] k(x, x') with B = W W' + diag(kappa).
 
-    Parameters
-    ----------
-    base
-        k, a kernel of time; its variance is fixed, because B has it too.
-    W
-        [N, R].
-    kappa
-        [N], positive.
+    W is [N, R], kappa [N] and positive.  The variance of k is fixed, because B has it too.
     """
 
     def __init__(self, base: ComponentKernel, W: Floats, kappa: Floats) -> None:
@@ -70,16 +63,9 @@ class CoregionalisedGPR(StackedGPR):
     .. math:: k((x, i), (x', j)) = \sum_q B_q[i, j] k_q(x, x'),
        \qquad B_q = W_q W_q^\top + \mathrm{diag}(\kappa_q)
 
-    `StackedGPR` with this kernel.  For learning the series stand on one grid: then the covariance
-    is a sum of Kronecker products, from which gaps are left out, and base kernels are evaluated at
-    D times, not at all N D observations.
-
-    Parameters
-    ----------
-    observations
-        Scaled observations, on the union of the times of all series.
-    terms
-        The terms of the kernel.
+    `StackedGPR` with this kernel.  For learning, scaled series stand on the union of their times:
+    then the covariance is a sum of Kronecker products, from which gaps are left out, and base
+    kernels are evaluated at D times, not at all N D observations.
     """
 
     def __init__(self, observations: Observations, terms: Sequence[CoregionalisedTerm]) -> None:
@@ -126,28 +112,19 @@ class LMC:
     Every series has, beside the mixed processes, a level of its own (a constant kernel of rank
     zero): the mean of a series over the times at which it was observed is not that of the process.
     This level, BIC and weak priors go beyond the papers, which leave kernels and rank to the user.
-
-    Parameters
-    ----------
-    kernels
-        Sets of base kernels (expressions whose variance does not matter) to choose among.
-        ``RW(start=-1)`` is a random walk from an uncertain level, k = 1 + min(x, x').
-    ranks
-        Columns of every W to choose among.
-    restarts
-        Starts of each choice; only the best continues.
-    short, max_iterations
-        Iterations from every start, and of the run that continues.
     """
 
+    #: Sets of base kernels (expressions whose variance does not matter) to choose among.
+    #: ``RW(start=-1)`` is a random walk from an uncertain level, k = 1 + min(x, x').
     kernels: tuple[tuple[str, ...], ...] = (
         ("RW(start=-1)",),
         ("SE", "SE"),
         ("SE", "RW(start=-1)"),
         ("PER", "RW(start=-1)"),
     )
-    ranks: tuple[int, ...] = (1, 2)
-    restarts: int = 6
+    ranks: tuple[int, ...] = (1, 2)  #: Columns of every W to choose among
+    restarts: int = 6  #: Starts of each choice; only the best continues
+    #: Iterations from every start, and of the run that continues.
     short: int = 15
     max_iterations: int = 150
 
@@ -174,11 +151,7 @@ class LMC:
         return min(models, key=lambda model: model.bic())
 
     def _learn(
-        self,
-        observations: Observations,
-        names: Sequence[str],
-        rank: int,
-        rng: np.random.Generator,
+        self, observations: Observations, names: Sequence[str], rank: int, rng: np.random.Generator
     ) -> CoregionalisedGPR:
         """Learn the model with these base kernels and this rank."""
         draw = partial(

@@ -31,8 +31,7 @@ from .registry import register
 from .spectral import Mixture, Spectrum
 from .stacked import StackedGPR, stack
 
-_SAME_LAG = 1e-9
-"""Lags that differ by less, in spans of the data, are taken for one."""
+_SAME_LAG = 1e-9  # lags that differ by less, in spans of the data, are taken for one
 
 _DELAY_SD = 0.05
 """Sd of the prior of delays, in spans of the data.
@@ -47,16 +46,10 @@ class CrossMixture(Mixture):
     """Q Gaussians as the spectral density of each of N series, with their cross spectra.
 
     Weight, frequency and bandwidth as in `Mixture`, but [Q, N].
-
-    Parameters
-    ----------
-    delay
-        The time by which a component comes later in a series, [Q, N].
-    phase
-        The angle by which it comes later, [Q, N].  Of both only differences of series matter.
     """
 
-    delay: Floats
+    delay: Floats  # the time by which a component comes later in a series, [Q, N]
+    # The angle by which it comes later, [Q, N].  Of both only differences of series matter.
     phase: Floats
 
     def joined(self, other: CrossMixture) -> CrossMixture:
@@ -135,15 +128,7 @@ class MultiOutputSpectralMixture(gpflow.kernels.Kernel):
         "first: [pairs...]", "second: [pairs...]", "lag: [pairs...]", "return: [pairs...]"
     )
     def covariance(self, first: Integers, second: Integers, lag: FloatTensor) -> FloatTensor:
-        """Covariances of one series at t + lag and another at t.
-
-        Parameters
-        ----------
-        first, second
-            Numbers of the two series.
-        lag
-            Time of the first minus time of the second.
-        """
+        """Covariances of one series at t + lag and another at t, by their numbers."""
         pair = first * tf.shape(self.weight)[1] + second
         total = tf.zeros_like(lag)
         for constants in tf.unstack(self._pairs(), axis=1):
@@ -191,19 +176,13 @@ class LagPairs:
     """The different pairs among M stacked observations: two series and a lag.
 
     Series with common times have far fewer of them than M^2 (1.5% for nine stocks on 116 days).
-
-    Parameters
-    ----------
-    first, second, lag
-        The different pairs, [P] each.
-    index
-        Where the covariance of two observations stands among them, [M, M].
     """
 
+    # The different pairs, [P] each.
     first: Integers
     second: Integers
     lag: Floats
-    index: Integers
+    index: Integers  # where the covariance of two observations stands among them, [M, M]
 
     @classmethod
     def of(cls, X: Floats) -> LagPairs:
@@ -228,15 +207,7 @@ class LagPairs:
 
 
 class MultiOutputGPR(StackedGPR):
-    """Exact regression with a `MultiOutputSpectralMixture`, evaluated once for every lag.
-
-    Parameters
-    ----------
-    observations
-        Scaled observations.
-    mixture
-        Starting values of the kernel.
-    """
+    """Exact regression with a `MultiOutputSpectralMixture`, evaluated once for every lag."""
 
     def __init__(self, observations: Observations, mixture: CrossMixture) -> None:
         data = stack(observations)
@@ -255,20 +226,11 @@ class MultiOutputGPR(StackedGPR):
 
 @dataclass(frozen=True)
 class CrossSpectrum:
-    """Power and common phases of several scaled series by frequency.
+    """Power and common phases of several scaled series by frequency."""
 
-    Parameters
-    ----------
-    frequency
-        In cycles per unit of time, [F].
-    power
-        Spectra of the series, each with a sum of one, [N, F].
-    coefficients
-        Their Fourier coefficients over the observed points, [N, F].
-    """
-
-    frequency: Floats
-    power: Floats
+    frequency: Floats  # in cycles per unit of time, [F]
+    power: Floats  # spectra of the series, each with a sum of one, [N, F]
+    # Their Fourier coefficients over the observed points, [N, F].
     coefficients: NDArray[np.complex128]
 
     @classmethod
@@ -336,20 +298,13 @@ class MOSM:
 
     Learnt from several starts, by maximum likelihood as they do, but for a weak normal prior of the
     delays around zero.  They set the number of components by hand; here BIC chooses it.
-
-    Parameters
-    ----------
-    num_components
-        The Q among which BIC chooses.
-    restarts
-        Starts for every Q, drawn from the spectra of the series; every other one continues from the
-        best mixture of fewer components.
-    short, keep, max_iterations
-        See `MultiStart.best_of`.
     """
 
-    num_components: tuple[int, ...] = (1, 2, 3)
+    num_components: tuple[int, ...] = (1, 2, 3)  #: The Q among which BIC chooses
+    #: Starts for every Q, drawn from the spectra of the series; every other one continues from the
+    #: best mixture of fewer components.
     restarts: int = 10
+    #: See `MultiStart.best_of`.
     short: int = 20
     keep: int = 2
     max_iterations: int = 100

@@ -26,27 +26,14 @@ from .registry import register
 
 @dataclass(frozen=True)
 class Walk:
-    """One series, continued from its last season by steps of mean `slope`.
+    """One series, continued from its last season by steps of mean `slope`."""
 
-    Parameters
-    ----------
-    last
-        The season that is repeated (one value for a season of one step), [m].
-    age
-        Seasons that have passed since each of these values until the last row of the table, [m].
-    slope
-        Mean change of a season.
-    variance
-        Variance of the change of a season.
-    slope_variance
-        Variance of the estimated slope.
-    """
-
-    last: Floats
+    last: Floats  # the season that is repeated (one value for a season of one step), [m]
+    # Seasons that have passed since each of these values until the last row of the table, [m].
     age: Integers
-    slope: float
-    variance: float
-    slope_variance: float
+    slope: float  # mean change of a season
+    variance: float  # variance of the change of a season
+    slope_variance: float  # variance of the estimated slope
 
     def ahead(self, count: int) -> tuple[Floats, Floats]:
         """Means and sds of the next `count` values, [count] each."""
@@ -59,20 +46,11 @@ class Walk:
 
 @dataclass(frozen=True)
 class Walks:
-    """A walk for every series.
-
-    Parameters
-    ----------
-    series
-        Names of the series.
-    walks
-        In the same order.
-    least_sd
-        Of their forecasts, `MIN_SD` in units of the series: a line has no steps but its drift.
-    """
+    """A walk for every series."""
 
     series: pd.Index
-    walks: tuple[Walk, ...]
+    walks: tuple[Walk, ...]  # in the same order
+    # Of their forecasts, `MIN_SD` in units of the series: a line has no steps but its drift.
     least_sd: Floats
 
     @classmethod
@@ -118,16 +96,12 @@ class SeasonalNaive:
 
     Every step of the season (all Januaries) is a walk of its own, all with one variance.  One that
     was never seen begins on the line between its neighbours.
-
-    Parameters
-    ----------
-    season
-        Steps in a season; None: by the frequency of the index (12 for months, 52 for weeks, 5 for
-        working days, 7 for days; see `season_length`), and one step for series where it has none
-        or where fewer changes were seen than there are steps in a season (without gaps: less than
-        two seasons).
     """
 
+    #: Steps in a season; None: by the frequency of the index (12 for months, 52 for weeks, 5 for
+    #: working days, 7 for days; see `season_length`), and one step for series where it has none or
+    #: where fewer changes were seen than there are steps in a season (without gaps: less than two
+    #: seasons).
     season: int | None = None
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> Walks:

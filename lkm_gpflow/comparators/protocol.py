@@ -53,27 +53,18 @@ def forecast_frame(series: pd.Index, times: pd.Index, mean: Floats, sd: Floats) 
 
 @dataclass(frozen=True)
 class ScaledForecast:
-    """A fitted model of a table's `observations` (times to a span of one, series z-scored).
-
-    Parameters
-    ----------
-    table
-        The training data with their scaling.
-    predict
-        From scaled times, [M], to the means and variances (with noise) of new scaled
-        observations, [M, N] each.
-    """
+    """A fitted model of a table's `observations` (times to a span of one, series z-scored)."""
 
     table: Table
+    # From scaled times, [M], to the means and variances (with noise) of new scaled observations,
+    # [M, N] each.
     predict: Callable[[Floats], tuple[Floats, Floats]]
 
     def forecast(self, times: pd.Index) -> pd.DataFrame:
         """See `Fitted.forecast`.
 
-        Raises
-        ------
-        RuntimeError
-            If a mean is not finite, or a variance not finite and positive: which series it is.
+        A RuntimeError is raised if a mean is not finite, or a variance not finite and positive:
+        which series it is.
         """
         mean, variance = self.predict(self.table.scaled_times(times))  # [M, N] each
         sound = np.isfinite(mean) & np.isfinite(variance) & (variance > 0.0)
@@ -100,16 +91,10 @@ Ahead = Callable[[int], tuple[Floats, Floats]]
 def fit_alone(table: Table, learn: Callable[[int, Floats], Ahead]) -> ScaledForecast:
     """Fit every series alone, by a method that has no missing observations.
 
-    The method gets the rows from the first to the last observation, so that nothing is invented at
-    the ends; straight lines in time fill the gaps between.  A series that ended some rows before
-    the table is forecast for as many steps more.  No sd is smaller than `MIN_SD`.
-
-    Parameters
-    ----------
-    table
-        The training data.
-    learn
-        Fits one series: from its number and its z-scores to its forecasts.
+    `learn` gets the number of a series and its z-scores from the first to the last observation, so
+    that nothing is invented at the ends; straight lines in time fill the gaps between.  A series
+    that ended some rows before the table is forecast for as many steps more.  No sd is smaller than
+    `MIN_SD`.
     """
     observations = table.observations
     filled, (begins, stops) = observations.filled, observations.ends
@@ -130,13 +115,7 @@ def fit_alone(table: Table, learn: Callable[[int, Floats], Ahead]) -> ScaledFore
 
 
 def library(module: str) -> ModuleType:
-    """Import a module of an optional library, when a method that needs it is fitted.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If the library is not installed: how to install it.
-    """
+    """Import a module of an optional library; the error says how to install an absent one."""
     name = module.split(".")[0]
     try:
         return import_module(module)

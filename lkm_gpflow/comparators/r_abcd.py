@@ -36,8 +36,7 @@ from .protocol import ScaledForecast
 from .registry import register
 from .spectral import Mixture, SpectralMixture, Spectrum
 
-_LOG_SCALES = (-12.0, 12.0)
-"""Between these the logarithms of squared scales are learnt."""
+_LOG_SCALES = (-12.0, 12.0)  # between these the logarithms of squared scales are learnt
 
 _WEIGHTS = (1e-8, 10.0)
 """Between these the weights of mixtures are learnt (series have unit variance)."""
@@ -45,8 +44,7 @@ _WEIGHTS = (1e-8, 10.0)
 _LOWEST_FREQUENCY = 0.01
 """In cycles per span, of frequencies and bandwidths; the highest is the Nyquist frequency."""
 
-_DRAWS = 8
-"""Of so many mixtures of a series the likeliest is started from."""
+_DRAWS = 8  # of so many mixtures of a series the likeliest is started from
 
 _LOG_SHARES = (math.log(0.03), 0.0)
 """Between these the variance of a drawn mixture lies, as a share of the residual's."""
@@ -57,20 +55,11 @@ _SHORT, _LONG = 30, 200
 
 @dataclass(frozen=True)
 class Shares:
-    """What is learnt beside the shared kernel.
+    """What is learnt beside the shared kernel."""
 
-    Parameters
-    ----------
-    scale
-        s_n^2, [N], of geometric mean one.
-    noise_variance
-        sigma_n^2, [N].
-    mixtures
-        Weights, frequencies and bandwidths of the Q components of every series, [N, 3, Q].
-    """
-
-    scale: Floats
-    noise_variance: Floats
+    scale: Floats  # s_n^2, [N], of geometric mean one
+    noise_variance: Floats  # sigma_n^2, [N]
+    # Weights, frequencies and bandwidths of the Q components of every series, [N, 3, Q].
     mixtures: Floats
 
     @classmethod
@@ -94,16 +83,9 @@ class SemiRelational:
 
     .. math:: x_n \sim \mathcal{N}(0, s_n^2 K + K_{SM,n} + \sigma_n^2 I)
 
-    with scales s_n, and a `SpectralMixture` for every series (Hwang et al. 2016).
+    with scales s_n, and a `SpectralMixture` of `num_components` Gaussians for every series (Hwang
+    et al. 2016); with none the series differ in scale and noise alone (relational kernel learning).
     Missing points are left out.  `Shares.of` describes the parameters beside K.
-
-    Parameters
-    ----------
-    observations
-        Scaled observations of N series at D times.
-    num_components
-        Q, the Gaussians in a spectral density; with none the series differ in scale and noise
-        alone (relational kernel learning).
     """
 
     def __init__(self, observations: Observations, num_components: int) -> None:
@@ -182,16 +164,8 @@ class SemiRelational:
 class RelationalLearner(KernelLearner):
     """Learns the kernel that series share, and with it what each has of its own.
 
-    Parameters
-    ----------
-    observations
-        What is observed.
-    num_components
-        Gaussians in the spectral density of a series.
-    restarts
-        Random starts of a structure, beside two warm ones, and of the mixtures, beside one.
-    rng
-        Source of all randomness.
+    `num_components` are the Gaussians in the spectral density of a series.  Mixtures have as many
+    random starts as structures, beside one.
     """
 
     def __init__(
@@ -254,21 +228,11 @@ class RelationalLearner(KernelLearner):
 
 @dataclass(frozen=True)
 class RelationalFit:
-    """What was found, how, and its data.
+    """What was found, how, and its data."""
 
-    Parameters
-    ----------
-    observations
-        Scaled observations of N series.
-    path
-        Accepted fits of the search, without mixtures; the last the best.
-    joint
-        The last of them with mixtures, all learnt jointly.
-    """
-
-    observations: Observations
-    path: tuple[KernelFit, ...]
-    joint: KernelFit
+    observations: Observations  # scaled observations of N series
+    path: tuple[KernelFit, ...]  # accepted fits of the search, without mixtures; the last the best
+    joint: KernelFit  # the last of them with mixtures, all learnt jointly
 
     @property
     def kernel(self) -> Terms:
@@ -306,13 +270,7 @@ class RelationalFit:
 
 @dataclass(frozen=True)
 class RelationalForecast(ScaledForecast):
-    """The forecast of series that share a kernel.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    """
+    """The forecast of series that share a kernel."""
 
     found: RelationalFit
 
@@ -348,29 +306,18 @@ class RelationalABCD:
     It departs from Hwang et al. (2016) in the order of learning: the search goes without
     mixtures, whose numbers are as many for every structure.  They then start from the spectrum of
     what the composite leaves to the noise, and all is learnt jointly.  Mixtures that are there
-    from the start explain everything, at a lower BIC and with next to nothing left to share: in
-    forecasts inside the training parts of GONU and currencies, three origins each, intervals of
-    90% then covered 36% and 58%.
+    from the start explain everything, and leave next to nothing to share.
 
     As in `ABCD` change points are off by default, and the search ends when a step brings nothing.
-
-    Parameters
-    ----------
-    depth
-        Steps of the search at most.
-    num_components
-        Q, the Gaussians in the spectral density of a series; with none the series differ in scale
-        and noise alone.
-    bases
-        Names of the base kernels.
-    restarts
-        Random starts of every kernel, beside two from the numbers of the kernel it derives from,
-        and of the mixtures beside one.
     """
 
-    depth: int = 4
+    depth: int = 4  #: Steps of the search at most
+    #: Q, the Gaussians in the spectral density of a series; with none the series differ in scale
+    #: and noise alone.
     num_components: int = 10
-    bases: tuple[str, ...] = PAPER_BASES
+    bases: tuple[str, ...] = PAPER_BASES  #: Names of the base kernels
+    #: Random starts of every kernel, beside two from the numbers of the kernel it derives from, and
+    #: of the mixtures beside one.
     restarts: int = 2
 
     def __post_init__(self) -> None:

@@ -45,13 +45,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Comparator])
 
 
 def register(name: str) -> Callable[[_Method], _Method]:
-    """Register a comparator under a name (a class decorator).
-
-    Raises
-    ------
-    ValueError
-        If there is another of this name.
-    """
+    """Register a comparator under a name of its own (a class decorator)."""
 
     def add(method: _Method) -> _Method:
         module = _OURS.get(name) or _LIBRARIES.get(name)

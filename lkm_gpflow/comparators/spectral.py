@@ -20,21 +20,11 @@ from ..gp.types import Floats, FloatTensor
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture of Q Gaussians as a spectral density.
+    """A mixture of Q Gaussians as a spectral density."""
 
-    Parameters
-    ----------
-    weight
-        Variances of the components, [Q].
-    frequency
-        Their mean frequencies, in cycles per unit of time, [Q].
-    bandwidth
-        Their standard deviations in frequency, [Q].
-    """
-
-    weight: Floats
-    frequency: Floats
-    bandwidth: Floats
+    weight: Floats  # variances of the components, [Q]
+    frequency: Floats  # their mean frequencies, in cycles per unit of time, [Q]
+    bandwidth: Floats  # their standard deviations in frequency, [Q]
 
 
 class SpectralMixture(gpflow.kernels.Kernel):
@@ -42,14 +32,8 @@ class SpectralMixture(gpflow.kernels.Kernel):
 
     .. math:: k(r) = \sum_q w_q \exp(-2 \pi^2 s_q^2 r^2) \cos(2 \pi \mu_q r)
 
-    for one-dimensional input (Wilson and Adams 2013, equation 12).
-
-    Parameters
-    ----------
-    mixture
-        Starting values of w, mu and s.
-    active_dims
-        The input column the kernel looks at.
+    for one-dimensional input (Wilson and Adams 2013, equation 12); w, mu and s start from
+    `mixture`.
     """
 
     def __init__(self, mixture: Mixture, active_dims: tuple[int, ...] = (0,)) -> None:
@@ -78,18 +62,11 @@ class SpectralMixture(gpflow.kernels.Kernel):
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The power of one scaled series by frequency.
+    """The power of one scaled series by frequency."""
 
-    Parameters
-    ----------
-    frequency
-        From half a cycle in the span of the data to the Nyquist frequency of the typical step.
-    power
-        Lomb-Scargle periodogram of the series, normalised to a sum of one.
-    """
-
+    # From half a cycle in the span of the data to the Nyquist frequency of the typical step.
     frequency: Floats
-    power: Floats
+    power: Floats  # Lomb-Scargle periodogram of the series, normalised to a sum of one
 
     @classmethod
     def of(cls, observations: Observations, series: int) -> Spectrum:

@@ -16,16 +16,18 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 import tensorflow_probability as tfp
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.kernels import Kernel
-from gpflow.utilities import assert_params_false, positive, to_default_float
+from gpflow.utilities import positive, to_default_float
 
 from ..data.tables import Table
 from ..fit.initialization import typical_step
-from ..gp.types import LOG_2PI, Floats, FloatTensor
-from ..model.model_data import ModelData, checked_data, checked_kernels
+from ..gp.types import LOG_2PI, FloatTensor
+from ..model.model_data import checked_kernels
+from ..runtime.text import whole_number
 from .lbfgs import MultiStart
+from .mean_field import MeanFieldModel
 from .protocol import ScaledForecast
 from .registry import register
 from .stacked import NOISE_FLOOR
@@ -36,24 +38,12 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class LatentPosterior:
-    """The optimal q(phi) on the inputs of the data, see `SpikeSlabGP.latent_posterior`.
+    """The optimal q(phi) on the inputs of the data, see `SpikeSlabGP.latent_posterior`."""
 
-    Parameters
-    ----------
-    K
-        Prior covariances, [M, D, D].
-    alpha
-        K^-1 times the means, [M, D].
-    root
-        Square roots of the precisions a_m that the data add, [M, D].
-    L
-        Cholesky factors of I + diag(root) K diag(root), [M, D, D].
-    """
-
-    K: FloatTensor
-    alpha: FloatTensor
-    root: FloatTensor
-    L: FloatTensor
+    K: FloatTensor  # prior covariances, [M, D, D]
+    alpha: FloatTensor  # K^-1 times the means, [M, D]
+    root: FloatTensor  # square roots of the precisions a_m that the data add, [M, D]
+    L: FloatTensor  # cholesky factors of I + diag(root) K diag(root), [M, D, D]
 
     @property
     def mean(self) -> FloatTensor:
@@ -77,7 +67,7 @@ class LatentPosterior:
         return tf.linalg.triangular_solve(self.L, self.root[..., None] * cross)
 
 
-class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
+class SpikeSlabGP(MeanFieldModel):
     r"""Series that are sparse sums of latent Gaussian processes.
 
     .. math::
@@ -102,11 +92,9 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
     Parameters
     ----------
     data
-        ``(X, Y)``: inputs [D, Q] and observations [D, N], one column per series.  NaN in Y is a
-        missing observation.
+        ``(X, Y)``: inputs [D, Q] and observations [D, N].  NaN in Y is a missing observation.
     kernels
-        k_m, any M GPflow kernels of one output.  Their variances are redundant beside
-        `slab_variance`, if all of them are free.
+        k_m, any M GPflow kernels.  Their variances are redundant beside `slab_variance`.
     slab_variance, inclusion
         sigma_w^2 and pi.
     noise_variance
@@ -118,11 +106,6 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
     ----------
     switch_logits, weight_mean, weight_variance
         logit(gamma), mu and v of q(s) and q(w | s = 1), parameters [N, M].
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
     """
 
     def __init__(
@@ -135,13 +118,8 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         noise_variance: float | AnyNDArray = 0.1,
         seed: int = 0,
     ) -> None:
-        super().__init__()
-        X, Y = checked_data(data)
-        self.data = (to_default_float(X), to_default_float(Y))
-        table = ModelData.from_table(Y)
-        self._Y = table.x
-        self._mask = tf.ones_like(table.x) if table.mask is None else table.mask
-        self.kernels = checked_kernels(kernels, num_inputs=X.shape[1])
+        super().__init__(data, noise_variance, noise_base="exp")
+        self.kernels = checked_kernels(kernels, num_inputs=self.data[0].shape[1])
         if not slab_variance > 0.0:
             raise ValueError(f"slab_variance: expected a positive number, got {slab_variance}")
         if not _MIN_PROBABILITY < inclusion < 1.0 - _MIN_PROBABILITY:
@@ -151,26 +129,11 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
             to_default_float(_MIN_PROBABILITY), to_default_float(1.0 - _MIN_PROBABILITY)
         )
         self.inclusion = gpflow.Parameter(inclusion, transform=probability)
-        noise = np.asarray(noise_variance, np.float64)
-        if noise.shape not in ((), (self.num_series,)) or not np.all(noise > NOISE_FLOOR):
-            raise ValueError(
-                f"noise_variance: expected a number or {self.num_series} numbers above "
-                f"{NOISE_FLOOR:g}, got {noise_variance!r}"
-            )
-        self.noise_variance = gpflow.Parameter(
-            np.broadcast_to(noise, self.num_series),
-            transform=positive(lower=NOISE_FLOOR, base="exp"),
-        )
         shape = (self.num_series, len(self.kernels))
         self.switch_logits = gpflow.Parameter(np.zeros(shape))
         self.weight_mean = gpflow.Parameter(np.zeros(shape))
         self.weight_variance = gpflow.Parameter(np.ones(shape), transform=positive(base="exp"))
         self.draw_weights(np.random.default_rng(seed))
-
-    @property
-    def num_series(self) -> int:
-        """N."""
-        return int(self.data[1].shape[1])
 
     def draw_weights(self, rng: np.random.Generator) -> None:
         """Start anew: means of the weights from the slab, switches as likely as a priori."""
@@ -188,11 +151,6 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         self.switch_logits.assign(logits)
 
     # --- learning -------------------------------------------------------------------------------
-
-    @inherit_check_shapes
-    def maximum_log_likelihood_objective(self) -> FloatTensor:
-        """The evidence lower bound, `elbo`."""
-        return self.elbo()
 
     @check_shapes("return: []")
     def elbo(self) -> FloatTensor:
@@ -332,31 +290,13 @@ class SpikeSlabGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainin
         reduction = tf.reduce_sum(tf.square(latent.whiten(cross)), axis=1)
         return mean, tf.maximum(prior - reduction, 0.0)
 
-    @check_shapes("Xnew: [T, Q]", "return[0]: [T, N]", "return[1]: [T, N]")
-    def predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Mean and variance of the series without noise under q, [T, N] each.
-
-        Raises
-        ------
-        NotImplementedError
-            If `full_cov` or `full_output_cov` is true.
-        """
-        assert_params_false(self.predict_f, full_cov=full_cov, full_output_cov=full_output_cov)
+    def predict_signals(self, Xnew: FloatTensor) -> MeanAndVariance:
+        """Mean and variance of the series without noise under q, [N, T] each."""
         mean, variance = self.predict_latent(Xnew)
         first, second = self._weight_moments()
         total = tf.matmul(second, tf.square(mean) + variance)
         total -= tf.matmul(tf.square(first), tf.square(mean))
-        return tf.transpose(tf.matmul(first, mean)), tf.transpose(total)
-
-    @check_shapes("Xnew: [T, Q]", "return[0]: [T, N]", "return[1]: [T, N]")
-    def predict_y(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Mean and variance of new observations, [T, N] each; see `predict_f`."""
-        mean, variance = self.predict_f(Xnew, full_cov, full_output_cov)
-        return mean, variance + self.noise_variance
+        return tf.matmul(first, mean), total
 
 
 @check_shapes("K: [M, D, D]", "P: [D, M, M]", "b: [M, D]", "return: [M, D]")
@@ -380,65 +320,40 @@ def _representers(K: FloatTensor, P: FloatTensor, b: FloatTensor) -> FloatTensor
 
 # --- the comparator -------------------------------------------------------------------------------
 
-_FAMILIES: dict[str, type[gpflow.kernels.IsotropicStationary]] = {
-    "se": gpflow.kernels.SquaredExponential,
-    "matern12": gpflow.kernels.Matern12,
-}
-
 
 @register("spike-slab")
 @dataclass(frozen=True)
 class SpikeSlab:
     """Forecasts of `SpikeSlabGP`, learnt by EM and L-BFGS from several random starts.
 
-    The latent functions have unit variance and lengthscales that start spread between two steps
-    and the span of the data.  Switches prune the ones that a series does not need.
-
-    Parameters
-    ----------
-    kernels
-        A kernel for each latent function: "se" (the paper's squared exponential) or "matern12" (an
-        Ornstein-Uhlenbeck process, close to a random walk).
-    starts
-        How many random starts.
-    sweeps
-        EM sweeps (`SpikeSlabGP.update_weights` and `update_hyperparameters`) at every start, and
-        after the last run of L-BFGS.
-    short, keep, max_iterations
-        See `MultiStart.best_of`.
-
-    Raises
-    ------
-    ValueError
-        If there is no kernel, or one of another name.
+    The latent functions have squared exponential kernels, as in the paper, of unit variance and
+    lengthscales that start spread between two steps and the span of the data.  Switches prune the
+    ones that a series does not need.
     """
 
-    kernels: tuple[str, ...] = 6 * ("se",)
-    starts: int = 6
+    num_latent: int = 6  #: How many latent functions
+    starts: int = 6  #: How many random starts
+    #: EM sweeps (`SpikeSlabGP.update_weights` and `update_hyperparameters`) at every start, and
+    #: after the last run of L-BFGS.
     sweeps: int = 10
+    #: See `MultiStart.best_of`.
     short: int = 30
     keep: int = 2
     max_iterations: int = 150
 
     def __post_init__(self) -> None:
-        if not self.kernels or not set(self.kernels) <= set(_FAMILIES):
-            raise ValueError(f"expected kernels among {list(_FAMILIES)}, got {self.kernels!r}")
+        whole_number(self.num_latent, "latent functions", 1)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
         """Learn from the table; see `Comparator.fit`."""
         table = Table.of(train)
         model = self.learn(table.observations.table, seed=seed)
-
-        def predict(x: Floats) -> tuple[Floats, Floats]:
-            mean, variance = model.predict_y(x[:, None])
-            return mean.numpy(), variance.numpy()
-
-        return ScaledForecast(table, predict)
+        return ScaledForecast(table, model.predict_at)
 
     def learn(self, data: RegressionData, *, seed: int) -> SpikeSlabGP:
         """Return the model learnt from scaled data, X [D, 1] and Y [D, N] with NaN for missing."""
         X, Y = data
-        kernels = [_FAMILIES[name]() for name in self.kernels]
+        kernels = [gpflow.kernels.SquaredExponential() for _ in range(self.num_latent)]
         for kernel in kernels:
             gpflow.set_trainable(kernel.variance, False)
         model = SpikeSlabGP((X, Y), kernels)

@@ -40,22 +40,9 @@ def grid(x: Floats, num_series: int) -> Floats:
 def stacked_log_density(C: FloatTensor, noise_variance: FloatTensor, y: FloatTensor) -> FloatTensor:
     """Return log N(y | 0, C + diag(noise_variance)) with its gradient, by LAPACK.
 
-    For a thousand rows value and gradient take half as long as `gp.tensors`', whose
-    TensorFlow has no inverse of a triangular matrix.  It runs on the host, where SciPy climbs, on
-    any device.  No gradient in y, and none of the gradient.
-
-    Parameters
-    ----------
-    C
-        Covariance without noise.
-    noise_variance
-        Of every observation.
-    y
-        Observations.
-
-    Returns
-    -------
-    Tensor []; NaN where the covariance is not positive definite.
+    For a thousand rows value and gradient take half as long as `gp.tensors`', whose TensorFlow has
+    no inverse of a triangular matrix.  It runs on the host, where SciPy climbs, on any device.  No
+    gradient in y, and none of the gradient; NaN where the covariance is not positive definite.
     """
     value: FloatTensor = _log_density(C, noise_variance, y)
     return value
@@ -90,13 +77,7 @@ def _with_slope(C: Floats, noise_variance: Floats, y: Floats) -> tuple[Floats, F
 
 
 class SeriesNoise(gpflow.functions.Function):
-    """A noise variance for every series, as the variance of a GPflow `Gaussian` likelihood.
-
-    Parameters
-    ----------
-    variance
-        sigma_n^2, [N].
-    """
+    """A noise variance sigma_n^2 [N] for every series, as that of a GPflow `Gaussian`."""
 
     def __init__(self, variance: Floats) -> None:
         super().__init__()
@@ -111,19 +92,8 @@ class SeriesNoise(gpflow.functions.Function):
 class StackedGPR(gpflow.models.GPR):
     """Exact regression of stacked series, with a noise variance for each.
 
-    GPflow's `GPR`, its log marginal likelihood with an analytic gradient, see
-    `stacked_log_density`.
-
-    Parameters
-    ----------
-    data
-        Inputs and values, as `stack` returns them.
-    kernel
-        A kernel of inputs (time, number of the series).
-    num_series
-        N.
-    noise_variance
-        Starting value of every series' noise variance.
+    GPflow's `GPR` of the data that `stack` returns and a kernel of inputs (time, number of the
+    series); its log marginal likelihood has an analytic gradient, see `stacked_log_density`.
     """
 
     def __init__(

@@ -26,27 +26,14 @@ from .learn_coupling import STRONG, Coupling, coupling_of, predict_cells
 from .patterns import Patterns
 from .uncertainty import CouplingPosterior, intervals, posterior
 
-NOISE = "noise"
-"""What the correlations of the noise are called, among those of the patterns."""
+NOISE = "noise"  # what the correlations of the noise are called, among those of the patterns
 
 
 def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDiscovery:
-    """Learn which components of different series go together.
+    """Learn which components of different series go together, for the `most` heaviest fits.
 
-    Parameters
-    ----------
-    table
-        The training data and its scaling.
-    members
-        The fits that forecasts average over, and their weights.
-    most
-        So many fits of the highest weight are coupled.
-
-    Raises
-    ------
-    ValueError
-        If `most` is below one, or the table has more values than can be coupled (see
-        `numerics.coregion.LARGEST`).
+    A ValueError says if `most` is below one, or the table has more values than can be coupled (see
+    `density.LARGEST`).
     """
     most = whole_number(most, "most fits to couple", 1)
     heaviest = sorted(members, key=lambda member: -member.weight)[:most]
@@ -63,39 +50,23 @@ class CoupledDiscovery:
 
     Where there was no strong evidence that two series go together they are independent, as they
     are in the discovery itself.
-
-    Parameters
-    ----------
-    table
-        The training data and its scaling.
-    members
-        The fits that count, and their weights.
-    couplings
-        How the series of each fit go together.
     """
 
-    table: Table
-    members: tuple[Member, ...]
-    couplings: tuple[Coupling, ...]
+    table: Table  #: The training data and its scaling
+    members: tuple[Member, ...]  #: The fits that count, and their weights
+    couplings: tuple[Coupling, ...]  #: How the series of each fit go together
 
     # --- what goes together ---
 
     def correlations(self, level: float = 0.9) -> pd.DataFrame:
-        """How far two series go together in each pattern of the heaviest fit, and in its noise.
-
-        Parameters
-        ----------
-        level
-            Probability of the interval.
+        """Tell how far series go together in each pattern of the heaviest fit, and in its noise.
 
         Returns
         -------
-        pandas.DataFrame
-            With index (pattern, first, second), for every two series that have the pattern, and
-            columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
-            ``upper``, what the data leave open (see `learning.uncertainty.intervals`);
-            ``evidence``, the log Bayes factor of this correlation, from the two series alone
-            (strong from 3 on).
+        DataFrame with index (pattern, first, second), for every two series that have the pattern,
+        and columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
+        ``upper``, what the data leave open (see `uncertainty.intervals`); ``evidence``, the log
+        Bayes factor of this correlation, from the two series alone (strong from 3 on).
 
         Notes
         -----
@@ -164,13 +135,7 @@ class CoupledDiscovery:
     # --- what follows ---
 
     def joint(self, cells: pd.MultiIndex) -> MixtureForecast:
-        """Return the joint distribution of new observations of cells (series, time).
-
-        Raises
-        ------
-        ValueError
-            If there is no such series.
-        """
+        """Return the joint distribution of new observations of cells (series, time)."""
         table = self.table
         for name in cells.unique(0):
             check_series(name, list(table.frame.columns))
@@ -206,22 +171,9 @@ class CoupledDiscovery:
     ) -> pd.DataFrame:
         """Forecast new observations, of series that ended early from those that did not.
 
-        Parameters
-        ----------
-        horizon
-            Steps after the last row of the table, or the times themselves.
-        level
-            Probability of the interval.
-        given
-            What some series are taken to do: ``{"Oil": 80.0}`` at the last time, or a value for
-            every time (NaN: unknown), or a Series with some of the times.
-        quantiles
-            Such as 0.05, for columns called q0.05.
-
-        Returns
-        -------
-        DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
-        the series.  Quantiles are those of a normal of this mean and sd.
+        Arguments and columns are those of `Discovery.forecast`, but quantiles are those of a normal
+        of this mean and sd.  What some series are taken to do may be `given`: ``{"Oil": 80.0}`` at
+        the last time, or a value for every time (NaN: unknown), or a Series with some of the times.
         """
         return self.ahead(horizon, given).frame(level, quantiles)
 
@@ -257,19 +209,14 @@ class CoupledDiscovery:
     ) -> pd.DataFrame:
         """Weighted sums of series (totals, spreads, portfolios): mean, sd, lower, upper by time.
 
-        Raises
-        ------
-        ValueError
-            If there is no such series, no weight, or one that is not a finite number.
+        A ValueError says if there is no such series, no weight, or one that is not a finite number.
         """
         return self.ahead(horizon, given).aggregate(weights, level)
 
     def fill(self, level: float = 0.9) -> pd.DataFrame:
         """What missing observations may have been, also by what other series did at the time.
 
-        Returns
-        -------
-        DataFrame of the gaps, index (series, time), with columns mean, sd, lower, upper.
+        A table of the gaps, index (series, time), with columns mean, sd, lower, upper.
         """
         return self.joint(self.table.gaps).frame(level)
 

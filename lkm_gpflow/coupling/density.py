@@ -26,19 +26,8 @@ class CellsTooManyError(ValueError):
 class CoupledDensity:
     """``log N(y | 0, V)`` as a function of the B_k.
 
-    Parameters
-    ----------
-    C
-        Covariances of the times, [K, D, D], symmetric.
-    Y
-        Observations, [N, D]; what stands in missing cells does not matter.
-    mask
-        One where observed, [N, D].
-
-    Raises
-    ------
-    CellsTooManyError
-        If there are more than `LARGEST` cells.
+    C [K, D, D] are the covariances of the times, symmetric; what stands in missing cells of Y [N,
+    D] does not matter.  More than `LARGEST` cells raise a CellsTooManyError.
     """
 
     def __init__(self, C: Floats, Y: Floats, mask: Floats) -> None:
@@ -80,13 +69,7 @@ class CoupledDensity:
 
 
 def check_number_of_cells(count: int) -> None:
-    """Refuse what a dense covariance of all cells cannot hold.
-
-    Raises
-    ------
-    CellsTooManyError
-        If there are more than `LARGEST`.
-    """
+    """Refuse what a dense covariance of all cells cannot hold."""
     if count > LARGEST:
         raise CellsTooManyError(
             f"expected at most {LARGEST:,} observed values to couple, because time grows with "

@@ -32,11 +32,8 @@ from .patterns import Patterns
 
 IntegerArray: TypeAlias = NDArray[np.integer[Any]]
 
-MOST_COLUMNS = 3
-"""Rank of what a pattern's correlation matrix has beside its diagonal."""
-
-_STEP_SD = 0.7
-"""Prior of a correlation in the step that the search starts from."""
+MOST_COLUMNS = 3  # rank of what a pattern's correlation matrix has beside its diagonal
+_STEP_SD = 0.7  # prior of a correlation in the step that the search starts from
 
 _SCALE_SD = 1.5
 """Standard deviation of a factor that all log variances of a series share, in their prior."""
@@ -48,14 +45,9 @@ Chosen on the last windows of 15 tables of the benchmark that choose defaults, w
 with it, 0.1 forecasts 13 of them as well, and 0.6 two per cent worse.
 """
 
-_SHORT = 10
-"""Iterations of a climb that only tries something."""
-
-_PROMISING = 3.0
-"""Nats that another column must promise to gain, before it is tried."""
-
-_WORTH = 1.0
-"""Nats that another column gains at least."""
+_SHORT = 10  # iterations of a climb that only tries something
+_PROMISING = 3.0  # nats that another column must promise to gain, before it is tried
+_WORTH = 1.0  # nats that another column gains at least
 
 STRONG = 3.0
 """Log Bayes factor from which evidence is strong (Kass and Raftery 1995: a factor of 20)."""
@@ -63,31 +55,17 @@ STRONG = 3.0
 
 @dataclass(frozen=True)
 class Coupling:
-    """How the series of a fit go together.
+    """How the series of a fit go together."""
 
-    Parameters
-    ----------
-    patterns
-        What they may share.
-    loadings
-        w, [K + 1, N, R]; those of the noise last.
-    evidence
-        Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
-        the noise, [K + 1]; zero where there are none.
-    pair_evidence
-        The same of each pair of series alone, [K + 1, N, N]; see `evidence_of_pairs`.
-    log_likelihood
-        Of all series together.
-    uncoupled
-        The same without any correlation.
-    """
-
-    patterns: Patterns
-    loadings: Floats
+    patterns: Patterns  # what they may share
+    loadings: Floats  # w, [K + 1, N, R]; those of the noise last
+    # Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
+    # the noise, [K + 1]; zero where there are none.
     evidence: Floats
+    # The same of each pair of series alone, [K + 1, N, N]; see `evidence_of_pairs`.
     pair_evidence: Floats
-    log_likelihood: float
-    uncoupled: float
+    log_likelihood: float  # of all series together
+    uncoupled: float  # the same without any correlation
 
     @property
     def correlations(self) -> Floats:
@@ -96,19 +74,9 @@ class Coupling:
 
 
 def coupling_of(fit: Fit, observations: Observations) -> Coupling:
-    """Learn how the series of a fit go together.
+    """Learn how the series of a fit go together; its kernels and Z are held.
 
-    Parameters
-    ----------
-    fit
-        Of the search; its kernels and Z are held.
-    observations
-        The scaled data.
-
-    Raises
-    ------
-    CellsTooManyError
-        If there are too many values.
+    A CellsTooManyError says if the scaled data have too many values.
     """
     alone = independent(fit, observations)
     amplitudes = alone.patterns.amplitudes
@@ -132,11 +100,6 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
 
     Every series gets amplitudes of its own first: series that share a variance have it on average
     alone, and correlations would make up for that.
-
-    Parameters
-    ----------
-    fit, observations
-        As of `coupling_of`, which also raises the same.
     """
     check_number_of_cells(observations.num_observed)
     patterns = Patterns.of(fit, observations.x)
@@ -153,26 +116,11 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
 def predict_cells(
     coupling: Coupling, observations: Observations, series: IntegerArray, x: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean [P] and covariance [P, P] of new observations, noise included.
+    """Mean [P] and covariance [P, P] of new observations of series [P] at scaled times x [P].
 
-    The noise of a new observation goes together with that of all observations at the same time, as
-    far as the noises of their series are correlated.
-
-    Parameters
-    ----------
-    coupling
-        How the series of a fit go together.
-    observations
-        The scaled data that it was learnt from.
-    series
-        Series of each new observation, [P].
-    x
-        Their scaled times, [P].
-
-    Raises
-    ------
-    ValueError
-        If the covariance of the data is not positive definite.
+    Noise is included: that of a new observation goes together with that of all observations at the
+    same time, as far as the noises of their series are correlated.  A ValueError says if the
+    covariance of the data is not positive definite.
     """
     times, where = np.unique(np.concatenate([observations.x, x]), return_inverse=True)
     rows, new = np.split(where.reshape(-1), [len(observations.x)])
@@ -207,10 +155,7 @@ def _of_cells(
 
 
 def adapted(C: Floats, amplitudes: Floats, observations: Observations) -> Floats:
-    """Amplitudes [N, K] at which each series alone has its highest posterior density.
-
-    See `log_variance_precision` for the prior.
-    """
+    """Amplitudes [N, K] at which each series alone has its highest posterior density."""
     found = amplitudes.copy()
     for n, (y, mask) in enumerate(zip(observations.Y, observations.mask, strict=True)):
         own = np.flatnonzero(amplitudes[n])
@@ -247,14 +192,9 @@ def log_variance_precision(count: int) -> Floats:
 
 @dataclass(frozen=True)
 class Step:
-    """What the data say of each correlation, of two series alone and from independence.
+    """What the data say of each correlation, of two series alone and from independence."""
 
-    Parameters
-    ----------
-    mean, sd
-        Of the correlations, [K, N, N]; zero where series do not both have the pattern.
-    """
-
+    # Of the correlations, [K, N, N]; zero where series do not both have the pattern.
     mean: Floats
     sd: Floats
 
@@ -332,9 +272,7 @@ class _Search:
     def run(self, none: Loadings, step: Floats) -> tuple[Loadings, Floats]:
         """Begin with a column for every pattern, leave out what does not pay, add what does.
 
-        Returns
-        -------
-        The loadings, and the evidence for the correlations of each pattern, [K].
+        Returns the loadings, and the evidence for the correlations of each pattern, [K].
         """
         first, promise = none, self._promise(none)
         for k in self._able():
@@ -366,9 +304,7 @@ class _Search:
     def _pruned(self, found: Loadings) -> tuple[Loadings, Floats]:
         """Take out the correlations of patterns, the least first, until evidence for all is strong.
 
-        Returns
-        -------
-        What is left, and how much the score falls without the correlations of each pattern, [K].
+        Returns what is left, and how much the score falls without those of each pattern, [K].
         """
         while True:
             evidence = np.zeros(len(found.u))

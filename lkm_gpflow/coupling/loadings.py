@@ -20,29 +20,16 @@ from scipy.special import gammaln
 from ..gp.types import Booleans, Floats
 from .density import CoupledDensity
 
-_FAILED = 1e30
-"""Loss where the true one is not a number: the line search goes back."""
-
-_PRECISION = 1e-7
-"""L-BFGS ends where the relative gain is smaller."""
+_FAILED = 1e30  # loss where the true one is not a number: the line search goes back
+_PRECISION = 1e-7  # L-BFGS ends where the relative gain is smaller
 
 
 @dataclass(frozen=True)
 class Loadings:
-    """A point of the search for correlations.
+    """A point of the search for correlations."""
 
-    Parameters
-    ----------
-    u
-        Unbounded loadings, [K, N, R]; zero where they are not free.
-    free
-        Which are free, [K, N, R].
-    log_likelihood
-        Of the data.
-    """
-
-    u: Floats
-    free: Booleans
+    u: Floats  # unbounded loadings, [K, N, R]; zero where they are not free
+    free: Booleans  # which are free, [K, N, R]
     log_likelihood: float = np.nan
 
     @classmethod
@@ -68,17 +55,10 @@ class Loadings:
         return replace(self, u=u, free=free, log_likelihood=np.nan)
 
     def price(self, owners: Booleans, num_times: int) -> float:
-        """What its freedom costs, in nats.
+        """Return what its freedom costs, in nats, if series have patterns as `owners` [N, K] says.
 
-        Half the logarithm of the number of times for each free number, as in BIC, and the
-        logarithm of the number of choices of the series that a column joins (Chen and Chen 2008).
-
-        Parameters
-        ----------
-        owners
-            Which series have which pattern, [N, K].
-        num_times
-            D.
+        Half the logarithm of the number of times for each free number, as in BIC, and the logarithm
+        of the number of choices of the series that a column joins (Chen and Chen 2008).
         """
         total = 0.0
         for k, own in enumerate(owners.T):
@@ -130,15 +110,7 @@ def by_unbounded(by_R: Floats, u: Floats) -> Floats:
 
 
 class Climber:
-    """Log likelihood and prior as a function of the free loadings.
-
-    Parameters
-    ----------
-    density
-        Of the observed cells.
-    amplitudes
-        [N, K].
-    """
+    """Log likelihood and prior as a function of the free loadings, given amplitudes [N, K]."""
 
     def __init__(self, density: CoupledDensity, amplitudes: Floats) -> None:
         self.density, self.amplitudes = density, amplitudes
@@ -156,12 +128,6 @@ class Climber:
         value, G = self.density.value_and_gradient(covariances(bounded(u), self.amplitudes))
         return value, np.asarray(G * self._aa * self._off)
 
-    def log_posterior(self, u: Floats) -> tuple[float, Floats]:
-        """Log likelihood plus log prior, up to a constant, and the gradient by u, [K, N, R]."""
-        value, by_R = self.slope(u)
-        prior, by_u = log_prior(u)
-        return value + prior, by_u + by_unbounded(by_R, u)
-
     def climb(self, at: Loadings, max_iterations: int = 30) -> Loadings:
         """Return the best free loadings from here."""
         if not at.free.any():
@@ -170,10 +136,10 @@ class Climber:
 
         def evaluate(values: Floats) -> tuple[float, Floats]:
             u[at.free] = values
-            value, by_u = self.log_posterior(u)
+            (value, by_R), (prior, by_u) = self.slope(u), log_prior(u)
             if not np.isfinite(value):
                 return _FAILED, np.zeros_like(values)
-            return -value, -by_u[at.free]
+            return -(value + prior), -(by_u + by_unbounded(by_R, u))[at.free]
 
         found = minimize(
             evaluate,

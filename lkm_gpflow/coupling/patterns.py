@@ -19,29 +19,18 @@ from ..fit.model_covariances import fit_covariances, model_covariances
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 
-_ALIKE = 1.0
-"""Expected log Bayes factor below which two shapes count as one."""
+_ALIKE = 1.0  # expected log Bayes factor below which two shapes count as one
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """Patterns, and how large each is in every series.
+    """Patterns, and how large each is in every series."""
 
-    Parameters
-    ----------
-    kernels
-        K kernels of unit variance.
-    amplitudes
-        How large pattern k is in series n, and the standard deviation of its noise, [N, K + 1].
-    components
-        Which components of the fit each pattern is made of.
-    model, parameters
-        As of `Fit`.
-    """
-
-    kernels: tuple[Product, ...]
+    kernels: tuple[Product, ...]  # K kernels of unit variance
+    # How large pattern k is in series n, and the standard deviation of its noise, [N, K + 1].
     amplitudes: Floats
-    components: tuple[tuple[int, ...], ...]
+    components: tuple[tuple[int, ...], ...]  # which components of the fit each pattern is made of
+    # As of `Fit`.
     model: str = PLAIN_MODEL
     parameters: Mapping[str, Any] = field(default_factory=dict)
 

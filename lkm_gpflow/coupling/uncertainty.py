@@ -25,29 +25,20 @@ from .density import CoupledDensity
 from .learn_coupling import Coupling, first_step, log_variance_precision
 from .loadings import bounded, by_unbounded, covariances, log_prior, unbounded
 
-_STEP = 1e-4
-"""Of finite differences, by u and by log amplitudes."""
+_STEP = 1e-4  # of finite differences, by u and by log amplitudes
 
 _LEAST_PRECISION = 1.0
 """In directions in which the density is flat, or bent the wrong way because learning stopped."""
 
-_INNER = 0.999999
-"""Correlations are held inside of this, where Fisher's z is finite."""
+_INNER = 0.999999  # correlations are held inside of this, where Fisher's z is finite
 
 
 @dataclass(frozen=True)
 class CouplingPosterior:
-    """A normal distribution over the free loadings and the amplitudes of a coupling.
+    """A normal distribution over the free loadings and the amplitudes of a coupling."""
 
-    Parameters
-    ----------
-    coupling
-        Where it is highest.
-    covariance
-        Of the free loadings u and, after them, the logarithms of the amplitudes, [P, P].
-    """
-
-    coupling: Coupling
+    coupling: Coupling  # where it is highest
+    # Of the free loadings u and, after them, the logarithms of the amplitudes, [P, P].
     covariance: Floats
 
     def draws(self, count: int, seed: int) -> Iterator[Coupling]:
@@ -88,18 +79,11 @@ def fisher_z(R: Floats) -> Floats:
 
 
 def posterior(coupling: Coupling, observations: Observations) -> CouplingPosterior:
-    """Approximate the posterior of a coupling.
+    """Approximate the posterior of a coupling, from the scaled data that it was learnt from.
 
     The curvature is taken by differences of the analytic gradient, of which there are as many as
     free loadings and amplitudes.  Turning the columns of a pattern's loadings into each other
     changes no correlation: along such directions the approximation has no width.
-
-    Parameters
-    ----------
-    coupling
-        How the series of a fit go together.
-    observations
-        The scaled data that it was learnt from.
     """
     u, free, log_a, has = _parts(coupling)
     C = coupling.patterns.covariances(observations.x)
@@ -160,11 +144,6 @@ def intervals(
     Those that were taken up, on Fisher's scale; the others as far as the data tell of the two
     series alone, around `coupling.first_step`.  A series and itself have one; series that do not
     both have a pattern have none in it: not a number.
-
-    Raises
-    ------
-    ValueError
-        If the level is not between 0 and 1.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"expected a level between 0 and 1, got {level}")

@@ -234,10 +234,12 @@ class _Months:
         local = start.tz_localize(None)
         first = np.datetime64(local.to_datetime64(), "M")
         months = first + self.every * np.arange(2 + 2 * count // len(self.rules))
-        dates = np.concatenate([rule.dates(months) for rule in self.rules]).astype("M8[s]")
-        days = pd.DatetimeIndex(np.sort(dates[~np.isnat(dates)])).as_unit("ns")
-        times = days + (local - local.normalize())
-        return in_zone(times[times > local][:count], start.tz)
+        dates = np.concatenate([rule.dates(months) for rule in self.rules]).astype("M8[us]")
+        hour = (local - local.normalize()).to_timedelta64()
+        times = np.sort(dates[~np.isnat(dates)]) + hour.astype("m8[us]")
+        # Later ones may be beyond what nanoseconds can tell.
+        ahead = pd.DatetimeIndex(times[times > local.to_datetime64()][:count]).as_unit("ns")
+        return in_zone(ahead, start.tz)
 
 
 def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:

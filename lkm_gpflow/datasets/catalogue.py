@@ -24,35 +24,18 @@ def names() -> list[str]:
     return list(LOADERS)
 
 
-def load_dataset(
-    name: str,
-    *,
-    seed: int | None = None,
-    per_class: int | None = None,
-) -> Dataset:
-    """Load a data set, downloading the publishers' files where they are not there yet.
+def load_dataset(name: str, *, seed: int | None = None, per_class: int | None = None) -> Dataset:
+    """Load a data set by its name, downloading the publishers' files where they are not there yet.
 
-    Parameters
-    ----------
-    name : str
-        One of `names`.
-    seed : int, optional
-        For ``toy`` and ``demo``, which are generated, and for ``seizure`` with `per_class`.
-    per_class : int, optional
-        For ``seizure``: draw this many series of each class.
-
-    Returns
-    -------
-    Dataset
+    `seed` is for ``toy`` and ``demo``, which are generated, and for ``seizure`` with `per_class`,
+    which draws this many series of each class.
 
     Raises
     ------
     ValueError
         If the name is unknown or the data set does not take an option.
-    lkm_gpflow.datasets.downloads.ChecksumError
-        If a file is not the one the tables are built from.
-    lkm_gpflow.datasets.downloads.DownloadError
-        If a file is absent and cannot be downloaded.
+    ChecksumError, DownloadError
+        If a file is not the one the tables are built from, or is absent and cannot be downloaded.
     """
     loader = LOADERS[_known(name)]
     options = {"seed": seed, "per_class": per_class}
@@ -68,20 +51,7 @@ def load_dataset(
 def fetch(name: str) -> list[Path]:
     """Make sure that the files of a data set are on this machine, and say where.
 
-    Parameters
-    ----------
-    name : str
-        One of `names`.
-
-    Returns
-    -------
-    list of Path
-        The publishers' files, each with the right checksum; empty for a generated data set.
-
-    Raises
-    ------
-    ValueError, ChecksumError, DownloadError
-        As `load_dataset`.
+    Each has the right checksum; a generated data set has none.  It raises what `load` raises.
     """
     return downloads.fetch_dataset(_known(name))
 

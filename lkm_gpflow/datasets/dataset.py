@@ -27,58 +27,36 @@ class Truth:
 
     A column of the table is ``offset + scale * (f + noise)``, with ``f`` the sum of one draw from
     each component that the series has, and noise of variance ``noise_variance``.
-
-    Attributes
-    ----------
-    Z : DataFrame [N, K]
-        1 where a series (row) has a component (column), otherwise 0.
-    kernels : tuple of str
-        One expression a component, such as ``"1.0 x SE(lengthscale=0.25)"``, in units in which the
-        table's index runs from 0 to 1.
-    noise_variance, scale, offset : array [N]
-        See above.
     """
 
-    Z: pd.DataFrame
+    Z: pd.DataFrame  # 1 where a series (row) has a component (column), otherwise 0
+    # One expression a component, such as ``"1.0 x SE(lengthscale=0.25)"``, in units in which the
+    # table's index runs from 0 to 1.
     kernels: tuple[str, ...]
-    noise_variance: NDArray[np.float64]
+    noise_variance: NDArray[np.float64]  # [N], as the next two
     scale: NDArray[np.float64]
     offset: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Several time series over one index.
+    """Several time series over one index."""
 
-    Attributes
-    ----------
-    name, title : str
-        The short name that `load` takes, and a line that says what the data are.
-    frame : DataFrame [D, N]
-        Rows are times, columns are series, NaN is a missing observation. The index is a
-        `DatetimeIndex` called ``date`` or, where there are no dates, numbers called ``time``.
-    units : mapping of str to str
-        The unit of each series.
-    source, licence : str
-        Where the numbers come from and what one may do with them.
-    labels : Series [N] or None
-        The class of each series.
-    score_scale : DataFrame [N, 2] or None
-        Columns ``location`` and ``scale``, for data sets whose forecasts the paper scores in
-        z-scores: ``(frame - score_scale["location"]) / score_scale["scale"]``.
-    truth : Truth or None
-        What the data were generated from.
-    """
-
+    #: The short name that `load` takes, and a line that says what the data are.
     name: str
     title: str
+    #: [D, N]: rows are times, columns are series, NaN is a missing observation. The index is a
+    #: `DatetimeIndex` called ``date`` or, where there are no dates, numbers called ``time``.
     frame: pd.DataFrame
-    units: Mapping[str, str]
+    units: Mapping[str, str]  #: The unit of each series
+    #: Where the numbers come from and what one may do with them.
     source: str
     licence: str
-    labels: pd.Series[int] | None = None
+    labels: pd.Series[int] | None = None  #: The class of each series, [N]
+    #: Columns ``location`` and ``scale``, for data sets whose forecasts the paper scores in
+    #: z-scores: ``(frame - score_scale["location"]) / score_scale["scale"]``.
     score_scale: pd.DataFrame | None = None
-    truth: Truth | None = None
+    truth: Truth | None = None  #: What the data were generated from
 
     @property
     def test_size(self) -> int:
@@ -86,13 +64,7 @@ class Dataset:
         return len(self.frame) - round(TRAIN_SHARE * len(self.frame))
 
     def split(self) -> Split:
-        """Cut the table: the first round(0.9 D) rows are for training, as in the paper.
-
-        Returns
-        -------
-        Split
-            A named tuple of two tables, ``train`` and ``test``.
-        """
+        """Cut the table: the first round(0.9 D) rows are for training, as in the paper."""
         cut = len(self.frame) - self.test_size
         return Split(self.frame.iloc[:cut], self.frame.iloc[cut:])
 

@@ -19,8 +19,7 @@ from ..runtime.replacing import replacing
 
 FOLDER_VARIABLE = "LKM_GPFLOW_DATA"
 
-_PATIENCE = 60.0
-"""Seconds that a publisher may be silent."""
+_PATIENCE = 60.0  # seconds that a publisher may be silent
 
 GITHUB = "https://raw.githubusercontent.com"
 _GPSS = f"{GITHUB}/anh-tong/gpss-research/8f05da746c09c98830bed081540ed5401a987323/srkl-data"
@@ -46,68 +45,40 @@ class RawFile:
     sha256: str
 
 
+# fmt: off
 RAW_FILES: dict[str, tuple[RawFile, ...]] = {
     "stocks": (
-        RawFile(
-            "stock-9.mat",
-            f"{_GPSS}/stock-9/stock-9.mat",
-            "e2e788569973906510686c4c861e4adcc80f65b9cccd3467715042c340a62a38",
-        ),
+        RawFile("stock-9.mat", f"{_GPSS}/stock-9/stock-9.mat",
+                "e2e788569973906510686c4c861e4adcc80f65b9cccd3467715042c340a62a38"),
     ),
     "houses": (
-        RawFile(
-            "house-6.mat",
-            f"{_GPSS}/house-6/house-6.mat",
-            "e582d45f6ef17ff44870cf5ee6cbfaed1e0ab6ec43817fbc4b1263d53a17fe76",
-        ),
+        RawFile("house-6.mat", f"{_GPSS}/house-6/house-6.mat",
+                "e582d45f6ef17ff44870cf5ee6cbfaed1e0ab6ec43817fbc4b1263d53a17fe76"),
     ),
     "currencies": (
-        RawFile(
-            "new_exchange_train.mat",
-            f"{_GPSS}/exchange/new_exchange_train.mat",
-            "811131dd51f353b3f14631c999ff95fe0fe6bada5e811123fa321db9efd0e4e4",
-        ),
-        RawFile(
-            "USDZAR.csv",
-            f"{_RATES}/USDZAR.csv",
-            "4ccd52c9ea2edb5d7cc8fb7299f6468cd67aaeb7132b68ef96e8a76aa19bf910",
-        ),
-        RawFile(
-            "USDIDR.csv",
-            f"{_RATES}/USDIDR.csv",
-            "cfa63ad0d08783b6472f06e51e194b8b3753e217bfa367b7378891bbcef468e7",
-        ),
-        RawFile(
-            "USDMYR.csv",
-            f"{_RATES}/USDMYR.csv",
-            "291c3df0f84ff3df1b3d63eb4d3c0db20788a3325e0fda2f0917eee5dff81064",
-        ),
-        RawFile(
-            "USDRUB.csv",
-            f"{_RATES}/USDRUB.csv",
-            "033e0c5e09c0262e0c8d57edff506282d5ca4cb3c5c67685a02cbf9912266926",
-        ),
+        RawFile("new_exchange_train.mat", f"{_GPSS}/exchange/new_exchange_train.mat",
+                "811131dd51f353b3f14631c999ff95fe0fe6bada5e811123fa321db9efd0e4e4"),
+        RawFile("USDZAR.csv", f"{_RATES}/USDZAR.csv",
+                "4ccd52c9ea2edb5d7cc8fb7299f6468cd67aaeb7132b68ef96e8a76aa19bf910"),
+        RawFile("USDIDR.csv", f"{_RATES}/USDIDR.csv",
+                "cfa63ad0d08783b6472f06e51e194b8b3753e217bfa367b7378891bbcef468e7"),
+        RawFile("USDMYR.csv", f"{_RATES}/USDMYR.csv",
+                "291c3df0f84ff3df1b3d63eb4d3c0db20788a3325e0fda2f0917eee5dff81064"),
+        RawFile("USDRUB.csv", f"{_RATES}/USDRUB.csv",
+                "033e0c5e09c0262e0c8d57edff506282d5ca4cb3c5c67685a02cbf9912266926"),
     ),
     "gonu": (
-        RawFile(
-            "gonu_train.mat",
-            f"{_LKM}/gonu/train/gonu_train.mat",
-            "c462bc581eb01a12af34124e8f8a6b77c774f072168fdebec07cd740c2703853",
-        ),
-        RawFile(
-            "gonu_test.mat",
-            f"{_LKM}/gonu/test/gonu_test.mat",
-            "e5146516c0b4b99e84712d2f220789ec7010e91fd30ef42410a5610a294e2f75",
-        ),
+        RawFile("gonu_train.mat", f"{_LKM}/gonu/train/gonu_train.mat",
+                "c462bc581eb01a12af34124e8f8a6b77c774f072168fdebec07cd740c2703853"),
+        RawFile("gonu_test.mat", f"{_LKM}/gonu/test/gonu_test.mat",
+                "e5146516c0b4b99e84712d2f220789ec7010e91fd30ef42410a5610a294e2f75"),
     ),
     "seizure": (
-        RawFile(
-            "bonn-eeg.zip",
-            f"{_BONN}/Bonn%20EEG%20dataset.zip",
-            "f4c2dc52fd5320d4404fcbc6ecb9db69a4a7e408df4e3d5456530343dbcb75ad",
-        ),
+        RawFile("bonn-eeg.zip", f"{_BONN}/Bonn%20EEG%20dataset.zip",
+                "f4c2dc52fd5320d4404fcbc6ecb9db69a4a7e408df4e3d5456530343dbcb75ad"),
     ),
 }
+# fmt: on
 
 
 def folder() -> Path:
@@ -128,8 +99,7 @@ def _caches() -> Path:
 def fetch_dataset(dataset: str) -> list[Path]:
     """Return the paths of a data set's files, in the order of `RAW_FILES`.
 
-    Nothing is written where a file exists, so the folder may be read-only. Raises `ChecksumError`
-    or `DownloadError`.
+    Nothing is written where a file exists, so the folder may be read-only.
     """
     return fetch_files(dataset, RAW_FILES.get(dataset, ()))
 
@@ -137,19 +107,7 @@ def fetch_dataset(dataset: str) -> list[Path]:
 def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] = ()) -> list[Path]:
     """Return the paths of files, downloading those that are nowhere yet.
 
-    Parameters
-    ----------
-    dataset
-        What they are for, for messages.
-    files
-        What is needed.
-    copies
-        Folders to look into beside that of the raw files.
-
-    Raises
-    ------
-    ChecksumError, DownloadError
-        As `fetch_dataset`.
+    They are looked for in the folder of the raw files and in those of `copies`.
     """
     paths = []
     for file in files:
@@ -163,15 +121,10 @@ def fetch_files(dataset: str, files: Sequence[RawFile], copies: Sequence[Path] =
     return paths
 
 
-def check_no_folder(path: Path) -> None:
-    """Refuse a folder in the place of a file."""
-    if path.is_dir():
-        raise ChecksumError(f"expected the file {path.name}, got a folder of that name: {path}")
-
-
 def _check(path: Path, file: RawFile) -> None:
     """A file that is wrong may be somebody's own: say so, and leave it alone."""
-    check_no_folder(path)
+    if path.is_dir():
+        raise ChecksumError(f"expected the file {path.name}, got a folder of that name: {path}")
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != file.sha256:
         raise ChecksumError(

@@ -22,35 +22,15 @@ PER_CLASS = 100 * PIECES
 
 # The letter of a class in the names of recordings, in the order of the labels 1 to 5.
 SETS = "SFNOZ"
-ACTIVITIES = {
-    1: "seizure",
-    2: "tumour area",
-    3: "healthy area",
-    4: "eyes closed",
-    5: "eyes open",
-}
+ACTIVITIES = {1: "seizure", 2: "tumour area", 3: "healthy area", 4: "eyes closed", 5: "eyes open"}
 """Areas 2 and 3 are of patients with a tumour, 4 and 5 of healthy volunteers."""
 
 
 def seizure(*, per_class: int | None = None, seed: int | None = None) -> Dataset:
-    """One-second EEG series of five activities, 2,300 of each.
+    """One-second EEG series of five activities, 2,300 of each or `per_class` drawn by seed.
 
-    Parameters
-    ----------
-    per_class : int, optional
-        Draw this many series of each activity.
-    seed : int, optional
-        Of that draw; 0 by default.
-
-    Returns
-    -------
-    Dataset
-        The index is time in seconds; ``labels`` has the activity, a key of `ACTIVITIES`.
-
-    Raises
-    ------
-    ValueError
-        If there is a seed and nothing to draw.
+    The index is time in seconds; ``labels`` has the activity, a key of `ACTIVITIES`.  A ValueError
+    says if there is a seed (0 by default) and nothing to draw.
     """
     rows = _choose(per_class, seed)  # first, so that a mistake costs no download
     (path,) = fetch_dataset("seizure")

@@ -82,15 +82,7 @@ _PLANTED = (
 def toy(*, seed: int = 0) -> Dataset:
     """Two realisations of one periodic Gaussian process (the paper, figure 1), four periods long.
 
-    Parameters
-    ----------
-    seed : int
-        Of the realisations and of the noise.
-
-    Returns
-    -------
-    Dataset
-        101 points over the time 0 to 4, in which the period is 1.
+    101 points over the time 0 to 4, in which the period is 1.
     """
     rng = np.random.default_rng(seed)
     columns = ["first", "second"]
@@ -118,17 +110,8 @@ def demo(*, seed: int = 0) -> Dataset:
     """Eight weekly series of a harbour town that does not exist, drawn from a planted model.
 
     Four components (long and short SE, PER, LIN) are shared at random: each by two series or more,
-    three of them or more not by all, and no series goes without. A few observations are missing.
-
-    Parameters
-    ----------
-    seed : int
-        Of everything but names, units, kernels, offsets and scales.
-
-    Returns
-    -------
-    Dataset
-        120 weeks from 2020-01-05; ``truth`` has the planted model.
+    three of them or more not by all, and no series goes without. 120 weeks from 2020-01-05, of
+    which a few observations are missing; ``truth`` has the planted model.
     """
     rng = np.random.default_rng(seed)
     names, units, offset, scale = zip(*_TOWN, strict=True)

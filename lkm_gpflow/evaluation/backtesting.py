@@ -36,8 +36,7 @@ from .predictive import Predictive, columns_of, matrices
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVELS = (0.5, 0.8, 0.9, 0.95)
-"""Probabilities of the intervals whose coverage is reported."""
+LEVELS = (0.5, 0.8, 0.9, 0.95)  # probabilities of the intervals whose coverage is reported
 
 _LOWER_IS_BETTER = ("rmse", "mnlp", "crps", "mase")
 
@@ -47,55 +46,30 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether one method scored better than another, and with what certainty.
+    """Whether one method scored better than another, and with what certainty."""
 
-    Parameters
-    ----------
-    score
-        Which score; lower is better.
-    difference
-        Mean difference over origins, first method minus second: negative if the first is better.
-    standard_error
-        Of the difference.
-    p_value
-        Two-sided probability of a difference as large if both were equally good.
-    """
-
-    score: str
+    score: str  # which score; lower is better
+    # Mean difference over origins, first method minus second: negative if the first is better.
     difference: float
-    standard_error: float
-    p_value: float
+    standard_error: float  # of the mean difference
+    p_value: float  # Two-sided probability of a difference as large if both were equally good
 
 
 @dataclass(frozen=True)
 class Backtest:
-    """Forecasts of one method at several origins, beside what happened.
+    """Forecasts of one method at several origins, beside what happened."""
 
-    Parameters
-    ----------
-    label
-        What the method is called in tables and pictures.
-    horizon
-        Steps that were forecast at every origin.
-    origins
-        How many rows came before each forecast.
-    forecasts
-        Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
-        scale, the standard deviation of the series before the origin.  Lognormal forecasts also
-        have log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom).
-    steps
-        Rows (origin, series): the mean absolute step of the series before the origin, which MASE
-        divides by, in units of scale.
-    seconds
-        How long the method took at every origin.
-    """
-
-    label: str
-    horizon: int
-    origins: tuple[int, ...]
+    label: str  #: What the method is called in tables and pictures
+    horizon: int  #: Steps that were forecast at every origin
+    origins: tuple[int, ...]  #: How many rows came before each forecast
+    #: Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
+    #: scale, the standard deviation of the series before the origin.  Lognormal forecasts also have
+    #: log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom).
     forecasts: pd.DataFrame
+    #: Rows (origin, series): the mean absolute step of the series before the origin, which MASE
+    #: divides by, in units of scale.
     steps: pd.Series
-    seconds: pd.Series
+    seconds: pd.Series  #: How long the method took at every origin
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -179,7 +153,8 @@ class Backtest:
         count = len(d)
         if count < 2:
             raise ValueError(f"expected at least 2 origins with a score for a test, got {count}")
-        R = self._overlap[np.ix_(scored, scored)]
+        origins = np.array(self.origins)[scored]
+        R = np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
         weights = np.linalg.solve(R, np.ones(count))
         rest = d - weights @ d / weights.sum()
         variance = float(rest @ np.linalg.solve(R, rest)) / (count - 1)
@@ -190,24 +165,8 @@ class Backtest:
         p_value = 2.0 * student.sf(abs(difference) / standard_error, count - 1)
         return Comparison(score, difference, standard_error, float(p_value))
 
-    @property
-    def _overlap(self) -> Floats:
-        """Share of the windows that two origins have in common, [F, F]."""
-        origins = np.array(self.origins)
-        return np.maximum(1.0 - np.abs(origins[:, None] - origins) / self.horizon, 0.0)
-
     def plot(self, *others: Backtest, score: str = "crps", ax: Axes | None = None) -> Axes:
-        """Draw a score at every origin, beside that of other methods; see `plot_scores`.
-
-        Parameters
-        ----------
-        others
-            Backtests of the same origins.
-        score
-            One of rmse, mnlp, crps, mase.
-        ax
-            Where to draw; by default a new figure.
-        """
+        """Draw a score at every origin, beside that of other methods; see `plot_scores`."""
         from ..plotting import plot_scores
 
         return plot_scores([self, *others], score, ax)

@@ -1,9 +1,12 @@
 """Scores of Gaussian forecasts against what happened.
 
-Observations and forecasts are arrays or data frames [M, N]: rows are time points, columns series.
+Observations y and forecasts are arrays or data frames [M, N]: rows are time points, columns series.
 A NaN observation is missing and ignored; a forecast of an observed value must be finite, so that a
-method cannot improve its score by declining to forecast. Data frames scored together must have the
-same labels. Scores are in the units of the data, except MNLP (nats), coverage and MASE.
+method cannot improve its score by declining to forecast.  An sd includes the noise and is at least
+zero.  Scores are in the units of the data, except MNLP (nats), coverage and MASE.
+
+Every score raises a ValueError if shapes, or the labels of data frames, differ, if a forecast is
+not finite or an sd is negative, and if nothing is observed.
 
 References
 ----------
@@ -25,21 +28,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of one forecast of several series; see the functions of the same names.
-
-    Attributes
-    ----------
-    rmse
-        Root mean squared error per series, averaged over series.
-    rmse_pooled
-        Root mean squared error over all cells.
-    mnlp
-        Mean negative log predictive density.
-    crps
-        Mean continuous ranked probability score.
-    coverage90
-        Share of observations inside the central 90% interval.
-    """
+    """Scores of one forecast of several series; see the functions of the same names."""
 
     rmse: float
     rmse_pooled: float
@@ -49,27 +38,7 @@ class Scores:
 
 
 def score(test: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Scores:
-    """Score a Gaussian forecast in every way at once.
-
-    Parameters
-    ----------
-    test
-        Observations, [M, N]; NaN is missing.
-    mean
-        Forecast means, [M, N].
-    sd
-        Forecast standard deviations with noise, [M, N], positive.
-
-    Returns
-    -------
-    Scores
-
-    Raises
-    ------
-    ValueError
-        If shapes or labels differ, a forecast is not finite, an sd is not positive, or nothing is
-        observed.
-    """
+    """Score a Gaussian forecast in every way at once; arrays are [M, N], sds positive."""
     return Scores(
         rmse=rmse(test, mean),
         rmse_pooled=rmse_pooled(test, mean),
@@ -80,81 +49,34 @@ def score(test: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Scores:
 
 
 def rmse(y: ArrayLike, mean: ArrayLike) -> float:
-    r"""Root mean squared error per series, averaged over series (the paper's).
+    r"""Root mean squared error per series, averaged over series (the paper's); arrays are [M, N].
 
     .. math::
         \frac{1}{N} \sum_n \sqrt{\frac{1}{M_n} \sum_m (y_{mn} - \mu_{mn})^2}
 
-    Parameters
-    ----------
-    y
-        Observations, [M, N]; NaN is missing. A series without observations is left out.
-    mean
-        Forecast means, [M, N].
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If shapes or labels differ, a forecast is not finite, or nothing is observed.
+    A series without observations is left out.
     """
     Y, mu = _matrices(y, mean=mean)
     return float(np.nanmean(np.sqrt(_column_means((Y - mu) ** 2))))
 
 
 def rmse_pooled(y: ArrayLike, mean: ArrayLike) -> float:
-    r"""Root mean squared error over all cells.
+    r"""Root mean squared error over all cells; arrays are [M, N].
 
     .. math::
         \sqrt{\operatorname{mean}_{mn} (y_{mn} - \mu_{mn})^2}
-
-    Parameters
-    ----------
-    y
-        Observations, [M, N]; NaN is missing.
-    mean
-        Forecast means, [M, N].
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If shapes or labels differ, a forecast is not finite, or nothing is observed.
     """
     Y, mu = _matrices(y, mean=mean)
     return float(np.sqrt(np.nanmean((Y - mu) ** 2)))
 
 
 def mnlp(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
-    r"""Mean negative log predictive density over all cells, in nats.
+    r"""Mean negative log predictive density over all cells, in nats; arrays are [M, N].
 
     .. math::
         \operatorname{mean}_{mn} -\log \mathcal{N}(y_{mn} \mid \mu_{mn}, s_{mn}^2)
 
-    Parameters
-    ----------
-    y
-        Observations, [M, N]; NaN is missing.
-    mean
-        Forecast means, [M, N].
-    variance
-        Forecast variances with noise, [M, N], positive: a point has no density.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If shapes or labels differ, a forecast is not finite, a variance is not positive, or nothing
-        is observed.
+    Variances include the noise and must be positive: a point has no density.
     """
     Y, mu, v = _matrices(y, mean=mean, variance=variance)
     if np.any(v <= 0):
@@ -170,98 +92,46 @@ def crps(y: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> float:
             = s \left( z (2 \Phi(z) - 1) + 2 \varphi(z) - \pi^{-1/2} \right),
         \qquad z = (y - \mu) / s
 
-    It is the absolute error where the sd is zero (Gneiting and Raftery 2007, section 4.2).
-
-    Parameters
-    ----------
-    y
-        Observations, [M, N]; NaN is missing.
-    mean
-        Forecast means, [M, N].
-    sd
-        Forecast standard deviations with noise, [M, N], at least zero.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If shapes or labels differ, a forecast is not finite, an sd is negative, or nothing is
-        observed.
+    Arrays are [M, N].  Where the sd is zero it is the absolute error (Gneiting and Raftery 2007,
+    section 4.2).
     """
     Y, mu, s = _matrices(y, mean=mean, sd=sd)
-    _require_nonnegative(s)
     return float(np.nanmean(normal_crps(Y, mu, s)))
 
 
 def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -> float:
-    r"""Share of observations inside the central interval of the forecast.
+    r"""Share of observations inside the central interval of the forecast; arrays are [M, N].
 
     .. math::
         \operatorname{mean}_{mn}
             1\left[ |y_{mn} - \mu_{mn}| \le \Phi^{-1}\left(\tfrac{1 + p}{2}\right) s_{mn} \right]
 
-    Parameters
-    ----------
-    y
-        Observations, [M, N]; NaN is missing.
-    mean
-        Forecast means, [M, N].
-    sd
-        Forecast standard deviations with noise, [M, N], at least zero.
-    level
-        Probability p of the interval, between 0 and 1.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; near ``level`` for calibrated intervals.
-
-    Raises
-    ------
-    ValueError
-        If shapes or labels differ, a forecast is not finite, an sd is negative, the level is not
-        between 0 and 1, or nothing is observed.
+    It is near the probability p, the `level` between 0 and 1, if intervals are calibrated.
     """
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level!r}.")
     Y, mu, s = _matrices(y, mean=mean, sd=sd)
-    _require_nonnegative(s)
     error = np.abs(Y - mu)
     inside = error <= ndtri((1 + level) / 2) * s
     return float(np.mean(inside[~np.isnan(error)]))
 
 
 def mase(y: ArrayLike, mean: ArrayLike, train: ArrayLike) -> float:
-    r"""Mean absolute scaled error per series, averaged over series.
+    r"""Mean absolute scaled error per series, averaged over series; y and mean are [M, N].
 
     .. math::
         \frac{1}{N} \sum_n \frac{\operatorname{mean}_m |y_{mn} - \mu_{mn}|}
             {\operatorname{mean}_t |x_{tn} - x_{t-1,n}|}
 
-    The scale is the error, inside the training part x, of carrying the last value one step forward
-    (Hyndman and Koehler 2006). Steps next to a missing observation do not count.
-
-    Parameters
-    ----------
-    y
-        Observations, [M, N]; NaN is missing. A series without observations is left out.
-    mean
-        Forecast means, [M, N].
-    train
-        Training part of the same series, [T, N]; NaN is missing.
-
-    Returns
-    -------
-    float
+    The scale is the error, inside the training part x [T, N], of carrying the last value one step
+    forward (Hyndman and Koehler 2006).  Steps next to a missing observation do not count, and a
+    series without observations is left out.
 
     Raises
     ------
     ValueError
-        If shapes or labels differ, a forecast is not finite, nothing is observed, or an observed
-        series never changes, or has no two successive observations, in its training part.
+        As every score; and if an observed series never changes, or has no two successive
+        observations, in its training part.
     """
     Y, mu = _matrices(y, mean=mean)
     X = _matrix("train", train)
@@ -287,7 +157,7 @@ def mase_of_steps(y: Matrix, mean: Matrix, steps: Matrix) -> float:
 
 
 def _matrix(name: str, value: ArrayLike) -> Matrix:
-    """``value`` as a float matrix; ValueError if it is not one."""
+    """Return a value as a float matrix; a ValueError says if it is none."""
     if isinstance(value, pd.DataFrame):
         value = value.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas' own NA included
     matrix = np.asarray(value, dtype=np.float64)
@@ -297,7 +167,7 @@ def _matrix(name: str, value: ArrayLike) -> Matrix:
 
 
 def _matrices(y: ArrayLike, **forecasts: ArrayLike) -> list[Matrix]:
-    """Observations and forecasts as matrices of one shape, labels and values checked."""
+    """Return observations and forecasts as matrices of one shape, labels and values checked."""
     Y = _matrix("y", y)
     observed = ~np.isnan(Y)
     if not observed.any():
@@ -307,25 +177,18 @@ def _matrices(y: ArrayLike, **forecasts: ArrayLike) -> list[Matrix]:
         F = _matrix(name, forecast)
         if F.shape != Y.shape:
             raise ValueError(f"{name}: expected shape {Y.shape}, got shape {F.shape}.")
-        if not _same_labels(y, forecast):
+        if (
+            isinstance(y, pd.DataFrame)
+            and isinstance(forecast, pd.DataFrame)
+            and not (y.index.equals(forecast.index) and y.columns.equals(forecast.columns))
+        ):
             raise ValueError(f"{name}: expected the labels of y, got other rows or columns.")
         if not np.isfinite(F[observed]).all():
             raise ValueError(f"{name}: expected finite forecasts of observed values, got others.")
+        if name == "sd" and np.any(F < 0):
+            raise ValueError(f"sd: expected numbers of at least zero, got {np.nanmin(F)}.")
         matrices.append(F)
     return matrices
-
-
-def _same_labels(a: ArrayLike, b: ArrayLike) -> bool:
-    """Whether nothing contradicts that rows and columns mean the same."""
-    if isinstance(a, pd.DataFrame) and isinstance(b, pd.DataFrame):
-        return a.index.equals(b.index) and a.columns.equals(b.columns)
-    return True
-
-
-def _require_nonnegative(sd: Matrix) -> None:
-    """Raise ValueError if a standard deviation is negative."""
-    if np.any(sd < 0):
-        raise ValueError(f"sd: expected numbers of at least zero, got {np.nanmin(sd)}.")
 
 
 def _column_means(values: Matrix) -> Matrix:

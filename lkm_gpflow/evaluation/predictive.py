@@ -28,22 +28,15 @@ class Predictive:
     .. math:: y \sim N(\mu, s^2) \qquad\text{or}\qquad
         (y - \mu) / c s \sim t_v,\; c = \sqrt{1 - 2 / v} \qquad\text{or}\qquad
         \log y \sim N(m, r^2)
-
-    Parameters
-    ----------
-    mean, sd
-        :math:`\mu` and s: mean and standard deviation, of a lognormal and of a Student-t, too.
-    log_mean, log_sd
-        m and r; NaN where the forecast is not lognormal.
-    degrees
-        v, more than two; infinite where the forecast is no Student-t.
     """
 
+    # mu and s: mean and standard deviation, of a lognormal and of a Student-t, too.
     mean: Floats
     sd: Floats
+    # m and r; NaN where the forecast is not lognormal.
     log_mean: Floats
     log_sd: Floats
-    degrees: Floats
+    degrees: Floats  # v, more than two; infinite where the forecast is no Student-t
 
     @classmethod
     def of(cls, columns: Mapping[str, Floats]) -> Predictive:
@@ -166,17 +159,8 @@ def columns_of(forecast: Container[str]) -> list[str]:
 def matrices(forecast: pd.DataFrame, times: pd.Index, series: pd.Index) -> dict[str, Floats]:
     """Return the columns of a forecast that are to be kept, [M, N] each, whatever its rows' order.
 
-    Parameters
-    ----------
-    forecast
-        What a method returned: index (series, time), at least columns mean and sd.
-    times, series
-        What it was to forecast, M and N of them.
-
-    Raises
-    ------
-    ValueError
-        If rows are absent or there twice, a mean or an sd is not finite, or an sd not positive.
+    A ValueError says if rows of these M times and N series are absent or there twice, a mean or an
+    sd is not finite, or an sd not positive.
     """
     wanted = pd.MultiIndex.from_product([series, times], names=["series", "time"])
     index = forecast.index

@@ -17,8 +17,7 @@ LEVEL, NOISE, DISAGREEMENT = "level", "noise", "disagreement of forecasters"
 """Parts that are no component: the series' average (mean alone), its noise, and the variance of the
 means of the forecasters that it averages over: fits and the vector autoregression."""
 
-WALKS = "walks added for safety"
-"""The part of fits that the search did not find."""
+WALKS = "walks added for safety"  # the part of fits that the search did not find
 
 AUTOREGRESSION = "vector autoregression"
 """The part that comes from what all series did last (`search.autoregression`)."""
@@ -57,13 +56,6 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     of the mean (the logarithmic mean Divisia index, Ang 2004), what a mean lies above the median
     goes to the level, and the variance is divided as that of the logarithm is.
 
-    Parameters
-    ----------
-    found
-        A discovery.
-    horizon
-        As `Discovery.forecast`.
-
     Returns
     -------
     DataFrame with index (series, time) and columns (moment, part), moments "mean" and "variance",
@@ -91,7 +83,9 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
             continue
         constant = [str(kernel.structure) == "C" for kernel in member.fit.kernels]
         is_level = np.array(constant, bool) & (found.averaging != "none")
-        names, sums = _parts_of(found, member)
+        names, sums = [WALKS], np.ones((1, len(member.fit.kernels)))
+        if not member.is_walk:
+            names, sums = [*found.names, OTHERS], found.consensus.sums(member.fit)  # [G, K_m]
         # Constants stand alone, because their means belong to the level.
         split = np.concatenate([sums * ~is_level, sums * is_level])
         mean, covariance, noise = _moments(found, member, times, split)
@@ -130,13 +124,6 @@ def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
     return scaled
 
 
-def _parts_of(found: Discovery, member: Member) -> tuple[list[str], Floats]:
-    """Names of the parts of a member, and which of its components make up each, [G, K_m]."""
-    if member.is_walk:
-        return [WALKS], np.ones((1, len(member.fit.kernels)))
-    return [*found.names, OTHERS], found.consensus.sums(member.fit)
-
-
 def _moments(
     found: Discovery, member: Member, times: pd.Index, parts: Floats
 ) -> tuple[Floats, Floats, Floats]:
@@ -156,21 +143,12 @@ def _moments(
 
 
 def movement(attribution: pd.DataFrame) -> pd.Series[float]:
-    r"""Return how far the parts move the mean of the forecast away from the average of the series.
+    r"""Return how far the parts of `attribute` move the mean of each series away from its average.
 
     .. math:: \frac{\sum_t \sum_p |m_{pt}|}{\sum_t s_t}
 
     over the whole horizon, with m_p what part p has of the mean and s the sd of the forecast.
     Parts that offset each other count all the same.
-
-    Parameters
-    ----------
-    attribution
-        Of `attribute`.
-
-    Returns
-    -------
-    Series, one number for each series of the table.
     """
     moved = _parts(attribution, "mean").abs().sum(axis=1)
     sd = np.sqrt(pd.DataFrame(attribution["variance"]).sum(axis=1))
@@ -179,24 +157,14 @@ def movement(attribution: pd.DataFrame) -> pd.Series[float]:
 
 
 def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
-    r"""Return the share of every part in a moment of the forecast, over the whole horizon.
+    r"""Return the share of every part of `attribute` in the "mean" or "variance", series x parts.
 
     .. math:: s_p = \frac{\sum_t |m_{pt}|}{\sum_q \sum_t |m_{qt}|}
 
-    with m the variance, or the departure of the mean from the average of the series: how much each
-    part moves it in either direction.  Shares are between zero and one, even where parts offset
-    each other.
-
-    Parameters
-    ----------
-    attribution
-        Of `attribute`.
-    moment
-        "mean" or "variance".
-
-    Returns
-    -------
-    DataFrame, series x parts; rows add up to one, or are zero where the mean stays at its level.
+    over the whole horizon, with m the variance, or the departure of the mean from the average of
+    the series: how much each part moves it in either direction.  Shares are between zero and one,
+    even where parts offset each other, and add up to one; all are zero where the mean stays at its
+    level.
     """
     size = _parts(attribution, moment).abs().groupby(level="series", sort=False).sum()
     whole = size.sum(axis=1)

@@ -27,8 +27,7 @@ _FACTS = {"LIN", "PER", "C", "UNTIL", "FROM"}
 
 _NUM_PAIRS = 2000
 
-_OF_WALKS = 0.9
-"""99% of pairs of independent random walks have a smaller correlation."""
+_OF_WALKS = 0.9  # 99% of pairs of independent random walks have a smaller correlation
 
 _FEW_PIECES = 0.95
 """Above it functions have so few bends that their estimates, which are smoother, are all alike."""
@@ -40,24 +39,16 @@ _JITTER = 1e-9
 
 @dataclass(frozen=True)
 class Correlation:
-    """Correlation over time of a shared component in two series.
+    """Correlation over time of a shared component in two series."""
 
-    Parameters
-    ----------
-    of_means
-        Of the two posterior means, which are smoother than the functions themselves: it decides
-        which way a component moves.
-    typical, lower, upper
-        The median of the correlation of draws from the two posteriors, and its middle nine tenths.
-    by_chance
-        What its size must exceed to be more than chance, see `by_chance`.
-    """
-
+    # Of the two posterior means, which are smoother than the functions themselves: it decides which
+    # way a component moves.
     of_means: float
+    # The median of the correlation of draws from the two posteriors, and its middle nine tenths.
     typical: float
     lower: float
     upper: float
-    by_chance: float
+    by_chance: float  # what its size must exceed to be more than chance, see `by_chance`
 
     @property
     def is_strong(self) -> bool:
@@ -101,15 +92,12 @@ def clustered(likeness: Floats) -> list[int]:
 
 
 def component_correlations(found: Discovery, a: int, b: int) -> dict[int, Correlation]:
-    """Correlate every component that series a and b share, over the history.
+    """Correlate every component that series a and b share over the history, by its number.
 
     The two posteriors are independent given hyperparameters and Z, so that draws of each may be
     correlated with draws of the other.  Fits in which both have the component take part, by their
-    weights.  Of more than `LKM.LONGEST` times, 1,000 evenly spaced ones are used.
-
-    Returns
-    -------
-    By the number of the component; a component without variation over time is left out.
+    weights.  Of more than `LKM.LONGEST` times, 1,000 evenly spaced ones are used.  A component
+    without variation over time is left out.
     """
     x = found.table.observations.x
     if len(x) > limits.LONGEST:

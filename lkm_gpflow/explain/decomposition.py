@@ -29,38 +29,21 @@ class Decomposition:
 
     where :math:`z_{nk} = 1`, zero elsewhere; moments are those of the mixture over the fits.  In
     standard deviations of the series.
-
-    Parameters
-    ----------
-    mean, sd
-        Of every component at the times of the table, [K, D, N].
-    trend
-        1 where a component rises throughout, -1 where it falls, 0 elsewhere, [N, K].
-    variance
-        Variance over time of the means, and last that of the noise, [N, K + 1]; of several fits
-        the shares of these in each, averaged.
-    has
-        Which series has which component, 0 or 1, [N, K].
-    others
-        As `variance`, of components that are not among these, [N].
     """
 
+    # Of every component at the times of the table, [K, D, N].
     mean: Floats
     sd: Floats
-    trend: Floats
+    trend: Floats  # 1 where a component rises throughout, -1 where it falls, 0 elsewhere, [N, K]
+    # Variance over time of the means, and last that of the noise, [N, K + 1]; of several fits the
+    # shares of these in each, averaged.
     variance: Floats
-    has: Floats
-    others: Floats
+    has: Floats  # which series has which component, 0 or 1, [N, K]
+    others: Floats  # as `variance`, of components that are not among these, [N]
 
     @classmethod
     def of(cls, found: Discovery) -> Decomposition:
-        """Take a discovery apart.
-
-        Raises
-        ------
-        ValueError
-            If it has more than `MOST_SERIES` series.
-        """
+        """Take a discovery apart; a ValueError says if it has more than `MOST_SERIES` series."""
         columns = list(found.table.frame.columns)
         if len(columns) > MOST_SERIES:
             raise ValueError(

@@ -22,17 +22,10 @@ _SINUSOID = 1.5
 
 @dataclass(frozen=True)
 class Rule:
-    """Words, and when they apply.
+    """Words, and when they apply."""
 
-    Parameters
-    ----------
-    words
-        May name facts (see `_FACT_WORDS`) and other slots in braces.
-    applies
-        Asked of the facts; the default is always.
-    """
-
-    words: str
+    words: str  # may name facts (see `_FACT_WORDS`) and other slots in braces
+    # Asked of the facts; the default is always.
     applies: Callable[[Facts], bool] = field(default=lambda facts: True)
 
 
@@ -210,24 +203,12 @@ _SENTENCES = ("first", "times", "window", "modulation", "amplitude", "shape", "c
 
 @dataclass(frozen=True)
 class Description:
-    """A component in words.
+    """A component in words."""
 
-    Parameters
-    ----------
-    title
-        Its name for a reader: "1.4-year cycle".
-    short
-        A few words that stand after "share": "a 1.4-year cycle".
-    sentences
-        What it is: the first sentence, then what is special about it.
-    beyond
-        What it does after the data end; empty if that is not known.
-    """
-
-    title: str
-    short: str
-    sentences: tuple[str, ...]
-    beyond: str
+    title: str  # its name for a reader: "1.4-year cycle"
+    short: str  # A few words that stand after "share": "a 1.4-year cycle"
+    sentences: tuple[str, ...]  # what it is: the first sentence, then what is special about it
+    beyond: str  # what it does after the data end; empty if that is not known
 
     @property
     def text(self) -> str:
@@ -236,28 +217,13 @@ class Description:
 
 
 def describe(
-    kernel: Product,
-    timeline: Timeline,
-    trend: int = 0,
-    rules: Mapping[str, Sequence[Rule]] = RULES,
+    kernel: Product, timeline: Timeline, trend: int = 0, rules: Mapping[str, Sequence[Rule]] = RULES
 ) -> Description:
     """Describe a component kernel in words.
 
-    Parameters
-    ----------
-    kernel
-        With all its numbers, in the time of `timeline` (as `Discovery.kernels`).
-    timeline
-        The time axis of the data.
-    trend
-        1 if its posterior rises throughout the data, -1 if it falls, 0 if neither.
-    rules
-        See `RULES`.
-
-    Raises
-    ------
-    ValueError
-        If a number of the kernel is absent.
+    The kernel has all its numbers (or a ValueError is raised), in the time of the timeline, as
+    those of `Discovery.kernels`; `trend` is 1 if its posterior rises throughout the data, -1 if it
+    falls.
     """
     if not kernel.is_complete:
         raise ValueError(f"expected a kernel with all its numbers, got {kernel}")

@@ -17,35 +17,23 @@ _BRISK = 0.1
 _SEEN_TWICE = 0.525
 """Of the span: a longer period was seen less than twice (five percent are rounding)."""
 
-_FADE = 2.0 * math.log(9.0)
-"""Widths in which a change point goes from a tenth to nine tenths."""
+_FADE = 2.0 * math.log(9.0)  # widths in which a change point goes from a tenth to nine tenths
 
 _LOG_2 = math.log(2.0)
 
-_ALIKE = 0.95
-"""Periods of a larger ratio are one in the eyes of a reader."""
-
-_ABRUPT = 4.0
-"""Steps of the data up to which a change is abrupt."""
+_ALIKE = 0.95  # periods of a larger ratio are one in the eyes of a reader
+_ABRUPT = 4.0  # steps of the data up to which a change is abrupt
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules ask about a component.
+    """What the rules ask about a component."""
 
-    Parameters
-    ----------
-    kernel
-        The component, with all its numbers, in the time of `timeline`; variances are shares of
-        those of the series.
-    timeline
-        The time axis of the data.
-    trend
-        1 if its posterior rises throughout the data, -1 if it falls, 0 if neither or not known.
-    """
-
+    # The component, with all its numbers, in the time of `timeline`; variances are shares of those
+    # of the series.
     kernel: Product
     timeline: Timeline
+    # 1 if its posterior rises throughout the data, -1 if it falls, 0 if neither or not known.
     trend: int = 0
 
     def of(self, name: str) -> list[Factor]:

@@ -10,8 +10,7 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..forecast.held_out import Window
 
-_MOST_FITS = 6
-"""So many of the fits that weigh most are learnt again."""
+_MOST_FITS = 6  # so many of the fits that weigh most are learnt again
 
 
 @dataclass(frozen=True)
@@ -20,18 +19,12 @@ class HoldOut:
 
     Hyperparameters are learnt again without the tail; structures and weights were chosen with it,
     so the results are slightly better than those on future data.
-
-    Parameters
-    ----------
-    times
-        Of the tail.
-    probabilities
-        Probability integral transform: which probability the forecast gave to a value below the
-        one that was observed, series x times; NaN where nothing was observed.  Calibrated
-        forecasts make them uniform between zero and one.
     """
 
     times: pd.Index
+    # Probability integral transform: which probability the forecast gave to a value below the one
+    # that was observed, series x times; NaN where nothing was observed.  Calibrated forecasts make
+    # them uniform between zero and one.
     probabilities: pd.DataFrame
 
     def inside(self, level: float) -> pd.Series:

@@ -16,30 +16,17 @@ from ..gp.types import Floats
 LAGS = 10
 """Autocorrelations that are tested together, or a fifth of the observations if that is less."""
 
-_LAST = 1000
-"""Times that are looked at where all would be too many."""
-
-_FEWEST = 8
-"""With fewer observations nothing is tested."""
+_LAST = 1000  # times that are looked at where all would be too many
+_FEWEST = 8  # with fewer observations nothing is tested
 
 
 @dataclass(frozen=True)
 class ResidualTests:
-    """Tests of the residuals of one series; a p-value is NaN where observations are too few.
+    """Tests of the residuals of one series; a p-value is NaN where observations are too few."""
 
-    Parameters
-    ----------
-    residuals
-        One-step forecast errors in their own standard deviations.
-    autocorrelation
-        p-value of Ljung and Box (1978): small if errors are correlated.
-    normality
-        p-value of Shapiro and Wilk (1965): small if errors are not Gaussian.
-    """
-
-    residuals: pd.Series
-    autocorrelation: float
-    normality: float
+    residuals: pd.Series  # One-step forecast errors in their own standard deviations
+    autocorrelation: float  # p-value of Ljung and Box (1978): small if errors are correlated
+    normality: float  # p-value of Shapiro and Wilk (1965): small if errors are not Gaussian
 
 
 def whitened(found: Discovery) -> list[pd.Series]:
@@ -85,16 +72,11 @@ def residual_tests(found: Discovery) -> list[ResidualTests]:
 
 
 def ljung_box(values: Floats) -> float:
-    r"""Return the p-value of the test of Ljung and Box (1978) for no autocorrelation.
+    r"""Return the p-value of the test of Ljung and Box (1978) for no autocorrelation of values [D].
 
     .. math:: Q = D (D + 2) \sum_{h=1}^{H} \frac{\hat\rho_h^2}{D - h} \sim \chi^2_H
 
     with H = `LAGS`, or a fifth of D if that is less.
-
-    Parameters
-    ----------
-    values
-        Residuals in order of time, [D].
     """
     D = len(values)
     centred = values - values.mean()

@@ -22,22 +22,15 @@ from ..sharing.matching import ALIKE, one_to_one, shapes_of, thinned
 
 @dataclass(frozen=True)
 class Stability:
-    """How often a component was found.
+    """How often a component was found."""
 
-    Parameters
-    ----------
-    tried
-        Fits of the ledger, begun from nothing, that could have found it: its structure was among
-        their members.
-    found
-        Those of them that have it.  Components are matched one to one: a fit with one of two that
-        are nearly alike has found one (see `discovery.matching`).
-    left_out, survived
-        How often it was learnt without one of its series, and found again; zero if not asked.
-    """
-
+    # Fits of the ledger, begun from nothing, that could have found it: its structure was among
+    # their members.
     tried: int
+    # Those of them that have it.  Components are matched one to one: a fit with one of two that are
+    # nearly alike has found one (see `discovery.matching`).
     found: int
+    # How often it was learnt without one of its series, and found again; zero if not asked.
     left_out: int = 0
     survived: int = 0
 
@@ -76,18 +69,7 @@ def leave_one_out(
 ) -> list[Stability]:
     """Learn the components again without each series in turn, from nothing.
 
-    Parameters
-    ----------
-    found
-        A discovery of at least two series.
-    executor
-        Runs the fits; None: this process.
-    progress
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    As `stability`, with `left_out` and `survived`: of the fits without a series that has the
+    Returns `stability` with `left_out` and `survived`: of the fits without a series that has the
     component, those that found it again.
     """
     kernels, Z = found.consensus.kernels, found.consensus.Z

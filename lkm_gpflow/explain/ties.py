@@ -18,22 +18,13 @@ from ..sharing.matching import ALIKE, correlation, shapes_of, thinned
 
 @dataclass(frozen=True)
 class Together:
-    """How far a component goes together in two series.
+    """How far a component goes together in two series."""
 
-    Parameters
-    ----------
-    correlation
-        Zero in fits without strong evidence that there is any.
-    lower, upper
-        Ends of the interval that holds it with a probability of 90%.
-    evidence
-        Log Bayes factor of the correlation, from the two series alone.
-    """
-
-    correlation: float
+    correlation: float  # zero in fits without strong evidence that there is any
+    # Ends of the interval that holds it with a probability of 90%.
     lower: float
     upper: float
-    evidence: float
+    evidence: float  # log Bayes factor of the correlation, from the two series alone
 
     @property
     def is_strong(self) -> bool:
@@ -59,26 +50,14 @@ class Together:
 
 @dataclass(frozen=True)
 class Ties:
-    """What a coupling says of the components of a discovery.
+    """What a coupling says of the components of a discovery; it must be of the same table.
 
     Components are those that the fits of the search agree upon; numbers are averages over the
     coupled fits in which both series have a pattern of that shape, by their weights.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    coupled
-        Its coupling, as `Discovery.couple` returns it.
-
-    Raises
-    ------
-    ValueError
-        If the coupling is of another discovery.
     """
 
     found: Discovery
-    coupled: CoupledDiscovery
+    coupled: CoupledDiscovery  # its coupling, as `Discovery.couple` returns it
     _ends: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:

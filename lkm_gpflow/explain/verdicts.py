@@ -17,11 +17,8 @@ from .decomposition import Decomposition
 Verdict = Literal["has", "perhaps", "cannot be told", "has not"]
 """What is said of a series and a component."""
 
-ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}
-"""Of verdicts, the surest first."""
-
-SURE = 0.9
-"""From this probability on a series may be said to have a component."""
+ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}  # of verdicts, the surest first
+SURE = 0.9  # from this probability on a series may be said to have a component
 
 HARDLY = 0.05
 """Up to this probability it is said not to have it.
@@ -35,25 +32,13 @@ WEIGHTY = 0.05
 
 
 def verdicts(found: Discovery, parts: Decomposition) -> pd.DataFrame:
-    """Judge every series and component.
+    """Return the `Verdict` on every series and component, a table of both.
 
     A series *has* a component if that is probable (`SURE`), the data of this series alone say so
     (`STRONG`), and the component makes up some of the variation (`WEIGHTY`).  It *perhaps* has a
     component that is more likely than not, with evidence for rather than against it
-    (`consensus.is_likely`), but fails one of the three.
-    It *has not* a component that is unlikely (`HARDLY`), with equally strong evidence against it.
-    All else *cannot be told*.
-
-    Parameters
-    ----------
-    found
-        A discovery.
-    parts
-        Its decomposition.
-
-    Returns
-    -------
-    DataFrame of `Verdict`, series x components.
+    (`consensus.is_likely`), but fails one of the three.  It *has not* a component that is unlikely
+    (`HARDLY`), with equally strong evidence against it.  All else *cannot be told*.
     """
     p = found.probabilities
     said = judge(p.to_numpy(), found.evidence.to_numpy(), parts.share[:, :-1])

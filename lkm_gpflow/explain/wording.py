@@ -46,22 +46,13 @@ _SURE = (
 
 @dataclass(frozen=True)
 class Timeline:
-    """The time axis of a table, for words: days since a date, or plain numbers.
+    """The time axis of a table, for words: days since a date, or plain numbers."""
 
-    Parameters
-    ----------
-    origin
-        The date that is day 0; None for a numeric index.
-    start, end
-        First and last time, in days or numbers.
-    step
-        The typical distance of two rows, likewise.
-    """
-
-    origin: pd.Timestamp | None
+    origin: pd.Timestamp | None  # the date that is day 0; None for a numeric index
+    # First and last time, in days or numbers.
     start: float
     end: float
-    step: float
+    step: float  # the typical distance of two rows, likewise
 
     @classmethod
     def of(cls, table: Table) -> Timeline:

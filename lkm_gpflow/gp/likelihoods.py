@@ -71,7 +71,7 @@ class SeriesLikelihood(abc.ABC):
         """Degrees of freedom of predictions after so many values; infinite for a normal."""
 
     def log_density(self, q: Any, log_determinant: Any, num_observed: Any) -> Any:
-        """``log p(x)`` from q, log |V| and D."""
+        """``log p(x)`` from q, ``log |V|`` and D."""
         gaussian = -0.5 * (q + log_determinant + num_observed * LOG_2PI)
         return gaussian + self.gain(q, num_observed)
 

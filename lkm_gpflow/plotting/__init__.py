@@ -1,7 +1,13 @@
 """Pictures of data, forecasts, components and searches.
 
-Every function draws on the Axes it is given, or on a new figure, and returns the Axes.  Component k
-has the same colour in every picture.  Names may hold any character: none is read as a formula.
+Every function draws on the Axes it is given (`ax`, or `axes`: one per panel), or on a new figure,
+and returns the Axes.  The first argument is what is drawn, often a `Discovery`.  Others mean the
+same everywhere: `horizon` is the number of steps after the last row, or the times themselves;
+`level` the probability of bands; `unit` that of the values, for the label of their axis; `units`
+such by series; `truth` what happened after the history, drawn as open circles.
+
+Component k has the same colour in every picture.  Names may hold any character: none is read as a
+formula.
 May import: explain and what lies below.
 """
 

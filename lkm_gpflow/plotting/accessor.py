@@ -19,13 +19,7 @@ from .style import AxesArray
 
 @dataclass(frozen=True, repr=False)
 class DiscoveryPlots:
-    """Pictures of a discovery; a call draws all series and what every component contributes.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    """
+    """Pictures of a discovery; a call draws all series and what every component contributes."""
 
     found: Discovery
 
@@ -38,12 +32,7 @@ class DiscoveryPlots:
     ) -> AxesArray:
         """Draw a row for each series and a column for each component; see `plot_decomposition`.
 
-        Parameters
-        ----------
-        horizon
-            Steps after the last row, or the times themselves; by default a tenth of the rows.
-        axes, level
-            As of `plot_decomposition`.
+        The default horizon is a tenth of the rows.
         """
         return plot_decomposition(self.found, self._horizon(horizon), axes, level=level)
 
@@ -56,14 +45,7 @@ class DiscoveryPlots:
     ) -> AxesArray | Axes:
         """Draw the forecast of all series (`plot_forecasts`), or of one (`plot_forecast`).
 
-        Parameters
-        ----------
-        horizon
-            Steps after the last row, or the times themselves; by default a tenth of the rows.
-        series
-            Name of a column; None: all.
-        options
-            Of that function: level, truth, units or unit, axes or ax.
+        The default horizon is a tenth of the rows; `options` are those of that function.
         """
         horizon = self._horizon(horizon)
         if series is None:
@@ -75,14 +57,8 @@ class DiscoveryPlots:
     ) -> AxesArray:
         """Draw what every component contributes to a series; see `plot_components`.
 
-        Parameters
-        ----------
-        series
-            Name of a column; None: all series, in rows (`plot_decomposition`).
-        horizon
-            Steps after the last row, or the times themselves.
-        options
-            Of that function: level, axes, unit.
+        Without a series all are drawn, in rows (`plot_decomposition`); `options` are those of that
+        function.
         """
         if series is None:
             return plot_decomposition(self.found, horizon, **options)
@@ -91,20 +67,7 @@ class DiscoveryPlots:
     def explore(
         self, horizon: int | None = None, units: Mapping[Any, str] | None = None
     ) -> Explorer:
-        """Return controls for JupyterLab that draw the pictures one asks for; see `Explorer`.
-
-        Parameters
-        ----------
-        horizon
-            Steps of forecast to begin with; by default a tenth of the rows.
-        units
-            Of the series, by name.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If ipywidgets (the extra ``explorer``) is not installed.
-        """
+        """Return controls for JupyterLab that draw the pictures one asks for; see `Explorer`."""
         return Explorer(self.found, horizon, units)
 
     def _horizon(self, horizon: int | pd.Index | None) -> int | pd.Index:

@@ -19,6 +19,8 @@ from .style import (
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
+    draw_band,
+    given_axes,
     labels,
     mark_start,
     plain,
@@ -26,11 +28,8 @@ from .style import (
     write_inside,
 )
 
-_HEIGHT = 0.42
-"""Of the largest departure from the middle of a row, in rows."""
-
-_SERIES_COLUMN = 1.6
-"""Width of the first column, in those of components."""
+_HEIGHT = 0.42  # of the largest departure from the middle of a row, in rows
+_SERIES_COLUMN = 1.6  # width of the first column, in those of components
 
 
 def plot_decomposition(
@@ -45,29 +44,9 @@ def plot_decomposition(
 
     The first column has the observations and the model's interval for new ones.  A place is blank
     where the series does not have the component, or that cannot be told; a column that is blank
-    says so.  All curves of a row have one scale.
-
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    horizon
-        How many steps of forecast the first column shows, or their times.
-    axes
-        K + 1 Axes, one per column; by default a new figure.
-    level
-        Probability of the bands.
-    parts
-        The decomposition, if it is there already.
-
-    Returns
-    -------
-    The Axes of the columns.
-
-    Raises
-    ------
-    ValueError
-        If the level is not between 0 and 1.
+    says so.  All curves of a row have one scale.  There are K + 1 Axes, one per column.  `parts` is
+    the decomposition, if it is there already.  A ValueError is raised if the level is not between 0
+    and 1.
     """
     check_level(level)
     parts = Decomposition.of(discovery) if parts is None else parts
@@ -126,16 +105,12 @@ def _draw_rows(
     for n in range(N) if has is None else np.flatnonzero(has):
         middle, width = scale[n] * mean[:, n] - n, scale[n] * band[:, n]
         ax.axhline(-n, color=FAINT_COLOUR, linewidth=0.3)
-        ax.fill_between(times, middle - width, middle + width, color=colour, alpha=0.25, lw=0)
-        ax.plot(times, middle, color=colour, linewidth=0.9)
+        draw_band(ax, times, middle, middle - width, middle + width, colour, 0.9)
 
 
 def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
     if axes is not None:
-        given = np.asarray(axes, dtype=object).ravel()
-        if len(given) != K + 1:
-            raise ValueError(f"expected {K + 1} Axes, one per column, got {len(given)}")
-        return given
+        return given_axes(axes, K + 1, "one per column")
     height = 0.9 + N * float(np.clip(9.0 / N, 0.34, 0.9))
     _, grid = plt.subplots(
         1,

@@ -43,8 +43,7 @@ _OTHER_COLOURS = {
 }
 """Of parts that are no component."""
 
-_LEGEND_COLUMN = 2.1
-"""Inches that the longest name of a part takes in a legend."""
+_LEGEND_COLUMN = 2.1  # inches that the longest name of a part takes in a legend
 
 
 def part_colours(discovery: Discovery, parts: Sequence[str]) -> dict[str, str]:
@@ -64,18 +63,8 @@ def plot_attribution(
     """Draw what the forecast variance of every series consists of, over the horizon.
 
     One panel per series: areas add up to the variance of a new observation.  Parts that offset
-    others lie below zero.
-
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    horizon
-        As `Discovery.forecast`.
-    axes
-        N Axes; by default a new figure.
-    attribution
-        Of `lkm_gpflow.explain.attribution.attribute`, if it is there already.
+    others lie below zero.  `attribution` is that of `explain.attribution.attribute`, if it is there
+    already.
     """
     table = folded(attribute(discovery, horizon) if attribution is None else attribution)
     columns = discovery.table.frame.columns
@@ -109,16 +98,8 @@ def plot_attribution_shares(
 ) -> Axes:
     """Draw the share of every part in the mean or the variance of forecasts, one bar per series.
 
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    attribution
-        Of `lkm_gpflow.explain.attribution.attribute`.
-    moment
-        "mean" (departure from the level) or "variance".
-    ax
-        Where to draw; by default a new figure.
+    `attribution` is that of `explain.attribution.attribute`; `moment` is "mean" (departure from the
+    level) or "variance".
     """
     table = shares(folded(attribution), moment)
     order = part_order(discovery, list(table.columns))

@@ -17,6 +17,7 @@ from .style import (
     component_colour,
     new_axes,
     plain,
+    write_at,
 )
 
 _UNITS = {
@@ -42,21 +43,8 @@ class Scored(Protocol):
 def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | None = None) -> Axes:
     """Draw a score of several methods: a small dot for each origin, a large one for their mean.
 
-    The method with the lowest mean stands on top.  Lower is better.
-
-    Parameters
-    ----------
-    backtests
-        One per method, of the same origins.
-    score
-        One of rmse, mnlp, crps, mase.
-    ax
-        Where to draw; by default a new figure.
-
-    Raises
-    ------
-    ValueError
-        If there is no such score.
+    The score is one of rmse, mnlp, crps and mase; a ValueError lists them.  Lower is better: the
+    method with the lowest mean stands on top.
     """
     if score not in _UNITS:
         raise ValueError(f"expected a score among {list(_UNITS)}, got {score!r}")
@@ -66,15 +54,8 @@ def plot_scores(backtests: Sequence[Scored], score: str = "crps", ax: Axes | Non
         values = each.scores[score].to_numpy()
         ax.plot(values, np.full(len(values), height), "o", color=FAINT_COLOUR, ms=3, alpha=0.7)
         ax.plot(values.mean(), height, "o", color=FORECAST_COLOUR, ms=7)
-        ax.annotate(
-            f"{values.mean():.3f}",
-            (values.mean(), height),
-            (0, 6),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-            color=FORECAST_COLOUR,
-        )
+        said, place = f"{values.mean():.3f}", (values.mean(), height)
+        write_at(ax, said, place, (0, 6), va="baseline", size=7, colour=FORECAST_COLOUR)
     ax.set_yticks(range(len(ordered)), [plain(each.label) for each in ordered])
     ax.set_ylim(-0.6, len(ordered) - 0.2)
     ax.set_xlabel(_UNITS[score])
@@ -86,13 +67,6 @@ def plot_coverage(backtests: Sequence[Scored], ax: Axes | None = None) -> Axes:
     """Draw how many observations the intervals held, against how many they should.
 
     Below the diagonal intervals are too narrow.
-
-    Parameters
-    ----------
-    backtests
-        One per method.
-    ax
-        Where to draw; by default a new figure.
     """
     ax = new_axes((4.6, 4.4)) if ax is None else ax
     ax.plot(

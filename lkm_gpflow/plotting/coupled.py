@@ -15,12 +15,15 @@ from .style import (
     FAINT_COLOUR,
     FORECAST_COLOUR,
     HISTORY_COLOUR,
+    draw_band,
+    draw_cells,
     labels,
     labels_by_name,
     mark_start,
     new_axes,
     plain,
     readable_dates,
+    write_numbers,
 )
 
 
@@ -38,17 +41,12 @@ def plot_pairs(coupled: CoupledDiscovery, ax: Axes | None = None) -> Axes:
         n, m = names.index(str(row.first)), names.index(str(row.second))
         values[n, m] = values[m, n] = row.correlation
     ax.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0, aspect="auto")
-    for (n, m), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            colour = "white" if abs(value) > 0.6 else HISTORY_COLOUR
-            ax.text(m, n, f"{value:+.2f}", ha="center", va="center", color=colour, fontsize=9)
+    write_numbers(ax, values, "+.2f", 9)
     shown = labels(names)
     ax.set_xticks(range(N), labels=shown, rotation=30, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(N), labels=shown)
-    ax.set_xticks(np.arange(N + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(N + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="#DDDDDD", linewidth=0.8)
-    ax.tick_params(which="both", length=0)
+    draw_cells(ax, N, N, "#DDDDDD", 0.8)
+    ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set_title("correlation of changes from one time to the next", fontsize=10)
     return ax
@@ -64,24 +62,14 @@ def plot_filled(
 ) -> Axes:
     """Draw a series with its gaps, and with what one or several methods fill them.
 
-    Parameters
-    ----------
-    history
-        The series, NaN where it was not observed.
-    fills
-        By name: a table by time with columns mean, lower and upper.
-    ax
-        Where to draw; by default a new figure.
-    unit
-        Of the values, for the label of the axis.
-    truth
-        What happened in the gaps, drawn as open circles.
+    `history` is NaN where the series was not observed; `fills` are tables by time with columns
+    mean, lower and upper, by the names of the methods; `truth` is what happened in the gaps.
     """
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     ax.plot(history.index, history, color=HISTORY_COLOUR, linewidth=1.0, label="observed")
     colours = (FORECAST_COLOUR, *COMPONENT_COLOURS)
     for colour, (name, told) in zip(colours, fills.items(), strict=False):
-        _band(ax, told, colour, name)
+        _draw_told(ax, told, colour, name)
     if truth is not None:
         ax.plot(truth.index, truth, "o", color=HISTORY_COLOUR, mfc="none", ms=3.5, label="happened")
     return _finished(ax, history, unit)
@@ -100,24 +88,7 @@ def plot_what_if(
 ) -> Axes:
     """Draw the forecast of a series, and what it is given the future of others.
 
-    Parameters
-    ----------
-    coupled
-        The coupled discovery.
-    series
-        Name of a column.
-    horizon
-        Steps after the last row, or the times themselves.
-    given
-        As of `CoupledDiscovery.forecast`.
-    ax
-        Where to draw; by default a new figure.
-    level
-        Probability of the bands.
-    unit
-        Of the values, for the label of the axis.
-    last
-        How many rows of history are shown.
+    `given` is as of `CoupledDiscovery.forecast`; the `last` rows of history are shown.
     """
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     ahead = coupled.ahead(horizon)
@@ -126,20 +97,18 @@ def plot_what_if(
     label_of = labels_by_name(coupled.table.frame)
     known = ahead.given(given)
     scenario = f"given {', '.join(label_of[name] for name in given)}"
-    for name, joint, colour in [
-        ("forecast", ahead, FAINT_COLOUR),
-        (scenario, known, FORECAST_COLOUR),
-    ]:
-        _band(ax, pd.DataFrame(joint.frame(level).xs(series, level="series")), colour, name)
+    both = (("forecast", ahead, FAINT_COLOUR), (scenario, known, FORECAST_COLOUR))
+    for name, joint, colour in both:
+        told = pd.DataFrame(joint.frame(level).xs(series, level="series"))
+        _draw_told(ax, told, colour, name)
     mark_start(ax, history.index)
     ax.set_title(label_of[series], fontsize=10)
     return _finished(ax, history, unit)
 
 
-def _band(ax: Axes, told: pd.DataFrame, colour: str, name: str) -> None:
-    """Draw means and intervals; a gap is a stretch of its own."""
-    ax.plot(told.index, told["mean"], color=colour, linewidth=1.4, label=plain(name))
-    ax.fill_between(told.index, told["lower"], told["upper"], color=colour, alpha=0.25, linewidth=0)
+def _draw_told(ax: Axes, told: pd.DataFrame, colour: str, name: str) -> None:
+    mean, lower, upper = (told[column] for column in ("mean", "lower", "upper"))
+    draw_band(ax, told.index, mean, lower, upper, colour, 1.4, plain(name))
 
 
 def _finished(ax: Axes, history: pd.Series, unit: str | None) -> Axes:

@@ -19,8 +19,7 @@ from .side_by_side import plot_comparison
 from .structure import plot_structure
 from .style import labels_by_name, units_by_name
 
-ALL = "all components"
-"""The first choice of components."""
+ALL = "all components"  # the first choice of components
 
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "forecast": ("series", "horizon"),
@@ -31,27 +30,16 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
 }
 """What can be looked at, and which of the controls it needs."""
 
-_DPI = 192
-"""Twice that of a page, for screens with fine pixels."""
-
-_MOST_KEPT = 8
-"""Discoveries of one or two series that are kept, with what they have predicted."""
+_DPI = 192  # twice that of a page, for screens with fine pixels
+_MOST_KEPT = 8  # discoveries of one or two series that are kept, with what they have predicted
 
 
 class Explorer:
     """Controls, and below them the picture that they ask for.
 
     In a notebook an explorer shows itself as the last line of a cell.  Whoever has no mouse sets
-    the values of the controls: ``explorer.series.value = "Gold"``.
-
-    Parameters
-    ----------
-    found
-        The discovery.
-    horizon
-        Steps of forecast to begin with; by default a tenth of the rows.
-    units
-        Of the series, by name, for the labels of axes.
+    the values of the controls: ``explorer.series.value = "Gold"``.  The horizon begins with a tenth
+    of the rows by default.
 
     Attributes
     ----------
@@ -64,14 +52,11 @@ class Explorer:
     Raises
     ------
     ModuleNotFoundError
-        If ipywidgets is not installed.
+        If ipywidgets (the extra ``explorer``) is not installed.
     """
 
     def __init__(
-        self,
-        found: Discovery,
-        horizon: int | None = None,
-        units: Mapping[Any, str] | None = None,
+        self, found: Discovery, horizon: int | None = None, units: Mapping[Any, str] | None = None
     ) -> None:
         widgets = _ipywidgets()
         self.found = found
@@ -139,7 +124,7 @@ class Explorer:
         try:
             self.figure = self._draw()
         except ValueError as error:
-            self._message.value, self._image.value = _escaped(error), b""
+            self._message.value, self._image.value = f"<p>{escape(str(error))}</p>", b""
             return
         picture = BytesIO()
         self.figure.savefig(picture, dpi=_DPI)
@@ -207,7 +192,3 @@ def _ipywidgets() -> Any:
             "expected the library ipywidgets, which draws the controls: "
             "pip install '.[explorer]' in a clone of lkm_gpflow, then restart JupyterLab"
         ) from error
-
-
-def _escaped(error: ValueError) -> str:
-    return f"<p>{escape(str(error))}</p>"

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from scipy.stats import norm
 
 from ..discovery.result import Discovery
-from ..kernels.grammar import Product
 from ..runtime.arguments import check_level
 from ..runtime.text import did_you_mean, level_in_percent, listed
 from .style import (
@@ -21,6 +20,7 @@ from .style import (
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
+    draw_band,
     labels,
     labels_by_name,
     mark_start,
@@ -29,6 +29,7 @@ from .style import (
     plain,
     readable_dates,
     units_by_name,
+    write_at,
     write_inside,
 )
 
@@ -46,30 +47,9 @@ def plot_forecast(
 ) -> Axes:
     """Draw the history of one series, the fit of the model, and the forecast.
 
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    series
-        Name of a column.
-    horizon
-        How many steps after the last row, or the times themselves.
-    ax
-        Where to draw; by default a new figure.
-    level
-        Probability of the band, which is that of a new observation.
-    unit
-        Of the values, for the label of the axis.
-    truth
-        A table with what happened after the history, drawn as open circles.
-    title
-        What the series is called, if the discovery is a part of one of more series; see
-        `style.labels`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, or as `Discovery.forecast`.
+    The band is that of a new observation.  A `title` is needed where the discovery is a part of one
+    of more series; see `style.labels`.  It raises a ValueError if
+    there is no such series, and where `Discovery.forecast` does.
     """
     discovery.places(series)
     title = labels_by_name(discovery.table.frame)[series] if title is None else title
@@ -78,7 +58,7 @@ def plot_forecast(
     happened = None if truth is None else truth[series]
     _draw_forecast(ax, discovery.table.frame[series], shown, level, unit, happened)
     ax.set_title(title, fontsize=10)
-    _legend_below(ax)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False, fontsize=8)
     return ax
 
 
@@ -118,20 +98,7 @@ def plot_methods(
 ) -> AxesArray:
     """Draw the forecasts of one series by several methods, a panel each, on one scale.
 
-    Parameters
-    ----------
-    history
-        The observations to draw before the forecast.
-    forecasts
-        By the name of the method: a table with index time and columns mean and sd.
-    axes
-        Where to draw, one per method; by default a new figure.
-    level
-        Probability of the band, which is that of a new observation.
-    unit
-        Of the values, for the label of the axis.
-    truth
-        What happened after the history, drawn as open circles.
+    `forecasts` are tables by time with columns mean and sd, by the names of the methods.
     """
     check_level(level)
     panels = panel_axes(axes, len(forecasts), columns=4, size=(3.1, 2.1), sharey=True)
@@ -160,12 +127,10 @@ def plot_components(
 ) -> AxesArray:
     """Draw what every component contributes to one series, a panel each.
 
-    The `horizon` is how many steps after the last row to go on, or the times to add.
     `names` are the components to draw, by default all; if there is none, the only panel says so.  A
     panel is blank where the series does not have the component, or that cannot be told.  All panels
     share the vertical axis; the contributions add up to the series minus its average.  Those to a
-    series that is modelled by its logarithm are in percent, and multiply.  The `title` is as of
-    `plot_forecast`.
+    series that is modelled by its logarithm are in percent, and multiply.
     """
     parts = discovery.components(series, horizon, level)
     n = discovery.table.frame.columns.get_loc(series)
@@ -183,38 +148,20 @@ def plot_components(
     kernels = discovery.kernels
     for k, ax in zip(shown, panels, strict=True):
         name = discovery.names[k]
-        formula = _formula(kernels[k])
+        formula = f"{kernels[k]:.3g}".replace(") x ", ")\nx ")  # a factor a line
         above = 6 + 10 * len(formula.splitlines())
         ax.set_title(
             plain(name), color=component_colour(k), fontsize=10, fontweight="bold", pad=above
         )
-        ax.annotate(
-            formula,
-            (0.5, 1.0),
-            (0, 3),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=7,
-            color="#666666",
-        )
+        write_at(ax, formula, (0.5, 1.0), (0, 3), size=7, axes="axes fraction")
         if has[k] == 0.0:
             write_inside(ax, ABSENT)
             # The numbers of the vertical axis are also those of the panels to the right.
             ax.tick_params(bottom=False, labelbottom=False, labelsize=8)
             continue
-        mean = parts[name, "mean"]
         ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
-        ax.fill_between(
-            parts.index,
-            parts[name, "lower"],
-            parts[name, "upper"],
-            color=component_colour(k),
-            alpha=0.25,
-            linewidth=0,
-        )
-        ax.plot(parts.index, mean, color=component_colour(k))
+        mean, lower, upper = (parts[name, column] for column in ("mean", "lower", "upper"))
+        draw_band(ax, parts.index, mean, lower, upper, component_colour(k))
         if len(parts) > len(discovery.table.frame):
             mark_start(ax, discovery.table.frame.index)
         readable_dates(ax, parts.index)
@@ -247,26 +194,16 @@ def _draw_forecast(
 ) -> None:
     """Draw a history and what a model says, columns mean, lower and upper."""
     ax.fill_between(
-        shown.index,
-        shown["lower"],
-        shown["upper"],
-        color=FORECAST_COLOUR,
-        alpha=0.22,
-        linewidth=0,
+        shown.index, shown["lower"], shown["upper"], color=FORECAST_COLOUR, alpha=0.22, linewidth=0,
         label=f"{level_in_percent(level)} of new observations",
-    )
+    )  # fmt: skip
     ax.plot(shown.index, shown["mean"], color=FORECAST_COLOUR, linewidth=1.2, label="model's mean")
     ax.plot(history.index, history, ".", color=HISTORY_COLOUR, markersize=3, label="observed")
     if truth is not None:
         ax.plot(
-            truth.index,
-            truth,
-            "o",
-            markersize=4,
-            markerfacecolor="none",
-            markeredgecolor=COMPONENT_COLOURS[4],
-            label="what happened then",
-        )
+            truth.index, truth, "o", markersize=4, markerfacecolor="none",
+            markeredgecolor=COMPONENT_COLOURS[4], label="what happened then",
+        )  # fmt: skip
     mark_start(ax, history.index)
     if unit:
         ax.set_ylabel(plain(unit), fontsize=8)
@@ -278,12 +215,3 @@ def _legend_of_figure(ax: Axes) -> None:
     ax.figure.legend(
         *ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
     )
-
-
-def _legend_below(ax: Axes) -> None:
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False, fontsize=8)
-
-
-def _formula(kernel: Product) -> str:
-    """Write a kernel with its numbers, a factor a line."""
-    return f"{kernel:.3g}".replace(") x ", ")\nx ")

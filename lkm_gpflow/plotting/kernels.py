@@ -9,17 +9,11 @@ from ..gp.types import Floats
 from ..kernels.grammar import Product
 from .style import AxesArray, component_colour, panel_axes, plain
 
-_JITTER = 1e-8
-"""Of the largest variance, added to the diagonal: without effect that one could see."""
+_JITTER = 1e-8  # of the largest variance, added to the diagonal: without effect that one could see
 
 
 def draw_functions(product: Product, x: Floats, count: int = 3, seed: int = 0) -> Floats:
-    """Draw functions of the Gaussian process of a complete product at the times x [D].
-
-    Returns
-    -------
-    Array [count, D].
-    """
+    """Draw functions from the Gaussian process of a complete kernel at times x, [count, D]."""
     [covariance] = components([product], np.asarray(x, np.float64))
     jitter = _JITTER * float(covariance.diagonal().max())
     root = np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
@@ -35,25 +29,10 @@ def plot_kernel(
     seed: int = 0,
     unit: str = "",
 ) -> AxesArray:
-    """Draw the covariance matrix of a kernel as a heat map and, beside it, some draws.
+    """Draw the covariance matrix of a complete kernel as a heat map and, beside it, some draws.
 
-    Parameters
-    ----------
-    product
-        Complete.
-    x
-        Regular times, [D].
-    axes
-        Two Axes; by default a new figure.
-    count, seed
-        Of the draws.
-    unit
-        Of time, for the labels.
-
-    Raises
-    ------
-    ValueError
-        If a number of the product is absent, or not two Axes are given.
+    The times x [D] are regular, and `unit` is theirs.  A ValueError says if a number of the kernel
+    is absent.
     """
     panels = panel_axes(axes, 2, columns=2, size=(3.2, 2.8))
     [covariance] = components([product], np.asarray(x, np.float64))

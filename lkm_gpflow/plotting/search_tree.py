@@ -9,10 +9,17 @@ from matplotlib.axes import Axes
 
 from ..discovery.result import Discovery
 from ..search.ledger import REGROUPED, START
-from .style import FAINT_COLOUR, FORECAST_COLOUR, HISTORY_COLOUR, new_axes, plain
+from .style import (
+    FAINT_COLOUR,
+    FORECAST_COLOUR,
+    HISTORY_COLOUR,
+    MUTED_COLOUR,
+    new_axes,
+    plain,
+    write_at,
+)
 
-_ACTIONS = {START: "start", REGROUPED: "regroup"}
-"""What a step does that expands no member."""
+_ACTIONS = {START: "start", REGROUPED: "regroup"}  # what a step does that expands no member
 
 
 def best_restarts(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -31,13 +38,6 @@ def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axe
     Filled circles were accepted, crosses rolled back; the number is the BIC of the best restart
     and, in brackets, its change from the parent's.  A structure whose parent is not in the ledger
     (``discover(..., subset=)`` keeps few of them) begins a tree of its own.
-
-    Parameters
-    ----------
-    ledger
-        A discovery, or its `ledger`.
-    ax
-        Where to draw; by default a new figure.
     """
     frame = ledger.ledger if isinstance(ledger, Discovery) else ledger
     best = best_restarts(frame)
@@ -61,32 +61,19 @@ def plot_ledger(ledger: Discovery | pd.DataFrame, ax: Axes | None = None) -> Axe
         text = f"{action}: BIC {tried['bic']:.1f}{change}"
         if accepted:
             text += f"\n{tried['found']}"
-        ax.annotate(
-            plain(text, longest=None),
-            (x, y),
-            (9, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=HISTORY_COLOUR if accepted else "#666666",
-        )
+        shade = HISTORY_COLOUR if accepted else MUTED_COLOUR
+        said = plain(text, longest=None)
+        write_at(ax, said, (x, y), (9, 0), ha="left", va="center", colour=shade)
     for depth, steps in best.groupby("depth").groups.items():
         first = rows[steps[0]]
         if first:
             ax.axhline(first - 0.5, color=FAINT_COLOUR, linewidth=0.6, linestyle=":")
         ax.annotate(
-            f"depth {depth}",
-            (1.0, first - 0.45),
-            xycoords=("axes fraction", "data"),
-            ha="right",
-            va="top",
-            fontsize=8,
-            color="#666666",
-        )
-    for label, marker, colour in (
-        ("accepted", "o", FORECAST_COLOUR),
-        ("rolled back", "x", FAINT_COLOUR),
-    ):
+            f"depth {depth}", (1.0, first - 0.45), xycoords=("axes fraction", "data"),
+            ha="right", va="top", fontsize=8, color=MUTED_COLOUR,
+        )  # fmt: skip
+    kinds = (("accepted", "o", FORECAST_COLOUR), ("rolled back", "x", FAINT_COLOUR))
+    for label, marker, colour in kinds:
         ax.scatter([], [], marker=marker, color=colour, s=45, label=label)
     # Room on the right for the text of the deepest node.
     ax.set_xlim(-0.3, max(levels.values()) + 4.0)

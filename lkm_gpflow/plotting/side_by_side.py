@@ -23,15 +23,17 @@ from .style import (
     HISTORY_COLOUR,
     AxesArray,
     component_colour,
+    draw_band,
+    given_axes,
     labels_by_name,
     new_axes,
     plain,
     readable_dates,
     units_by_name,
+    write_numbers,
 )
 
-_WIDTH = 96
-"""Signs in a line of description."""
+_WIDTH = 96  # signs in a line of description
 
 
 def pair_rows(discovery: Discovery, a: int, b: int) -> list[int]:
@@ -57,32 +59,9 @@ def plot_comparison(
 
     On top are both series and their forecasts; then the components that both have, side by side;
     then those that are certain or likely in one series alone.  Components are in standard
-    deviations of their series, with one scale per row.
-
-    Parameters
-    ----------
-    discovery
-        See `lkm_gpflow.discover`.
-    a, b
-        Names of two columns.
-    horizon
-        How many steps of forecast the uppermost panels show, or their times.
-    axes
-        Two for each row; by default a new figure.
-    level
-        Probability of the bands.
-    units
-        Of the series.
-    parts
-        The decomposition, if it is there already.
-    titles
-        What the two are called, if the discovery is a part of one of more series; see
-        `style.labels`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, the two are one, or a unit is of no series.
+    deviations of their series, with one scale per row.  There are two Axes for each row.  `parts`
+    is the decomposition, if it is there already; `titles` are as of `plot_forecast`.  A ValueError
+    is raised if there is no such series, the two are one, or a unit is of no series.
     """
     units = units_by_name(units, discovery.whole.table.names)
     places = discovery.places(a, b)
@@ -108,10 +87,7 @@ def plot_comparison(
             mean, sd = parts.mean[k, :, n], parts.sd[k, :, n]
             colour = component_colour(k)
             ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
-            ax.fill_between(
-                times, mean - half * sd, mean + half * sd, color=colour, alpha=0.25, lw=0
-            )
-            ax.plot(times, mean, color=colour)
+            draw_band(ax, times, mean, mean - half * sd, mean + half * sd, colour)
             readable_dates(ax, times)
             ax.margins(x=0.01)
         words = describe(discovery.kernels[k], timeline).sentences
@@ -131,10 +107,7 @@ def _leave_blank(ax: Axes) -> None:
 
 def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
     if axes is not None:
-        given = np.asarray(axes, dtype=object)
-        if given.size != 2 * rows:
-            raise ValueError(f"expected {2 * rows} Axes, two per row, got {given.size}")
-        return given.reshape(rows, 2)
+        return given_axes(axes, 2 * rows, "two per row").reshape(rows, 2)
     figure, grid = plt.subplots(
         rows,
         2,
@@ -154,16 +127,10 @@ def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
 def plot_likeness(
     likeness: pd.DataFrame, ax: Axes | None = None, *, table: pd.DataFrame | None = None
 ) -> Axes:
-    """Draw how much of their variance every two series share, as a heat map.
+    """Draw how much of their variance every two series share, as a heat map in their order.
 
-    Parameters
-    ----------
-    likeness
-        Series x series, in the order in which they are drawn.
-    ax
-        Where to draw; by default a new figure.
-    table
-        With these series in its own order, by which nameless ones are numbered; see `style.labels`.
+    `table` has these series in its own order, by which nameless ones are numbered; see
+    `style.labels`.
     """
     N = len(likeness)
     side = 2.2 + max(1.6, min(0.42 * N, 9.0))
@@ -175,9 +142,7 @@ def plot_likeness(
     ax.set_xticks(range(N), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=size)
     ax.set_yticks(range(N), names, fontsize=size)
     if N <= 20:
-        for (i, j), value in np.ndenumerate(likeness.to_numpy()):
-            colour = "white" if value > 0.6 else HISTORY_COLOUR
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=8)
+        write_numbers(ax, likeness.to_numpy())
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.figure.colorbar(image, ax=ax, label="shared variance", shrink=0.8)

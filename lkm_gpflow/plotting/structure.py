@@ -13,15 +13,16 @@ from ..discovery.result import Discovery
 from ..gp.types import Floats
 from .style import (
     FAINT_COLOUR,
-    HISTORY_COLOUR,
     PRESENCE_COLOURS,
     AxesArray,
     component_colour,
+    draw_cells,
     labels,
     new_axes,
     panel_axes,
     plain,
     write_inside,
+    write_numbers,
 )
 
 
@@ -37,9 +38,7 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
         ax.set(xlim=(-0.5, 0.5), ylim=(N - 0.5, -0.5))
         write_inside(ax, "no component")
     size = 9 if N <= 25 else 6
-    for (n, k), value in np.ndenumerate(probabilities.to_numpy()):
-        colour = "white" if value > 0.6 else HISTORY_COLOUR
-        ax.text(k, n, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=size)
+    write_numbers(ax, probabilities.to_numpy(), size=size)
     rotation = 30 if max(map(len, probabilities.columns), default=0) > 9 else 0
     ax.set_xticks(
         range(K),
@@ -53,10 +52,7 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
     for k, label in enumerate(ax.get_xticklabels()):
         label.set_color(component_colour(k))
         label.set_fontweight("bold")
-    ax.set_xticks(np.arange(K + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(N + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=2)
-    ax.tick_params(which="minor", length=0)
+    draw_cells(ax, N, K, "white", 2)
     ax.spines[:].set_visible(False)
     ax.set_xlabel("probability that the series has the component")
     return ax
@@ -65,12 +61,7 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
 def plot_assignment(Z: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw a table of zeros and ones: a cell is dark where a series has the component.
 
-    Parameters
-    ----------
-    Z
-        Series x components, or the other way round; index and columns are the labels.
-    ax
-        Where to draw; by default a new figure.
+    Index and columns of Z are the labels; series may be either.
     """
     rows, columns = Z.shape
     ax = new_axes((1.6 + 0.5 * columns, 0.8 + 0.28 * rows)) if ax is None else ax
@@ -78,10 +69,8 @@ def plot_assignment(Z: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.imshow(Z.to_numpy(float), cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.15, aspect="auto")
     ax.set_xticks(range(columns), labels(list(Z.columns)))
     ax.set_yticks(range(rows), labels(list(Z.index)))
-    ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color=FAINT_COLOUR, linewidth=0.5)
-    ax.tick_params(which="both", length=0)
+    draw_cells(ax, rows, columns, FAINT_COLOUR, 0.5)
+    ax.tick_params(length=0)
     return ax
 
 
@@ -95,21 +84,9 @@ def plot_probabilities_over_time(
 ) -> AxesArray:
     """Draw how nu settles during training, one panel per series and one line per component.
 
-    Parameters
-    ----------
-    history
-        Values of nu, [T, N, K]: one [N, K] for each time it was looked at.
-    axes
-        N Axes; by default a new figure.
-    series, components
-        Their names, [N] and [K].
-    steps
-        The numbers of the steps, [T]; by default 0, 1, ...
-
-    Raises
-    ------
-    ValueError
-        If `history` has not three axes.
+    `history` has the values of nu, [T, N, K], one [N, K] for each of the `steps` [T] (0, 1, ... by
+    default); `series` and `components` are names, [N] and [K].  A ValueError says if `history` has
+    not three axes.
     """
     nu = _checked(history)
     T, N, K = nu.shape
@@ -142,21 +119,8 @@ def plot_probability_snapshots(
 ) -> AxesArray:
     """Draw nu at some steps of training as heat maps: columns are series, rows components.
 
-    Parameters
-    ----------
-    history
-        Values of nu, [T, N, K].
-    steps
-        Which of the T to show, a panel each.
-    axes
-        As many Axes; by default a new figure.
-    series, components
-        Their names, [N] and [K].
-
-    Raises
-    ------
-    ValueError
-        If `history` has not three axes.
+    `history` has the values of nu, [T, N, K], and `steps` are those of the T to show, a panel each;
+    `series` and `components` are names, [N] and [K].
     """
     nu = _checked(history)
     _, N, K = nu.shape

@@ -18,8 +18,9 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import ScalarFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..gp.types import Floats
 from ..runtime.text import did_you_mean, listed
 
 AxesArray = NDArray[np.object_]
@@ -43,11 +44,13 @@ FORECAST_COLOUR = "#0072B2"
 HISTORY_COLOUR = "#333333"
 """What was observed."""
 
-PRESENCE_COLOURS = "Blues"
-"""Colour map of who has what, from 0 to 1: dark means has."""
+PRESENCE_COLOURS = "Blues"  # colour map of who has what, from 0 to 1: dark means has
 
 FAINT_COLOUR = "#999999"
 """What was rejected, and lines that only guide the eye."""
+
+MUTED_COLOUR = "#666666"
+"""Formulas and notes."""
 
 ABSENT = "not in this series,\nor it cannot be told"
 """Stands where nothing is drawn of a component: also of series that may have it."""
@@ -78,10 +81,7 @@ def panel_axes(
 ) -> AxesArray:
     """Return `count` Axes: those given, or new ones in a grid of so many columns at most."""
     if axes is not None:
-        given = np.asarray(axes, dtype=object).ravel()
-        if len(given) != count:
-            raise ValueError(f"expected {count} Axes, one per panel, got {len(given)}")
-        return given
+        return given_axes(axes, count, "one per panel")
     rows = -(-count // columns)
     columns = -(-count // rows)  # four panels of three columns: two and two, not three and one
     figure, grid = plt.subplots(
@@ -96,6 +96,52 @@ def panel_axes(
     for ax in flat[count:]:
         ax.remove()
     return flat[:count]
+
+
+def given_axes(axes: AxesArray, count: int, which: str) -> AxesArray:
+    """Return the Axes that somebody gives, in a row; a ValueError says if there are not so many."""
+    given = np.asarray(axes, dtype=object).ravel()
+    if len(given) != count:
+        raise ValueError(f"expected {count} Axes, {which}, got {len(given)}")
+    return given
+
+
+def draw_band(
+    ax: Axes, times: pd.Index, mean: ArrayLike, lower: ArrayLike, upper: ArrayLike, colour: str,
+    linewidth: float = 1.5, label: str | None = None,
+) -> None:  # fmt: skip
+    """Draw a curve with its band."""
+    ax.fill_between(times, lower, upper, color=colour, alpha=0.25, linewidth=0)
+    ax.plot(times, mean, color=colour, linewidth=linewidth, label=label)
+
+
+def draw_cells(ax: Axes, rows: int, columns: int, colour: str, width: float) -> None:
+    """Draw the borders of the cells of a heat map, which has no others."""
+    ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color=colour, linewidth=width)
+    ax.tick_params(which="minor", length=0)
+
+
+def write_numbers(ax: Axes, cells: Floats, form: str = ".2f", size: float = 8) -> None:
+    """Write the finite numbers of a heat map, white where it is dark."""
+    for (row, column), value in np.ndenumerate(cells):
+        if np.isfinite(value):
+            colour = "white" if abs(value) > 0.6 else HISTORY_COLOUR
+            told = format(value, form)
+            ax.text(column, row, told, ha="center", va="center", color=colour, fontsize=size)
+
+
+def write_at(
+    ax: Axes, text: str, at: tuple[float, float], points: tuple[float, float], *,
+    ha: str = "center", va: str = "bottom", size: float = 8, colour: str = MUTED_COLOUR,
+    axes: str = "data",
+) -> None:  # fmt: skip
+    """Write a text so many points away from a place, in coordinates of the data or of `axes`."""
+    ax.annotate(
+        text, at, points, xycoords=axes, textcoords="offset points", ha=ha, va=va,
+        fontsize=size, color=colour,
+    )  # fmt: skip
 
 
 def write_inside(ax: Axes, text: str) -> None:
@@ -113,17 +159,8 @@ def unit_of(units: Mapping[Any, str] | None, series: object) -> str:
 def units_by_name(units: Mapping[Any, str] | None, series: Iterable[object] = ()) -> dict[str, str]:
     """Return the units of series by their names as text.
 
-    Parameters
-    ----------
-    units
-        By series; of other series, too, as those of a larger table.
-    series
-        Those that are drawn.  If one of them has no unit, the others must be known.
-
-    Raises
-    ------
-    ValueError
-        If a unit is no text, or is that of an unknown series while a known one has none.
+    They may be of other series, too, as those of a larger table; but if one of the series that are
+    drawn has no unit, a unit of an unknown one raises a ValueError, as does a unit that is no text.
     """
     if units is not None and not isinstance(units, Mapping):
         raise ValueError(f"expected units by series such as {{'a': 'm'}}, got {units!r}")

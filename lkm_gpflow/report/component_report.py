@@ -20,13 +20,11 @@ from ..plotting import component_colour
 from ..plotting.style import unit_of
 from ..runtime.text import listed, percent
 
-MOST_NAMES = 8
-"""Of series in a sentence."""
+MOST_NAMES = 8  # of series in a sentence
 
 _STABLE, _FRAGILE = 0.8, 0.4
 
-_ENOUGH = 3
-"""Fits from which on it is said how stable a component is."""
+_ENOUGH = 3  # fits from which on it is said how stable a component is
 
 _NOTHING = 1e-12
 """A smaller share is that of a constant, whose height over time is a rounding error."""
@@ -34,37 +32,22 @@ _NOTHING = 1e-12
 _MEASURED = (Kind.DURATION, Kind.PERIOD, Kind.MEMORY)
 """Hyperparameters that are spoken of: lengths of time."""
 
-_MOST_EVIDENCE = 20.0
-"""Log Bayes factors above are all alike to a reader."""
+_MOST_EVIDENCE = 20.0  # log Bayes factors above are all alike to a reader
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is known of one series and one component.
+    """What is known of one series and one component."""
 
-    Parameters
-    ----------
-    verdict
-        "has", "perhaps", "cannot be told" or "has not"; see `lkm_gpflow.explain.verdicts`.
-    probability
-        P(z_nk = 1).
-    evidence
-        Log Bayes factor of this series: with the component, and without it.
-    share
-        Of the component in the variation of the series, between 0 and 1.
-    height
-        Standard deviation over time of what it adds to the series, in the unit of the series; of a
-        series that is modelled by its logarithm, by how many percent it raises or lowers it.
-    unit
-        Of the height: "%", or that of the series; empty if it is not known.
-    """
-
+    # "has", "perhaps", "cannot be told" or "has not"; see `lkm_gpflow.explain.verdicts`.
     verdict: Verdict
-    probability: float
-    evidence: float
-    share: float
+    probability: float  # P(z_nk = 1)
+    evidence: float  # log Bayes factor of this series: with the component, and without it
+    share: float  # in the variation of the series, between 0 and 1
+    # Standard deviation over time of what it adds to the series, in the unit of the series; of a
+    # series that is modelled by its logarithm, by how many percent it raises or lowers it.
     height: float
-    unit: str
+    unit: str  # of the height: "%", or that of the series; empty if unknown
 
     @property
     def is_only_small(self) -> bool:
@@ -88,11 +71,8 @@ class Claim:
         )
 
 
-CELLS = ("verdict", "P", "evidence", "share", "height")
-"""Heads of `Claim.cells`."""
-
-_MOST_ROWS = 12
-"""Series that a table has."""
+CELLS = ("verdict", "P", "evidence", "share", "height")  # heads of `Claim.cells`
+_MOST_ROWS = 12  # series that a table has
 
 
 class Numbered:
@@ -119,47 +99,24 @@ class Numbered:
 
 @dataclass(frozen=True)
 class ComponentReport(Numbered):
-    """What there is to say about a component.
+    """What there is to say about a component."""
 
-    Parameters
-    ----------
-    number
-        Of the component, from 1.
-    name, kernel
-        Its structure, and its structure with numbers.
-    description
-        In words.
-    claims
-        What is known of each series, by name.
-    rising, falling
-        Owners in which it rises or falls throughout.
-    share
-        Its share in the variation of all series, each counting alike.
-    support
-        Weight of the fits that have it, of all that were averaged.
-    num_fits
-        How many were averaged.
-    ranges
-        90% intervals of what it measures in time, see `Discovery.hyperparameters`: name, lower,
-        upper.
-    stability
-        How often the search found it.
-    timeline
-        Of the data.
-    """
-
-    number: int
+    number: int  # from 1
+    # Its structure, and its structure with numbers.
     name: str
     kernel: str
     description: Description
-    claims: Mapping[str, Claim]
+    claims: Mapping[str, Claim]  # what is known of each series, by name
+    # Owners in which it rises or falls throughout.
     rising: tuple[str, ...]
     falling: tuple[str, ...]
-    share: float
-    support: float
-    num_fits: int
+    share: float  # its share in the variation of all series, each counting alike
+    support: float  # weight of the fits that have it, of all that were averaged
+    num_fits: int  # how many were averaged
+    # 90% intervals of what it measures in time, see `Discovery.hyperparameters`: name, lower,
+    # upper.
     ranges: tuple[tuple[str, float, float], ...]
-    stability: Stability
+    stability: Stability  # how often the search found it
     timeline: Timeline
 
     @property

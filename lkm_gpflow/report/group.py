@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from .. import plotting
@@ -20,71 +21,51 @@ from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stability import leave_one_out, stability
 from ..explain.ties import Ties
-from ..explain.verdicts import verdicts
+from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
+from ..gp import limits
 from ..plotting.style import units_by_name
 from ..runtime.arguments import check_level
-from ..runtime.text import counted, level_in_percent, percent
+from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
+from ..sharing.posterior import DISAGREE, MOST_ASKED, VISIBLE
 from .component_report import ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series_report import SeriesReport, series_reports
 from .summary import summary, ways_of_pairs
 from .together import TogetherReport
-from .trust import caveat, trust
 
-_FEW = 12
-"""Up to so many series have panels of their own; more are drawn in rows."""
+_FEW = 12  # up to so many series have panels of their own; more are drawn in rows
+
+
+_MOST_APART = 6
+"""Disagreements of chains that are named."""
+
+_MIXED = 1.1
+"""Chains with a larger split R-hat have not mixed (Gelman et al. 2013)."""
 
 
 @dataclass(frozen=True, repr=False)
 class GroupReport(Report):
-    """What the series of a discovery share, and what each has alone.
+    """What the series of a discovery share, and what each has alone."""
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    horizon
-        Steps of forecast.
-    level
-        Probability of intervals.
-    units
-        Of the series, by name.
-    summary
-        The gist, in a paragraph.
-    components
-        Those that are more certain and explain more come first.
-    series
-        In the order of the table.
-    parts
-        Components on the history.
-    attribution
-        Where forecasts come from; see `lkm_gpflow.explain.attribution.attribute`.
-    likeness
-        Shared variance of every two series, like ones side by side.
-    hold_out
-        The tail, forecast from what came before it.
-    together
-        What goes together in different series, if a coupling was asked.
-    given_title
-        The title, if one was given.
-    """
-
-    found: Discovery
-    horizon: int
-    level: float
-    units: Mapping[str, str]
-    summary: str
+    found: Discovery  #: The discovery
+    horizon: int  #: Steps of forecast
+    level: float  #: Probability of intervals
+    units: Mapping[str, str]  #: Of the series, by name
+    summary: str  #: The gist, in a paragraph
+    #: Those that are more certain and explain more come first.
     components: tuple[ComponentReport, ...]
-    series: tuple[SeriesReport, ...]
-    parts: Decomposition
+    series: tuple[SeriesReport, ...]  #: In the order of the table
+    parts: Decomposition  #: Components on the history
+    #: Where forecasts come from; see `lkm_gpflow.explain.attribution.attribute`.
     attribution: pd.DataFrame
-    likeness: pd.DataFrame
-    hold_out: HoldOut
+    likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
+    hold_out: HoldOut  #: The tail, forecast from what came before it
+    #: What goes together in different series, if a coupling was asked.
     together: TogetherReport | None = None
-    given_title: str = ""
+    given_title: str = ""  #: The title, if one was given
     template: str = field(default="group.html", init=False)
 
     @property
@@ -198,12 +179,39 @@ class GroupReport(Report):
     @cached_property
     def trust(self) -> str:
         """How good the forecasts of the last rows were, over all series."""
-        return trust(self.found, self.series, self.hold_out, self.level)
+        held_out = sum(each.held_out for each in self.series)
+        if not held_out:
+            if len(self.found.table.frame) > limits.LONGEST:
+                return "The table is too long to be learnt twice: forecasts were not checked."
+            if self.found.table.frame.loc[self.hold_out.times].notna().to_numpy().any():
+                return (
+                    "Nothing could be learnt without the last tenth of the rows: forecasts were "
+                    "not checked."
+                )
+            return "Nothing of the last tenth of the rows was observed: forecasts were not checked."
+        return (
+            f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
+            f"what came before, {percent(self.hold_out.overall(self.level))} fell into the "
+            f"{level_in_percent(self.level)} intervals. "
+            f"Hyperparameters were learnt without these rows, but structures and weights were "
+            f"chosen with them, so expect the future to be slightly harder."
+        )
 
     @property
     def caveat(self) -> str:
         """What probabilities mean."""
-        return caveat(self.found)
+        found = self.found
+        percentages = ", or of the percentage by which it changes the series"
+        return (
+            f"{_what_p_means(found)} "
+            "Evidence is the log Bayes factor of this series "
+            "alone: how much likelier it is with the component than without. A series has a "
+            f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
+            f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "
+            "evidence is positive, and it fails one of these. Height is the standard deviation "
+            "over time of what the component adds"
+            f"{percentages if found.table.transforms.any else ''}."
+        )
 
     @property
     def text(self) -> str:
@@ -279,7 +287,7 @@ class GroupReport(Report):
                 plotting.plot_decomposition(
                     found, self.horizon, level=self.level, parts=self.parts
                 )[0],
-            ),
+            )
         ]
         if few:
             panels = plotting.plot_forecasts(
@@ -389,3 +397,53 @@ def group_report(
 def _uncertainty(component: ComponentReport) -> int:
     """Return 0 if a series has it, 1 if one has it perhaps, 2 if that cannot be told."""
     return 0 if component.owners else 1 if component.those("perhaps") else 2
+
+
+def _what_p_means(found: Discovery) -> str:
+    if not found.says_by_fits:
+        return " ".join(filter(None, [
+            "P is the probability that a component, in whatever form, makes at least "
+            f"{VISIBLE:.0%} of the variance of a series: the share of the draws of a Markov "
+            "chain in which it does.",
+            _rows_looked_at(found),
+            _agreement(found),
+        ]))  # fmt: skip
+    if found.averaging == "none":
+        of_what = "given the components of this one fit; other fits may differ"
+    else:
+        of_what = "averaged over the fits of the search"
+    many = found.whole.table.observations.num_series > MOST_ASKED
+    why = f" Tables of more than {MOST_ASKED} series are not sampled." if many else ""
+    return f"P is the probability that a series has a component, {of_what}.{why}"
+
+
+def _rows_looked_at(found: Discovery) -> str:
+    looked_at, every = len(found.posterior.times), len(found.table.observations.x)
+    if looked_at == every:
+        return ""
+    return f"To save time the chains saw {looked_at} of the {every} rows, chosen at random."
+
+
+def _agreement(found: Discovery) -> str:
+    """Say how far two chains agree, one of which began at the best fit and one at nothing."""
+    apart = found.statements.disagreement
+    if not apart.size:
+        return ""
+    text = (
+        f"Two chains, one from the best fit and one from nothing, differ by {apart.mean():.2f} "
+        "on average"
+    )
+    wide = [
+        f"{name} and component {k + 1}"
+        for (n, k), name in (
+            ((n, k), found.table.names[n]) for n, k in np.argwhere(apart >= DISAGREE)
+        )
+    ]
+    if wide:
+        text += f". They disagree, so do not rely on P, for {listed(wide, _MOST_APART)}"
+    if found.posterior.split_r_hat > _MIXED:
+        text += (
+            ". They have not forgotten where they began (split R-hat "
+            f"{found.posterior.split_r_hat:.2f}): take all P with caution"
+        )
+    return f"{text}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -27,19 +28,12 @@ _DPI = 96
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a report.
+    """A picture of a report."""
 
-    Parameters
-    ----------
-    title, caption
-        Above and below it; the caption says what there is to see.
-    uri
-        The picture itself, as a data address.
-    """
-
+    # Above and below it; the caption says what there is to see.
     title: str
     caption: str
-    uri: str
+    uri: str  # the picture itself, as a data address
 
     @classmethod
     def of(cls, title: str, caption: str, ax: Axes) -> Picture:
@@ -128,6 +122,13 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
+def p_value(p: float) -> str:
+    """Return a p-value as it stands in a table."""
+    if math.isnan(p):
+        return "too few"
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+
+
 _ENVIRONMENT = Environment(
     loader=PackageLoader("lkm_gpflow.report"),
     autoescape=True,
@@ -135,4 +136,4 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters["level_in_percent"] = level_in_percent
+_ENVIRONMENT.filters |= {"level_in_percent": level_in_percent, "p_value": p_value}

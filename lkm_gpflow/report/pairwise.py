@@ -15,48 +15,125 @@ from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
 from ..explain.comparison import Correlation, clustered, component_correlations, likeness
 from ..explain.decomposition import Decomposition
-from ..explain.describe import describe
+from ..explain.describe import Description, describe
 from ..explain.ties import Ties, Together
-from ..explain.verdicts import Verdict, verdicts
-from ..explain.wording import Timeline, scale_note
+from ..explain.verdicts import ORDER, Verdict, verdicts
+from ..explain.wording import Timeline, how_sure, scale_note, sentence
 from ..gp.types import Floats
 from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.arguments import check_level
-from ..runtime.text import counted, level_in_percent, percent
+from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
+from .component_report import Numbered
 from .page import Picture, Report, markdown, markdown_table
-from .pair_component import PairComponent
+
+_LESS_SURELY: Mapping[Verdict, str] = {
+    "perhaps": ", and {} perhaps",
+    "cannot be told": ", and {} may or may not have it",
+    "has not": "",
+}
+"""What is added of a series that has a component less surely than the other."""
+
+
+@dataclass(frozen=True)
+class PairComponent(Numbered):
+    """A component of two series, or of one of them."""
+
+    # Of the component, from 1.
+    number: int
+    name: str
+    description: Description
+    series: tuple[str, str]
+    verdicts: tuple[Verdict, Verdict]  # on both; see `lkm_gpflow.explain.verdicts`
+    probabilities: tuple[float, float]  # P(z_nk = 1) in both
+    shares: tuple[float, ...]  # its share in the variation of its owners
+    correlation: Correlation | None  # of the two posteriors, if both have it and it varies
+    # What the coupling says, in place of the correlation, if there is one.
+    tie: Together | None = None
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Who has it, or perhaps has it: one or both."""
+        judged = zip(self.series, self.verdicts, strict=True)
+        return tuple(name for name, verdict in judged if verdict in ("has", "perhaps"))
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether its owners have it, not only perhaps."""
+        return "perhaps" not in self.verdicts
+
+    @property
+    def membership(self) -> str:
+        """Who has it, with probabilities in words and numbers."""
+        judged = zip(self.series, self.probabilities, self.verdicts, strict=True)
+        (one, p, verdict), (other, q, less) = sorted(judged, key=lambda each: ORDER[each[2]])
+        is_shared = verdict == less
+        how = how_sure(min(p, q) if is_shared else p) if verdict == "has" else "perhaps"
+        short = self.description.short
+        if is_shared:
+            said = f"{one} and {other} {how} share {short}"
+        else:
+            said = f"{one} {how} has {short}{_LESS_SURELY[less].format(other)}"
+        chance = f", against {q:.2f} in the other" if less == "has not" else f" and {q:.2f}"
+        return sentence(f"{said} (probability {p:.2f}{chance}); {self._importance}")
+
+    @property
+    def _importance(self) -> str:
+        shares = [
+            f"{percent(s)} of the variation of {o}"
+            for s, o in zip(self.shares, self.owners, strict=True)
+        ]
+        return f"it makes up {listed(shares)}"
+
+    @property
+    def together(self) -> str:
+        """Whether it moves the same way in both; empty where that cannot be said."""
+        if self.tie is not None:
+            return self.tie.text
+        if self.correlation is None:
+            return ""
+        c = self.correlation
+        told = (f"{round(r, 2) + 0.0:+.2f}" for r in (c.typical, c.lower, c.upper))
+        numbers = "correlation {}, 90% interval {} to {}".format(*told)  # no minus before a zero
+        way = "in step in both" if c.of_means > 0.0 else "in opposite directions"
+        if c.way:
+            return f"It moves {way} ({numbers})."
+        if c.is_strong:
+            return (
+                f"It seems to move {way}, but that may be chance ({numbers}); a coupling, "
+                "found.couple(), can tell."
+            )
+        return f"It moves together weakly, if at all ({numbers})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in JSON's types."""
+        c = self.correlation
+        return {
+            "number": self.number,
+            "name": self.name,
+            "description": self.description.text,
+            "owners": list(self.owners),
+            "probabilities": list(self.probabilities),
+            "shares": list(self.shares),
+            "correlation": None if c is None else [c.typical, c.lower, c.upper],
+            "coupling": None if self.tie is None else self.tie.to_dict(),
+        }
 
 
 @dataclass(frozen=True, repr=False)
 class PairReport(Report):
-    """Two series: what they share, and what each has alone.
+    """Two series: what they share, and what each has alone."""
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    a, b
-        Names of the series.
-    likeness
-        Their shared variance; see `lkm_gpflow.explain.comparison.likeness`.
-    components
-        Shared ones first, then those of a alone, then of b alone.
-    may_share
-        Whether both may have some component in common.
-    parts
-        Components on the history.
-    horizon, level, units, titles
-        Of the picture; titles are what the series are called in all pictures.
-    """
-
-    found: Discovery
+    found: Discovery  #: The discovery
+    #: Names of the series.
     a: object
     b: object
-    likeness: float
+    likeness: float  #: Their shared variance; see `lkm_gpflow.explain.comparison.likeness`
+    #: Shared ones first, then those of a alone, then of b alone.
     components: tuple[PairComponent, ...]
-    may_share: bool
-    parts: Decomposition
+    may_share: bool  #: Whether both may have some component in common
+    parts: Decomposition  #: Components on the history
+    #: Of the picture; titles are what the series are called in all pictures.
     horizon: int
     level: float
     units: Mapping[str, str]
@@ -151,20 +228,11 @@ class PairReport(Report):
 
 @dataclass(frozen=True, repr=False)
 class AllPairs(Report):
-    """All N (N - 1) / 2 pairs: how alike they are, and the report of each.
+    """All N (N - 1) / 2 pairs: how alike they are, and the report of each."""
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    likeness
-        Shared variance of every two series, like ones side by side.
-    pairs
-        The reports, by the names of both series; correlations are left to `Discovery.compare`.
-    """
-
-    found: Discovery
-    likeness: pd.DataFrame
+    found: Discovery  #: The discovery
+    likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
+    #: The reports, by the names of both series; correlations are left to `Discovery.compare`.
     pairs: Mapping[tuple[str, str], PairReport]
     template: str = field(default="pairs.html", init=False)
 
@@ -231,28 +299,11 @@ def pair_report(
 ) -> PairReport:
     """Report what two series share and what each has alone.
 
-    Parameters
-    ----------
-    found
-        The discovery.
-    a, b
-        Names of two columns.
-    horizon
-        Steps of forecast in the picture; by default a tenth of the rows.
-    level
-        Probability of the bands.
-    units
-        Of the series, by name, for the picture.
-    coupled
-        ``found.couple()``, for evidence that components go together.  Without it the report has
-        the correlation of their posteriors, which need not mean anything: two random walks look
-        correlated more often than not.
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, or the two are one; the level is not between 0 and 1; or the
-        coupling is of another table.
+    The default horizon is a tenth of the rows; `units` are those of the series, by name.  Give
+    ``coupled=found.couple()`` for evidence that components go together: without it the report has
+    the correlation of their posteriors, which need not mean anything, since two random walks look
+    correlated more often than not.  A ValueError is raised if there is no such series, or the two
+    are one; the level is not between 0 and 1; or the coupling is of another table.
     """
     check_level(level)
     units = units_by_name(units, found.whole.table.names)

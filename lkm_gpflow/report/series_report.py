@@ -20,19 +20,15 @@ from ..explain.verdicts import Verdict
 from ..runtime.text import level_in_percent, listed, percent
 from ..sharing.consensus import OTHERS
 
-CONSPICUOUS = 0.01
-"""A p-value below this is said to be too small for chance."""
-
-_LITTLE = 0.005
-"""Smaller shares are not named."""
+CONSPICUOUS = 0.01  # A p-value below this is said to be too small for chance
+_LITTLE = 0.005  # smaller shares are not named
 
 _STILL = 0.2
 """Sds of a forecast: what moves it by less is not named.  Beside a strong cycle forecasts of white
 noise moved by 0.001 to 0.15 (16 series of 60 or 120 rows); those of noise with a cycle half as high
 as its sd by 0.23 to 0.43 where the cycle was found (7 of 8)."""
 
-_SELDOM = 0.05
-"""Intervals are too narrow if right ones would hold so few observations this seldom."""
+_SELDOM = 0.05  # intervals are too narrow if right ones would hold so few observations this seldom
 
 _DOUBTS: Mapping[Verdict, str] = {
     "has": "",
@@ -45,37 +41,21 @@ _DOUBTS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True)
 class SeriesReport:
-    """What there is to say about a series.
-
-    Parameters
-    ----------
-    name
-        Of the series.
-    shares
-        Share of each of its components, and of the noise, in its variation.
-    verdicts
-        On each component; see `lkm_gpflow.explain.verdicts`.
-    mean_shares, variance_shares
-        Share of each part in its forecast; see `lkm_gpflow.explain.attribution.shares`.
-    movement
-        How far the parts move its forecast, in sds; see `lkm_gpflow.explain.attribution.movement`.
-    held_out, inside
-        Observations of the tail that was held out, and how many fell into the interval.
-    level
-        Of that interval.
-    autocorrelation, normality
-        p-values; NaN where observations are too few.
-    """
+    """What there is to say about a series."""
 
     name: str
-    shares: dict[str, float]
-    verdicts: dict[str, Verdict]
+    shares: dict[str, float]  # share of each of its components, and of the noise, in its variation
+    verdicts: dict[str, Verdict]  # on each component; see `lkm_gpflow.explain.verdicts`
+    # Share of each part in its forecast; see `lkm_gpflow.explain.attribution.shares`.
     mean_shares: dict[str, float]
     variance_shares: dict[str, float]
+    # How far the parts move its forecast, in sds; see `lkm_gpflow.explain.attribution.movement`.
     movement: float
+    # Observations of the tail that was held out, and how many fell into the interval.
     held_out: int
     inside: int
-    level: float
+    level: float  # of the interval held out
+    # p-values; NaN where observations are too few.
     autocorrelation: float
     normality: float
 
@@ -164,16 +144,6 @@ class SeriesReport:
         )
 
     @property
-    def autocorrelation_text(self) -> str:
-        """Its p-value as it stands in a table."""
-        return _cell(self.autocorrelation)
-
-    @property
-    def normality_text(self) -> str:
-        """Its p-value as it stands in a table."""
-        return _cell(self.normality)
-
-    @property
     def verdict(self) -> str:
         """How far its forecast can be trusted."""
         tests = (self.autocorrelation, self.normality)
@@ -207,12 +177,6 @@ class SeriesReport:
 
 def _p(value: float) -> str:
     return "below 0.001" if value < 0.001 else f"= {value:.2g}"
-
-
-def _cell(value: float) -> str:
-    if not np.isfinite(value):
-        return "too few"
-    return "< 0.001" if value < 0.001 else f"{value:.2g}"
 
 
 def series_reports(

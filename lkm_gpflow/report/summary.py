@@ -10,8 +10,7 @@ from ..explain.ties import Ties
 from ..runtime.text import listed, percent
 from .component_report import MOST_NAMES, ComponentReport
 
-_MOST_SAID = 4
-"""Components of a kind that the paragraph names."""
+_MOST_SAID = 4  # components of a kind that the paragraph names
 
 LIKELY = 2.0 / 3.0
 """What a series perhaps has is named from this probability on: nobody repeats what is as likely
@@ -25,14 +24,7 @@ def summary(
 ) -> str:
     """Say who has what, who perhaps has what, what is absent, and what forecasts rest on.
 
-    Parameters
-    ----------
-    found
-        A discovery.
-    components
-        Those of its report, in order.
-    ways
-        By number of a component what `ways_of_pairs` says of it.
+    `ways` has what `ways_of_pairs` says of components, by their numbers.
     """
     sure = [each for each in components if each.owners]
     # It is not worth saying that what has a pattern may have another of the same name.
@@ -62,10 +54,9 @@ def summary(
 def _sentences(
     claims: Sequence[tuple[tuple[str, ...], str, str]], found: Discovery, *, is_sure: bool = True
 ) -> list[str]:
-    """Say who has what.
+    """Say who has what: each claim is who, what, and more words.
 
-    Each claim is who, what, and more words.  What the same series have stands in one sentence; what
-    has more words, in one of its own.
+    What the same series have stands in one sentence; what has more words, in one of its own.
     """
     groups: dict[tuple[tuple[str, ...], str, int], list[str]] = {}
     for number, (names, what, more) in enumerate(claims):
@@ -126,15 +117,10 @@ def rests_on(found: Discovery) -> str:
 def ways_of_pairs(
     found: Discovery, components: Sequence[ComponentReport], ties: Ties | None = None
 ) -> dict[int, str]:
-    """Say whether components that two series have move the same way in both.
+    """Say of components that two series have ", in step" or ", in opposite directions", by number.
 
     A coupling says it by its evidence; without one the posteriors do by their correlation, where
-    that is more than chance (`Correlation.way`).
-
-    Returns
-    -------
-    By the number of the component ", in opposite directions" or ", in step"; nothing where
-    neither is certain.
+    that is more than chance (`Correlation.way`).  Nothing is said where neither is certain.
     """
     names = found.table.names
     ways = {}

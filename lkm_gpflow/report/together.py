@@ -16,15 +16,7 @@ from .page import Picture, markdown
 
 @dataclass(frozen=True)
 class TogetherReport:
-    """Components that go together in different series, by strong evidence.
-
-    Parameters
-    ----------
-    ties
-        What the coupling says.
-    components
-        Those of the report.
-    """
+    """Components that go together in different series, by strong evidence."""
 
     ties: Ties
     components: tuple[ComponentReport, ...]

@@ -31,27 +31,14 @@ Label: TypeAlias = "str | float | list[Label] | None"
 def write_archive(
     path: str | Path, kind: str, frame: pd.DataFrame, document: Mapping[str, Any], *, force: bool
 ) -> None:
-    """Write a file whole or not at all.
+    """Write a table, and a document in JSON's types, whole or not at all.
 
-    Parameters
-    ----------
-    path
-        Where.
-    kind
-        Class of the object that the document describes; `read_archive` compares it.
-    frame
-        The table.
-    document
-        The object without its table, in JSON's types.
-    force
-        Whether to overwrite a file that exists.
+    `kind` is the class of the object that the document describes; `read_archive` compares it.
 
     Raises
     ------
-    FileExistsError
-        If the file exists and `force` is not given.
-    IsADirectoryError
-        If it is a folder.
+    FileExistsError, IsADirectoryError
+        If the file exists and `force` is not given, or is a folder.
     ValueError
         If a series has a name, or the times a time zone, that a file cannot keep.
     """
@@ -83,12 +70,7 @@ def write_archive(
 def read_archive(path: str | Path, kind: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read the table and the document of a file that `write_archive` wrote.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is damaged, or another sort of file, or holds an object of another class.
+    A ValueError says if it is damaged, another sort of file, or of an object of another class.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -123,13 +105,7 @@ def read_archive(path: str | Path, kind: str) -> tuple[pd.DataFrame, dict[str, A
 
 @contextmanager
 def fitting_together(path: str | Path, *known: type[Exception]) -> Iterator[None]:
-    """Turn errors of contents into a ValueError that names the file; those known keep their text.
-
-    Raises
-    ------
-    ValueError
-        If the contents do not fit together.
-    """
+    """Turn errors of contents into a ValueError that names the file; known ones keep their text."""
     try:
         yield
     except known as error:
@@ -139,13 +115,7 @@ def fitting_together(path: str | Path, *known: type[Exception]) -> Iterator[None
 
 
 def label_to_json(name: object, cure: str = "rename(columns=str)") -> Label:
-    """Keep the kind of a name.
-
-    Raises
-    ------
-    ValueError
-        If JSON has none like it; the text has a cure by pandas.
-    """
+    """Keep the kind of a name; the error for one that JSON has not says a cure by pandas."""
     if isinstance(name, np.integer | np.floating):
         name = name.item()
     if name is None or isinstance(name, str | int | float):

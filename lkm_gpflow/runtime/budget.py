@@ -30,25 +30,13 @@ def never_spent() -> str:
 
 
 def seconds(budget: float | str) -> float:
-    """Read a time budget: a number of seconds, or a text such as 90, 90s, 10m or 1h30m.
-
-    Raises
-    ------
-    ValueError
-        If it is neither, or not above zero.
-    """
+    """Read a time budget: seconds, or a text such as 90, 90s, 10m or 1h30m; a ValueError else."""
     wanted = "seconds, or with a unit (s, m, h, d) such as 90s, 10m or 1h30m"
     return _read(budget, "a time budget", wanted, _SECONDS, str.lower)
 
 
 def num_bytes(budget: float | str) -> float:
-    """Read a memory budget: a number of bytes, or a text such as 500MB, 4GB or 2.5GiB.
-
-    Raises
-    ------
-    ValueError
-        If it is neither, or not above zero.
-    """
+    """Read a memory budget: bytes, or a text such as 500MB, 4GB or 2.5GiB; a ValueError else."""
     wanted = "bytes, or with a unit (KB, MB, GB, TB, KiB, MiB, GiB, TiB) such as 500MB or 2.5GiB"
     return _read(budget, "a memory budget", wanted, _BYTES, str.upper)
 
@@ -83,11 +71,6 @@ def resident_memory() -> float:
 
     Workers of a pool or of a Dask `LocalCluster` are among them, those on other machines are not.
     Pages that several processes share count once for each.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If psutil is not installed.
     """
     try:
         import psutil  # what only those need who set a memory budget
@@ -109,22 +92,10 @@ def resident_memory() -> float:
 class Guard:
     """Watches the budgets of one call, from the moment at which it is made.
 
-    Memory that was once above its budget counts as spent for good: what is learnt next would only
-    take more.
-
-    Parameters
-    ----------
-    time_budget
-        Seconds, or a text such as "10m"; None: no limit.
-    memory_budget
-        Bytes, or a text such as "4GB", for `resident_memory`; None: no limit.
-    clock, memory
-        What is measured.
-
-    Raises
-    ------
-    ValueError
-        If a budget cannot be read, or if more memory than that is in use already.
+    A time budget is in seconds, or a text such as "10m"; a memory budget in bytes, or a text such
+    as "4GB", for `resident_memory`.  Memory that was once above its budget counts as spent for
+    good: what is learnt next would only take more.  A ValueError says if a budget cannot be read,
+    or if more memory than that is in use already.
     """
 
     def __init__(

@@ -33,11 +33,8 @@ _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
 
-_MOST_LOSSES = 3
-"""So often in a row, with no job finished between, workers may be lost."""
-
-_MANY = 1000
-"""Workers of an executor that does not say how many it has: a cluster."""
+_MOST_LOSSES = 3  # so often in a row, with no job finished between, workers may be lost
+_MANY = 1000  # workers of an executor that does not say how many it has: a cluster
 
 _ONE_THREAD_EACH = {
     "OMP_NUM_THREADS": "1",
@@ -56,13 +53,7 @@ class WorkersLost(RuntimeError):
 
 
 def check_executor(executor: object) -> None:
-    """Refuse what is no executor.
-
-    Raises
-    ------
-    ValueError
-        If it is neither None nor a `concurrent.futures.Executor`.
-    """
+    """Refuse what is neither None nor a `concurrent.futures.Executor`."""
     if executor is not None and not isinstance(executor, Executor):
         hint = (
             "client.get_executor() makes one of a Dask client"
@@ -101,15 +92,15 @@ def run_all(
         Where; None: one by one in this process.  What has not begun when the caller stops is
         cancelled.
     spent
-        Asked before every job of this process, and twice a second while an executor works.
+        Asked before every job of this process, and twice a second while an executor works; the
+        OutOfBudget that follows does not wait for the jobs of an executor.
     hear
         Takes the news that jobs tell; see `news`.
 
     Raises
     ------
     OutOfBudget
-        If a budget is spent while jobs are left.  Jobs under way in this process are finished,
-        those of an executor are not waited for.
+        If a budget is spent while jobs are left.
     WorkersLost
         If the executor takes no jobs any more, loses its workers again and again, or lost its
         scheduler.
@@ -180,10 +171,7 @@ def as_finished(
 ) -> Iterator[Future[_Result]]:
     """Yield futures of an executor as they finish, also one whose scheduler may go away.
 
-    Raises
-    ------
-    OutOfBudget, WorkersLost
-        As `run_all`, but futures whose worker died are yielded.
+    It raises what `run_all` raises, but futures whose worker died are yielded.
     """
     waiting = set(futures)
     while waiting:
@@ -231,12 +219,8 @@ def _said(error: BaseException) -> str:
 def kept_in(path: str | Path | None, parameter: str) -> Iterator[None]:
     """Say of lost workers, and after Ctrl-C, where the results are and how to go on.
 
-    Parameters
-    ----------
-    path
-        The file that keeps results as they come, if there is one.
-    parameter
-        What the caller's parameter for it is called.
+    `path` is the file that keeps results, if there is one, and `parameter` the caller's name for
+    it.
     """
     try:
         yield
@@ -297,21 +281,11 @@ class _RenewedPool(Executor):
 
 
 def process_pool(jobs: int | None = None) -> Executor:
-    """Return a pool of worker processes that suits TensorFlow.
+    """Return a pool of so many worker processes (by default one a processor) that suits TensorFlow.
 
     Workers are started afresh (a forked TensorFlow hangs) and use one thread each.  The parent
     handles Ctrl-C, and workers end with it.  If a worker dies, the pool starts new ones and keeps
-    taking jobs.
-
-    Parameters
-    ----------
-    jobs
-        Number of processes; by default the number of processors.
-
-    Raises
-    ------
-    ValueError
-        If it is no whole number of at least one.
+    taking jobs.  A ValueError says if `jobs` is no whole number of at least one.
     """
     return _RenewedPool(None if jobs is None else whole_number(jobs, "processes", 1))
 

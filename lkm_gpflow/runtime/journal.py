@@ -12,28 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-_LONGEST_SHOWN = 60
-"""Of what differs in two headers, in characters: longer values are not quoted."""
+_LONGEST_SHOWN = 60  # of what differs in two headers, in characters: longer values are not quoted
 
 
 class Journal:
     """A file to which records are added, or nothing where there is no path.
 
-    Parameters
-    ----------
-    path
-        The file; an existing one must have the same kind and header, and is continued.
-    kind
-        What the journal holds, such as "ledger".
-    header
-        What the records depend on, in JSON's types.
-    newer
-        Entries of the header that older files lack.
-
-    Attributes
-    ----------
-    records
-        What was there when the journal was opened.
+    An existing file is continued; its records are in `records`.  It must be of the same kind (such
+    as "ledger") and header, which says what the records depend on, in JSON's types; older files may
+    lack the `newer` entries.
 
     Raises
     ------
@@ -72,13 +59,7 @@ class Journal:
             self.append(first)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record, and wait until it is on the disk.
-
-        Raises
-        ------
-        OSError
-            If that fails, for example because the disk is full; what was written before is kept.
-        """
+        """Write a record, and wait until it is on the disk; an OSError says what is kept."""
         if self._path is None:
             return
         try:

@@ -22,15 +22,7 @@ class TensorFlowNeededError(ModuleNotFoundError):
 
 
 class LoadedWithin(MetaPathFinder):
-    """Finds modules where they are, and has them loaded within a context.
-
-    Parameters
-    ----------
-    is_meant
-        Whether a module, by its full name, is one of them.
-    context
-        Makes the context for a module.
-    """
+    """Finds modules where they are; loads those that are meant, by full name, in a context."""
 
     def __init__(
         self,

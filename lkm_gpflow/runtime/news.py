@@ -59,10 +59,7 @@ class _Reporting(Generic[_Result]):
 class Newsroom:
     """Collects the news of jobs in other processes, in a folder that is deleted at the end.
 
-    Parameters
-    ----------
-    hear
-        Takes the news; None: nobody listens, and jobs are left as they are.
+    Where nobody listens (`hear` is None) jobs are left as they are.
     """
 
     def __init__(self, hear: Hear | None) -> None:

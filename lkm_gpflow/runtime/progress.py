@@ -25,16 +25,7 @@ _FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 class Progress:
     """A progress bar with a clock, the latest news of the work, and what is expected of it.
 
-    Parameters
-    ----------
-    label
-        What is counted, before the bar.
-    total
-        How many there are; more can be expected later.
-    done
-        How many of them are there already.
-    shown
-        Whether there is a bar at all.
+    The label stands before the bar; `total` things are counted, of which `done` are there already.
     """
 
     def __init__(

@@ -23,8 +23,7 @@ from types import ModuleType
 
 from .loading import LoadedWithin
 
-VERBOSE_VARIABLE = "LKM_GPFLOW_VERBOSE"
-"""Set it to 1 to see what TensorFlow writes."""
+VERBOSE_VARIABLE = "LKM_GPFLOW_VERBOSE"  # set it to 1 to see what TensorFlow writes
 
 _START_UP = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:\d\d.*"  # absl: I0000 00:00:1795328149.749554 2245 port.cc:153] ...

@@ -16,24 +16,9 @@ UNFINISHED = "unfinished-"
 def replacing(path: Path, work: Path | None = None) -> Iterator[Path]:
     """Write a file that is there as a whole or not at all, even if the machine stops.
 
-    Parameters
-    ----------
-    path
-        The file.
-    work
-        A folder of the same file system for the unfinished file; by default that of `path`.
-
-    Yields
-    ------
-    The unfinished file to write to, of the same suffix; it becomes `path` at the end of the
-    context, and is deleted if there is an error.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder.
-    IsADirectoryError
-        If the file is a folder.
+    Yields an unfinished file of the same suffix to write to, in the folder `work` (of the same file
+    system) or that of `path`; it becomes `path` at the end of the context, and is deleted if there
+    is an error.  What is raised says if there is no such folder, or if the file is one.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(

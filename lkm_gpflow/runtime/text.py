@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 _MOST_NAMED = 12
 
-_ROUNDING = 1e-9
-"""Of a sum of weights or shares that are one together."""
+_ROUNDING = 1e-9  # of a sum of weights or shares that are one together
 
 
 def listed(names: Sequence[object], most: int | None = None, last: str = "and") -> str:
@@ -62,13 +61,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def whole_number(value: object, name: str, least: int) -> int:
-    """Return a whole number as Python has it.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or below `least`.
-    """
+    """Return a whole number of `least` or more as Python has it; a ValueError refuses others."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

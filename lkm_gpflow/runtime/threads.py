@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 
 from threadpoolctl import threadpool_limits
 
-FEW_ROWS = 1500
-"""Matrices of more gain by several threads on idle processors."""
+FEW_ROWS = 1500  # matrices of more gain by several threads on idle processors
 
 
 def single_threaded() -> _OneThread:

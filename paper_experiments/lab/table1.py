@@ -79,7 +79,7 @@ SMOKE_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "gprn": {"num_nodes": (1,), "restarts": 2, "max_iterations": 50},
     "r-abcd": {"depth": 1, "restarts": 0, "num_components": 2},
     "lmc": {"kernels": (("SE",),), "ranks": (1,), "restarts": 2, "max_iterations": 50},
-    "spike-slab": {"kernels": ("se", "se"), "starts": 2, "short": 5, "max_iterations": 20},
+    "spike-slab": {"num_latent": 2, "starts": 2, "short": 5, "max_iterations": 20},
     "mosm": {"num_components": (1,), "restarts": 2, "short": 5, "max_iterations": 20},
     "gp": {"restarts": 2},
     "gp-sm": {"num_components": (1,), "restarts": 2},

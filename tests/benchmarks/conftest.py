@@ -11,14 +11,10 @@ _FIGURES: list[str] = []
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Report a figure beside its limit, and fail if it is above.
+    """Report a figure beside its limit, and fail if it is above."""
 
-    `before` is what it was when TensorFlow did the arithmetic of a search.
-    """
-
-    def report(what: str, value: float, limit: float, before: float | None = None) -> None:
-        was = "" if before is None else f", was {before:g}"
-        _FIGURES.append(f"{what}: {value:.3g} (limit {limit:g}{was})")
+    def report(what: str, value: float, limit: float) -> None:
+        _FIGURES.append(f"{what}: {value:.3g} (limit {limit:g})")
         if "benchmark" in request.fixturenames:
             request.getfixturevalue("benchmark").extra_info[what] = value
         assert value <= limit

@@ -1,6 +1,6 @@
 """One bound with its gradient, or one fit, in a process of its own: processor seconds and memory.
 
-``python tests/benchmarks/long_series.py relaxed|enumerated|engine|sparse D`` prints JSON.  Four
+``python tests/benchmarks/long_series.py relaxed|sparse D`` prints JSON.  Four
 series, four kernels; one TensorFlow thread (set by the caller), so that processor seconds are those
 of the work.
 """
@@ -45,22 +45,11 @@ def _work(what: str, num_times: int) -> Callable[[], object]:
     import tensorflow as tf
 
     import lkm_gpflow as lkm
-    from lkm_gpflow.data.observations import Observations
-    from lkm_gpflow.fit.engine import Objective
-    from lkm_gpflow.fit.layout import Layout
     from lkm_gpflow.kernels.component import to_kernel
 
     x = np.linspace(0.0, 1.0, num_times)
     Y = np.random.default_rng(0).normal(size=(num_times, NUM_SERIES))
     products = [lkm.parse(text) for text in TEXTS]
-    noise = np.full(NUM_SERIES, 0.1)
-    if what == "engine":
-        layout = Layout(products, NUM_SERIES)
-        observations = Observations(x, np.ascontiguousarray(Y.T), np.ones_like(Y.T))
-        series = np.arange(NUM_SERIES, dtype=np.int32)
-        Z, weights = np.ones((NUM_SERIES, len(TEXTS))), np.zeros(NUM_SERIES)
-        objective, flat = Objective(layout, observations, series, Z, weights), layout.pack(noise)
-        return lambda: objective(flat)
     posterior: Any = lkm.RelaxedPosterior(num_samples=1) if what == "relaxed" else "enumerated"
     build: Any = lkm.SparseLKM if what == "sparse" else lkm.LKM
     kernels = [to_kernel(product) for product in products]

@@ -1,4 +1,4 @@
-"""Long series: how the exact bound grows with D, and what the sparse one costs instead.
+"""Long series: what the sparse bound costs (`paper_experiments.lab.growth` has the exact one).
 
 Processor seconds of one thread, each in a process of its own; several minutes in all.
 """
@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import psutil
-import pytest
 from long_series import measure
 from small import made_by_hand
 
@@ -21,18 +20,6 @@ from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.model.sparse import place_inducing
 
 Figure = Callable[[str, float, float], None]
-
-
-@pytest.mark.parametrize("what", ["relaxed", "engine"])
-def test_exact_cost_grows_with_the_cube(what: str, figure: Figure) -> None:
-    """Not faster than D^3: from 100 to 1,600 points here, by hand up to 4,000 (see README.md)."""
-    sizes = [100, 200, 400, 800, 1600]
-    found = {D: measure(what, D) for D in sizes}
-    for D in sizes:
-        figure(f"{what} bound, D = {D}, processor seconds", found[D]["seconds"], 60.0)
-        figure(f"{what} bound, D = {D}, GB", found[D]["gigabytes"], 4.0)
-    growth = np.log2(found[1600]["seconds"] / found[800]["seconds"])
-    figure(f"{what} bound, exponent of D from 800 to 1,600", float(growth), 3.4)
 
 
 def test_sparse_cost_grows_in_proportion(figure: Figure) -> None:

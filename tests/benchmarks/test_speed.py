@@ -6,7 +6,6 @@ Run alone on a quiet machine: ``pytest tests/benchmarks --benchmark-json=benchma
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,7 @@ from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.kernels.component import to_kernel
 
-Figure = Callable[..., None]
+Figure = Callable[[str, float, float], None]
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -140,7 +139,7 @@ def test_what_a_search_evaluates_costs_little_more_than_lapack(
     with threadpool_limits(1, "blas"):
         ratio = median_ratio(lambda: objective(flat), lapack, rounds=200)
     what = f"objective / LAPACK, {kernels}{', gaps' if gaps else ''}"
-    figure(what, ratio, 2.3, None if gaps else 4.2)
+    figure(what, ratio, 2.3)
 
 
 def test_the_first_structure_comes_soon(figure: Figure) -> None:
@@ -149,7 +148,7 @@ def test_the_first_structure_comes_soon(figure: Figure) -> None:
     began = time.process_time()
     steps = lkm.discover_steps(frame, progress=False)
     next(steps).forecast(12)
-    figure("first forecast of demo, processor seconds", time.process_time() - began, 15.0, 60.0)
+    figure("first forecast of demo, processor seconds", time.process_time() - began, 15.0)
     steps.close()
 
 
@@ -162,18 +161,6 @@ def test_enumerated_bound_grows_slowly_with_the_number_of_series(
     ratio = median_ratio(many, few, rounds=7)
     benchmark.pedantic(many, rounds=3)
     figure("enumerated bound, N = 2000 / N = 50", ratio, 8.0)
-
-
-def test_discover_gonu(benchmark: BenchmarkFixture, figure: Figure) -> None:
-    if "LKM_GPFLOW_DATA" not in os.environ:
-        pytest.skip("needs data")
-    train = lkm.datasets.load("gonu").split().train
-
-    def run() -> None:
-        lkm.discover(train, depth=2, restarts=3, progress=False)
-
-    benchmark.pedantic(run, rounds=1)
-    figure("discover(gonu, depth=2, restarts=3), seconds", benchmark.stats["max"], 90.0, 66.0)
 
 
 def test_memory_of_the_parent_stays_flat(figure: Figure) -> None:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from html import escape
 from pathlib import Path
 
 import click
@@ -20,14 +19,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from small import made_by_hand, with_one_picture
+from small import command, made_by_hand, with_one_picture
 
 import lkm_gpflow as lkm
 from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
-from lkm_gpflow.data.files import read_table
-from lkm_gpflow.data.tables import Table
+from lkm_gpflow.cli.options import bases as read_bases
+from lkm_gpflow.datasets import downloads
+from lkm_gpflow.kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from lkm_gpflow.search import structure_search
 
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "SE", "--jobs", "1")
@@ -138,19 +138,6 @@ def test_noise_has_results(tmp_path: Path) -> None:
     assert list(pd.read_csv(tmp_path / "components.csv").columns[-2:]) == ["mean", "sd"]
 
 
-def test_a_model_is_kept_when_a_picture_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError
-
-    monkeypatch.setattr(output, "_draw", fail)
-    found = made_by_hand(tiny_frame("a", "b"), ["1 x SE(lengthscale=3)"], [[1], [1]])
-    with pytest.raises(RuntimeError):
-        output.write(OutputFolder(tmp_path), found, 2, 0.9, {}, lambda line: None)
-    assert lkm.load(tmp_path / "model.lkm").bic == found.bic
-
-
 @pytest.mark.parametrize("start", [1.7e9 + 0.25, 1.7e12])
 def test_tables_keep_all_digits(
     start: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -198,15 +185,6 @@ def test_draws_one_picture_for_every_series_whatever_its_name(finished: Path) ->
     assert {"forecasts.png", "structure.png", "search.png"} < names
     assert len([name for name in names if name.startswith("components-")]) == len(ODD_NAMES)
     assert all(re.fullmatch(r"[\w.-]+\.png", name) for name in names)
-
-
-def test_the_report_names_every_series_and_holds_its_pictures(finished: Path) -> None:
-    html = (finished / "report.html").read_text("utf-8")
-    found = lkm.load(finished / "model.lkm")
-    for name in found.table.names:
-        assert f"<bdi>{escape(name)}</bdi>" in html
-    assert html.count("data:image/png;base64,") >= 5
-    assert "5 steps, 90% intervals" in html
 
 
 def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
@@ -259,25 +237,6 @@ def test_it_ends_with_the_gist_of_the_report(
 def test_quiet_prints_nothing(tmp_path: Path) -> None:
     result = run(write_tiny(tmp_path / "t.csv"), "--out", tmp_path / "out", "--quiet", *QUICK)
     assert (result.exit_code, result.output) == (0, "")
-
-
-def test_sorts_times_with_a_warning(tmp_path: Path) -> None:
-    tiny_frame("a", "b").iloc[::-1].to_csv(tmp_path / "t.csv")
-    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", *QUICK)
-    assert result.exit_code == 0, result.output
-    assert result.output.count("Warning: the times are not in order") == 1
-
-
-def test_a_data_set_has_its_units_in_the_pictures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[object] = []
-    monkeypatch.setattr(
-        output, "_draw", lambda folder, found, horizon, level, units: seen.append(units)
-    )
-    result = run("toy", "--out", tmp_path / "out", *QUICK)
-    assert result.exit_code == 0, result.output
-    assert seen == [lkm.datasets.load("toy").units]
 
 
 # --- what is there already ---
@@ -384,26 +343,14 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
     ("text", "pieces"),
     [
         ("", ["empty file"]),
-        ("date,a,b\n", ["rows of values", "got none"]),
-        ("date\n2024-01-01\n", ["only one column"]),
         ("date a\n2024-01-01 1\n", ["got spaces", "--separator tab"]),
         (ROWS, ["row 1", "header of names"]),
-        ("date,a,a\n" + ROWS, ["row 1", "different names", "['a']"]),
-        ("date,a,\n" + ROWS, ["row 1, column 3", "name of a series"]),
         ("date,a,b\n" + ROWS + "2024-01-04,1\n", ["row 5", "expected 3 cells", "got 2"]),
         ("date,a,b\n" + ROWS + "2024-01-04,1,x\n", ["row 5", "'b'", "expected a number", "'x'"]),
         ("date,a,b\n" + ROWS + "2024-01-04,1_0,2\n", ["row 5", "'a'", "expected a number"]),
-        ("date,a,b\n" + ROWS + "2024-01-04,inf,2\n", ["row 5", "'a'", "finite number", "'inf'"]),
-        ("date,a,b\n" + ROWS + "\nsoon,1,2\n", ["row 6", "'date'", "a date", "'soon'"]),
-        ("week,a,b\n1,1,2\n2,2,1\ntwo,4,5\n", ["row 4", "'week'", "expected a number", "'two'"]),
         ("date,a,b\n" + ROWS + "2024-01-02,1,2\n", ["row 5", "different times", "row 3"]),
-        ("date,a,b\n2024-01-01,1,2\n", ["at least 3 rows", "got 1"]),
         ("date,a,b\n" + ROWS.replace("4,5", "4,"), ["'b'", "at least 3 observed", "got 2"]),
-        ("t,a,b\n1,1,2\n2,1,3\n3,1,4\n", ["'a'", "constant"]),
-        ("t,a,b\n1,,2\n2,,3\n3,,4\n", ["'a'", "at least 3 observed", "got 0"]),
         ('t,a\n1,"2\n', ["row 2", "not CSV"]),
-        ("date,a,b\n" + ROWS + "2024-01-04,1e300,2\n", ["'a' at 2024-01-04", "1e+100", "1e+300"]),
-        ("day,a\nthe 28th,1\n29,2\n30,2.5\n31,2\n", ["row 2", "'day'", "'the 28th'"]),
         ('day,a\n2024-01-28,"1,5"\n2024-01-29,0.5\n', ["row 2", "'1,5'", "--decimal ,"]),
         ("id,day,y\na,2024-01-01,1\nb,2024-01-01,2\na,2024-01-02,1\n", ["--long id,day,y"]),
         ("PAR1", ["CSV file by its name", "Parquet by its contents", "rename it to t.parquet"]),
@@ -426,46 +373,19 @@ def test_a_horizon_without_end_is_refused_before_the_search(dates: bool, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("frequency", ["W", "B", "D", "ME"])
-def test_a_horizon_without_end_is_refused_at_any_frequency(frequency: str) -> None:
-    frame = tiny_frame("a", "b")
-    frame.index = pd.date_range("2020-01-31", periods=24, freq=frequency)
-    with pytest.raises(ValueError, match="a horizon that ends before 2262"):
-        Table.of(frame).after(200_000)
-
-
-def test_a_horizon_without_end(tmp_path: Path) -> None:
-    tiny_frame("a", "b").reset_index(drop=True).to_csv(tmp_path / "t.csv")
-    result = run(tmp_path / "t.csv", "--out", tmp_path / "out", "--horizon", 10**15, *QUICK)
-    refused(result, "expected a horizon of 1 to 1000000 steps")
-    assert not (tmp_path / "out").exists()
-
-
-def test_bad_encoding_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes("date,a\n2024-01-01,1\nM\xfcnchen,2\n".encode("latin-1"))
-    refused(run(tmp_path / "t.csv", "--out", tmp_path / "out"), "row 3", "UTF-8")
-
-
 @pytest.mark.parametrize(
     ("options", "pieces"),
     [
         (("--horizon", "0"), ["--horizon"]),
-        (("--horizon", "-3"), ["--horizon"]),
-        (("--depth", "-1"), ["--depth"]),
         (("--restarts", "0"), ["--restarts"]),
         (("--level", "1"), ["--level"]),
         (("--level", "nan"), ["expected a level between 0 and 1, got nan"]),
         (("--jobs", "0"), ["--jobs"]),
-        (("--strategy", "none"), ["partial", "full"]),
         (("--averaging", "some"), ["stacked", "tempered", "none"]),
-        (("--depth", "1.5"), ["--depth", "'1.5'"]),
-        (("--seed", "lucky"), ["--seed", "'lucky'"]),
         (("--separator", ";;"), ["a single character as separator", "';;'"]),
         (("--dates", "%d/%m"), ["a format of dates with a year", "%d/%m/%Y"]),
         (("--long", "id,y"), ["names of three columns", "'id,y'"]),
-        (("--bases", "foo"), ["base kernel among", "'FOO'"]),
         (("--bases", ""), ["expected base kernels"]),
-        (("--bases", "WN"), ["expected base kernels"]),
         (("--bases", "SE,ABC"), ["'ABC'", "PER"]),
     ],
 )
@@ -523,15 +443,6 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
 # --- reading tables ---
 
 
-def test_reads_what_pandas_writes(tmp_path: Path) -> None:
-    frame = tiny_frame("a", "b")
-    frame.iloc[[2, 5], 1] = np.nan
-    frame.to_csv(tmp_path / "t.csv")
-    pd.testing.assert_frame_equal(
-        read_table(tmp_path / "t.csv"), frame, check_freq=False, check_index_type=False
-    )
-
-
 @pytest.mark.parametrize("separator", ["tab", r"\t", "\t"])
 def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
     frame = tiny_frame("a", "b").reset_index(drop=True)
@@ -543,15 +454,6 @@ def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
     assert list(ahead) == ["24", "25"] * 2, "whole numbers stay whole"
 
 
-def test_reads_numbers_as_times_a_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
-    text = "\ufeff,a,2020\r\n\r\n0.5,1,\r\n1,NA,2\r\n,,\r\n1.5,3,-1e3\r\n"
-    (tmp_path / "t.csv").write_bytes(text.encode())
-    frame = read_table(tmp_path / "t.csv")
-    assert list(frame.index) == [0.5, 1.0, 1.5]
-    assert list(frame.columns) == ["a", "2020"]
-    np.testing.assert_array_equal(frame, [[1, np.nan], [np.nan, 2], [3, -1000]])
-
-
 # --- the other commands ---
 
 
@@ -560,25 +462,6 @@ def test_help_and_version() -> None:
         result = CliRunner().invoke(cli.main, arguments)
         assert (result.exit_code, result.output[:6]) == (0, "Usage:")
     assert lkm.__version__ in CliRunner().invoke(cli.main, ["--version"]).output
-
-
-def test_data_lists_and_fetches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LKM_GPFLOW_DATA", str(tmp_path))
-    listed = CliRunner().invoke(cli.main, ["data"])
-    assert listed.exit_code == 0
-    assert str(tmp_path) in listed.output
-    assert all(name in listed.output for name in lkm.datasets.names())
-    assert "to be fetched: gonu_train.mat" in listed.output
-    assert CliRunner().invoke(cli.main, ["data", "demo"]).output == "demo needs no files\n"
-    refused(CliRunner().invoke(cli.main, ["data", "demos"]), "demos", "demo")
-
-
-def test_a_wrong_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LKM_GPFLOW_DATA", str(tmp_path))
-    (tmp_path / "gonu_train.mat").write_bytes(b"something else")
-    result = CliRunner().invoke(cli.main, ["data", "gonu"])
-    assert result.exit_code == 1
-    assert "SHA-256" in said(result)
 
 
 # --- real processes ---
@@ -659,3 +542,73 @@ def test_the_list_of_commands_says_what_they_say() -> None:
         assert command is not None
         first = re.sub(r"\s+", " ", command.help or "").split(". ")[0].rstrip(".")
         assert f"{name} {first}." in listed
+
+
+# --- `lkm-gpflow data` ---
+
+
+@pytest.fixture
+def raw_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "raw"
+    path.mkdir()
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(path))
+    return path
+
+
+def test_the_list_says_what_can_be_fetched_and_what_is_damaged(raw_folder: Path) -> None:
+    (raw_folder / "stock-9.mat").write_bytes(b"something else")
+    code, said = command("data")
+    assert code == 0
+    assert "gonu to be fetched: gonu_train.mat, gonu_test.mat" in said
+    assert "stocks there, but damaged: `lkm-gpflow data stocks` says which file" in said
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(raw_folder: Path) -> None:
+    path = raw_folder / "stock-9.mat"
+    path.mkdir()
+    expected = f"Error: expected the file {path.name}, got a folder of that name: {path}"
+    assert command("data", "stocks") == (1, expected)
+
+
+def test_a_data_folder_that_is_a_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(tmp_path / "file"))
+    code, said = command("data", "stocks")
+    assert code == 1
+    assert f"the folder {tmp_path / 'file'} cannot be written to (" in said
+    assert "network" not in said
+
+
+# --- options ---
+
+
+@pytest.mark.parametrize(
+    ("text", "bases"),
+    [
+        ("paper", PAPER_BASES),
+        ("extended", EXTENDED_BASES),
+        ("paper,CP", (*PAPER_BASES, "CP")),
+        ("se, Extended", ("SE", *(base for base in EXTENDED_BASES if base != "SE"))),
+        ("se,per", ("SE", "PER")),
+    ],
+)
+def test_sets_of_base_kernels_may_stand_in_lists(text: str, bases: tuple[str, ...]) -> None:
+    assert read_bases(text) == bases
+
+
+def test_an_output_folder_without_a_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = command("discover", "toy", "--out", "")
+    assert (code, "expected the name of a folder, got ''" in said) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_results_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, said = command("reproduce", "--results", tmp_path / "file" / "x")
+    assert code == 2
+    assert f"folder of results that can be written to, got {tmp_path / 'file' / 'x'} (" in said

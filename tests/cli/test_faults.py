@@ -8,19 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
-from unittest.mock import Mock
 
 import pytest
-from click.testing import CliRunner
-from small import made_by_hand, small_table, with_one_picture
+from small import command, made_by_hand, small_table, with_one_picture
 
 import lkm_gpflow as lkm
-from lkm_gpflow import cli
 from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.runtime.journal import Journal
@@ -35,20 +29,6 @@ FULL = r"\(No space left on device\)"
 @pytest.fixture(autouse=True)
 def one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     with_one_picture(monkeypatch.setattr)
-
-
-def discover(*arguments: object) -> tuple[int, str]:
-    """Exit code of the command, and what it says, on one line."""
-    result = CliRunner().invoke(cli.main, ["discover", *map(str, arguments)])
-    assert "Traceback" not in result.output
-    return result.exit_code, " ".join(result.output.split())
-
-
-@pytest.fixture
-def csv(tmp_path: Path) -> Path:
-    path = tmp_path / "t.csv"
-    small_table(num_times=20)[["a", "b"]].to_csv(path)
-    return path
 
 
 # --- a full disk ---
@@ -96,7 +76,7 @@ def test_results_on_a_full_disk_are_written_later(
 ) -> None:
     folder, make_room = small_disk
     out = folder / "out"
-    code, said = discover(csv, "--out", out, *QUICK)
+    code, said = command("discover", csv, "--out", out, *QUICK)
     assert code == 2
     assert "cannot write the results" in said
     assert (
@@ -106,7 +86,7 @@ def test_results_on_a_full_disk_are_written_later(
     assert not (out / "report.html").exists()
     assert not list(out.glob(f"{UNFINISHED}*"))
     make_room()
-    code, said = discover(csv, "--out", out, *QUICK)
+    code, said = command("discover", csv, "--out", out, *QUICK)
     assert (code, "going on from 2 fits" in said) == (0, True)
     assert lkm.load(out / "model.lkm").table.names == ["a", "b"]
 
@@ -129,7 +109,7 @@ def test_a_ledger_that_cannot_be_written_is_refused_before_the_first_fit(
         with pytest.raises(OSError, match="expected a backtest that can be read and written"):
             lkm.backtest(small_table(), "last-value", 3, journal=path, progress=False)
     (tmp_path / "out" / "ledger.jsonl").mkdir(parents=True)
-    code, said = discover(csv, "--out", tmp_path / "out", *QUICK)
+    code, said = command("discover", csv, "--out", tmp_path / "out", *QUICK)
     assert (code, "expected a ledger that can be read and written" in said) == (2, True)
 
 
@@ -141,11 +121,10 @@ def test_a_read_only_disk_is_refused(
     ledger = folder / "out" / "ledger.jsonl"
     ledger.parent.mkdir()
     Journal(ledger, "ledger", HEADER)
-    command = ["mount", "-o", "remount,ro", str(folder)]
-    subprocess.run(command, check=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
     with pytest.raises(OSError, match=r"read and written, got .* \(Read-only file system\)"):
         Journal(ledger, "ledger", HEADER)
-    code, said = discover(csv, "--out", ledger.parent, *QUICK)
+    code, said = command("discover", csv, "--out", ledger.parent, *QUICK)
     assert (code, "expected an output folder that can be written to" in said) == (2, True)
 
 
@@ -156,8 +135,7 @@ def test_a_read_only_disk_is_refused(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["data"], ["status"], ["discover", "demo"],
-        ["--help"], ["--version"], ["discover", "--help"], ["status", "-h"],
+        ["data"], ["discover", "demo"], ["--help"],
     ],
     ids=str,
 )  # fmt: skip
@@ -256,98 +234,26 @@ def test_a_result_is_complete_or_has_no_report(
     assert not list(tmp_path.rglob(f"{UNFINISHED}*"))
 
 
-class Workers(Executor):
-    """Does a job when asked for its result, or died of it; there is no report until then."""
-
-    def __init__(self, report: Path, *, die: bool) -> None:
-        self.report, self.die = report, die
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future = Mock(Future)
-
-        def result() -> Any:
-            assert not self.report.exists()
-            if self.die:
-                raise BrokenExecutor
-            return fn(*args, **kwargs)
-
-        future.result = result
-        return future
-
-
-@pytest.mark.parametrize("die", [False, True])
-def test_a_report_waits_for_the_pictures_of_a_worker(die: bool, tmp_path: Path) -> None:
-    found = made_by_hand(small_table(), ["1.0 x SE(lengthscale=30.0)"], [[1], [1], [0]])
-    folder = OutputFolder(tmp_path)
-    workers = Workers(folder.report, die=die)
-    output.write(folder, found, 2, 0.9, {}, lambda line: None, workers)
-    assert list(folder.figures.glob("*.png"))
-    assert folder.report.exists()
-
-
-def test_a_worker_draws_the_pictures(
-    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn_by = list[int]()
-    monkeypatch.setattr(output, "_draw", lambda *_: drawn_by.append(threading.get_ident()))
-    monkeypatch.setattr("lkm_gpflow.cli.discover_command.process_pool", ThreadPoolExecutor)
-    code, _ = discover(csv, "--out", tmp_path / "out", *QUICK, "--jobs", "2")
-    assert code == 0
-    assert len(drawn_by) == 1
-    assert drawn_by != [threading.get_ident()]
-
-
-def test_a_worker_that_was_ended_leaves_no_half_picture(
-    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def write(folder: OutputFolder, *_: object) -> None:
-        (folder.path / f"{UNFINISHED}picture.png").touch()
-        raise OSError("no more")
-
-    monkeypatch.setattr(output, "write", write)
-    code, said = discover(csv, "--out", tmp_path / "out", *QUICK)
-    assert code == 2
-    assert "no more" in said
-    assert not list((tmp_path / "out").rglob(f"{UNFINISHED}*"))
-
-
 # --- budgets and the folder of results ---
 
 
 def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, said = discover(csv, "--out", out, *QUICK, "--time-budget", "0.001s")
+    code, said = command("discover", csv, "--out", out, *QUICK, "--time-budget", "0.001s")
     assert code == 0
     assert "The time budget of 0.001s ended the search after the first fit (start)" in said
     assert f"the same command continues from {out / 'ledger.jsonl'}" in said
     assert "The time budget of 0.001s" in (out / "report.html").read_text("utf-8")
-    refused = discover(csv, "--out", out, *QUICK, "--seed", "1", "--time-budget", "1h")
+    refused = command("discover", csv, "--out", out, *QUICK, "--seed", "1", "--time-budget", "1h")
     assert (refused[0], "other settings or data" in refused[1]) == (2, True)
     assert lkm.load(out / "model.lkm").stopped  # it is still there
-    code, said = discover(
-        csv, "--out", out, *QUICK, "--time-budget", "1h", "--memory-budget", "1TB"
+    code, said = command(
+        "discover", csv, "--out", out, *QUICK, "--time-budget", "1h", "--memory-budget", "1TB"
     )
     assert (code, "going on from 1 fit in" in said) == (0, True)
     assert lkm.load(out / "model.lkm").stopped == ""
-    code, said = discover(csv, "--out", out, *QUICK)
+    code, said = command("discover", csv, "--out", out, *QUICK)
     assert (code, "holds a finished result already" in said) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("options", "pieces"),
-    [
-        (("--time-budget", "1h30"), ("a time budget in seconds", "90s, 10m or 1h30m", "'1h30'")),
-        (("--memory-budget", "4 apples"), ("a memory budget in bytes", "500MB", "'4 apples'")),
-        (("--memory-budget", "1MB"), ("memory budget above the", "got 1MB")),
-    ],
-)
-def test_wrong_budgets_are_refused(
-    options: tuple[str, str], pieces: tuple[str, ...], csv: Path, tmp_path: Path
-) -> None:
-    code, said = discover(csv, "--out", tmp_path / "out", *QUICK, *options)
-    assert code == 2
-    assert all(piece in said.replace(" │ │ ", " ") for piece in pieces), said
-    assert not (tmp_path / "out").exists()
 
 
 # --- processes that are ended ---
@@ -376,7 +282,7 @@ def test_ended_while_it_writes_and_started_again_it_finds_the_same(
     )  # fmt: skip
     expected = [-kill if number == kill else 128 + term for number, _, _ in moments]
     assert [int(code) for code in ended.stdout.split()] == [*expected, 0], ended.stderr
-    assert discover(csv, "--out", whole, *QUICK)[0] == 0
+    assert command("discover", csv, "--out", whole, *QUICK)[0] == 0
     for name in ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv"):
         assert (out / name).read_bytes() == (whole / name).read_bytes()
     assert {p.name for p in out.iterdir()} == {p.name for p in whole.iterdir()}

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
-from small import small_table, with_one_picture
+from small import command, with_one_picture
 
-from lkm_gpflow import cli
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.search import structure_search
 
@@ -19,20 +17,6 @@ TABLE = "checksum of a table"
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 QUICK = ("--restarts", "1", "--depth", "0", "--bases", "C,RW", "--jobs", "1")
-
-
-@pytest.fixture
-def csv(tmp_path: Path) -> Path:
-    path = tmp_path / "t.csv"
-    small_table(num_times=20)[["a", "b"]].to_csv(path)
-    return path
-
-
-def discover(*arguments: object) -> tuple[int, str]:
-    """Exit code of the command, and what it says, on one line."""
-    result = CliRunner().invoke(cli.main, ["discover", *map(str, arguments)])
-    assert "Traceback" not in result.output
-    return result.exit_code, " ".join(result.output.split())
 
 
 def test_force_keeps_pictures_of_the_user(tmp_path: Path) -> None:
@@ -52,26 +36,26 @@ def test_another_horizon_or_level_goes_on_from_the_ledger(
 ) -> None:
     with_one_picture(monkeypatch.setattr)
     out = tmp_path / "out"
-    assert discover(csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
+    assert command("discover", csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
     monkeypatch.setattr(structure_search, "fit", None)  # it must not be called
     for options, steps, width in ((("--horizon", 3), 3, "90%"), (("--level", 0.5), 2, "50%")):
-        code, said = discover(csv, "--out", out, *QUICK, *options)
+        code, said = command("discover", csv, "--out", out, *QUICK, *options)
         assert (code, "going on from 1 fit in" in said) == (0, True), said
         assert len(pd.read_csv(out / "forecast.csv")) == 2 * steps
         assert f"{steps} steps, {width} intervals" in (out / "report.html").read_text("utf-8")
-        code, said = discover(csv, "--out", out, *QUICK, *options)
+        code, said = command("discover", csv, "--out", out, *QUICK, *options)
         assert (code, "holds a finished result already" in said) == (2, True)
 
 
 def test_a_result_of_another_table_is_not_replaced(csv: Path, tmp_path: Path) -> None:
     """Even if the values differ in nothing but their unit, which a ledger does not know."""
     out = tmp_path / "out"
-    assert discover(csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
+    assert command("discover", csv, "--out", out, *QUICK, "--horizon", 2)[0] == 0
     (1000.0 * pd.read_csv(csv, index_col=0)).to_csv(csv)
     for horizon in (2, 3):
-        code, said = discover(csv, "--out", out, *QUICK, "--horizon", horizon)
+        code, said = command("discover", csv, "--out", out, *QUICK, "--horizon", horizon)
         assert (code, "holds the result of another table" in said) == (2, True)
-    assert discover(csv, "--out", out, *QUICK, "--horizon", 2, "--force")[0] == 0
+    assert command("discover", csv, "--out", out, *QUICK, "--horizon", 2, "--force")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -100,7 +84,7 @@ def test_a_damaged_line_about_the_report_says_nothing_about_it(line: str, tmp_pa
 
 def test_a_changed_option_is_said_once_before_anything_is_loaded(csv: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert discover(csv, "--out", out, *QUICK)[0] == 0
+    assert command("discover", csv, "--out", out, *QUICK)[0] == 0
     (out / "report.html").unlink()
     again = ["discover", str(csv), "--out", str(out), *QUICK, "--depth", "1"]
     code = (

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small_table
+from walks import accuracy
 
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import (
     ABCD,
     CompositionalForecast,
-    KernelFit,
     KernelLearner,
     SingleSeries,
     Terms,
@@ -29,7 +29,6 @@ from lkm_gpflow.comparators.abcd import (
     structure,
 )
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.evaluation import metrics
 from lkm_gpflow.fit.covariances import ProductComponents
 from lkm_gpflow.fit.initialization import Proposer
 from lkm_gpflow.fit.layout import Layout
@@ -98,10 +97,6 @@ def derived(kernel: Terms, *bases: str) -> set[str]:
     return set(found)
 
 
-def test_neighbours_of_nothing() -> None:
-    assert derived((), *PAPER_BASES) == {"C", "LIN", "SE", "PER"}
-
-
 def test_neighbours_of_a_base_kernel() -> None:
     """SE + B, SE x B, SE x (B + C) multiplied out, and B."""
     assert derived(terms("SE(lengthscale=0.3)"), *PAPER_BASES) == {
@@ -132,11 +127,6 @@ def test_neighbours_of_a_product() -> None:
         "PER", "SE", "LIN", "LIN x SE", "LIN x PER",
         "LIN x SE + PER x SE", "LIN x PER + PER x SE",
     }  # fmt: skip
-
-
-def test_change_points_can_be_asked_for() -> None:
-    assert derived(terms("SE"), "CP") >= {"SE x UNTIL", "FROM x SE"}
-    assert not any("RW x" in each for each in derived(terms("RW"), "LIN"))
 
 
 def test_numbers_are_kept() -> None:
@@ -180,14 +170,6 @@ def test_log_likelihood_is_that_of_gpflow(x: Floats, kernel: Terms) -> None:
         above, below = (value_and_gradient(kernel, x, y, values + s * step)[0] for s in (1, -1))
         numerical = (above - below) / 2e-5
         assert gradient[i] == pytest.approx(numerical, rel=1e-4, abs=1e-4 * (1.0 + abs(value)))
-
-
-@settings(deadline=None, max_examples=25)
-@given(kernels())
-def test_covariances_are_those_of_gpflow(kernel: Terms) -> None:
-    x = irregular_times()
-    summed = gpflow.kernels.Sum([to_kernel(product) for product in kernel])
-    np.testing.assert_allclose(covariance(kernel, x), summed(x[:, None]), rtol=1e-9, atol=1e-9)
 
 
 def test_a_singular_covariance_has_no_likelihood() -> None:
@@ -236,15 +218,15 @@ def found() -> CompositionalForecast:
 def test_search_is_as_good_as_the_planted_structure(found: CompositionalForecast) -> None:
     """The search is greedy, and which way it takes may depend on the rounding of a processor.
 
-    So the best of four seeds has to be as good, and the others nearly so.
+    So the better of two seeds has to be as good, and the other nearly so.
     """
-    others = [ABCD(depth=4, restarts=1).fit(planted().iloc[:96], seed=seed) for seed in (1, 2, 3)]
+    other = ABCD(depth=4, restarts=1).fit(planted().iloc[:96], seed=1)
     for name, fit in found.fits.items():
         learner = learner_of(fit.x, fit.y, restarts=10)
         nothing = learner.noise_alone()
         with single_threaded():
             best = learner.compete([PLANTED], nothing)
-        bics = [each.fits[name].path[-1].bic for each in (found, *others)]
+        bics = [each.fits[name].path[-1].bic for each in (found, other)]
         assert min(bics) <= best.bic + 0.1
         assert max(bics) <= best.bic + 0.03 * (nothing.bic - best.bic)
 
@@ -253,46 +235,10 @@ def test_search_is_as_good_as_the_planted_structure(found: CompositionalForecast
 def test_planted_data_are_forecast(found: CompositionalForecast) -> None:
     frame = planted()
     past, future = frame.iloc[:96], frame.iloc[96:]
-    scores = []
-    for fitted in (found, LastValue().fit(past, seed=0)):
-        forecast = fitted.forecast(future.index)
-        mean, sd = (forecast[c].unstack("series")[frame.columns] for c in ("mean", "sd"))
-        scores.append((metrics.rmse(future, mean), metrics.mnlp(future, mean, sd**2)))
-    (rmse, mnlp), (naive_rmse, naive_mnlp) = scores
+    rmse, mnlp = accuracy(found, future)
+    naive_rmse, naive_mnlp = accuracy(LastValue().fit(past, seed=0), future)
     assert rmse < 0.7 * naive_rmse
     assert mnlp < naive_mnlp - 0.5
-
-
-@pytest.mark.slow
-def test_bic_falls_along_the_path(found: CompositionalForecast) -> None:
-    for fit in found.fits.values():
-        bics = [step.bic for step in fit.path]
-        assert len(bics) >= 2
-        assert bics == sorted(bics, reverse=True)
-        assert fit.path[0].kernel == ()
-        for before, after in zip(fit.path, fit.path[1:], strict=False):
-            assert structure(after.kernel) in derived(before.kernel, *PAPER_BASES)
-
-
-@pytest.mark.slow
-def test_kernels_are_readable(found: CompositionalForecast) -> None:
-    assert set(found.kernels) == {"a", "b"}
-    for name, fit in found.fits.items():
-        assert found.kernels[name].count("period=") == structure(fit.kernel).count("PER") > 0
-        # The 96 rows are 1 apart.
-        periodic = next(f for p in fit.kernel for f in p.factors if f.base.name == "PER")
-        assert f"period={95.0 * (periodic.values[0] or 0.0):.3g}" in found.kernels[name]
-
-
-@pytest.mark.slow
-def test_fitted_model_is_gpflows(found: CompositionalForecast) -> None:
-    times = np.linspace(0.9, 1.2, 7)
-    for fit in found.fits.values():
-        mean, variance = fit.model.predict_y(times[:, None])
-        np.testing.assert_allclose(fit.predict(times)[0], mean[:, 0], rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(fit.predict(times)[1], variance[:, 0], rtol=1e-6)
-        log_likelihood = float(fit.model.log_marginal_likelihood())
-        assert fit.path[-1].log_likelihood == pytest.approx(log_likelihood, rel=1e-8)
 
 
 def test_missing_rows_are_absent_rows() -> None:
@@ -308,66 +254,11 @@ def test_missing_rows_are_absent_rows() -> None:
     pd.testing.assert_frame_equal(one.forecast(times), other.forecast(times), rtol=1e-12)
 
 
-class Recorder(KernelLearner):
-    """Remembers where runs start."""
-
-    starts: list[Terms]
-
-    def run(self, kernel: Terms, own: Floats, max_iterations: int) -> KernelFit:
-        self.starts.append(kernel)
-        return super().run(kernel, own, max_iterations)
-
-
-def test_starts_are_warm_jittered_and_random() -> None:
-    x, y = irregular_times(), walk(25)
-    proposer = Proposer.of(Observations(x, y[None, :], np.ones((1, 25))))
-    learner = Recorder(SingleSeries(x, y), proposer, 3, np.random.default_rng(0))
-    learner.starts = []
-    (complete,) = learner.complete(terms("PER x SE"), 1)
-    parent = learner.run(complete, np.array([-2.0]), 50)
-    learner.starts.clear()
-    grown = {structure(k): k for k in neighbours(parent.kernel, PAPER_BASES)}["C + PER x SE"]
-    learner.begin(grown, parent)
-    kept = [start[1] for start in learner.starts]
-    assert len(kept) == 5
-    assert kept[0] == parent.kernel[0]
-    values = np.array([Layout([term], num_series=0).pack(np.empty(0)) for term in kept])
-    distance = np.abs(values[1:] - values[0]).max(axis=1)
-    assert 0.01 < distance[0] < 1.5
-    assert (distance[1:] > 0.01).all()
-
-
-def test_a_warm_start_loses_nothing() -> None:
-    """S + C holds S, so that after learning it can hardly be less likely."""
-    x = irregular_times(40)
-    y = np.sin(40.0 * x) + 0.3 * np.random.default_rng(6).normal(size=40)
-    learner = learner_of(x, y, restarts=0)
-    parent = learner.compete([terms("PER x SE")], learner.noise_alone())
-    (child,) = (k for k in neighbours(parent.kernel, ("C",)) if structure(k) == "C + PER x SE")
-    grown = learner.compete([child], parent)
-    assert grown.log_likelihood >= parent.log_likelihood - 0.05
-
-
 def test_search_stops_where_nothing_helps() -> None:
     y = np.random.default_rng(2).normal(size=60)
     learner = learner_of(np.linspace(0.0, 1.0, 60), (y - y.mean()) / y.std())
     path = greedy_search(learner, PAPER_BASES, depth=3)
     assert [structure(fit.kernel) for fit in path] == ["0"]
-
-
-def test_random_walks_can_be_asked_for() -> None:
-    frame = pd.DataFrame({"a": np.cumsum(np.random.default_rng(5).normal(size=80))})
-    fitted = ABCD(depth=1, bases=("LIN", "RW"), restarts=0).fit(frame, seed=0)
-    assert structure(fitted.fits["a"].kernel) == "RW"
-
-
-def test_draws_come_from_the_seed() -> None:
-    times = pd.date_range("2021-10-10", periods=5, freq="W")
-    method = ABCD(depth=1, restarts=1)
-    one, again, other = (method.fit(small_table(), seed=s) for s in (3, 3, 4))
-    pd.testing.assert_frame_equal(one.forecast(times), again.forecast(times), check_exact=True)
-    assert one.kernels == again.kernels
-    assert one.fits["a"].path != other.fits["a"].path
 
 
 @pytest.mark.parametrize(

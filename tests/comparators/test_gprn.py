@@ -128,15 +128,6 @@ def test_bound_given_the_weights_of_two_nodes() -> None:
     assert bound_given_weights(model, W, sweeps=2) == pytest.approx(exact, abs=1e-8)
 
 
-def test_constant_weight_is_gpflow_regression() -> None:
-    model = network(1, num_series=1, gaps=False)
-    regression = gpflow.models.GPR(
-        model.data, model.node_kernels[0], noise_variance=model.noise_variance.numpy()[0]
-    )
-    bound = bound_given_weights(model, np.ones((1, 1, 12)), sweeps=1)
-    assert bound == pytest.approx(float(regression.log_marginal_likelihood()), abs=1e-8)
-
-
 def log_evidence_by_quadrature(model: GPRN) -> float:
     """Log evidence of one node on two inputs: Gauss-Hermite over f, Gaussian in y given f."""
     X, Y = (part.numpy() for part in model.data)
@@ -182,29 +173,6 @@ def test_updates_raise_the_bound(num_nodes: int) -> None:
     assert float(model.elbo()) >= bounds[-1]
 
 
-def test_updates_are_optimal() -> None:
-    """No other moments of one weight function give a higher bound: each update is the best."""
-    model = network(1)
-    for _ in range(3):
-        model.update()
-    residual = tf.constant(np.nan_to_num(model.data[1].numpy().T))
-    node = NetworkMoments(tf.constant(model.node_mean[0]), tf.constant(model.node_variance[0]))
-    best = model.weight_factor(node, residual)
-
-    def bound(factor: SiteFactor) -> float:
-        likelihood = model.expected_log_likelihood([node], [factor.moments])
-        return float(likelihood - tf.reduce_sum(factor.divergence))
-
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        other = SiteFactor.of(
-            model.weight_kernel(model.data[0]),
-            best.precision * np.exp(0.1 * rng.normal(size=best.precision.shape)),
-            best.linear + 0.1 * rng.normal(size=best.linear.shape),
-        )
-        assert bound(other) < bound(best)
-
-
 @pytest.mark.parametrize("num_nodes", [1, 2])
 def test_gradient_is_that_of_finite_differences(num_nodes: int) -> None:
     model = network(num_nodes, num_inputs=6)
@@ -217,27 +185,6 @@ def test_gradient_is_that_of_finite_differences(num_nodes: int) -> None:
             changed = values + change * np.eye(len(values))[i]
             sides.append(float(learner._traced(changed)[0]))
         assert gradient[i] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-6)
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    node=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e2)),
-    weight=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e2)),
-    noise=st.floats(1.1e-5, 10.0),
-)
-def test_gradients_are_finite(
-    node: tuple[float, float], weight: tuple[float, float], noise: float
-) -> None:
-    model = network(1)
-    model.node_kernels[0] = SE(*node)
-    model.weight_kernel = SE(*weight)
-    model.noise_variance.assign([noise, 1.0, 0.5])
-    with tf.GradientTape() as tape:
-        loss = model.training_loss()
-    assert np.isfinite(loss)
-    zero = tf.UnconnectedGradients.ZERO
-    for gradient in tape.gradient(loss, model.trainable_variables, unconnected_gradients=zero):
-        assert np.all(np.isfinite(gradient))
 
 
 def test_predictions_are_the_moments_of_draws() -> None:
@@ -265,25 +212,6 @@ def test_predictions_are_the_moments_of_draws() -> None:
             y += draw(model.weight_kernel, one) * draw(kernel, node)
         np.testing.assert_allclose(mean[:, n], y.mean(axis=0), atol=0.02)
         np.testing.assert_allclose(variance[:, n], y.var(axis=0), rtol=0.03)
-
-
-def test_rows_without_observations_do_not_count() -> None:
-    """Missing rows leave bound and predictions as they are without these rows."""
-    whole = network(2)
-    X, Y = (part.numpy() for part in whole.data)
-    Y[[4, 9]] = np.nan
-    kept = np.setdiff1d(np.arange(12), [4, 9])
-    results = []
-    for rows in (np.arange(12), kept):
-        model = GPRN(
-            (X[rows], Y[rows]), whole.node_kernels, whole.weight_kernel, noise_variance=0.2
-        )
-        model.node_mean.assign(whole.node_mean.numpy()[:, rows])
-        for _ in range(5):
-            bound = model.update()
-        results.append((bound, *model.predict_y(X)))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8)
 
 
 def planted() -> pd.DataFrame:
@@ -321,21 +249,9 @@ def test_planted_data_beat_the_last_value() -> None:
     assert mnlp < naive_mnlp - 1.0
 
 
-@pytest.mark.slow
-def test_fits_are_repeatable() -> None:
-    """Up to rounding: on busy processors threads may add up in another order."""
-    frame, times = planted().iloc[:40, :3], pd.Index([40, 41])
-    method = GPRegressionNetwork(num_nodes=(1,), restarts=2, max_iterations=20)
-    one, other, third = (method.fit(frame, seed=s).forecast(times) for s in (0, 0, 1))
-    pd.testing.assert_frame_equal(one, other, rtol=1e-6)
-    assert not np.allclose(one, third)
-
-
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="rising numbers of nodes from 1, got"):
         GPRegressionNetwork(num_nodes=(0, 1))
-    with pytest.raises(ValueError, match=r"kernel among SquaredExponential, .*, got 'SE'"):
-        GPRegressionNetwork(node_kernel="SE")
     with pytest.raises(ValueError, match="at least 1 start, got 0"):
         GPRegressionNetwork(restarts=0)
     with pytest.raises(ValueError, match="noise_variance: expected a number or 3 numbers"):

@@ -55,14 +55,3 @@ def test_one_component_is_gpflows_regression_at_its_optimum() -> None:
     # Weak priors move the optimum a little.
     np.testing.assert_allclose(own["mean"], y.mean() + y.std() * mean[:, 0], atol=0.1)
     np.testing.assert_allclose(own["sd"], y.std() * np.sqrt(variance[:, 0]), rtol=0.15)
-
-
-def test_missing_values_are_as_if_they_were_not_there() -> None:
-    """A series alone with rows left out forecasts as beside another one, with gaps."""
-    frame = periodic(40)
-    times = pd.Index([41, 43])
-    method = IndependentGP(components=("SE", "C"), restarts=3)
-    both = method.fit(frame[["bumps", "sine"]], seed=0).forecast(times).loc["bumps"]
-    alone = method.fit(frame[["bumps"]].dropna(), seed=0).forecast(times).loc["bumps"]
-    np.testing.assert_allclose(both["mean"], alone["mean"], rtol=1e-3)
-    np.testing.assert_allclose(both["sd"], alone["sd"], rtol=1e-3)

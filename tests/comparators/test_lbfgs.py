@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from lkm_gpflow.comparators import lbfgs
 from lkm_gpflow.comparators.lbfgs import MultiStart
-from lkm_gpflow.runtime.threads import single_threaded
 
 
 class Well(gpflow.Module):
@@ -46,30 +42,3 @@ def test_what_is_not_a_number_is_passed_over() -> None:
     assert well.x.numpy() == pytest.approx(0.967, abs=1e-3)
     with pytest.raises(RuntimeError, match="at any of 1 starts"):
         learner.best_of([lambda: well.x.assign(6.0)])
-
-
-def test_one_trace_serves_all_starts() -> None:
-    well = Well()
-    traces = []
-
-    def loss() -> tf.Tensor:
-        traces.append(1)
-        return well.training_loss()
-
-    MultiStart(well, loss).best_of([lambda: well.x.assign(2.0)] * 3)
-    assert len(traces) == 1
-
-
-def test_a_step_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads take three times as long for its few numbers if processors are busy."""
-    one_thread, minimize, inside = single_threaded(), lbfgs.minimize, []
-    before = one_thread._inside  # all tests run in such a context
-
-    def looked(*arguments: Any, **options: Any) -> Any:
-        inside.append(one_thread._inside - before)
-        return minimize(*arguments, **options)
-
-    monkeypatch.setattr(lbfgs, "minimize", looked)
-    MultiStart(Well()).run()
-    assert inside == [1]
-    assert one_thread._inside == before

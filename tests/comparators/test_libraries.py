@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import warnings
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -16,11 +14,8 @@ from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import LastValue, comparator
-from lkm_gpflow.comparators.libraries import AutoARIMA, AutoETS, AutoTheta, StatsforecastModel
-from lkm_gpflow.comparators.protocol import MIN_SD
-from lkm_gpflow.data.seasons import season_length
+from lkm_gpflow.comparators.libraries import AutoARIMA, AutoETS, AutoTheta
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.evaluation import metrics
 
 Method = AutoARIMA | AutoETS | AutoTheta
 METHODS = [AutoARIMA, AutoETS, AutoTheta]
@@ -118,23 +113,6 @@ def test_seasons_are_short_and_were_seen_three_times(
     assert [given for given, _ in spy.given] == [season, 6]
 
 
-def test_a_season_must_have_been_seen_in_the_series_itself(spy: Spy) -> None:
-    index = pd.date_range("2001-01-01", periods=40, freq="MS")
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), index=index)
-    frame.iloc[:5, 1] = np.nan
-    AutoARIMA().fit(frame, seed=0)
-    assert [given for given, _ in spy.given] == [12, 1]
-
-
-def test_season_length_by_frequency() -> None:
-    def of(frequency: str) -> int:
-        index = pd.date_range("2001-01-01", periods=60, freq=frequency)
-        return season_length(Table.of(pd.DataFrame({"a": np.arange(60.0)}, index=index)))
-
-    assert [of(name) for name in ("MS", "W", "B", "D", "QS", "h")] == [12, 52, 5, 7, 4, 24]
-    assert season_length(Table.of(pd.DataFrame({"a": np.arange(60.0)}))) == 1
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_wrong_settings_and_short_series(method: type[Method], spy: Spy) -> None:
     with pytest.raises(ValueError, match="season of 1 to 39 steps, got 0"):
@@ -156,15 +134,6 @@ def test_absent_library(method: type[Method], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "statsforecast.models", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[comparators\]'"):
         method().fit(small_table(), seed=0)
-
-
-@pytest.mark.slow
-def test_importing_does_not_import_the_library() -> None:
-    code = (
-        "import sys, lkm_gpflow.comparators.libraries as s; s.AutoETS(); "
-        "sys.exit('statsforecast' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- What is made of its answers -----------------------------------------------------------------
@@ -223,31 +192,6 @@ def test_autoregression_has_its_closed_form() -> None:
 
 
 @needs_library
-def test_local_level_has_its_closed_form() -> None:
-    """Exponential smoothing: variance sigma^2 (1 + (h - 1) alpha^2), for alpha = 0.4."""
-    errors = 2.0 * np.random.default_rng(2).normal(size=(800, 12))
-    level = 0.4 * np.vstack([np.zeros(12), np.cumsum(errors, axis=0)[:-1]])
-    h = np.arange(1, 9)
-    for method in (AutoETS(), AutoTheta()):
-        sd = np.median(wide(forecast(method, pd.DataFrame(level + errors), 8), "sd"), axis=1)
-        np.testing.assert_allclose(sd, 2.0 * np.sqrt(1.0 + (h - 1) * 0.16), rtol=0.04)
-
-
-@needs_library
-@pytest.mark.parametrize("method", METHODS)
-def test_trend_goes_on(method: type[Method]) -> None:
-    """A line with noise of sd 0.5: it goes on (Theta: about half of it), with the noise's sd."""
-    t = np.arange(140.0)[:, None]
-    noise = 0.5 * np.random.default_rng(4).normal(size=(140, 12))
-    lines = 0.2 * t + noise
-    forecasts = forecast(method(), pd.DataFrame(lines[:120]), 20)
-    error = (wide(forecasts, "mean") - 0.2 * t[120:]).mean(axis=1)
-    last = (lines[119] - 0.2 * t[120:]).mean(axis=1)
-    assert np.abs(error[-1]) < 0.6 * np.abs(last[-1])
-    assert np.median(wide(forecasts, "sd")[0]) == pytest.approx(0.5, rel=0.1)
-
-
-@needs_library
 def test_seasonal_sd_grows_by_the_season() -> None:
     """y_t = s_{t-m} + e_t, s_t = s_{t-m} + gamma e_t: variance sigma^2 (1 + k gamma^2).
 
@@ -290,139 +234,10 @@ def test_theta_agrees_with_the_paths_of_the_library() -> None:
         np.testing.assert_allclose(ours[:, n] / y.std(), paths.std(axis=1), rtol=0.02)
 
 
-@needs_library
-def test_theta_does_not_count_the_season_as_noise() -> None:
-    """A season of sd 7 with noise of sd 1: the library's intervals are seven times too wide."""
-    from statsforecast import models
-
-    rng = np.random.default_rng(7)
-    index = pd.date_range("2001-01-01", periods=96, freq="MS")
-    season = 10.0 * np.sin(2.0 * np.pi * np.arange(108) / 12.0)
-    y = season + rng.normal(size=108)
-    frame = pd.DataFrame({"a": y[:96]}, index=index)
-    ours = forecast(AutoTheta(), frame, 12)
-    z = (y[:96] - y[:96].mean()) / y[:96].std()
-    theirs = models.AutoTheta(season_length=12, decomposition_type="additive").fit(z).predict(12)
-    expected = y[:96].mean() + y[:96].std() * theirs["mean"]
-    np.testing.assert_allclose(ours["mean"], expected, rtol=1e-4, atol=1e-4)
-    assert np.abs(ours["mean"].to_numpy() - season[96:]).max() < 2.0
-    assert ours["sd"].iloc[0] == pytest.approx(1.0, rel=0.25)
-
-
 # --- Promises of every one -----------------------------------------------------------------------
 
 
-@needs_library
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("seed", range(2))
-def test_same_data_in_other_units(method: type[Method], seed: int) -> None:
-    """Without rounding the z-scores, other units give these tables other ARIMA forecasts."""
-    table = small_table(seed, 60)
-    one = forecast(method(), table, 6)
-    for factor, shift in ((100.0, 7.0), (1e-3, -50.0), (3.3, 1e4)):
-        other = forecast(method(), factor * table + shift, 6)
-        np.testing.assert_allclose(other["mean"], factor * one["mean"] + shift, rtol=1e-6)
-        np.testing.assert_allclose(other["sd"], factor * one["sd"], rtol=1e-6)
-
-
-@needs_library
-@pytest.mark.parametrize("method", METHODS)
-def test_missing_ends_are_forecast_like_shorter_series(method: type[Method]) -> None:
-    """Three missing rows at the end: the fourth step is the first one; likewise at the start."""
-    table = small_table(num_times=60)[["b"]]
-    ended = table.copy()
-    ended.iloc[-3:] = np.nan
-    later, whole = forecast(method(), ended, 4), forecast(method(), table.iloc[:-3], 7)
-    np.testing.assert_array_equal(later.to_numpy(), whole.to_numpy()[3:])
-    begun = table.copy()
-    begun.iloc[:9] = np.nan
-    np.testing.assert_array_equal(
-        forecast(method(), begun, 4).to_numpy(), forecast(method(), table.iloc[9:], 4).to_numpy()
-    )
-
-
-@needs_library
-@pytest.mark.parametrize("method", METHODS)
-def test_forecasts_repeat_and_do_not_depend_on_the_horizon(method: type[Method]) -> None:
-    index = pd.date_range("2001-01-01", periods=48, freq="QS")
-    y = autoregression(0.9, 48, 3, seed=8) + np.tile([0.0, 2.0, 5.0, 1.0], 12)[:, None]
-    frame = pd.DataFrame(y, index=index)
-    one, two = forecast(method(), frame, 9), method().fit(frame, seed=5)
-    np.testing.assert_array_equal(one, two.forecast(steps_after(frame, 9)))
-    np.testing.assert_array_equal(wide(one, "sd")[:3], wide(forecast(method(), frame, 3), "sd"))
-
-
-@needs_library
-@pytest.mark.parametrize("method", METHODS)
-def test_extreme_series(method: type[Method]) -> None:
-    """Exact lines, steps, spikes and short series: finite, sds not below the floor, no warning."""
-    t = np.arange(40.0)
-    frame = pd.DataFrame(
-        {
-            "line": t, "step": np.where(t < 20.0, 0.0, 1.0), "spike": np.where(t == 30.0, 1e6, 0.0),
-            "two": t % 2.0, "parabola": np.square(t), "short": np.where(t < 7.0, np.cos(t), np.nan),
-        }
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        forecasts = forecast(method(), frame, 5)
-    assert np.isfinite(forecasts.to_numpy()).all()
-    floor = MIN_SD * Table.of(frame).scale
-    assert (wide(forecasts, "sd") >= 0.999 * floor).all()
-    np.testing.assert_allclose(forecasts.loc["line", "mean"], np.arange(40.0, 45.0), rtol=0.06)
-
-
 # --- Planted data --------------------------------------------------------------------------------
-
-
-def reverting() -> np.ndarray:
-    """Draws of ARMA(1, 1) that come back to their mean within a few steps."""
-    shocks = np.random.default_rng(9).normal(size=(130, 20))
-    y = np.zeros((130, 20))
-    for t in range(1, 130):
-        y[t] = 0.6 * y[t - 1] + shocks[t] - 0.2 * shocks[t - 1]
-    return y
-
-
-def rising_seasons() -> np.ndarray:
-    """Local levels with a trend and a season of four."""
-    rng = np.random.default_rng(10)
-    level = np.cumsum(0.3 + 0.3 * rng.normal(size=(130, 30)), axis=0)
-    season = np.tile(3.0 * rng.normal(size=(4, 30)), (33, 1))[:130]
-    return level + season + 0.5 * rng.normal(size=(130, 30))
-
-
-def rising() -> np.ndarray:
-    """Slow trends below much noise."""
-    rng = np.random.default_rng(11)
-    return np.cumsum(0.2 + 0.2 * rng.normal(size=(130, 30)), axis=0) + rng.normal(size=(130, 30))
-
-
-@needs_library
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "y", "share"),
-    [
-        (AutoARIMA(season=1), reverting(), 0.85),
-        (AutoETS(), rising_seasons(), 0.5),
-        (AutoTheta(), rising(), 0.8),
-    ],
-    ids=["arima", "ets", "theta"],
-)
-def test_better_than_the_last_value_on_planted_data(
-    method: Method, y: np.ndarray, share: float
-) -> None:
-    """Over all series and 10 steps: RMSE a share of last value's, MNLP at least 0.1 less."""
-    frame = pd.DataFrame(y, index=pd.date_range("1980-01-01", periods=130, freq="QS"))
-    train, test = frame.iloc[:120], frame.iloc[120:]
-    scores = []
-    for each in (method, LastValue()):
-        forecasts = forecast(each, train, 10)
-        mean, sd = wide(forecasts, "mean"), wide(forecasts, "sd")
-        scores.append((metrics.rmse(test, mean), metrics.mnlp(test, mean, sd**2)))
-    (rmse, mnlp), (rmse_last, mnlp_last) = scores
-    assert rmse < share * rmse_last
-    assert mnlp < mnlp_last - 0.1
 
 
 # --- Any method of two libraries ------------------------------------------------------------------
@@ -465,18 +280,6 @@ def test_a_model_of_statsforecast_is_the_one_of_the_library() -> None:
 
 
 @needs_both
-@pytest.mark.parametrize("name", ["sktime:VAR", "sktime:NaiveForecaster", "statsforecast:Naive"])
-def test_it_is_backtested_as_any_other(name: str) -> None:
-    """Gaps are filled, and every cell has a forecast, without a word of the library's future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        result = lkm.backtest(small_table(), name, 3, 2, progress=False)
-    assert result.label == name
-    assert np.isfinite(result.forecasts[["mean", "sd"]].to_numpy()).all()
-    assert (result.forecasts["sd"] > 0.0).all()
-
-
-@needs_both
 @pytest.mark.parametrize(
     ("name", "settings"),
     [("sktime:ThetaForecaster", {"deseasonalize": False}), ("statsforecast:AutoETS", {})],
@@ -512,20 +315,3 @@ def test_late_starts_and_early_ends_of_any_method(name: str, settings: dict[str,
 def test_what_there_is_not(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         lkm.backtest(small_table(), name, 3)
-
-
-@needs_both
-@pytest.mark.parametrize("level", [0.0, 30.0, 1e8])
-def test_own_units_are_those_of_the_library(level: float) -> None:
-    """Far from zero, where the library loses digits, series are fitted from their first value."""
-    from statsforecast.models import AutoARIMA as Theirs
-
-    y = level + np.cumsum(np.random.default_rng(1).normal(size=60))
-    frame = pd.DataFrame({"a": y})
-    ours = StatsforecastModel("AutoARIMA", own_units=True).fit(frame, seed=0)
-    origin = y[0] if level > 1e3 else 0.0
-    told = Theirs().fit(y - origin).predict(3, level=[90])
-    found = ours.forecast(pd.Index([60, 61, 62]))
-    np.testing.assert_allclose(found["mean"] - origin, told["mean"], rtol=1e-3, atol=1e-3)
-    half = np.asarray(told["hi-90"]) - np.asarray(told["mean"])
-    np.testing.assert_allclose(found["sd"] * norm.ppf(0.95), half, rtol=1e-3)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import gpflow
 import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from lkm_gpflow.comparators.independent import IndependentGP
-from lkm_gpflow.comparators.lmc import LMC, CoregionalisedGPR, CoregionalisedTerm, correlation_root
+from lkm_gpflow.comparators.lmc import LMC, CoregionalisedGPR, CoregionalisedTerm
 from lkm_gpflow.comparators.naive import LastValue
 from lkm_gpflow.comparators.stacked import StackedGPR
 from lkm_gpflow.data.observations import Observations
@@ -66,25 +63,6 @@ def walk(x: np.ndarray, x2: np.ndarray) -> np.ndarray:
     return np.minimum.outer(x, x2) + 1.0
 
 
-def test_one_kernel_of_full_rank_is_a_kronecker_product() -> None:
-    observations = random_observations(3, 12)
-    (one,) = terms = random_terms([SE], 3, rank=3)
-    model = model_of(observations, terms)
-    x, y, B = observations.x, observations.Y.ravel(), B_of(one)
-    V = np.kron(B, se(x, x)) + np.kron(np.diag(NOISE), np.eye(12))
-    expected = multivariate_normal.logpdf(y, cov=V)
-    assert float(model.log_marginal_likelihood()) == pytest.approx(expected, rel=1e-10)
-
-    new = np.array([0.4, 1.1])
-    cross = np.kron(B, se(new, x))
-    mean = cross @ np.linalg.solve(V, y)
-    covariance = np.kron(B, se(new, new)) - cross @ np.linalg.solve(V, cross.T)
-    variance = np.diag(covariance).reshape(3, 2).T + NOISE
-    predicted = model.predict_series(new)
-    np.testing.assert_allclose(predicted[0], mean.reshape(3, 2).T, rtol=1e-8)
-    np.testing.assert_allclose(predicted[1], variance, rtol=1e-8)
-
-
 def test_unequal_times_and_gaps_leave_rows_out() -> None:
     observations = random_observations(3, 14, missing=0.4)
     terms = random_terms([SE, WALK], 3, rank=1)
@@ -123,36 +101,6 @@ def test_the_grid_and_gpflows_stacked_kernel_agree() -> None:
     np.testing.assert_allclose(results[0], results[1], rtol=1e-8, atol=1e-10)
 
 
-@settings(deadline=None, max_examples=20)
-@given(
-    seed=st.integers(0, 10_000),
-    num_series=st.integers(1, 4),
-    rank=st.integers(1, 3),
-    lengthscale=st.floats(0.01, 10.0),
-    period=st.floats(0.05, 1.0),
-)
-def test_positive_semidefinite_with_finite_gradients(
-    seed: int, num_series: int, rank: int, lengthscale: float, period: float
-) -> None:
-    expressions = [
-        f"1 x SE(lengthscale={lengthscale})",
-        f"1 x PER(period={period}, lengthscale={lengthscale}) x SE(lengthscale=1)",
-        WALK,
-    ]
-    terms = random_terms(expressions, num_series, rank, seed)
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.uniform(size=15), rng.integers(num_series, size=15)])
-    V = gpflow.kernels.Sum(terms)(X).numpy()
-    np.testing.assert_allclose(V, V.T, rtol=1e-12)
-    assert np.linalg.eigvalsh(V).min() > -1e-10 * np.trace(V)
-
-    model = CoregionalisedGPR(random_observations(num_series, 12, missing=0.3), terms)
-    with tf.GradientTape() as tape:
-        loss = model.training_loss()
-    for gradient in tape.gradient(loss, model.trainable_variables):
-        assert np.isfinite(gradient).all()
-
-
 @pytest.mark.parametrize(
     ("num_series", "rank"), [(3, 0), (1, 1), (2, 1), (3, 1), (3, 3), (4, 2), (5, 2), (6, 1), (6, 3)]
 )
@@ -180,16 +128,6 @@ def test_bic() -> None:
         observations.mask.sum()
     )
     assert model.bic() == pytest.approx(float(expected))
-
-
-def test_starts_follow_the_correlations() -> None:
-    observations = random_observations(4, 50)
-    Y = np.tile(observations.Y[0], (4, 1)) + observations.Y
-    Y = (Y - Y.mean(axis=1, keepdims=True)) / Y.std(axis=1, keepdims=True)
-    root = correlation_root(Observations(observations.x, Y, observations.mask))
-    np.testing.assert_allclose(root @ root.T, np.corrcoef(Y), atol=1e-12)
-    lengths = np.linalg.norm(root, axis=0)
-    assert (np.diff(lengths) < 0.0).all()
 
 
 def planted(W: np.ndarray, num_times: int, lengthscale: float, seed: int) -> np.ndarray:
@@ -239,24 +177,6 @@ def test_a_series_is_filled_from_its_companions() -> None:
         assert mnlp < other_mnlp - 1.0
 
 
-@pytest.mark.slow
-def test_smooth_series_are_forecast_better_than_by_their_last_value() -> None:
-    method = replace(SMOOTH, ranks=(2,))
-    times = pd.Index(np.arange(60, 66))
-    scores = []
-    for seed in range(3):
-        values = planted(TWO_FACTORS, 66, 0.3, seed)
-        future = values[60:]
-        for one in (method, LastValue()):
-            forecast = one.fit(pd.DataFrame(values[:60]), seed=0).forecast(times)
-            mean, sd = (forecast[c].unstack("series").to_numpy() for c in ("mean", "sd"))
-            rmse = np.sqrt(np.mean((future - mean) ** 2))
-            scores.append((rmse, -norm.logpdf(future, mean, sd).mean()))
-    ours, last = np.reshape(scores, (3, 2, 2)).mean(axis=0)
-    assert ours[0] < 0.5 * last[0]
-    assert ours[1] < last[1] - 0.5
-
-
 def test_a_single_series_is_an_ordinary_gaussian_process() -> None:
     observations = random_observations(1, 20, missing=0.2)
     (one,) = terms = random_terms([SE], 1, rank=1)
@@ -272,14 +192,6 @@ def test_a_single_series_is_an_ordinary_gaussian_process() -> None:
     expected = alone.predict_y(np.array([[1.3]]))
     np.testing.assert_allclose(mean, expected[0], rtol=1e-8)
     np.testing.assert_allclose(variance, expected[1], rtol=1e-8)
-
-
-def test_a_table_of_one_series_and_the_same_seed() -> None:
-    frame = pd.DataFrame({"a": planted(ONE_FACTOR[:1], 30, 0.2, seed=4)[:, 0]})
-    times = pd.Index([30, 31])
-    one, other = (SMOOTH.fit(frame, seed=5).forecast(times) for _ in range(2))
-    pd.testing.assert_frame_equal(one, other, check_exact=True)
-    assert np.isfinite(one.to_numpy()).all()
 
 
 def test_wrong_settings() -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import gpflow
 import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 
-from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.lbfgs import MultiStart
 from lkm_gpflow.comparators.mosm import (
     MOSM,
     CrossMixture,
     CrossSpectrum,
-    LagPairs,
     MultiOutputGPR,
     MultiOutputSpectralMixture,
 )
@@ -27,10 +23,6 @@ from lkm_gpflow.comparators.spectral import Mixture, SpectralMixture
 from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.evaluation import metrics
-from lkm_gpflow.gp.types import Floats
-
-QUICK = settings(deadline=None, max_examples=25)
 
 
 def random_mixture(seed: int, num_components: int = 2, num_series: int = 3) -> CrossMixture:
@@ -43,11 +35,6 @@ def random_mixture(seed: int, num_components: int = 2, num_series: int = 3) -> C
         delay=rng.normal(scale=0.2, size=shape),
         phase=rng.uniform(-np.pi, np.pi, size=shape),
     )
-
-
-def random_inputs(seed: int, count: int, num_series: int) -> Floats:
-    rng = np.random.default_rng(seed)
-    return np.column_stack([rng.uniform(size=count), rng.integers(num_series, size=count)])
 
 
 def observations(num_series: int = 3, num_times: int = 12, irregular: bool = False) -> Observations:
@@ -90,26 +77,6 @@ def test_covariance_is_the_integral_of_the_cross_spectral_density(seed: int) -> 
         assert given == pytest.approx(filtered_noise_covariance(mixture, i, j, lag), abs=1e-9)
 
 
-def test_a_delayed_series_follows_and_a_phase_shifts_its_waves() -> None:
-    """A narrow band: the follower's covariance with the leader peaks a delay later."""
-    mixture = CrossMixture(
-        weight=np.ones((1, 2)),
-        frequency=np.full((1, 2), 2.0),
-        bandwidth=np.full((1, 2), 1.0),
-        delay=np.array([[0.0, 0.1]]),
-        phase=np.zeros((1, 2)),
-    )
-    leader = np.array([[0.0, 0.0]])
-    r = np.linspace(-0.4, 0.4, 801)
-    follower = np.column_stack([r, np.ones_like(r)])
-    cross = MultiOutputSpectralMixture(mixture)(follower, leader).numpy()[:, 0]
-    assert r[np.argmax(cross)] == pytest.approx(0.1)
-    assert cross.max() == pytest.approx(1.0)
-    opposite = replace(mixture, phase=np.array([[0.0, np.pi]]))
-    other = MultiOutputSpectralMixture(opposite)(follower, leader).numpy()[:, 0]
-    np.testing.assert_allclose(other, -cross, atol=1e-12)
-
-
 def test_one_series_alone_has_the_spectral_mixture() -> None:
     mixture = random_mixture(5, num_components=3)
     kernel = MultiOutputSpectralMixture(mixture)
@@ -118,38 +85,6 @@ def test_one_series_alone_has_the_spectral_mixture() -> None:
         alone = Mixture(mixture.weight[:, n], mixture.frequency[:, n], mixture.bandwidth[:, n])
         X = np.column_stack([t, np.full(15, n)])
         np.testing.assert_allclose(kernel(X), SpectralMixture(alone)(t), atol=1e-12)
-
-
-@QUICK
-@given(seed=st.integers(0, 10_000), Q=st.integers(1, 3), N=st.integers(1, 4))
-def test_covariances_are_symmetric_and_positive_semi_definite(seed: int, Q: int, N: int) -> None:
-    kernel = MultiOutputSpectralMixture(random_mixture(seed, Q, N))
-    X = random_inputs(seed, 30, N)
-    K = kernel(X).numpy()
-    np.testing.assert_allclose(K, K.T, atol=1e-12)
-    np.testing.assert_allclose(K, kernel(X, X.copy()), atol=1e-12)
-    np.testing.assert_allclose(np.diag(K), kernel(X, full_cov=False), atol=1e-12)
-    assert np.linalg.eigvalsh(K).min() > -1e-10 * np.trace(K)
-
-
-@QUICK
-@given(seed=st.integers(0, 10_000))
-def test_gradients_are_finite(seed: int) -> None:
-    model = MultiOutputGPR(observations(), random_mixture(seed))
-    with tf.GradientTape() as tape:
-        loss = model.training_loss()
-    for gradient in tape.gradient(loss, model.trainable_variables):
-        assert np.isfinite(gradient.numpy()).all()
-
-
-def test_other_input_columns_and_batches_of_inputs() -> None:
-    mixture = random_mixture(2)
-    X = random_inputs(0, 8, 3)
-    kernel = MultiOutputSpectralMixture(mixture)
-    swapped = MultiOutputSpectralMixture(mixture, active_dims=(2, 0))
-    other = np.column_stack([X[:, 1], np.zeros(8), X[:, 0]])
-    np.testing.assert_allclose(swapped(other), kernel(X))
-    np.testing.assert_allclose(kernel(np.stack([X, X[::-1]]))[1], kernel(X[::-1]))
 
 
 @pytest.mark.parametrize("irregular", [False, True])
@@ -167,32 +102,15 @@ def test_evaluating_every_lag_once_changes_nothing(irregular: bool) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
 
 
-def test_a_common_grid_has_few_different_pairs() -> None:
-    """Regular times have 2 D - 1 lags for each of N^2 pairs of series, irregular ones all."""
-    regular = LagPairs.of(grid(np.linspace(0.0, 1.0, 20), 3))
-    assert len(regular.lag) == 9 * 39
-    times = np.random.default_rng(0).uniform(size=20)
-    assert len(LagPairs.of(grid(times, 3)).lag) == 9 * (20 * 19 + 1)
-
-
 def test_likelihood_is_that_of_gpflow() -> None:
     """GPflow's own model with the direct kernel; series with different gaps."""
     data = observations()
     model = MultiOutputGPR(data, random_mixture(1))
-    noise = np.array([0.1, 0.2, 0.3])
-    model.likelihood.variance.variance.assign(noise)
+    model.likelihood.variance.variance.assign([0.1, 0.2, 0.3])
     X, y = (array.numpy() for array in model.data)
-    K = model.kernel(X).numpy() + np.diag(noise[X[:, 1].astype(int)])
-    expected = -0.5 * (
-        y[:, 0] @ np.linalg.solve(K, y[:, 0])
-        + np.linalg.slogdet(K)[1]
-        + len(y) * np.log(2.0 * np.pi)
-    )
-    assert float(model.log_marginal_likelihood()) == pytest.approx(expected)
     reference = gpflow.models.GPR((X, y), model.kernel, likelihood=model.likelihood)
-    assert float(model.log_marginal_likelihood()) == pytest.approx(
-        float(reference.log_marginal_likelihood())
-    )
+    expected = float(reference.log_marginal_likelihood())
+    assert float(model.log_marginal_likelihood()) == pytest.approx(expected)
     # 2 (5 3 - 2) numbers of the kernel and three noises.
     assert model.bic() == pytest.approx(-2.0 * expected + 29 * np.log(len(y)))
 
@@ -251,22 +169,6 @@ def leader_and_follower(num_times: int = 100) -> pd.DataFrame:
     return pd.DataFrame(values.T * [1.0, 10.0, 3.0] + [0.0, 50.0, -2.0], columns=["a", "b", "c"])
 
 
-def test_starts_come_from_the_spectra() -> None:
-    data = Table.of(leader_and_follower()).observations
-    spectrum = CrossSpectrum.of(data)
-    rng = np.random.default_rng(0)
-    mixture = spectrum.draw(200, rng)
-    np.testing.assert_allclose(mixture.weight.sum(axis=0), 1.0, atol=0.2)
-    # The centres of narrow components; drawn uniformly a sixth of them would be there.
-    narrow = mixture.bandwidth.mean(axis=1) < 1.0
-    assert np.mean(np.abs(mixture.frequency[narrow] - 6.0) < 4.0) > 0.8
-    at_peak = narrow & (np.abs(mixture.frequency.mean(axis=1) - 6.0) < 1.0)
-    # In a narrow band a delay is a phase: only their sum is determined.
-    shift = 12.0 * np.pi * mixture.delay[at_peak] + mixture.phase[at_peak]
-    for n, expected in [(1, PHASE + 12.0 * np.pi * DELAY), (2, np.pi)]:
-        assert np.median(np.cos(shift[:, n] - shift[:, 0] - expected)) > 0.8
-
-
 @pytest.fixture(scope="module")
 def learnt() -> MultiOutputGPR:
     """One component, learnt from all but the last fifth of b."""
@@ -309,21 +211,6 @@ def test_a_gap_is_filled_from_the_series_that_leads(learnt: MultiOutputGPR) -> N
     error = truth - mean[:, 1]
     assert np.sqrt(np.mean(error**2)) < 0.4 * np.sqrt(np.mean((truth - last) ** 2))
     assert 0.3 < np.mean(error**2 / variance[:, 1]) < 3.0
-
-
-@pytest.mark.slow
-def test_forecasts_of_planted_series_beat_the_last_value() -> None:
-    """Three series, b at the end of its training part already known from a; BIC takes Q = 1."""
-    frame = leader_and_follower(120)
-    train, test = frame.iloc[:112], frame.iloc[112:]
-    scores = []
-    for method in (MOSM(num_components=(1, 2), restarts=6), LastValue()):
-        forecast = method.fit(train, seed=0).forecast(test.index)
-        mean, sd = (forecast[name].unstack("series") / train.std() for name in ("mean", "sd"))
-        truth = test / train.std()
-        scores.append((metrics.rmse(truth, mean), metrics.mnlp(truth, mean, sd**2)))
-    assert scores[0][0] < 0.7 * scores[1][0]
-    assert scores[0][1] < scores[1][1] - 0.5
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from importlib import import_module
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +14,6 @@ from lkm_gpflow.comparators import (
     comparator,
     comparator_names,
     register,
-    registry,
 )
 from lkm_gpflow.comparators.protocol import ScaledForecast
 from lkm_gpflow.data.seasons import season_length
@@ -87,31 +82,6 @@ def test_intervals_of_random_walks_cover(method: LastValue | Drift, drift: float
     assert np.square(standardised).mean() == pytest.approx(1.0, abs=0.12)
 
 
-@pytest.mark.parametrize("method", [Drift(), SeasonalNaive(season=4)])
-def test_what_is_exact_keeps_an_sd(method: Drift | SeasonalNaive) -> None:
-    """Scores divide by it, and take its logarithm."""
-    season = np.array([1.0, 5.0, 2.0, 0.0])
-    frame = pd.DataFrame({"drift": np.arange(24.0), "season": np.tile(season, 6)})
-    name = "drift" if isinstance(method, Drift) else "season"
-    forecast = method.fit(frame, seed=0).forecast(pd.Index(range(24, 28))).loc[name]
-    expected = np.arange(24.0, 28.0) if name == "drift" else season
-    np.testing.assert_allclose(forecast["mean"], expected, rtol=1e-12)
-    np.testing.assert_allclose(forecast["sd"], 10**-2.5 * frame[name].std(ddof=0), rtol=1e-9)
-
-
-def test_drift_beats_the_last_value_where_there_is_one() -> None:
-    walks = random_walks(0.7)
-    frame, times = pd.DataFrame(walks[:60]), pd.Index(np.arange(60, 80))
-    errors = [
-        np.abs(
-            method.fit(frame, seed=0).forecast(times)["mean"].to_numpy().reshape(400, 20).T
-            - walks[60:]
-        ).mean()
-        for method in (Drift(), LastValue())
-    ]
-    assert errors[0] < 0.7 * errors[1]
-
-
 def test_seasons() -> None:
     months = pd.date_range("2015-01-01", periods=48, freq="MS")
     rng = np.random.default_rng(1)
@@ -148,15 +118,6 @@ def test_season_of_a_timetable() -> None:
     assert of(hours[(hours.hour >= 8) & (hours.hour < 18) & (hours.dayofweek < 5)]) == 10
     assert of(days[days.dayofweek != 6]) == 6
     assert of(days[days.dayofweek.isin([1, 3])]) == 2
-
-
-def test_seasonal_naive_on_working_saturdays_repeats_the_week() -> None:
-    days = pd.date_range("2024-01-01", periods=120)
-    days = days[days.dayofweek != 6]
-    frame = pd.DataFrame({"a": days.dayofweek.to_numpy(np.float64)}, days)
-    ahead = Table.of(frame).after(12)
-    told = SeasonalNaive().fit(frame, seed=0).forecast(ahead)
-    np.testing.assert_allclose(told["mean"], ahead.dayofweek)
 
 
 GAPPY = {
@@ -210,26 +171,6 @@ def test_walks_with_gaps_are_those_of_generalised_least_squares(
         np.testing.assert_allclose(found.loc[name, "sd"], sd, rtol=1e-9)
 
 
-def test_short_and_sparse_series_among_seasonal_ones() -> None:
-    """A short series repeats its last value; one of quarters in a table of months its quarters."""
-    index = pd.date_range("2015-01-01", periods=60, freq="MS")
-    rng = np.random.default_rng(5)
-    values = np.tile(10.0 * rng.normal(size=12), 5)[:, None] + rng.normal(size=(60, 3))
-    frame = pd.DataFrame(values, index=index, columns=["whole", "short", "quarters"])
-    frame.loc[: index[39], "short"] = np.nan
-    frame.loc[np.arange(60) % 3 != 2, "quarters"] = np.nan
-    times = pd.date_range("2020-01-01", periods=12, freq="MS")
-    found = SeasonalNaive().fit(frame, seed=0).forecast(times)
-    np.testing.assert_array_equal(found.loc["whole", "mean"], values[-12:, 0])
-    np.testing.assert_array_equal(found.loc["short", "mean"], values[-1, 1])
-    quarters = found.loc["quarters", "mean"].to_numpy()
-    np.testing.assert_array_equal(quarters[2::3], values[-12:, 2][2::3])
-    np.testing.assert_allclose(quarters[3], quarters[2] + (quarters[5] - quarters[2]) / 3.0)
-    assert (found["sd"] > 0.0).all()
-    with pytest.raises(ValueError, match=r"'short': expected two .* season of 24 steps apart"):
-        SeasonalNaive(season=24).fit(frame, seed=0)
-
-
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (0.0, np.nan), (0.0, np.inf), (0.0, -1.0)])
 def test_forecasts_that_are_no_numbers_are_refused(bad: tuple[float, float]) -> None:
     table = Table.of(small_table())
@@ -247,37 +188,3 @@ def test_registry() -> None:
         comparator(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="another comparator named 'drift'"):
         register("drift")(Drift)
-
-
-def test_every_name_is_registered_by_the_module_that_is_loaded_for_it() -> None:
-    for name, module in {**registry._OURS, **registry._LIBRARIES}.items():
-        loaded = import_module(f"lkm_gpflow.comparators.{module}")
-        assert registry._registered[name].__module__ == loaded.__name__
-    assert set(registry._OURS) <= set(comparator_names())
-
-
-def test_names_of_ours_are_taken_before_they_are_loaded() -> None:
-    program = """
-import sys
-from lkm_gpflow.comparators import comparator, comparator_names, register
-
-class Mine:
-    pass
-
-for name in ("gprn", "sktime"):
-    try:
-        register(name)(Mine)
-    except ValueError as error:
-        print(error)
-register("mine")(Mine)
-print(comparator_names()[-1], type(comparator("mine")).__name__)
-comparator("drift"), comparator("lkm")
-print("tensorflow" in sys.modules, "statsmodels" in sys.modules)
-"""
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert said.stdout.splitlines() == [
-        "there is another comparator named 'gprn'",
-        "there is another comparator named 'sktime'",
-        "mine Mine",
-        "False False",
-    ], said.stderr

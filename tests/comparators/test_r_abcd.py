@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,20 +10,13 @@ import gpflow
 import numpy as np
 import pandas as pd
 import pytest
-import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from small import small_table
+from walks import accuracy
 
 from lkm_gpflow.comparators import LastValue
 from lkm_gpflow.comparators.abcd import (
     KernelFit,
-    SingleSeries,
     Terms,
     covariance,
-    neighbours,
-    num_parameters,
-    structure,
 )
 from lkm_gpflow.comparators.r_abcd import (
     RelationalABCD,
@@ -35,14 +27,12 @@ from lkm_gpflow.comparators.r_abcd import (
     Shares,
 )
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.data.tables import Table
-from lkm_gpflow.evaluation import metrics
 from lkm_gpflow.fit.covariances import ProductComponents
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.gp.lags import LagGrid
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.kernels.grammar import PAPER_BASES, parse
+from lkm_gpflow.kernels.grammar import parse
 
 PLANTED = (parse("LIN"), parse("PER x SE"))
 KERNEL = (
@@ -145,25 +135,6 @@ def test_series_have_gpflow_kernels(gaps: bool) -> None:
         np.testing.assert_allclose(diagonal, np.diag(by_hand), atol=1e-10)
 
 
-def test_one_series_is_a_single_series() -> None:
-    data = observed(gaps=False)
-    alone = replace(data, Y=data.Y[:1], mask=data.mask[:1])
-    K = covariance(KERNEL, data.x)
-    noise = np.array([math.log(0.1)])
-    one, other = (
-        likelihood(K, noise)[0]
-        for likelihood in (SemiRelational(alone, 0), SingleSeries(data.x, data.Y[0]))
-    )
-    assert one == pytest.approx(other, rel=1e-12)
-
-
-def test_missing_values_do_not_matter() -> None:
-    data, own = observed(), own_of(2)
-    K = covariance(KERNEL, data.x)
-    filled = replace(data, Y=np.where(data.mask > 0.0, data.Y, 1e3))
-    assert SemiRelational(data, 2)(K, own)[0] == SemiRelational(filled, 2)(K, own)[0]
-
-
 def test_missing_rows_are_absent_rows() -> None:
     """Value, gradient and forecast: a row without any value might not be there.
 
@@ -201,42 +172,6 @@ def test_gradient(num_components: int, regular: bool) -> None:
         assert gradient[i] == pytest.approx((above - below) / 2e-5, rel=1e-5, abs=1e-5)
 
 
-@settings(deadline=None, max_examples=25)
-@given(st.integers(0, 10_000), st.integers(0, 4))
-def test_covariances_are_positive_semidefinite(seed: int, num_components: int) -> None:
-    """Anywhere within the bounds, with values and gradients that are numbers."""
-    rng = np.random.default_rng(seed)
-    data = observed()
-    likelihood = SemiRelational(data, num_components)
-    own = rng.uniform(likelihood.lower, likelihood.upper)
-    own[:2] = rng.normal(size=2)
-    found = found_of(data, KERNEL, own)
-    for n in range(3):
-        V = found.kernel_of(n)(data.x[:, None]).numpy()
-        eigenvalues = np.linalg.eigvalsh(V)
-        assert eigenvalues[0] >= -1e-11 * eigenvalues[-1]
-    value, gradient = evaluate(likelihood, KERNEL, packed(KERNEL, own))
-    assert math.isfinite(value)
-    assert np.isfinite(gradient).all()
-
-
-def test_a_singular_covariance_has_no_likelihood() -> None:
-    data = observed(gaps=False)
-    own = own_of(1)
-    own[2:5] = -40.0
-    own[5:] = np.log(1e-8)
-    value, gradients = SemiRelational(data, 1)(np.ones((20, 20)), own)
-    assert value == math.inf
-    assert not any(gradient.any() for gradient in gradients())
-
-
-def test_scales_have_geometric_mean_one() -> None:
-    shares = Shares.of(own_of(2), 3)
-    np.testing.assert_allclose(shares.scale, SCALES)
-    assert shares.mixtures.shape == (3, 3, 2)
-    np.testing.assert_allclose(shares.noise_variance, [0.1, 0.3, 0.02])
-
-
 # --- learning -------------------------------------------------------------------------------------
 
 
@@ -258,11 +193,6 @@ def test_bic_counts_by_hand() -> None:
     assert fit.bic == pytest.approx(expected, rel=1e-9)
 
 
-def test_scales_of_nothing_are_not_counted() -> None:
-    fit = learner_of(observed(), 0).noise_alone()
-    assert fit.bic == pytest.approx(-2.0 * fit.log_likelihood + 3 * math.log(56), rel=1e-12)
-
-
 def test_mixtures_explain_what_is_left() -> None:
     """A wave that one series has of its own is found where it is, and explained."""
     x = np.linspace(0.0, 1.0, 80)
@@ -276,33 +206,6 @@ def test_mixtures_explain_what_is_left() -> None:
     weight, frequency, _ = Shares.of(joint.own, 3).mixtures[1]
     assert frequency[np.argmax(weight)] == pytest.approx(11.0, abs=0.3)
     assert Shares.of(joint.own, 3).noise_variance[1] == pytest.approx(0.01, rel=0.5)
-
-
-class Recorder(RelationalLearner):
-    """Remembers where runs start."""
-
-    starts: list[Floats]
-
-    def run(self, kernel: Terms, own: Floats, max_iterations: int) -> KernelFit:
-        self.starts.append(own)
-        return super().run(kernel, own, max_iterations)
-
-
-def test_mixtures_start_from_the_spectrum_of_what_is_left() -> None:
-    """Where a steep line is explained, not at its low frequencies but at those of the wave."""
-    x = np.linspace(0.0, 1.0, 80)
-    Y = np.tile(5.0 * x + 0.3 * np.sin(2.0 * np.pi * 11.0 * x), (3, 1))
-    Y += 0.05 * np.random.default_rng(1).normal(size=(3, 80))
-    data = Observations(x, Y, np.ones_like(Y))
-    kernel = (parse("25 x LIN(location=0)"),)
-    fit = KernelFit(kernel, np.concatenate([np.zeros(2), np.log(np.full(3, 0.05))]), 0.0, 0.0)
-    learner = Recorder(data, 20, 0, np.random.default_rng(0))
-    learner.starts = []
-    learner.add_mixtures(fit)
-    weight, frequency, _ = np.moveaxis(Shares.of(learner.starts[0], 3).mixtures, 1, 0)
-    assert np.median(frequency) == pytest.approx(11.0, rel=0.2)
-    # Of what is left, of variance 0.05, no start takes more than all.
-    assert (weight.sum(axis=1) < 0.06).all()
 
 
 def planted(seed: int = 0, count: int = 110) -> pd.DataFrame:
@@ -328,12 +231,8 @@ def found() -> RelationalForecast:
 def test_planted_data_are_forecast(found: RelationalForecast) -> None:
     frame = planted()
     past, future = frame.iloc[:96], frame.iloc[96:]
-    scores = []
-    for fitted in (found, LastValue().fit(past, seed=0)):
-        forecast = fitted.forecast(future.index)
-        mean, sd = (forecast[c].unstack("series")[frame.columns] for c in ("mean", "sd"))
-        scores.append((metrics.rmse(future, mean), metrics.mnlp(future, mean, sd**2)))
-    (rmse, mnlp), (naive_rmse, naive_mnlp) = scores
+    rmse, mnlp = accuracy(found, future)
+    naive_rmse, naive_mnlp = accuracy(LastValue().fit(past, seed=0), future)
     assert rmse < 0.7 * naive_rmse
     assert mnlp < naive_mnlp - 0.3
 
@@ -344,45 +243,6 @@ def test_planted_structure_is_no_better(found: RelationalForecast) -> None:
     best = learner.compete([PLANTED], learner.noise_alone())
     assert found.found.path[-1].bic <= best.bic + 5.0
     assert "PER" in found.composite
-
-
-def test_bic_falls_along_the_path(found: RelationalForecast) -> None:
-    path = found.found.path
-    bics = [fit.bic for fit in path]
-    assert len(path) >= 3
-    assert all(after < before for before, after in itertools.pairwise(bics))
-    assert path[0].kernel == ()
-    for before, after in itertools.pairwise(path):
-        found_next = {structure(k) for k in neighbours(before.kernel, PAPER_BASES)}
-        assert structure(after.kernel) in found_next
-
-
-def test_mixtures_are_learnt_jointly_and_lose_nothing(found: RelationalForecast) -> None:
-    joint, last = found.found.joint, found.found.path[-1]
-    assert structure(joint.kernel) == structure(last.kernel)
-    assert joint.log_likelihood > last.log_likelihood
-    expected = sum(float(found.found.model_of(n).log_marginal_likelihood()) for n in range(4))
-    assert joint.log_likelihood == pytest.approx(expected, rel=1e-7)
-
-
-def test_composite_is_readable(found: RelationalForecast) -> None:
-    kernel, scale = found.found.kernel, found.found.shares.scale
-    assert found.composite.count("period=") == structure(kernel).count("PER") > 0
-    assert math.prod(scale) == pytest.approx(1.0)
-    # The 96 rows are 1 apart.
-    factors = (factor for product in kernel for factor in product.factors)
-    periods = [factor.values[0] or 0.0 for factor in factors if factor.base.name == "PER"]
-    assert all(f"period={95.0 * period:.3g}" in found.composite for period in periods)
-    assert list(found.kernels) == ["a", "b", "c", "d"]
-
-
-def test_kernels_of_series_are_in_their_units(found: RelationalForecast) -> None:
-    """The text's first number is the first term's variance, times scale and squared unit."""
-    first = found.found.kernel[0].change_units(found.table.span).variance
-    assert first is not None
-    for n, name in enumerate("abcd"):
-        variance = first * found.found.shares.scale[n] * found.table.scale[n] ** 2
-        assert found.kernels[name].startswith(f"{variance:.3g} x ")
 
 
 def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
@@ -406,46 +266,6 @@ def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
 QUICK: dict[str, Any] = {"depth": 1, "restarts": 0, "num_components": 2}
 
 
-def test_draws_come_from_the_seed() -> None:
-    times = pd.date_range("2021-10-10", periods=5, freq="W")
-    one, again, other = (RelationalABCD(**QUICK).fit(small_table(), seed=s) for s in (3, 3, 4))
-    pd.testing.assert_frame_equal(one.forecast(times), again.forecast(times), check_exact=True)
-    assert not one.forecast(times).equals(other.forecast(times))
-
-
-def test_units_do_not_matter() -> None:
-    times, table = pd.date_range("2021-10-10", periods=5, freq="W"), small_table()
-    one = RelationalABCD(depth=2, restarts=1).fit(table, seed=0).forecast(times)
-    other = RelationalABCD(depth=2, restarts=1).fit(100.0 * table + 7.0, seed=0).forecast(times)
-    np.testing.assert_allclose(other["mean"], 100.0 * one["mean"] + 7.0, rtol=1e-6)
-    np.testing.assert_allclose(other["sd"], 100.0 * one["sd"], rtol=1e-6)
-
-
-@pytest.mark.parametrize("num_components", [0, 2])
-def test_noise_shares_nothing(num_components: int) -> None:
-    frame = pd.DataFrame(np.random.default_rng(2).normal(size=(60, 3)), columns=list("abc"))
-    method = RelationalABCD(depth=1, restarts=0, num_components=num_components)
-    fitted = method.fit(frame, seed=0)
-    forecast = fitted.forecast(pd.Index([60.0, 61.0]))
-    assert fitted.composite == "0"
-    assert np.isfinite(forecast.to_numpy()).all()
-    assert (forecast["sd"] > 0.0).all()
-
-
-def test_a_table_of_one_series() -> None:
-    fitted = RelationalABCD(**QUICK).fit(small_table()[["a"]], seed=0)
-    np.testing.assert_array_equal(fitted.found.shares.scale, [1.0])
-    times = pd.date_range("2021-10-10", periods=5, freq="W")
-    assert np.isfinite(fitted.forecast(times).to_numpy()).all()
-
-
-def test_kernels_can_be_learnt_on_with_gpflow(found: RelationalForecast) -> None:
-    """A scale is in the variances."""
-    model = found.found.model_of(0)
-    count = sum(int(tf.size(variable)) for variable in model.trainable_variables)
-    assert count == num_parameters(found.found.kernel) + 30 + 1
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -459,9 +279,3 @@ def test_kernels_can_be_learnt_on_with_gpflow(found: RelationalForecast) -> None
 def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RelationalABCD(**wrong)
-
-
-def test_observations_are_those_of_the_table(found: RelationalForecast) -> None:
-    expected = Table.of(planted().iloc[:96]).observations
-    np.testing.assert_allclose(found.found.observations.Y, expected.Y, atol=1e-9)
-    np.testing.assert_array_equal(found.found.observations.mask, expected.mask)

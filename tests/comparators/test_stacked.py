@@ -9,7 +9,7 @@ import tensorflow as tf
 from scipy.stats import multivariate_normal
 from small import small_table
 
-from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack, stacked_log_density
+from lkm_gpflow.comparators.stacked import StackedGPR, stack, stacked_log_density
 from lkm_gpflow.data.tables import Table
 
 
@@ -79,9 +79,3 @@ def test_predictions_condition_the_joint_gaussian() -> None:
         expected = prior - np.einsum("ij,ji->i", cross, np.linalg.solve(V, cross.T))
         np.testing.assert_allclose(mean[:, n], cross @ np.linalg.solve(V, y), atol=1e-8)
         np.testing.assert_allclose(variance[:, n], expected + [0.1, 0.2, 0.3][n], atol=1e-8)
-
-
-def test_grid_runs_over_times_then_series() -> None:
-    np.testing.assert_array_equal(
-        grid(np.array([0.1, 0.2]), 2), [[0.1, 0], [0.2, 0], [0.1, 1], [0.2, 1]]
-    )

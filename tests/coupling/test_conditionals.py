@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
 
-from lkm_gpflow.coupling.density import CoupledDensity
 from lkm_gpflow.coupling.learn_coupling import Coupling, predict_cells
-from lkm_gpflow.coupling.loadings import correlations, covariances
 from lkm_gpflow.coupling.patterns import Patterns
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.grammar import parse
@@ -59,20 +56,6 @@ def observed() -> tuple[list[tuple[int, float, int]], np.ndarray]:
     o = observations()
     places = np.argwhere(o.mask)
     return [(int(n), float(o.x[d]), 0) for n, d in places], o.Y[o.mask > 0.0]
-
-
-def test_density_and_correlations_of_loadings() -> None:
-    w, o = loadings(), observations()
-    cells, y = observed()
-    V = covariance_by_hand(cells, w)
-    density = CoupledDensity(coupling(w).patterns.covariances(o.x), o.Y, o.mask)
-    B = covariances(w, AMPLITUDES)
-    np.testing.assert_allclose(density.covariance(B), V, atol=1e-12)
-    expected = multivariate_normal(np.zeros(len(y)), V).logpdf(y)
-    np.testing.assert_allclose(density.value(B), expected, rtol=1e-8)
-    R = correlations(w)
-    np.testing.assert_allclose(np.diagonal(R, axis1=1, axis2=2), 1.0)
-    assert np.linalg.eigvalsh(R).min() > 0.0
 
 
 @pytest.mark.parametrize("longest", [0.9, 0.0])

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.coupling import coupled_discovery as discovery_coupled
 from lkm_gpflow.coupling.coupled_discovery import CoupledDiscovery, step_correlation
 from lkm_gpflow.coupling.learn_coupling import Coupling
 from lkm_gpflow.coupling.patterns import Patterns
-from lkm_gpflow.forecast import forecasters
 from lkm_gpflow.forecast.forecasters import Member
-from lkm_gpflow.runtime import threads
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x RW(start=-7)"]
 
@@ -57,61 +49,6 @@ def test_without_correlations_forecasts_are_todays() -> None:
     assert coupled.pairs.empty
 
 
-@pytest.mark.parametrize(("few", "added"), [(1500, 1), (10, 0)])
-def test_linear_algebra_of_few_values_uses_one_thread(
-    few: int, added: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two threads take a hundred times as long for some hundred values if processors are busy."""
-    one_thread, inside = threads.single_threaded(), []
-    before = one_thread._inside  # all tests run in such a context
-
-    def looked(function: Callable[..., Any], *arguments: Any) -> Any:
-        inside.append(one_thread._inside - before)
-        return function(*arguments)
-
-    monkeypatch.setattr(threads, "FEW_ROWS", few)
-    for name in ("coupling_of", "intervals"):
-        function = getattr(discovery_coupled, name)
-        monkeypatch.setattr(discovery_coupled, name, partial(looked, function))
-    by_hand().couple().correlations()
-    assert inside == [added, added]
-    assert one_thread._inside == before
-
-
-def test_gaps_of_a_discovery() -> None:
-    frame = small_table()
-    told = by_hand().fill()
-    assert list(told.index) == [("c", time) for time in frame.index[5:8]]
-    expected = by_hand().predict(frame.index).loc["c"].loc[frame.index[5:8]]
-    np.testing.assert_allclose(told, expected)
-
-
-def test_quantiles_of_a_discovery() -> None:
-    found = by_hand()
-    told, forecast = found.quantiles(3, [0.1, 0.9]), found.forecast(3)
-    np.testing.assert_allclose(told[0.9], norm(forecast["mean"], forecast["sd"]).ppf(0.9))
-
-
-def test_average_of_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = by_hand()
-    fit = found.fit
-    other = replace(fit, noise_variance=4.0 * fit.noise_variance)
-    members = (Member(fit, 0.25), Member(other, 0.75))
-    found = replace(found, averaging="stacked", stacked=members)
-    couplings = coupled_by_hand(found).couplings[0]
-    louder = replace(couplings, patterns=Patterns.of(other, found.table.observations.x))
-    coupled = CoupledDiscovery(found.table, members, (couplings, louder))
-    # Coupled forecasts are normal, with the variances that fits say.
-    monkeypatch.setattr(forecasters, "FORECAST_VARIANCE", 1.0)
-    told, moments = coupled.forecast(4), ["mean", "sd"]
-    np.testing.assert_allclose(told[moments], found.forecast(4)[moments], rtol=1e-7)
-    np.testing.assert_allclose(told["upper"], told["mean"] + norm.ppf(0.95) * told["sd"])
-    weights = {"a": 0.5, "b": 2.0}
-    np.testing.assert_allclose(
-        coupled.aggregate(4, weights), found.aggregate(4, weights), rtol=1e-7
-    )
-
-
 def test_gaps_are_filled_from_the_other_series() -> None:
     alone, together = (coupled_by_hand(by_hand(), correlation) for correlation in (0.0, 0.98))
     assert (together.fill()["sd"] < 0.99 * alone.fill()["sd"]).all()
@@ -119,23 +56,6 @@ def test_gaps_are_filled_from_the_other_series() -> None:
     assert row["evidence"] == 7.0
     assert 0.0 < row["correlation"] < 0.98
     np.testing.assert_allclose(together.correlations().loc["RW", "correlation"], 0.98)
-
-
-def test_late_series_follow_the_early_ones() -> None:
-    frame = small_table()
-    frame.iloc[-6:, 0] = np.nan
-    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1], [1, 1]])
-    up = frame.copy()
-    up.iloc[-6:, 1] += 3.0
-    ahead = made_by_hand(up, KERNELS, [[1, 1], [1, 1], [1, 1]])
-    tables = [
-        replace(coupled_by_hand(each, 0.9), table=replace(found.table, frame=each.table.frame))
-        for each in (found, ahead)
-    ]
-    calm, risen = (each.fill().loc["a", "mean"] for each in tables)
-    assert (risen > calm).all()
-    calm, risen = (each.forecast(3).loc["a", "mean"] for each in tables)
-    assert (risen > calm).all()
 
 
 def test_what_if() -> None:
@@ -216,11 +136,6 @@ def test_learnt_coupling_fills_a_broken_gauge(
     assert first["evidence"] > 20.0
 
 
-def test_nothing_to_couple_is_refused() -> None:
-    with pytest.raises(ValueError, match="fits to couple as a whole number of 1 or more, got 0"):
-        by_hand().couple(0)
-
-
 def test_a_fit_of_nothing_but_noise_forecasts_noise() -> None:
     frame = small_table()
     found = made_by_hand(frame, KERNELS, [[0, 0], [0, 0], [0, 0]], noise=1.0)
@@ -244,18 +159,6 @@ def test_wrong_questions_are_refused() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             coupled.aggregate(3, weights)
-
-
-def test_a_table_without_gaps_has_nothing_to_fill() -> None:
-    frame = small_table()[["a", "b"]]
-    found = made_by_hand(frame, KERNELS, [[1, 1], [1, 1]])
-    patterns = Patterns.of(found.fit, found.table.observations.x)
-    none = np.zeros((3, 2, 1))
-    coupling = Coupling(patterns, none, np.zeros(3), np.zeros((3, 2, 2)), 0.0, 0.0)
-    coupled = CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
-    for told in (found.fill(), coupled.fill()):
-        assert told.empty
-        assert list(told.columns) == ["mean", "sd", "lower", "upper"]
 
 
 def test_every_pair_of_a_pattern_has_an_interval(

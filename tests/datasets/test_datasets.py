@@ -80,13 +80,6 @@ def test_split_is_that_of_the_paper(name: str, train: int, test: int, tables: Pa
     pd.testing.assert_frame_equal(pd.concat(data.split()), data.frame, check_freq=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "freq"), [("houses", "MS"), ("gonu", "W-SUN"), ("stocks", None), ("currencies", None)]
-)
-def test_index_knows_its_frequency(name: str, freq: str | None, tables: Path) -> None:
-    assert datasets.load(name).frame.index.freqstr == freq
-
-
 def test_gonu_is_scored_in_z_scores_over_all_weeks(tables: Path) -> None:
     gonu = datasets.load("gonu")
     assert gonu.score_scale is not None
@@ -113,18 +106,6 @@ def test_seizure_draws_the_same_number_of_each_class(tables: Path) -> None:
     assert one.labels.value_counts().to_dict() == dict.fromkeys(range(1, 6), 10)
     assert list(one.frame.columns) == list(one.labels.index) == list(again.frame.columns)
     assert list(one.frame.columns) != list(other.frame.columns)
-
-
-@pytest.mark.parametrize("name", REAL)
-def test_loading_writes_nothing_where_the_files_are(name: str, tables: Path) -> None:
-    def state() -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in [raw, *raw.iterdir()]}
-
-    raw = downloads.folder()
-    before = state()
-    assert [path.parent for path in datasets.fetch(name)] == [raw] * len(RAW_FILES[name])
-    datasets.load(name)
-    assert state() == before
 
 
 # Names and options
@@ -216,11 +197,6 @@ def test_download_error_says_what_where_and_how(
     else:
         assert file.url in said
         assert "with a network" in said
-
-
-def test_default_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(downloads.FOLDER_VARIABLE, raising=False)
-    assert "lkm_gpflow" in str(downloads.folder())
 
 
 # Generated data

@@ -21,7 +21,6 @@ from small import made_by_hand, numbers, small_table, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.forecast.averaging import average_fits
 from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.gp.likelihoods import ScaledNoise
 
@@ -57,18 +56,6 @@ def test_kernels_are_in_the_units_of_the_data(found: lkm.Discovery) -> None:
     assert any(p is not None and p == pytest.approx(39 * 7 * np.pi / 10, rel=0.1) for p in periods)
 
 
-def test_kernels_in_new_units_are_the_same_kernels(found: lkm.Discovery) -> None:
-    days = (found.table.frame.index - found.table.frame.index[0]).days.to_numpy(np.float64)
-    x = found.table.observations.x
-    for scaled, own in zip(found.fit.kernels, found.kernels, strict=True):
-        np.testing.assert_allclose(
-            lkm.kernels.to_kernel(scaled)(x[:, None]),
-            lkm.kernels.to_kernel(own)(days[:, None]),
-            rtol=1e-8,
-            atol=1e-10,
-        )
-
-
 def test_forecast_goes_on_by_weeks(found: lkm.Discovery) -> None:
     forecast = found.forecast(4)
     times = forecast.loc["a"].index
@@ -79,14 +66,6 @@ def test_forecast_goes_on_by_weeks(found: lkm.Discovery) -> None:
     np.testing.assert_allclose(half, stats.t.ppf(0.95, 6.0) / stats.t.std(6.0), rtol=1e-6)
     given = found.forecast(times, level=0.5)
     pd.testing.assert_series_equal(given["mean"], forecast["mean"], check_freq=False)
-
-
-def test_forecast_follows_the_series(found: lkm.Discovery) -> None:
-    longer = small_table(num_times=40)
-    t = np.linspace(0.0, 1.0, 40)[-1] + (1.0 / 39.0) * np.arange(1, 5)
-    expected = 3.0 * t
-    mean = found.forecast(4).loc["c", "mean"].to_numpy()
-    assert np.abs(mean - expected).max() < 3.0 * np.nanstd(longer["c"]) * 0.5
 
 
 def test_forecast_in_units_of_the_series() -> None:
@@ -114,15 +93,6 @@ def test_components_add_up(found: lkm.Discovery) -> None:
         found.components("d")
 
 
-def test_averaging_counts_more_than_one_fit(found: lkm.Discovery) -> None:
-    """A fit that is worse by 8 counts exp(-8 / 6) times as much."""
-    worse = replace(found.fit, cost=found.fit.criterion + 8.0)
-    best, other = average_fits([worse, found.fit])
-    assert best.fit is found.fit
-    assert best.weight + other.weight == pytest.approx(1.0)
-    assert other.weight / best.weight == pytest.approx(np.exp(-8.0 / 6.0))
-
-
 def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> None:
     alone = replace(found, averaging="none")
     best = alone.model.predict_y(
@@ -134,36 +104,16 @@ def test_without_averaging_the_best_fit_counts_alone(found: lkm.Discovery) -> No
     assert sum(member.weight for member in found.members) == pytest.approx(1.0)
 
 
-def test_one_optimum_counts_once(found: lkm.Discovery) -> None:
-    twice = [found.fit, found.fit]
-    assert len(average_fits(twice)) == 1
-
-
 def test_model_is_the_fit(found: lkm.Discovery) -> None:
     again = to_model(found.fit, found.table.observations, found.settings.fit)
     assert float(found.model.elbo()) == pytest.approx(float(again.elbo()))
     np.testing.assert_allclose(found.model.probabilities(), found.best.probabilities, atol=1e-6)
 
 
-def test_representations(found: lkm.Discovery) -> None:
-    assert "3 series of 40 times" in repr(found)
-    assert "<table" in found._repr_html_()
-    assert "0x" not in repr(found) + found._repr_html_()
-
-
 @pytest.mark.parametrize("horizon", [0, -2, 1.5, True])
 def test_wrong_horizons(found: lkm.Discovery, horizon: object) -> None:
     with pytest.raises(ValueError, match="horizon of at least 1 step, got"):
         found.forecast(horizon)  # type: ignore[arg-type]
-
-
-def test_wrong_level_and_averaging(found: lkm.Discovery) -> None:
-    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
-        found.forecast(2, level=1.5)
-    with pytest.raises(ValueError, match=r"averaging among .*'tempered'.*, got 'all'"):
-        lkm.discover(small_table(), averaging="all")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="expected dates"):
-        found.forecast(pd.Index([1.0, 2.0]))
 
 
 # --- files ---
@@ -191,18 +141,6 @@ def test_nothing_is_overwritten(found: lkm.Discovery, tmp_path: Path) -> None:
         found.save(path)
     found.save(path, force=True)
     assert [p.name for p in tmp_path.iterdir()] == ["small.lkm"]
-
-
-def test_other_indices_survive(tmp_path: Path) -> None:
-    table = small_table()
-    options = {"bases": ("SE",), "depth": 0, "restarts": 1, "progress": False}
-    for index in (table.index.tz_localize("Asia/Seoul"), pd.Index(np.arange(40) * 0.5, name="s")):
-        one = lkm.discover(table.set_axis(index), **options)
-        path = tmp_path / "one.lkm"
-        one.save(path, force=True)
-        pd.testing.assert_frame_equal(
-            lkm.load(path).table.frame, one.table.frame, check_freq=False, check_index_type=False
-        )
 
 
 def saved_and_loaded(frame: pd.DataFrame, path: Path) -> lkm.Discovery:

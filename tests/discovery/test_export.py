@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import norm
 from small import made_by_hand, small_table
@@ -45,30 +44,6 @@ def test_long_format(found: lkm.Discovery) -> None:
     assert list(long["unique_id"].unique()) == ["a", "b", "c"]
 
 
-def test_numbers_of_numpy_are_levels_and_quantiles(found: lkm.Discovery) -> None:
-    pd.testing.assert_frame_equal(found.forecast(2, np.float32(0.5)), found.forecast(2, 0.5))
-    pd.testing.assert_frame_equal(
-        found.forecast(2, quantiles=np.array([0.1, 0.9])), found.forecast(2, quantiles=[0.1, 0.9])
-    )
-    assert found.select(pd.Index(["a", "b"])).table.names == ["a", "b"]
-
-
-def test_levels_that_hardly_differ_have_columns_of_their_own(found: lkm.Discovery) -> None:
-    near, q = [0.29, 0.9999998, 0.9999999], [0.4999999, 0.5, 0.50000001]
-    told = found.forecast(2, near, quantiles=q)
-    assert list(told.columns)[2:] == [
-        "lower29", "upper29", "lower99.99998", "upper99.99998", "lower99.99999", "upper99.99999",
-        "q0.4999999", "q0.5", "q0.50000001",
-    ]  # fmt: skip
-    assert (told["upper99.99998"] < told["upper99.99999"]).all()
-    for quantiles in (found.quantiles(2, q), found.couple().quantiles(2, q)):
-        assert list(quantiles.columns) == q
-        assert (quantiles.diff(axis=1).iloc[:, 1:] > 0.0).all(axis=None)
-    pytest.importorskip("xarray")
-    ends = found.to_xarray(2, near)["interval"].sel(side="upper").to_numpy()
-    assert np.all(np.diff(ends, axis=0) > 0.0)
-
-
 def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")
@@ -98,15 +73,6 @@ def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
         np.testing.assert_array_equal(observed, small_table())
 
 
-def test_a_table_that_came_from_xarray_goes_back(tmp_path: Path) -> None:
-    pytest.importorskip("xarray")
-    numbers = small_table().reset_index(drop=True)
-    found = made_by_hand(numbers, ["1 x SE(lengthscale=5)"], [[1]] * 3)
-    data = found.to_xarray(2)
-    assert list(data["ahead"].values) == [40.0, 41.0]
-    assert "sample" not in data
-
-
 def test_times_of_a_zone_are_written_in_utc(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")
@@ -119,10 +85,3 @@ def test_times_of_a_zone_are_written_in_utc(tmp_path: Path) -> None:
             again = data[name].to_index().tz_localize("UTC").tz_convert(data.attrs["time_zone"])
             assert list(again) == list(times)
         assert data.sizes["all_times"] == 42
-
-
-def test_noise_goes_to_xarray() -> None:
-    pytest.importorskip("xarray")
-    data = made_by_hand(small_table(), [], [[], [], []], noise=1.0).to_xarray(2)
-    assert data["component_mean"].shape == (3, 0, 42)
-    assert "time_zone" not in data.attrs

@@ -51,13 +51,6 @@ def test_thinned_rows_lie_at_distances_of_all_sizes(num_times: int, count: int) 
     assert num_times < 1_000 or not lkm.thin(frame, count).equals(lkm.thin(frame, count, seed=1))
 
 
-def test_what_is_short_is_not_thinned() -> None:
-    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0]})
-    assert lkm.thin(frame, 3) is frame
-    with pytest.raises(ValueError, match="rows to keep as a whole number of 3 or more, got 2"):
-        lkm.thin(frame, 2)
-
-
 # --- refit_sparse --------------------------------------------------------------------------------
 
 
@@ -115,15 +108,6 @@ def test_it_warns_if_inducing_variables_are_too_few() -> None:
         lkm.refit_sparse(found, frame, inducing=5, max_rounds=1)
 
 
-def test_other_columns_are_refused() -> None:
-    frame = long_table()
-    found = made_by_hand(frame, ["1.0 x C"], [[1], [1], [1]])
-    with pytest.raises(
-        ValueError, match=r"expected the columns \['a', 'b', 'c'\], got \['a', 'b'\]"
-    ):
-        lkm.refit_sparse(found, frame[["a", "b"]])
-
-
 # --- limits --------------------------------------------------------------------------------------
 
 
@@ -133,20 +117,21 @@ def test_a_search_on_too_many_times_is_refused_before_it_begins() -> None:
         lkm.discover(frame, progress=False)
 
 
-def test_a_search_on_many_times_warns() -> None:
-    with pytest.warns(UserWarning, match=r"more than 1000 times takes hours, got 1001"):
-        check_size(1001, 2, None)
+@pytest.mark.parametrize(
+    ("too_many", "few", "message"),
+    [
+        ((1001, 2, None), (1000, 50, None), "more than 1000 times takes hours, got 1001"),
+        ((100, 51, None), (100, 51, 25), "more than 50 series may take hours, got 51: with a"),
+    ],
+)
+def test_a_search_that_takes_hours_warns(
+    too_many: tuple[int, int, None], few: tuple[int, int, int | None], message: str
+) -> None:
+    with pytest.warns(UserWarning, match=message):
+        check_size(*too_many)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_size(1000, 50, None)
-
-
-def test_a_search_on_many_series_warns() -> None:
-    with pytest.warns(UserWarning, match=r"more than 50 series may take hours, got 51: with a"):
-        check_size(100, 51, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_size(100, 51, 25)
+        check_size(*few)
 
 
 def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:

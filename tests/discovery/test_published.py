@@ -41,13 +41,6 @@ class BentLKM(lkm.LKM):
         return super().component_covariances(clock(X), None if X2 is None else clock(X2))
 
 
-class DearLKM(lkm.LKM):
-    """Its objective takes a hundred nats for every component that a series is likely to have."""
-
-    def elbo(self, seed: Any = None) -> tf.Tensor:
-        return super().elbo(seed) - 100.0 * tf.reduce_sum(self.probabilities())
-
-
 @pytest.fixture(scope="module")
 def found() -> Discovery:
     return lkm.discover(small_table(), **OPTIONS)
@@ -148,12 +141,6 @@ def test_a_subclass_is_searched_with_reported_and_saved(tmp_path: Path) -> None:
     assert not again.forecast(3).equals(
         lkm.discover(small_table(), **{**OPTIONS, "depth": 0}).forecast(3)
     )
-
-
-def test_an_overridden_bound_is_what_is_climbed(found: Discovery) -> None:
-    dear = lkm.discover(small_table(), model=DearLKM, **{**OPTIONS, "depth": 0})
-    first = next(e for e in found.entries if e.step == 0 and e.decision == "accepted")
-    assert dear.structure.to_numpy().sum() < first.fit.Z.sum()
 
 
 def test_the_infinite_prior_is_reached() -> None:

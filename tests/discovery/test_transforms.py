@@ -80,13 +80,6 @@ def test_paths_are_exponentials_with_the_moments_told(
     assert np.all(found.quantiles(4, [0.5])[0.5] < told["mean"])
 
 
-def test_gaps_are_filled_in_units(found: lkm.Discovery, plain: lkm.Discovery) -> None:
-    filled, of_logs = found.fill(), plain.fill()
-    assert list(filled.index) == list(of_logs.index)
-    assert len(filled) == 3
-    np.testing.assert_allclose(filled["lower"], np.exp(of_logs["lower"]))
-
-
 def test_sums_of_series_some_of_them_logarithmic() -> None:
     """Mean, sd and interval against paths, whose series are independent given a fit, too."""
     frame = logs().assign(a=lambda each: np.exp(each["a"]))
@@ -129,15 +122,6 @@ def test_components_are_percentages_that_multiply(plain: lkm.Discovery) -> None:
         medians *= np.exp(mean)
     level = np.exp(log_levels)
     np.testing.assert_allclose(level * medians, one.median(parts.index)["b"])
-
-
-def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
-    found.save(tmp_path / "found.lkm")
-    again = lkm.load(tmp_path / "found.lkm")
-    assert again.table.transforms.names == ["log"] * 3
-    pd.testing.assert_frame_equal(again.forecast(4), found.forecast(4))
-    some = found.select(["c", "a"])
-    pd.testing.assert_frame_equal(some.forecast(4), found.forecast(4).loc[["c", "a"]])
 
 
 @pytest.mark.usefixtures("quick_fits")
@@ -191,21 +175,6 @@ def test_coupled_series_are_told_in_units() -> None:
     np.testing.assert_allclose(if_so["mean"].loc["a"].iloc[-1], 1.7)
     with pytest.raises(ValueError, match=r"positive values of 'a', whose logarithm .* got -1 at"):
         coupled.forecast(3, given={"a": -1.0})
-
-
-def test_xarray_has_percentages_and_says_which(tmp_path: Path) -> None:
-    pytest.importorskip("xarray")
-    frame = np.exp(logs()).assign(b=logs()["b"])
-    found = made_by_hand(frame, KERNELS, Z, transform={"a": "log", "c": "log"})
-    data = found.to_xarray(3, [0.9], samples=5)
-    assert list(data["transform"].values) == ["log", "none", "log"]
-    np.testing.assert_allclose(
-        data["component_mean"].sel(series="a", part="SE (1)"),
-        found.components("a", 3)["SE (1)", "mean"],
-    )
-    lower = data["interval"].sel(level=0.9, side="lower", series="c")
-    np.testing.assert_allclose(lower, found.forecast(3).loc["c", "lower"])
-    assert (data["sample"].sel(series="a") > 0.0).all()
 
 
 def test_a_sparse_refit_keeps_the_scale() -> None:

@@ -17,7 +17,6 @@ from small import small_table
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Fitted
 from lkm_gpflow.evaluation.predictive import Predictive, matrices
-from paper_experiments.lab.benchmark import Window, score_window
 
 
 def lognormal(m: float, r: float) -> Predictive:
@@ -90,16 +89,6 @@ def test_student_t_by_quadrature(degrees: float, y: float) -> None:
     assert scaled.crps(np.array([y / 4.0])).item() == pytest.approx(sum(parts) / 4.0, rel=1e-5)
 
 
-def test_many_degrees_are_normal() -> None:
-    columns = {"mean": np.array([1.0]), "sd": np.array([2.0])}
-    normal = Predictive.of({**columns, "degrees": np.array([np.nan])})
-    many = Predictive.of({**columns, "degrees": np.array([1e7])})
-    y = np.array([4.5])
-    assert normal.nlpd(y).item() == pytest.approx(-norm(1.0, 2.0).logpdf(4.5))
-    assert many.nlpd(y).item() == pytest.approx(normal.nlpd(y).item(), rel=1e-6)
-    assert many.crps(y).item() == pytest.approx(normal.crps(y).item(), rel=1e-6)
-
-
 def test_matrices_go_by_the_index() -> None:
     times, series = pd.date_range("2000", periods=3), pd.Index(["b", "a"])
     index = pd.MultiIndex.from_product([series, times.as_unit("s")])
@@ -115,14 +104,6 @@ def test_matrices_go_by_the_index() -> None:
     for bad in (np.nan, np.inf, 0.0):
         with pytest.raises(ValueError, match=rf"got mean 4.0 and sd {bad} of series 'a' at 2000-"):
             matrices(told.assign(sd=[1.0, 1.0, 1.0, 1.0, bad, 1.0]), times, series)
-
-
-def test_scores_of_other_units() -> None:
-    own, y = lognormal(1.0, 0.5), np.array([[4.0]])
-    scaled = own.divided_by(np.array([[10.0]]))
-    assert scaled.crps(y / 10.0) == pytest.approx(own.crps(y) / 10.0)
-    assert scaled.nlpd(y / 10.0) == pytest.approx(own.nlpd(y) - np.log(10.0))
-    assert scaled.mean.item() == pytest.approx(lognorm(0.5, scale=np.exp(1.0)).mean() / 10.0)
 
 
 @dataclass(frozen=True)
@@ -164,29 +145,6 @@ def test_backtests_score_lognormal_forecasts_as_such(tmp_path: Path) -> None:
         for told, each in zip([a, *rest], y, strict=True)
     ]
     assert row["coverage80"] == pytest.approx(np.mean(inside))
-
-
-def test_the_benchmark_scores_them_alike() -> None:
-    """Its cells are averaged by series first, which comes to the same without gaps."""
-    frame = small_table().interpolate().assign(a=lambda each: np.exp(each["a"]))
-    cut = Window("t", "d", 1, 1, frame.iloc[:36], frame.iloc[36:])
-    wide = Known().forecast(cut.test.index)
-    columns = {name: wide[name].to_numpy().reshape(3, 4) for name in wide}
-    scale, location = (each.to_numpy()[:, None] for each in (cut.scale, cut.location))
-    told = {
-        "mean": (columns["mean"] - location) / scale,
-        "sd": columns["sd"] / scale,
-        "log_mean": columns["log_mean"] - np.log(scale),
-        "log_sd": columns["log_sd"],
-    }
-    found = score_window(cut, told)
-    result = lkm.backtest(frame, Known(), 4, 1, progress=False)
-    # Backtests divide by the standard deviation with all degrees of freedom.
-    own, ratio = result.scores.loc[36], np.sqrt(36.0 / 35.0)
-    assert found["coverage90"] == pytest.approx(own["coverage90"])
-    assert found["mnlp"] == pytest.approx(own["mnlp"] - np.log(ratio))
-    assert found["crps"] == pytest.approx(own["crps"] / ratio)
-    assert found["rmse"] == pytest.approx(own["rmse"] / ratio)
 
 
 def test_our_model_of_logarithms_is_a_comparator(quick_fits: None) -> None:

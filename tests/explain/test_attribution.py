@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from small import agreed, made_by_hand, small_table
 
-import lkm_gpflow as lkm
 from lkm_gpflow.discovery.keywords import Averaging
 from lkm_gpflow.explain.attribution import (
     AUTOREGRESSION,
@@ -19,7 +18,6 @@ from lkm_gpflow.explain.attribution import (
     WALKS,
     attribute,
     folded,
-    part_order,
     shares,
 )
 from lkm_gpflow.sharing.consensus import OTHERS
@@ -96,33 +94,6 @@ def test_constants_belong_to_the_level_where_fits_are_averaged() -> None:
     assert "C" in averaged["variance"]
 
 
-def test_little_parts_are_added_up() -> None:
-    columns = pd.MultiIndex.from_tuples(
-        [(m, p) for m in ("mean", "variance") for p in ("SE", "PER", "RW", NOISE)]
-    ).set_names(["moment", "part"])
-    index = pd.MultiIndex.from_product([["a"], [0, 1]], names=["series", "time"])
-    table = pd.DataFrame([[1.0, 0.01, 0.001, 0.0, 2.0, 0.01, 0.01, 0.001]] * 2, index, columns)
-    parts = folded(table)
-    assert set(parts["variance"].columns) == {"SE", OTHERS, NOISE}
-    np.testing.assert_allclose(parts["mean", OTHERS], 0.011)
-    alone = table.drop(columns="RW", level="part")
-    pd.testing.assert_frame_equal(folded(alone), alone)  # "others" would say less than its name
-
-
-def test_order_of_parts(small_found: lkm.Discovery) -> None:
-    names = small_found.names
-    order = part_order(small_found, [NOISE, OTHERS, WALKS, *reversed(names), DISAGREEMENT, LEVEL])
-    assert order == [LEVEL, *names, OTHERS, WALKS, NOISE, DISAGREEMENT]
-
-
-def test_gaps_change_nothing() -> None:
-    frame = small_table()
-    assert frame.isna().to_numpy().any()
-    found = made_by_hand(frame, ["0.5 x SE(lengthscale=40)"], [[1], [1], [1]])
-    parts, forecast = attribute(found, 3), found.forecast(3)
-    np.testing.assert_allclose(parts["variance"].sum(axis=1), forecast["sd"] ** 2, rtol=1e-8)
-
-
 def test_parts_of_logarithms_are_in_the_units_of_the_series() -> None:
     """They add up, in the proportions of the logarithms; the level has what is no departure."""
     frame = np.exp(0.3 * small_table())
@@ -144,13 +115,3 @@ def test_parts_of_logarithms_are_in_the_units_of_the_series() -> None:
     np.testing.assert_allclose(own["mean", "SE (1)"], share * departure)
     for moment in ("mean", "variance"):
         np.testing.assert_allclose(shares(parts, moment).sum(axis=1), 1.0)
-
-
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_values_that_cannot_be_exponentiated_are_no_logarithms() -> None:
-    frame = np.exp(0.3 * small_table()).assign(c=lambda table: table["c"] + 2000.0)
-    # What is predicted of WN is exactly nothing.
-    kernels, Z = ["0.6 x SE(lengthscale=60)", "0.4 x WN"], [[1, 0], [1, 1], [1, 1]]
-    found = made_by_hand(frame, kernels, Z, transform={"a": "log"})
-    parts, forecast = attribute(found, 6), found.forecast(6)
-    np.testing.assert_allclose(parts["mean"].sum(axis=1), forecast["mean"])

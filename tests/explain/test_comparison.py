@@ -7,16 +7,13 @@ import pandas as pd
 import pytest
 from small import agreed, made_by_hand
 
-from lkm_gpflow.explain import comparison
 from lkm_gpflow.explain.comparison import (
     clustered,
     component_correlations,
-    correlation_of_rows,
     likeness,
 )
 from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.fit.engine import components
-from lkm_gpflow.gp import limits
 from lkm_gpflow.kernels.grammar import parse
 
 
@@ -83,23 +80,6 @@ def test_fits_count_by_their_weights() -> None:
         assert (c.upper < 0.0) if weight > 0.5 else (c.lower > 0.0)
 
 
-def test_a_correlation_is_one_at_most() -> None:
-    """Rounding would take walks that are opposite all the way for more than chance."""
-    walks = np.cumsum(np.random.default_rng(0).normal(size=(500, 61)), axis=1)
-    for sign in (1.0, -1.0):
-        got = correlation_of_rows(walks, sign * walks)
-        assert np.all(np.abs(got) <= 1.0)
-        np.testing.assert_allclose(got, sign, rtol=1e-12)
-
-
-def test_the_interval_is_wide_where_little_is_known() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(60, 2)))
-    found = made_by_hand(frame, ["0.05 x SE(lengthscale=10)"], [[1], [1]], noise=1.0)
-    c = component_correlations(found, 0, 1)[0]
-    assert c.upper - c.lower > 0.5
-
-
 def test_only_shared_components_that_vary_are_correlated() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)))
     kernels = ["1 x C", "1 x SE(lengthscale=5)"]
@@ -137,31 +117,6 @@ def ways(truth: str, model: str, pairs: int = 40) -> list[int]:
 def test_independent_functions_are_seldom_given_a_direction(truth: str, model: str) -> None:
     """In at most 5% of all pairs; most random walks look correlated."""
     assert np.abs(ways(truth, model)).mean() <= 0.05
-
-
-def test_a_drift_of_few_bends_is_given_no_direction_even_in_copies() -> None:
-    """So are all of them, for estimates are smoother than what they estimate."""
-    t = np.arange(40.0)
-    frame = pd.DataFrame({"a": np.sin(t / 12.0), "b": np.sin(t / 12.0)}, t)
-    found = made_by_hand(frame, ["1 x SE(lengthscale=20)"], [[1], [1]], noise=0.01)
-    c = component_correlations(found, 0, 1)[0]
-    assert c.is_strong
-    assert c.of_means == pytest.approx(1.0)
-    assert c.way == 0
-
-
-def test_of_long_tables_evenly_spaced_times_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LONGEST", 50)
-    monkeypatch.setattr(comparison, "_MOST_DRAWN", 5)
-    t = np.arange(61.0)
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(61, 2)))
-    found = made_by_hand(frame, ["1 x SE(lengthscale=3)"], [[1], [1]], noise=0.5)
-    C = np.exp(-0.5 * ((t[:, None] - t) / 3.0) ** 2)
-    means = C @ np.linalg.solve(C + 0.5 * np.eye(61), (frame - frame.mean()) / frame.std(ddof=0))
-    expected, of_all = (np.corrcoef(some.T)[0, 1] for some in (means[::15], means))
-    assert abs(expected - of_all) > 0.1
-    got = component_correlations(found, 0, 1)[0].of_means
-    assert got == pytest.approx(expected, abs=1e-3)  # long fits are asked by a sparse model
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lkm_gpflow.explain.describe import RULES, describe, say
+from lkm_gpflow.explain.describe import RULES, describe
 from lkm_gpflow.explain.facts import Facts
 from lkm_gpflow.explain.wording import Timeline
 from lkm_gpflow.kernels.component import to_kernel
@@ -179,18 +179,6 @@ def test_every_rule_applies_to_its_kernel_and_says_its_words(slot: str, i: int) 
         assert expected in (said.short if slot in ("cycle", "during", "seen") else said.text)
 
 
-def test_a_walk_that_forgets_its_direction_within_a_step_is_called_a_walk() -> None:
-    said = describe(parse("1 x IOU(lengthscale=1,start=-7)"), WEEKS)
-    assert said.title == "random walk"
-    assert "a random walk with next to no momentum" in said.text
-
-
-def test_two_periods_that_read_alike_are_one() -> None:
-    kernel = "1 x PER(period=7.02,lengthscale=1) x PER(period={},lengthscale=1)"
-    assert "modulated" not in describe(parse(kernel.format(7)), DAYS).text
-    assert "with a period of 6 days" in describe(parse(kernel.format(6)), DAYS).text
-
-
 def test_no_case_is_of_a_rule_that_is_gone() -> None:
     assert set(CASES) == set(EVERY_RULE)
 
@@ -202,12 +190,6 @@ def test_the_half_life_halves_the_correlation(more: str) -> None:
     kernel = parse(f"1 x OU(lengthscale=20){more}")
     halfway = Facts(kernel, NUMBERS).half_life
     assert to_kernel(kernel)(np.array([[0.0], [halfway]])).numpy()[0, 1] == pytest.approx(0.5)
-
-
-def test_a_level_that_has_ended_does_not_stay() -> None:
-    said = describe(parse("1 x FROM(at=210,width=1) x UNTIL(at=700,width=1)"), WEEKS)
-    assert said.sentences[-1] == "It is present from about Aug 2015 until about Dec 2016."
-    assert said.beyond == "Beyond the data it is no longer there."
 
 
 def test_the_papers_sentences_about_gonu() -> None:
@@ -247,14 +229,6 @@ def test_every_kernel_of_the_grammar_is_described(more: tuple[str, ...]) -> None
         assert "  " not in said.text
 
 
-def test_words_in_another_language_need_no_code() -> None:
-    from lkm_gpflow.explain.describe import Rule
-
-    german = {**RULES, "short": (Rule("eine Gerade", lambda f: f.is_polynomial), Rule("etwas"))}
-    assert describe(parse(LIN), WEEKS, rules=german).short == "eine Gerade"
-    assert say("short", Facts(parse(SE), WEEKS), german) == "etwas"
-
-
 def test_numbers_must_be_there() -> None:
     with pytest.raises(ValueError, match="expected a kernel with all its numbers, got SE"):
         describe(parse("SE"), WEEKS)
@@ -268,38 +242,3 @@ def test_sinusoid_means_nine_tenths_of_the_variance_in_the_first_harmonic() -> N
         return float(2 * mpmath.besseli(1, x) / (mpmath.exp(x) - mpmath.besseli(0, x)))
 
     assert first_harmonic(1.5) == pytest.approx(0.9, abs=0.01)
-
-
-@pytest.mark.parametrize("walk", ["RW(start=-7)", "IOU(lengthscale=2,start=-7)"])
-def test_what_is_as_rough_as_a_walk_is_not_called_smooth(walk: str) -> None:
-    """Its paths are rough: over short times increments grow with the root of time, not with time."""
-    kernel = parse(f"1 x {walk} x SE(lengthscale=100)")
-    said = describe(kernel, WEEKS)
-    assert "smooth" not in said.text + said.title
-    assert "rough" in said.title
-    lasting = describe(parse("1 x IOU(lengthscale=50,start=-7) x SE(lengthscale=100)"), WEEKS)
-    assert "a smooth function" in lasting.text
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "1 x PER(period=1100,lengthscale=1)",
-        "1 x PER(period=400,lengthscale=1) x SE(lengthscale=30)",
-    ],
-)
-def test_what_was_never_seen_to_repeat_does_not_keep_repeating(kernel: str) -> None:
-    assert "keeps repeating" not in describe(parse(kernel), DAYS).text
-
-
-@pytest.mark.parametrize(
-    ("period", "short"),
-    [
-        (8.0, "an 8-day cycle"), (8.4, "an 8.4-day cycle"), (11.0, "an 11-day cycle"),
-        (18 * 365.25, "an 18-year cycle"), (80 * 365.25, "an 80-year cycle"), (7.0, "a 1-week cycle"),
-        (110 * 365.25, "a 110-year cycle"), (1.8 * 365.25, "a 1.8-year cycle"),
-    ],
-)  # fmt: skip
-def test_articles_are_those_of_the_numbers_as_spoken(period: float, short: str) -> None:
-    centuries = Timeline(pd.Timestamp("1700-01-01"), 0.0, 365.25 * 300, 7.0)
-    assert describe(parse(f"1 x PER(period={period},lengthscale=1)"), centuries).short == short

@@ -59,30 +59,6 @@ def test_fits_that_begin_where_others_ended_do_not_count() -> None:
         assert told.tried == tried
 
 
-def test_nothing_is_known_from_one_fit() -> None:
-    (only,) = stability(made_by_hand(small_table(), ["1 x SE(lengthscale=20)"], [[1]] * 3))
-    assert only.tried == 0
-    assert np.isnan(only.share)
-
-
-def test_of_two_near_copies_a_fit_with_one_of_them_has_one() -> None:
-    found = made_by_hand(
-        small_table(), ["1 x SE(lengthscale=20)", "0.5 x SE(lengthscale=22)"], [[1, 1]] * 3
-    )
-    found = with_more_fits(
-        found,
-        ("1 x SE(lengthscale=21)",),
-        ("1 x SE(lengthscale=20)", "1 x SE(lengthscale=21)"),
-    )
-    assert sum(each.found for each in stability(found)) == 3
-
-
-def test_of_a_discovery_without_components_nothing_is_looked_up() -> None:
-    found = with_more_fits(made_by_hand(small_table(), [], [[]] * 3), ("1 x SE(lengthscale=21)",))
-    assert not found.kernels
-    assert stability(found) == []
-
-
 def test_only_those_who_have_a_component_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it is found without another series says nothing."""
     kernels = ["1 x SE(lengthscale=20)", "1 x PER(period=85,lengthscale=1)"]

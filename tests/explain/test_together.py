@@ -36,20 +36,3 @@ def test_fits_that_have_the_pattern_count_by_their_weights(disagreeing: lkm.Disc
     # The wave is the smaller pattern of the first fit, and the only one of the second.
     ends = np.array([[end[p, 0, 1] for end in coupled.intervals(i)] for i, p in ((0, 1), (1, 0))])
     assert [tie.lower, tie.upper] == pytest.approx([2.0 / 3.0, 1.0 / 3.0] @ ends)
-
-
-def test_fits_in_which_one_of_the_two_lacks_the_pattern_do_not_count(
-    disagreeing: lkm.Discovery,
-) -> None:
-    (first, second, _), wave = disagreeing.searched, disagreeing.names.index("SE")
-    lacks = replace(second, fit=replace(second.fit, Z=np.array([[0.0], [1.0], [1.0]])))
-    couplings = (
-        tied(disagreeing, first.fit, -0.9, 8.0),
-        independent(lacks.fit, disagreeing.table.observations),
-    )
-    for members, known in (((first, lacks), True), ((lacks,), False)):
-        coupled = lkm.CoupledDiscovery(disagreeing.table, members, couplings[-len(members) :])
-        tie = Ties(disagreeing, coupled).of(wave, 0, 1)
-        assert (tie is not None) == known
-        if tie is not None:
-            assert (tie.correlation, tie.evidence) == pytest.approx((-0.9, 8.0))

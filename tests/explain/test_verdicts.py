@@ -25,9 +25,8 @@ HALF = 0.5
 def judged(p: float, evidence: float, share: float, averaging: str = "tempered", z: int = 0) -> str:
     """What is said of a series of this probability, evidence and share."""
     found = made_by_hand(small_table()[["a"]], ["1 x SE(lengthscale=20)"], [[z]])
-    consensus = replace(
-        found.consensus, probabilities=np.array([[p]]), evidence=np.array([[evidence]])
-    )
+    p_and_evidence = {"probabilities": np.array([[p]]), "evidence": np.array([[evidence]])}
+    consensus = replace(found.consensus, **p_and_evidence)
     found = replace(found, averaging=averaging)
     found.__dict__["agreed"] = found.__dict__["consensus"] = consensus
     nothing, values = np.zeros(0), np.array([[share, 1.0 - share]])
@@ -90,17 +89,3 @@ def test_what_notebook_and_readme_say_of_the_town_is_true(tmp_path: Path) -> Non
     assert by_verdict.size()["has"] >= 10
     assert by_verdict.mean()[["has", "has not"]].tolist() == [1.0, 0.0]
     assert by_verdict.mean()["perhaps"] > 0.5
-
-
-@pytest.mark.slow
-def test_what_a_quick_search_says_of_the_town_is_true() -> None:
-    """But for one "has" in ten, which the probability of 0.9 allows."""
-    demo = lkm.datasets.load("demo")
-    found = lkm.discover(demo.frame, depth=1, restarts=2, progress=False)
-    told = statements(found, demo.truth.kernels, demo.truth.Z.to_numpy())
-    by_verdict = told.groupby("said")["true"]
-    assert by_verdict.size()["has"] >= 6
-    assert by_verdict.mean()["has"] > 0.85
-    assert by_verdict.mean()["has not"] <= 0.05
-    if "perhaps" in by_verdict.groups:
-        assert by_verdict.mean()["perhaps"] >= 0.5

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from small import small_table
 
-from lkm_gpflow.data.tables import Table
 from lkm_gpflow.explain.wording import Timeline, how_sure
 from lkm_gpflow.runtime.text import counted, listed, percent
 
@@ -58,13 +56,6 @@ def test_numeric_times_lie_within_the_data(
     assert Timeline(None, start, end, 1.0).date(time) == said
 
 
-@pytest.mark.parametrize(("step", "clock"), [(1, "12:00:10"), (30, "12:00:10"), (60, "12:00")])
-def test_rows_of_seconds_have_times_with_seconds(step: int, clock: str) -> None:
-    timeline = Timeline(ORIGIN, 0.0, 1.0, step / 86400.0)
-    assert timeline.moment(ORIGIN + pd.Timedelta("12h 10s")) == f"2015-07-05 {clock}"
-    assert timeline.date(0.5 + 10.0 / 86400.0) == f"5 Jul 2015, {clock}"
-
-
 def test_no_length_of_time_reads_like_a_longer_unit_once() -> None:
     """Nothing is called "12 months", "24 hours" or "1.1 weeks"."""
     for days in np.geomspace(1e-5, 1e4, 20_000):
@@ -84,33 +75,10 @@ def test_intervals_that_read_alike_are_said_once() -> None:
     assert NUMBERS.interval(2.0, 3.0) == "2 to 3"
 
 
-def test_times_of_a_table_are_as_fine_as_its_step() -> None:
-    quarters = Timeline(ORIGIN, 0.0, 1.0, 1.0 / 96.0)
-    assert quarters.moment(pd.Timestamp("2024-12-29 17:15")) == "2024-12-29 17:15"
-    assert WEEKS.moment(pd.Timestamp("2024-12-29")) == "2024-12-29"
-    assert NUMBERS.moment(20200101) == "20200101"
-
-
-def test_adjectives() -> None:
-    assert WEEKS.adjective(511.0) == "1.4-year"
-    assert WEEKS.adjective(7.0) == "1-week"
-
-
 def test_dates_are_no_finer_than_the_data() -> None:
     assert WEEKS.date(658.0) == "Apr 2017"
     assert Timeline(ORIGIN, 0.0, 30.0, 1.0).date(2.0) == "7 Jul 2015"
     assert Timeline(ORIGIN, 0.0, 2.0, 0.04).date(0.5) == "5 Jul 2015, 12:00"
-
-
-def test_a_location_far_outside_the_calendar_is_told_as_a_distance() -> None:
-    assert WEEKS.date(-1e9).endswith("years before the first row")
-    assert WEEKS.date(1e9).endswith("years after the first row")
-
-
-def test_timeline_of_a_table() -> None:
-    timeline = Timeline.of(Table.of(small_table()))
-    assert (timeline.step, timeline.start, timeline.end) == (7.0, 0.0, 39 * 7.0)
-    assert timeline.date(0.0) == "Jan 2021"
 
 
 def test_lists() -> None:

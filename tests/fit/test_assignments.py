@@ -52,14 +52,6 @@ def test_neighbours_are_at_most_two_entries_away(num_components: int) -> None:
         assert sorted(map(tuple, own)) == sorted(map(tuple, near))
 
 
-def test_one_pair_a_series() -> None:
-    Z = random_Z(4, 3)
-    pairs = Pairs.of_rows(Z)
-    assert pairs.series.tolist() == [0, 1, 2, 3]
-    assert pairs.series.dtype == np.int32
-    np.testing.assert_array_equal(pairs.configurations, Z)
-
-
 # --- the posterior over rows ---------------------------------------------------------------------
 
 

@@ -95,10 +95,6 @@ def test_variances_are_diagonals() -> None:
     np.testing.assert_allclose(variances(PRODUCTS, TIMES), expected, rtol=1e-12)
 
 
-def test_no_components() -> None:
-    assert components([], TIMES).shape == (0, 9, 9)
-
-
 def test_layout_round_trip() -> None:
     layout = Layout(PRODUCTS, num_series=3)
     flat = layout.pack(NOISE)
@@ -225,9 +221,3 @@ def test_scan_by_brute_force(gaps: bool) -> None:
     ]
     assert found.shape == (2, 4, 3)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
-def test_observations_know_what_is_there() -> None:
-    complete, gaps = observations(gaps=False), observations(gaps=True)
-    assert (complete.num_series, complete.num_observed, complete.is_complete) == (3, 27, True)
-    assert (gaps.num_series, gaps.num_observed, gaps.is_complete) == (3, 23, False)

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.fit import initialization
 from lkm_gpflow.fit.initialization import (
     Proposer,
     Ranges,
     hyperparameter_range,
     likely_periods,
-    shuffled,
     typical_step,
     walks_begin,
 )
 from lkm_gpflow.fit.layout import Layout
-from lkm_gpflow.fit.periodogram import lomb_scargle
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, parse
-
-Array = NDArray[np.float64]
 
 
 def waves(
@@ -63,11 +57,6 @@ def test_a_planted_period_comes_first(period: float, options: dict[str, float]) 
     assert found[0] == pytest.approx(period, rel=0.25 * period)
 
 
-def test_two_planted_periods_come_first() -> None:
-    found = likely_periods(waves([0.07, 0.21]))
-    np.testing.assert_allclose(sorted(found[:2]), [0.07, 0.21], rtol=0.05)
-
-
 @pytest.mark.parametrize("num_points", [3, 4, 5, 8, 120])
 def test_periods_lie_between_two_steps_and_half_the_span(num_points: int) -> None:
     for seed in range(5):
@@ -79,38 +68,6 @@ def test_periods_lie_between_two_steps_and_half_the_span(num_points: int) -> Non
         assert len(found) > 0 or num_points <= 5
 
 
-def test_bursts_of_readings_ask_for_no_more_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three readings a second apart on each of sixty days: a step is a hundred-thousandth."""
-    asked = []
-
-    def noted(x: Array, Y: Array, mask: Array, frequencies: Array) -> Array:
-        asked.append(len(frequencies))
-        return lomb_scargle(x, Y, mask, frequencies)
-
-    monkeypatch.setattr(initialization, "lomb_scargle", noted)
-    days = np.repeat(np.arange(60.0), 3)
-    x = (days + np.tile([0.0, 1.0, 2.0], 60) / 86_400.0) / days[-1]
-    y = np.sin(2.0 * np.pi * days / 15.0)
-    periods = likely_periods(Observations(x, y[None], np.ones((1, len(x)))))
-    assert periods[0] == pytest.approx(15.0 / 59.0, rel=0.03)
-    assert max(asked) <= 5 * len(x)
-
-
-def test_series_that_say_nothing_about_periods() -> None:
-    """One on a straight line and one of three points beside two waves."""
-    clear = waves([0.13])
-    Y, mask = clear.Y.copy(), clear.mask.copy()
-    Y[0] = 3.0 * clear.x - 1.5
-    mask[1] = 0.0
-    mask[1, [5, 50, 90]] = 1.0
-    found = likely_periods(Observations(clear.x, Y * mask, mask))
-    assert found[0] == pytest.approx(0.13, rel=0.04)
-
-
-def test_typical_step_ignores_a_gap() -> None:
-    assert typical_step(np.array([0.0, 0.1, 0.2, 0.9, 1.0])) == pytest.approx(0.1)
-
-
 # --- proposals -----------------------------------------------------------------------------------
 
 
@@ -118,14 +75,6 @@ def within(value: float, kind: Kind, step: float) -> bool:
     bounds = hyperparameter_range(kind, step)
     place = np.log(value) if kind.positive else value
     return bool(bounds.lower - 1e-9 <= place <= bounds.upper + 1e-9)
-
-
-@pytest.mark.parametrize("num_points", [3, 4, 6, 120])
-@pytest.mark.parametrize("kind", list(Kind))
-def test_ranges_are_not_empty(kind: Kind, num_points: int) -> None:
-    bounds = hyperparameter_range(kind, 1.0 / (num_points - 1))
-    assert bounds.lower < bounds.upper
-    assert bounds.sd > 0.0
 
 
 @pytest.mark.parametrize("num_points", [4, 10, 120])
@@ -170,32 +119,6 @@ def test_there_a_walk_varies_as_much_as_any_walk_about_its_average() -> None:
     about_average = walks - walks.mean(axis=1, keepdims=True)
     assert x[0] - walks_begin(x) == pytest.approx(about_average[:, 0].var(), rel=0.05)
     assert x[0] - walks_begin(x) == pytest.approx(about_average[:, -1].var(), rel=0.05)
-
-
-def test_given_numbers_are_kept() -> None:
-    proposer, rng = Proposer.of(waves([0.2])), np.random.default_rng(0)
-    member = parse("5 x PER(period=0.123) x SE(lengthscale=0.456)")
-    for one in proposer.propose(member, 20, rng):
-        (period, ratio), (lengthscale,) = (factor.values for factor in one.factors)
-        assert (period, lengthscale) == (0.123, 0.456)
-        assert ratio is not None
-    complete = parse("5 x SE(lengthscale=0.456)")
-    assert proposer.propose(complete, 20, rng) == [complete]
-
-
-def test_the_same_seed_gives_the_same_proposals() -> None:
-    proposer, text = Proposer.of(waves([0.2])), parse("PER x SE")
-    first, second, other = (
-        proposer.propose(text, 5, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    assert first == second != other
-
-
-def test_shuffling_loses_nothing() -> None:
-    members = [parse(text) for text in ("SE", "PER", "LIN", "C", "RW")]
-    found = shuffled(members, np.random.default_rng(1))
-    assert found != members
-    assert set(found) == set(members)
 
 
 # --- priors --------------------------------------------------------------------------------------

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
@@ -13,54 +10,12 @@ from scipy.special import beta as beta_function
 from scipy.stats import multivariate_normal, norm
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.engine import components
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.training import Learner
 from lkm_gpflow.kernels.grammar import parse
 
 SETTINGS = FitSettings(prune=True)
-Count = Callable[[str], list[State]]
-
-
-@pytest.fixture(scope="module")
-def observations() -> Observations:
-    """Six series, each with a smooth curve, a cycle, or both."""
-    rng = np.random.default_rng(3)
-    x = np.linspace(0.0, 1.0, 100)
-    kernels = [parse("0.7 x SE(lengthscale=0.1)"), parse("0.7 x PER(period=0.17, lengthscale=1)")]
-    Z = np.array([[1, 0], [1, 1], [0, 1], [1, 0], [1, 1], [0, 1]], float)
-    V = np.tensordot(Z, components(kernels, x), axes=1) + 0.05 * np.eye(len(x))
-    Y = np.array([np.linalg.cholesky(v) @ rng.normal(size=len(x)) for v in V])
-    return Observations(x, Y, np.ones_like(Y))
-
-
-@pytest.fixture(scope="module")
-def learnt(observations: Observations) -> State:
-    """A state at its optimum, of two components that series miss dearly."""
-    learner = Learner(observations, SETTINGS, np.random.default_rng(0))
-    members = [parse("SE"), parse("PER")]
-    state = learner.reseed(learner.refine(learner.grow(learner.nothing(), members)), members)
-    assert len(state.kernels) == 2
-    return state
-
-
-@pytest.fixture
-def count(monkeypatch: pytest.MonkeyPatch) -> Count:
-    """Return a list that grows by a state with each call of a step."""
-
-    def of(name: str) -> list[State]:
-        calls: list[State] = []
-        whole = getattr(Learner, name)
-
-        def counted(self: Learner, state: State, *args: object, **options: object) -> object:
-            calls.append(state)
-            return whole(self, state, *args, **options)
-
-        monkeypatch.setattr(Learner, name, counted)
-        return calls
-
-    return of
 
 
 @pytest.mark.parametrize("share", [0.97, 1.03])
@@ -84,104 +39,6 @@ def test_what_gains_less_than_half_its_price_does_not_enter(share: float) -> Non
         learner = Learner(data, settings, np.random.default_rng(0))
         grown = learner.enter(learner.nothing(), member)
         assert (grown is not None) is enters
-
-
-def test_what_converged_is_not_learnt_again(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    """One L-BFGS a call, where rows stay as they are; learning on would gain nothing."""
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("polish")
-    off = parse("0.5 x SE(lengthscale=0.1)")
-    state = State((off, *learnt.kernels[1:]), learnt.Z, learnt.noise_variance)
-    assert learnt.kernels[0].structure == off.structure
-    refined = learner.refine(state)
-    assert len(calls) == 1
-    assert learner.refine(refined).score == pytest.approx(refined.score, abs=0.01)
-    assert refined.score == pytest.approx(learnt.score, abs=0.05)
-
-
-def test_where_L_BFGS_was_stopped_it_goes_on(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("polish")
-    state = State(
-        tuple(kernel.__class__(kernel.factors, 0.01) for kernel in learnt.kernels),
-        learnt.Z,
-        np.ones(6),
-    )
-    refined = learner.refine(state, max_iterations=3)
-    assert len(calls) > 2
-    assert refined.score > learner.refine(state, rounds=1, max_iterations=3).score + 0.1
-
-
-def test_a_component_that_comes_back_to_where_it_was_is_left_there(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
-    for k, kernel in enumerate(learnt.kernels):
-        assert learner.keep_better(learnt, learnt.without(k), kernel.structure) is learnt
-    assert not calls
-
-
-def test_a_component_that_others_have_now_is_learnt_on(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    """It enters for the series that gain from it, not for those that had it by mistake."""
-    wrong = learnt.Z.copy()
-    wrong[:, 0] = 1.0 - wrong[:, 0]
-    learner = Learner(observations, SETTINGS, np.random.default_rng(1))
-    state = learner.improve(State(learnt.kernels, learnt.Z, learnt.noise_variance))
-    bad = State(learnt.kernels, wrong, learnt.noise_variance, score=state.score - 50.0)
-    calls = count("refine")
-    better = learner.keep_better(bad, bad.without(0), learnt.kernels[0].structure)
-    assert calls
-    assert better.score > bad.score + 40.0
-
-
-def test_a_component_that_others_have_now_is_learnt_on_if_it_scores_a_little_less(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    """It may still overtake."""
-    wrong = learnt.Z.copy()
-    wrong[:, 0] = 1.0 - wrong[:, 0]
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
-    state = State(learnt.kernels, wrong, learnt.noise_variance, score=learnt.score + 5.0)
-    assert learner.keep_better(state, state.without(0), learnt.kernels[0].structure) is state
-    assert calls
-
-
-def test_what_is_missed_dearly_is_not_tried_to_do_without(
-    observations: Observations, learnt: State, count: Count
-) -> None:
-    learner, calls = Learner(observations, SETTINGS, np.random.default_rng(1)), count("refine")
-    assert learner.prune(learnt) is learnt
-    assert not calls
-    faint = parse("0.001 x SE(lengthscale=0.3)")
-    spare = State(
-        (*learnt.kernels, faint), np.column_stack([learnt.Z, np.ones(6)]), learnt.noise_variance
-    )
-    pruned = learner.prune(spare)
-    assert calls
-    assert [k.structure for k in pruned.kernels] == [k.structure for k in learnt.kernels]
-
-
-def test_every_component_may_change_at_a_point_in_time() -> None:
-    """Two cycles, of which one stops and the other begins: both change in one call."""
-    rng, t = np.random.default_rng(3), np.arange(80) / 79
-    Z = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    Y = []
-    for row in Z:
-        stops = np.sin(14.0 * np.pi * t + rng.uniform(0.0, 6.0)) * np.where(t < 0.5, 2.0, 0.05)
-        begins = np.sin(34.0 * np.pi * t + rng.uniform(0.0, 6.0)) * np.where(t < 0.3, 0.05, 2.0)
-        Y.append(row @ [stops, begins] + 0.1 * rng.normal(size=80))
-    observations = Table.of(pd.DataFrame(np.transpose(Y), columns=list("abcd"))).observations
-    learner = Learner(observations, FitSettings(), np.random.default_rng(0))
-    kernels = [parse(f"1.0 x PER(period={1 / n}, lengthscale=1.0)") for n in (7, 17)]
-    state = learner.refine(State(tuple(kernels), Z, np.full(4, 0.1)))
-    changed = learner.split(state, [parse("PER x FROM"), parse("PER x UNTIL")])
-    # What is left of the first before 1/2, and of the second after 0.3, is noise.
-    assert sorted(str(k.structure) for k in changed.kernels) == ["FROM x PER", "PER x UNTIL"]
-    assert learner.cost(changed) < learner.cost(state)
 
 
 def test_the_prior_of_Z_is_an_integral_over_weights() -> None:

@@ -6,12 +6,9 @@ import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import gpflow
 import numpy as np
-import pandas as pd
 import psutil
 import pytest
-import tensorflow as tf
 from small import numbers, small_table
 
 import lkm_gpflow as lkm
@@ -109,33 +106,6 @@ def test_weak_priors_are_those_of_the_other_learner(observations: Observations) 
     assert difference["none"] == pytest.approx(0.0, abs=1e-8)
 
 
-def test_same_seed_same_fit_whatever_was_learnt_before(observations: Observations) -> None:
-    first = learn_relaxed(observations, BASES, seed=1, settings=QUICK)
-    learn_relaxed(observations, BASES[::-1], seed=2, settings=QUICK)
-    again = learn_relaxed(observations, BASES, seed=1, settings=QUICK)
-    assert numbers(first) == numbers(again)
-    assert numbers(first) != numbers(learn_relaxed(observations, BASES, seed=2, settings=QUICK))
-
-
-def test_one_trace_serves_all_structures_of_a_size(
-    observations: Observations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    traced = []
-    elbo = lkm.RelaxedPosterior.elbo
-
-    def counted(*args: object, **options: object) -> tf.Tensor:
-        traced.append(1)
-        return elbo(*args, **options)
-
-    monkeypatch.setattr(lkm.RelaxedPosterior, "elbo", counted)
-    monkeypatch.setattr(relaxed, "_BENCHES", type(relaxed._BENCHES)())
-    for structure in (["SE", "PER"], ["LIN", "PER x SE"], ["LIN x PER x SE", "RW"]):
-        members = [parse(text) for text in structure]
-        learn_relaxed(observations, members, seed=0, settings=QUICK)
-    # Once to climb and once to be averaged at the end.
-    assert len(traced) == 2
-
-
 def test_starts_of_a_planted_table_reach_the_planted_bound() -> None:
     """Table 0 of the experiment: the target, and the best of two starts."""
     planted = smooth_and_periodic(0)
@@ -159,22 +129,6 @@ def test_the_infinite_prior_learns_tau_by_gradient(observations: Observations) -
     assert np.abs(fit.tau - start.numpy()).max() > 0.1
 
 
-def test_dropping_a_component_leaves_the_sticks_of_those_after_it(
-    observations: Observations,
-) -> None:
-    """How probable a component is under the infinite prior is the product of all before it."""
-    settings = replace(QUICK, prior="infinite")
-    fit = learn_relaxed(observations, BASES, seed=0, settings=settings)
-    K, tau = len(fit.kernels), fit.tau
-    part = fit.of_components(np.array([K - 1]))
-    before, after = (
-        lkm.ibp.InfiniteIBP(1.0, len(each)).expected_log_on(each) for each in (tau, part.tau)
-    )
-    assert K > 1
-    assert after[-1] == before[-1]
-    assert part.relaxed.logits.shape == part.Z.shape == fit.Z.shape
-
-
 def test_threads_learn_side_by_side(observations: Observations) -> None:
     """The same seeds, the same fits: no thread sees another's variables."""
     seeds = range(4)
@@ -193,65 +147,22 @@ def test_a_sparse_model_is_refused_before_it_is_learnt(observations: Observation
         learn_relaxed(observations, BASES, seed=0, settings=settings)
 
 
-class Tilted(lkm.LKM):
-    """Every component is seen on a clock that a parameter bends: x + bend x^2."""
-
-    def __init__(self, *args: object, **options: object) -> None:
-        super().__init__(*args, **options)
-        self.bend = gpflow.Parameter(0.5)
-        self.tau_of_old = gpflow.Parameter(0.5)  # not LKM's tau
-
-    def component_covariances(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
-        def clock(x: tf.Tensor) -> tf.Tensor:
-            return x + self.bend * tf.square(x) + (self.tau_of_old - 0.5) * x**3
-
-        return super().component_covariances(clock(X), None if X2 is None else clock(X2))
-
-
-def test_a_subclass_is_learnt_with_its_own_parameters(observations: Observations) -> None:
-    settings = replace(QUICK, model=name_of(Tilted))
-    fits = [learn_relaxed(observations, BASES, seed=s, settings=settings) for s in (0, 0)]
-    assert numbers(fits[0]) == numbers(fits[1]), "a start begins with the class's own values"
-    assert fits[0].parameters[".tau_of_old"] != 0.5
-    bend = fits[0].parameters[".bend"]
-    assert bend != 0.5
-    model = relaxed_model(fits[0], fits[0].relaxed, observations, settings)
-    assert type(model) is Tilted
-    assert float(model.bend.numpy()) == bend
-    # The parameter of its own counts in BIC.
-    count = 2 + 3 + sum(kernel.num_parameters for kernel in fits[0].kernels)
-    expected = -2.0 * fits[0].log_likelihood + count * np.log(observations.num_observed)
-    assert fits[0].bic == pytest.approx(expected)
-    straight = lkm.LKM.log_likelihood
-    model.bend.assign(0.0)
-    assert not np.allclose(straight(model, fits[0].Z).numpy().sum(), fits[0].log_likelihood)
-
-
 def test_classes_are_found_by_name() -> None:
     assert model_class(name_of(lkm.LKM)) is lkm.LKM
-    assert model_class(name_of(Tilted)) is Tilted
     with pytest.raises(ValueError, match=r"named 'nowhere:Model', but there is none: define it"):
         model_class("nowhere:Model")
 
 
-def test_series_of_noise_keep_one_component() -> None:
-    noise = np.random.default_rng(3).normal(size=(30, 2))
-    observations = Table.of(pd.DataFrame(noise)).observations
-    fit = learn_relaxed(observations, BASES, seed=0, settings=QUICK)
-    assert len(fit.kernels) >= 1
-    assert np.isfinite(fit.bic)
-
-
 @pytest.mark.slow
 def test_memory_does_not_grow_with_every_fit(observations: Observations) -> None:
-    """After 200 fits at most 200 MB above that after 5."""
+    """After 80 fits at most 100 MB above that after 5."""
     structures = [["SE"], ["PER", "SE"], ["LIN", "PER x SE"], ["LIN", "SE", "PER"], ["SE"] * 4]
     very_short = replace(QUICK, annealing=Annealing(num_steps=3, most_blocks=0))
     used = []
-    for number in range(200):
+    for number in range(80):
         members = [parse(text) for text in structures[number % 5]]
         learn_relaxed(observations, members, seed=number, settings=very_short)
-        if number + 1 in (5, 200):
+        if number + 1 in (5, 80):
             gc.collect()
             used.append(psutil.Process().memory_info().rss)
-    assert used[1] - used[0] < 200e6, used
+    assert used[1] - used[0] < 100e6, used

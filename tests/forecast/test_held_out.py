@@ -31,12 +31,6 @@ def test_windows_lie_in_the_second_half_and_end_with_the_data() -> None:
     assert min(w.begin for w in found) == 45
 
 
-@pytest.mark.parametrize("num_times", [3, 4, 5, 8, 12])
-def test_windows_of_short_tables(num_times: int) -> None:
-    for window in windows(num_times):
-        assert 2 <= window.begin < window.end <= num_times
-
-
 def one_walk(seed: int = 0, num_times: int = 60) -> pd.DataFrame:
     steps = np.random.default_rng(seed).normal(size=(num_times, 2))
     return pd.DataFrame(steps.cumsum(axis=0), columns=["a", "b"])
@@ -72,16 +66,6 @@ def test_what_comes_after_a_window_does_not_matter() -> None:
     window = Window(40, 50)
     one = held_out_score(found, observations, window, QUICK)
     assert held_out_score(found, changed, window, QUICK) == pytest.approx(one, abs=1e-9)
-
-
-def test_gaps_and_series_that_begin_late() -> None:
-    frame = one_walk(2)
-    frame.iloc[10:20, 0] = np.nan
-    frame.iloc[:40, 1] = np.nan
-    observations = Table.of(frame).observations
-    found = fit(observations, [parse("RW"), parse("C")], seed=0, settings=QUICK)
-    for window in windows(60):
-        assert np.all(np.isfinite(held_out_score(found, observations, window, QUICK)))
 
 
 def test_a_series_that_is_constant_before_a_window_is_left_out() -> None:

@@ -95,13 +95,6 @@ def test_what_is_given_by_plain_linear_algebra(path: object) -> None:
     np.testing.assert_allclose(told["sd"].iloc[b], 0.0, atol=1e-12)
 
 
-def test_one_number_is_the_last_value() -> None:
-    mixture = joint()
-    last = mixture.given({"a": pd.Series([2.0], TIMES[-1:])})
-    for path in (2.0, [np.nan, np.nan, 2.0]):
-        pd.testing.assert_frame_equal(mixture.given({"a": path}).frame(), last.frame())  # type: ignore[dict-item]
-
-
 def test_sums_by_summed_covariances() -> None:
     mixture = joint()
     mean, S = moments(mixture)
@@ -130,14 +123,6 @@ def test_wrong_questions_are_refused() -> None:
         mixture.frame(1.5)
     with pytest.raises(ValueError, match="quantiles between 0 and 1, got 0"):
         mixture.frame(0.9, [0.0])
-
-
-def test_several_levels() -> None:
-    mixture = joint()
-    told = mixture.frame([0.5, 0.9], [0.95])
-    assert list(told.columns) == ["mean", "sd", "lower50", "upper50", "lower90", "upper90", "q0.95"]
-    np.testing.assert_allclose(told["upper90"], told["q0.95"])
-    np.testing.assert_allclose(mixture.cdf(told["lower50"].to_numpy()), 0.25)
 
 
 def test_sums_with_logarithms_by_draws() -> None:

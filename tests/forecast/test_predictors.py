@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from small import made_by_hand, small_table
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.fits import Fit, FitSettings, Relaxed
@@ -21,7 +20,6 @@ from lkm_gpflow.forecast.predictors import Predictors
 from lkm_gpflow.gp import limits
 from lkm_gpflow.gp.likelihoods import GaussianNoise, ScaledNoise, SeriesLikelihood
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.runtime import threads
 
 KERNELS = (
     "0.8 x SE(lengthscale=0.1)",
@@ -117,13 +115,6 @@ def test_posterior_is_that_of_the_model(likelihood: SeriesLikelihood) -> None:
     close(weights, np.asarray(rows.weights)[places])
 
 
-def test_scales_are_those_of_the_model() -> None:
-    o, fit = data(), a_fit()
-    expected = to_model(fit, o, settings(ScaledNoise())).expected_scales(np.arange(4), fit.Z)
-    close(ByArrays(fit, o, settings(ScaledNoise())).scales(fit.Z), expected)
-    close(ByArrays(fit, o, settings(GaussianNoise())).scales(fit.Z), np.ones(4))
-
-
 def test_many_times_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     o, fit, x = data(), a_fit(), np.linspace(0.0, 1.5, 40)
     whole = ByArrays(fit, o, settings(ScaledNoise())).sums(x, SUMS)
@@ -191,20 +182,3 @@ def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:
     assert np.all(np.isnan(mean[0]))
     assert np.all(np.isfinite(mean[1:]))
     assert np.all(np.isfinite(variance[1:]))
-
-
-def test_linear_algebra_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads take several times as long for matrices of some hundred rows."""
-    found = made_by_hand(small_table(), ["1 x SE(lengthscale=30)"], [[1]] * 3)
-    one_thread, factorise, inside = threads.single_threaded(), by_arrays.GaussianSeries, []
-    before = one_thread._inside  # all tests run in such a context
-
-    def looked(*arguments: Any, **options: Any) -> Any:
-        inside.append(one_thread._inside - before)
-        return factorise(*arguments, **options)
-
-    monkeypatch.setattr(by_arrays, "GaussianSeries", looked)
-    found.forecast(2)
-    assert inside
-    assert min(inside) >= 1
-    assert one_thread._inside == before

@@ -16,8 +16,7 @@ from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.autoregression import Autoregression
 from lkm_gpflow.forecast.averaging import average_fits
-from lkm_gpflow.forecast.forecasters import BaseForecaster, Ensemble, Member, counting
-from lkm_gpflow.forecast.predictors import Predictors
+from lkm_gpflow.forecast.forecasters import BaseForecaster, Member
 from lkm_gpflow.forecast.stacking import MOST, hold_out, weigh
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Ledger, fit_key
@@ -84,21 +83,6 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
         assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
 
 
-def test_a_fit_well_behind_that_needs_no_cycle_is_a_doubt(settings: SearchSettings) -> None:
-    """It has 6% of the weight in forecasts, and more where fits are asked whether they agree."""
-    wave, ledger = small_table(num_times=60).interpolate()[["a", "b"]], Ledger({})
-    (cyclic,), (smooth,) = (best_of(wave, name, settings) for name in ("PER", "SE"))
-    fits = [cyclic, replace(smooth, cost=cyclic.criterion + 16.0)]
-    stack(fits, wave, settings, ledger)
-    for key in ledger.notes:
-        if key.startswith("weighed"):
-            ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-    found = [member for member in weighed(fits, settings, ledger) if not member.is_walk]
-    share = sum(member.weight for member in found)
-    assert share == pytest.approx(0.02)
-    assert min(member.weight for member in found) / share == pytest.approx(0.065, abs=0.002)
-
-
 def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings) -> None:
     """Their weights stand as exp(-BIC / 6) do, whichever of them foresaw the windows."""
     frame, ledger = one_walk(3), Ledger({})
@@ -148,27 +132,6 @@ def test_a_season_that_the_search_missed_is_in_the_forecast(settings: SearchSett
     assert weight_with_season([m for m in stacked if m.is_walk]) > 0.5
 
 
-@pytest.mark.parametrize("seed", [8, 9])
-def test_windows_speak_for_walks_that_return_where_series_do(
-    seed: int, settings: SearchSettings
-) -> None:
-    shares = []
-    for kept in (0.7, 1.0):
-        rng, steps = np.random.default_rng(seed), [np.zeros(2)]
-        for _ in range(90):
-            steps.append(kept * steps[-1] + rng.normal(size=2))
-        frame = pd.DataFrame(steps[1:], columns=["a", "b"])
-        fits = best_of(frame, "RW", settings)
-        stacked = stack(fits, frame, settings, Ledger({}))
-        shares.append(sum(m.weight for m in stacked if "OU" in _names(m.fit)))
-    before = 0.02 * 2 / 3
-    assert shares[0] > 1.5 * before > before > shares[1]
-
-
-def _names(fit: Fit) -> set[str]:
-    return {factor.base.name for kernel in fit.kernels for factor in kernel.factors}
-
-
 def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     frame = one_walk(5)
     paper = replace(settings, bases=lkm.PAPER_BASES)
@@ -176,18 +139,6 @@ def test_walks_of_foreign_bases_are_left_out(settings: SearchSettings) -> None:
     (only,) = stack(fits, frame, paper, Ledger({}))
     assert only.weight == pytest.approx(1.0)
     assert not only.is_walk
-
-
-@pytest.mark.parametrize("worse", [20.0, 1e6])
-def test_fits_far_behind_the_walks_keep_a_weight(worse: float, settings: SearchSettings) -> None:
-    frame, ledger = one_walk(6), Ledger({})
-    fits = best_of(frame, "SE", settings)
-    stack(fits, frame, settings, ledger)
-    ledger.notes[f"weighed {fit_key(fits[0])}"] = [-worse] * 5
-    members = weighed(fits, settings, ledger)
-    (found,) = (member for member in members if not member.is_walk)
-    assert 0.0 < found.weight < 1e-12
-    assert sum(member.weight for member in members) == pytest.approx(1.0)
 
 
 def test_what_is_noted_is_not_computed_again(
@@ -212,18 +163,6 @@ def autoregression_of(frame: pd.DataFrame) -> Autoregression:
     own = Autoregression.of(Table.of(frame), seed=0)
     assert own is not None
     return own
-
-
-def test_other_dates_ask_the_autoregression_again(settings: SearchSettings) -> None:
-    """Their scaled times may be the same, but not their seasons."""
-    frame = one_walk(3).reset_index(drop=True)
-    daily = frame.set_axis(pd.date_range("2020-01-06", periods=len(frame)))
-    ledger, fits = Ledger({}), best_of(frame, "SE", settings)
-    for number, table in enumerate((frame, daily), start=1):
-        observations, own = Table.of(table).observations, autoregression_of(table)
-        hold_out(fits, observations, settings, ledger, [own], progress=False)
-        assert sum(key.startswith("weighed autoregression") for key in ledger.notes) == number
-    assert own.whole.calendar.season == 7
 
 
 def weight_of(members: Sequence[BaseForecaster], kinds: str) -> float:
@@ -251,33 +190,3 @@ def test_what_the_autoregression_has_before_windows_are_looked_at(
         assert share / (1.0 - share) == pytest.approx(np.exp(2.5) * own / (1.0 - own))
         before, after = ([m.weight for m in each[:-1]] for each in (members, gained))
         assert np.array(after) / (1.0 - share) == pytest.approx(np.array(before) / (1.0 - own))
-
-
-def test_the_autoregression_is_not_asked_where_walks_are_not(settings: SearchSettings) -> None:
-    frame, ledger = one_walk(5), Ledger({})
-    paper = replace(settings, bases=lkm.PAPER_BASES)
-    fits = best_of(frame, "SE", settings)
-    observations, other = Table.of(frame).observations, autoregression_of(frame)
-    hold_out(fits, observations, paper, ledger, [other], progress=False)
-    assert other.note not in ledger.notes
-    assert all(isinstance(each, Member) for each in weigh(fits, paper, ledger, [other]))
-
-
-def test_where_others_forecast_infinitely_better_the_fits_speak_within_the_data(
-    settings: SearchSettings,
-) -> None:
-    frame, ledger = one_walk(6), Ledger({})
-    fits, table = best_of(frame, "SE", settings), Table.of(frame)
-    other = autoregression_of(frame)
-    hold_out(fits, table.observations, settings, ledger, [other], progress=False)
-    order = [key for key in ledger.notes if key.startswith("weighed")]
-    assert order[1] == other.note  # it is quick: a budget that ends early has it
-    ledger.notes[other.note] = [1e6] * 5
-    members = weigh(fits, settings, ledger, [other])
-    assert members[-1].weight == pytest.approx(1.0)
-    predictors = Predictors(table.observations, settings.fit)
-    ensemble = Ensemble(table, tuple(counting(members)), predictors)
-    within, after = ensemble.weights(np.array([0.5, 1.5])).T
-    assert within.sum() == pytest.approx(1.0)
-    assert within[-1] == 0.0
-    assert after == pytest.approx([0.0] * (len(after) - 1) + [1.0])

@@ -107,15 +107,3 @@ def test_what_time_has_a_direction_for_stays_whole() -> None:
 def test_what_is_not_finite_has_no_density(value: float) -> None:
     broken = Basis([np.full((D, D), value)])
     assert np.isnan(broken.log_densities(X, np.arange(N), NOISE[None])).all()
-
-
-def test_eigenvalues_in_pairs_do_not_matter() -> None:
-    """Those of a period that is a multiple of the step, see `linalg.eigh`."""
-    t = np.arange(128)
-    for period in (2, 4, 8, 32):
-        lags = np.abs(np.subtract.outer(t, t))
-        own = np.exp(-2.0 * np.square(np.sin(np.pi * lags / period) / 0.7))
-        x = RNG.normal(size=(2, len(t)))
-        [found] = Basis([own]).log_densities(x, np.arange(2), np.full((1, 2), 0.3))
-        expected = multivariate_normal(cov=own + 0.3 * np.eye(len(t))).logpdf(x)
-        np.testing.assert_allclose(found, expected, rtol=1e-9)

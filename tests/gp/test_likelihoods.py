@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
-from scipy.stats import invgamma, kstest, multivariate_normal, norm, t
+from scipy.stats import invgamma, kstest, multivariate_normal
 
 from lkm_gpflow.gp.eigenbasis import Basis
 from lkm_gpflow.gp.likelihoods import (
@@ -21,9 +21,8 @@ from lkm_gpflow.gp.likelihoods import (
     ScaledNoise,
     SeriesLikelihood,
     likelihood_of,
-    student_gain,
 )
-from lkm_gpflow.gp.series import GaussianSeries, log_density
+from lkm_gpflow.gp.series import GaussianSeries
 from lkm_gpflow.gp.tensors import eigen_log_density, gaussian_log_density, tensor_gain
 
 Array = NDArray[np.float64]
@@ -86,19 +85,6 @@ def test_missing_points_do_not_count(problem: tuple[Array, Array]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_a_monte_carlo_average_over_scales_agrees(problem: tuple[Array, Array]) -> None:
-    C, Y = problem
-    V = C + 0.5 * np.eye(D)
-    scales = invgamma(2.0, scale=2.0).rvs(200_000, random_state=1)
-    q = Y[1] @ np.linalg.solve(V, Y[1])
-    at_one = multivariate_normal.logpdf(Y[1], cov=V) + 0.5 * q
-    density = np.exp(at_one - 0.5 * q / scales - 0.5 * D * np.log(scales))
-    found = log_density(np.asfortranarray(V), Y[1], SCALED)
-    error = density.std() / math.sqrt(len(scales))
-    assert math.exp(found) == pytest.approx(density.mean(), abs=4.0 * error)
-    assert error < 0.01 * density.mean()
-
-
 def test_gradients_are_those_of_finite_differences(problem: tuple[Array, Array]) -> None:
     C, Y = problem
     rng = np.random.default_rng(2)
@@ -141,15 +127,6 @@ def test_gradients_are_those_of_finite_differences(problem: tuple[Array, Array])
     [found], d_noise = Basis([C], SCALED).gradients(Y, np.arange(3), noise, np.ones(3))
     assert np.sum(found * change) == pytest.approx(by_C, rel=1e-5)
     np.testing.assert_allclose(d_noise, by_noise, rtol=1e-5)
-
-
-def test_many_degrees_tend_to_the_gaussian(problem: tuple[Array, Array]) -> None:
-    C, Y = problem
-    V = C + 0.5 * np.eye(D)
-    expected = multivariate_normal.logpdf(Y, cov=V)
-    for likelihood, tolerance in ((GAUSSIAN, 1e-12), (ScaledNoise(1e7), 1e-4)):
-        found = gaussian_log_density(np.tile(V, (3, 1, 1)), Y, likelihood=likelihood)
-        np.testing.assert_allclose(found, expected, rtol=tolerance)
 
 
 @dataclass(frozen=True)
@@ -221,13 +198,6 @@ def test_scales_are_drawn_from_their_posterior() -> None:
     posterior = invgamma(0.5 * (4.0 + 6), scale=0.5 * (4.0 + 3.0))
     assert kstest(drawn, posterior.cdf).pvalue > 0.01
     assert np.all(GAUSSIAN.draw_scales(3.0, 6, 5, np.random.default_rng(0)) == 1.0)
-
-
-def test_formulas_take_arrays_of_degrees() -> None:
-    degrees, q = np.array([3.0, 8.0]), np.array([0.5, 2.0])
-    expected = t.logpdf(np.sqrt(q), degrees) - norm.logpdf(np.sqrt(q))
-    np.testing.assert_allclose(student_gain(q, 1.0, degrees), expected, rtol=1e-10)
-    np.testing.assert_allclose(student_gain(tf.constant(q), 1.0, degrees), expected, rtol=1e-10)
 
 
 def test_names_and_what_is_refused() -> None:

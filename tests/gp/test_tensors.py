@@ -20,7 +20,6 @@ from lkm_gpflow.kernels.base import ZeroMeanPeriodic
 
 Array = NDArray[np.float64]
 D, T, N = 7, 3, 4
-STEP = 1e-5
 
 
 @pytest.fixture
@@ -113,40 +112,11 @@ def test_eigen_gradient_is_the_automatic_one(rng: np.random.Generator, masked: b
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_both_gradients_are_finite_differences(rng: np.random.Generator, masked: bool) -> None:
-    C, x = random_covariances(rng), rng.normal(size=D)
-    mask, noise = random_mask(rng) if masked else None, 0.4
-    direction = rng.normal(size=(D, D))
-    direction += direction.T
-    V = C + noise * np.eye(D)
-    difference = scipy_log_density(V + STEP * direction, x, mask)
-    difference -= scipy_log_density(V - STEP * direction, x, mask)
-    by_cholesky = gradients(lambda V, x: gaussian_log_density(V, x, mask), np.ones(()), V, x)
-    by_eigenvalues = gradients(
-        lambda C, x: eigen_log_density(C, x, tf.constant([noise], x.dtype), mask),
-        np.ones((1, 1)),
-        C[None],
-        x[None],
-    )
-    for gradient in (by_cholesky[0], by_eigenvalues[0][0]):
-        slope = np.sum(gradient * direction)
-        np.testing.assert_allclose(slope, difference / (2.0 * STEP), rtol=1e-6)
-
-
 def test_eigen_gradient_is_finite_where_eigenvalues_coincide(rng: np.random.Generator) -> None:
     found = gradients(
         eigen_log_density, np.ones((1, N)), np.eye(D)[None], rng.normal(size=(N, D)), np.ones(N)
     )
     assert all(np.isfinite(gradient).all() for gradient in found)
-
-
-def test_values_at_missing_points_are_not_looked_at(rng: np.random.Generator) -> None:
-    V, x, mask = random_covariances(rng), rng.normal(size=D), random_mask(rng)
-    changed = np.where(mask == 1.0, x, 1e6)
-    np.testing.assert_array_equal(
-        gaussian_log_density(V, x, mask), gaussian_log_density(V, changed, mask)
-    )
 
 
 def test_indefinite_covariance_is_named() -> None:

@@ -11,7 +11,7 @@ from lkm_gpflow.gp.lags import LagGrid, matrix
 from lkm_gpflow.kernels import arrays
 from lkm_gpflow.kernels.arrays import evaluate
 from lkm_gpflow.kernels.base import KERNELS
-from lkm_gpflow.kernels.grammar import base_kernel
+from lkm_gpflow.kernels.grammar import BaseKernel, UnknownBaseError, base_kernel
 
 GRIDS = {
     "regular": np.linspace(0.0, 1.0, 12),
@@ -72,3 +72,10 @@ def test_what_is_evaluated_may_not_change_what_others_see() -> None:
     before: NDArray[np.float64] = evaluate(base_kernel("RW"), times, (-0.1,))[0].copy()
     evaluate(base_kernel("IOU"), times, (0.2, -0.1))
     np.testing.assert_array_equal(evaluate(base_kernel("RW"), times, (-0.1,))[0], before)
+
+
+def test_a_worker_that_lacks_the_module_says_so() -> None:
+    """A product travels to a worker, the class that was registered in a cell does not."""
+    unknown = BaseKernel("NEVER")
+    with pytest.raises(UnknownBaseError, match=r"NEVER to be registered in every process.*module"):
+        evaluate(unknown, LagGrid(np.linspace(0.0, 1.0, 5)), ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -52,12 +51,6 @@ def test_times_may_be_irregular_repeated_or_in_any_order(
         tf.TensorSpec([None, 1], tf.float64)
     )
     np.testing.assert_allclose(by_pair(tf.constant(column)), expected, rtol=1e-12, atol=1e-12)
-
-
-def test_diagonals() -> None:
-    for kernel, text in zip(bank_of(PRODUCTS).kernels, PRODUCTS, strict=True):
-        expected = to_kernel(parse(text))(X, full_cov=False)
-        np.testing.assert_allclose(kernel(X, full_cov=False), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("times", [X[:, 0], np.array([0.0, 0.1, 0.35, 0.35, 0.9, 1.0])])
@@ -121,33 +114,3 @@ def test_priors_are_normal_on_the_scale_of_learning() -> None:
         for x, mean, sd in ((np.log(2.0), 0.3, 2.0), (np.log(0.5), -1.0, 0.5))
     )
     assert float(told - flat) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (("1 x C",) * 3, "expected 2 products, got 3"),
-        (("1 x C", "SE"), "all their numbers and at most 3 factors, got SE"),
-        (
-            ("1 x C", "1 x LIN(location=0) x LIN(location=1) x LIN(location=2) x LIN(location=3)"),
-            "at most 3 factors",
-        ),
-    ],
-)
-def test_what_cannot_be_loaded(texts: tuple[str, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        KernelBank(2, 3).load([parse(text) for text in texts])
-
-
-def test_a_copy_takes_other_products() -> None:
-    """And leaves those of the bank that it is a copy of."""
-    products = [parse("1 x SE(lengthscale=0.5)"), parse("2 x LIN(location=1)")]
-    others = [parse("3 x SE(lengthscale=0.5) x LIN(location=0.3)"), parse("1 x SE(lengthscale=2)")]
-    bank = KernelBank(2, 2)
-    bank.load(products)
-    copied = gpflow.utilities.deepcopy(bank)
-    copied.load(others)
-    for each, expected in ((copied, others), (bank, products)):
-        C = np.stack([to_kernel(product)(X) for product in expected])
-        np.testing.assert_allclose(each.covariances(X), C, rtol=1e-12)
-        np.testing.assert_allclose(stacked_covariances(each.kernels, X), C, rtol=1e-12)

@@ -169,13 +169,6 @@ def test_squared_exponential_is_gpflows() -> None:
     np.testing.assert_allclose(ours(X0, X0[:4]), gpflows(X0, X0[:4]), rtol=1e-10, atol=1e-12)
 
 
-def test_random_walk_is_a_sum_of_independent_steps() -> None:
-    steps = np.tril(np.ones((6, 6)))
-    kernel = to_kernel(parse("0.3 x RW(start=0)"))
-    X = np.arange(1.0, 7.0)[:, None]
-    np.testing.assert_allclose(kernel(X), 0.3 * steps @ steps.T, rtol=1e-14)
-
-
 @pytest.mark.parametrize("lengthscale", [0.05, 0.7, 30.0])
 def test_integrated_ornstein_uhlenbeck_is_the_integral_of_its_velocity(lengthscale: float) -> None:
     """k(s, t) is the double integral of the covariance exp(-|u - v| / l) / 2 l of the velocity."""
@@ -313,11 +306,6 @@ def test_expression_round_trip(text: str) -> None:
     assert kernel.to_expression().variance == pytest.approx(0.125)
 
 
-def test_a_start_is_not_learnt() -> None:
-    kernel = to_kernel(parse("2 x RW(start=-1)"))
-    assert [parameter.name for parameter in kernel.trainable_parameters] == ["variance"]
-
-
 @pytest.mark.parametrize("text", ["SE(lengthscale=1)", "2 x SE", "1 x PER(period=1)"])
 def test_numbers_must_be_there(text: str) -> None:
     with pytest.raises(ValueError, match=r"expression with all its numbers, got .*(SE|PER)"):
@@ -360,38 +348,6 @@ def test_a_registered_kernel_works_everywhere() -> None:
     found = components([product], np.sort(X0[:, 0]))[0]
     order = np.argsort(X0[:, 0])
     np.testing.assert_allclose(found, expected[np.ix_(order, order)], rtol=1e-10, atol=1e-14)
-
-
-@pytest.mark.usefixtures("registry")
-def test_a_kernel_that_is_written_anew_replaces_the_old_one() -> None:
-    class Better(Matern12):
-        @staticmethod
-        def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
-            return 1.0 / (1.0 + tf.abs(x - x2) / parameters[0])
-
-    Better.__qualname__ = Matern12.__qualname__  # the same class, defined again
-    register_kernel(Matern12)
-    x, product = np.linspace(0.0, 1.0, 4), parse("1 x MA12(lengthscale=0.5)")
-    before = components([product], x)
-    register_kernel(Better)
-    np.testing.assert_allclose(components([product], x)[0, 0], 1.0 / (1.0 + x / 0.5))
-    np.testing.assert_allclose(before[0, 0], np.exp(-x / 0.5))
-
-
-@pytest.mark.usefixtures("registry")
-def test_a_kernel_brings_its_words() -> None:
-    words = bases.Words("rough returns", "It returns to its mean.", "It ends at its mean.")
-
-    class Spoken(Matern12):
-        pass
-
-    Spoken.words = words
-    register_kernel(Spoken)
-    assert bases.words_of("MA12") is words
-    assert bases.words_of("SE") is None
-    Spoken.words = "rough"  # type: ignore[assignment]
-    with pytest.raises(ValueError, match=r"expected words = Words\(\.\.\.\), got 'rough'"):
-        register_kernel(Spoken)
 
 
 @pytest.mark.usefixtures("registry")
@@ -457,14 +413,6 @@ class OnTheDiagonal(UnitKernel):
         return tf.reduce_sum(tf.abs(x - x2) / parameters[0], axis=-1)
 
 
-class Single(UnitKernel):
-    base = BASE
-
-    @staticmethod
-    def covariance(x: FloatTensor, x2: FloatTensor, *parameters: FloatTensor) -> FloatTensor:
-        return tf.cast(tf.abs(x - x2), tf.float32)
-
-
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize(
     ("kernel", "complaint"),
@@ -472,7 +420,6 @@ class Single(UnitKernel):
         (NoCovariance, "NoCovariance: expected a static method covariance"),
         (NoBase, r"NoBase: expected base = BaseKernel\(\.\.\.\), got None"),
         (OnTheDiagonal, r"OnTheDiagonal.covariance: .*broadcasts to \[3, 4, 5\], got .*3, 4"),
-        (Single, "expected a float64 tensor"),
         (gpflow.kernels.SquaredExponential, "expected a subclass of UnitKernel"),
     ],
 )
@@ -482,23 +429,6 @@ def test_what_is_no_base_kernel_is_refused(kernel: type[UnitKernel], complaint: 
     assert "ODD" not in KERNELS
     with pytest.raises(ValueError, match="got 'ODD'"):
         parse("ODD")
-
-
-@pytest.mark.parametrize(
-    "expression", ["2 x WN", "2 x C", "2 x PER(period=1, lengthscale=2) x LIN(location=0.2)"]
-)
-def test_batches_are_shaped_as_gpflows(expression: str) -> None:
-    """All rows of one batch with all rows of the other; entries as those of plain tables."""
-    kernel, gpflows = to_kernel(parse(expression)), gpflow.kernels.SquaredExponential()
-    rng = np.random.default_rng(0)
-    for shape, shape2 in (((4, 1), (3, 5, 1)), ((3, 5, 1), (2, 4, 1)), ((3, 5, 1), None)):
-        A = rng.normal(size=shape)
-        B = None if shape2 is None else rng.normal(size=shape2)
-        found = kernel(A, B)
-        assert found.shape == gpflows(A, B).shape
-        if B is not None:
-            flat = kernel(A.reshape(-1, 1), B.reshape(-1, 1))
-            np.testing.assert_allclose(np.reshape(found, flat.shape), flat, rtol=1e-12)
 
 
 def test_what_is_no_expression_is_refused() -> None:

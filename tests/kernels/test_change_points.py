@@ -29,24 +29,6 @@ def test_the_terms_add_up_to_the_operator(width: float) -> None:
             assert found[i, j] == pytest.approx(expected, abs=1e-13)
 
 
-def test_an_abrupt_change_separates_what_was_from_what_is() -> None:
-    """A draw is then one of the first kernel, followed by an independent one of the second."""
-    found, is_after = covariance(change_point(SE, PER, 1.5, 1e-3)), X > 1.5
-    before, after = covariance((SE,)), covariance((PER,))
-    expected = np.where(np.outer(is_after, is_after), after, before)
-    expected[np.not_equal.outer(is_after, is_after)] = 0.0
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def test_numbers_may_be_absent_and_texts_are_read_back() -> None:
-    terms = change_point(parse("SE"), parse("RW"))
-    assert [str(term) for term in terms] == ["SE x UNTIL", "FROM x RW"]
-    terms = change_point(SE, PER, at=2.0, width=0.5)
-    assert tuple(parse(str(term)) for term in terms) == terms
-    assert str(terms[0]) == "2.0 x SE(lengthscale=1.3) x UNTIL(at=2.0, width=0.5)"
-    assert [term.num_parameters for term in terms] == [4, 5]
-
-
 def test_units_of_time_change_the_date_and_the_width() -> None:
     terms = change_point(SE, PER, at=2.0, width=0.5)
     changed = tuple(term.change_units(7.0, 30.0) for term in terms)
@@ -74,11 +56,3 @@ def test_two_steps_lead_from_a_kernel_to_another_before_and_after() -> None:
     assert {parse("SE x UNTIL"), parse("FROM x SE")} <= set(once)
     twice = [one.structure for one in expand(parse("FROM x SE"), bases)]
     assert parse("PER x FROM") in twice
-
-
-def test_a_product_begins_once_and_ends_once() -> None:
-    member = parse("FROM(at=1, width=1) x SE(lengthscale=1) x UNTIL(at=2, width=1)")
-    for one in expand(member, (*EXTENDED_BASES, "CP"))[1:]:
-        names = [factor.base.name for factor in one.factors]
-        assert names.count("FROM") <= 1
-        assert names.count("UNTIL") <= 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -34,15 +32,3 @@ def test_constants_do_not_count() -> None:
     a = said([[1, 1], [0, 1]], WAVE, "1 x C")
     b = said([[1, 0], [0, 1]], WAVE, "2 x C")
     assert agreement.agreement(a, b, X) == 1.0
-
-
-def test_a_record_is_kept_and_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = agreement.train("demo").iloc[:30, :2]
-    monkeypatch.setattr(agreement, "train", lambda _: small)
-    discover = agreement.discover
-    quick = {"bases": ("C", "SE"), "depth": 0, "restarts": 1}
-    monkeypatch.setattr(agreement, "discover", lambda frame, **kw: discover(frame, **quick, **kw))
-    records = [json.loads(json.dumps(agreement.search("demo", seed))) for seed in (0, 1)]
-    table = agreement.summary(records)
-    assert table.loc["demo", "seeds"] == 2
-    assert 0.0 <= table.loc["demo", "consensus"] <= 1.0

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lkm_gpflow.datasets import downloads
-from lkm_gpflow.datasets.downloads import ChecksumError, DownloadError
+from lkm_gpflow.datasets.downloads import ChecksumError
 from paper_experiments.lab.bench_tables import benchmark_tables, load_table
 from paper_experiments.lab.recipes import RECIPES
 
@@ -75,14 +75,3 @@ def test_a_changed_table_and_a_changed_raw_file_are_refused(
     (tmp_path / "bench" / "raw" / file.name).write_text(text.replace("jan", "feb", 1))
     with pytest.raises(ChecksumError, match="is not the file"):
         load_table("great_lakes")
-
-
-def test_what_is_absent_and_has_no_recipe_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(downloads.FOLDER_VARIABLE, str(tmp_path))
-    without = next(name for name in benchmark_tables() if name not in RECIPES)
-    for file in benchmark_tables()[without].files:
-        (tmp_path / file.name).write_text("there, but nothing is made of it")
-    with pytest.raises(DownloadError, match=f"put {without}.csv there"):
-        load_table(without)

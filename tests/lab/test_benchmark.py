@@ -7,15 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from paper_experiments.lab import RESULTS, benchmark
-from paper_experiments.lab.__main__ import main
 from paper_experiments.lab.bench_tables import benchmark_tables, draw, tables_of
 from paper_experiments.lab.benchmark import Window, score_window
-from paper_experiments.lab.journals import opened
 
 CHEAP = ["last-value", "drift", "seasonal-naive"]
 
@@ -79,25 +76,6 @@ def test_a_method_that_fails_is_on_record(kind: type[Exception], bench: Path) ->
     record = benchmark.forecast(Failing(), benchmark.window("office_room", 1))  # type: ignore[arg-type]
     assert record["error"] == f"{kind.__name__}: singular"
     assert benchmark.failures({"x": [record]}).tolist() == [record["error"]]
-
-
-def test_the_last_record_of_todays_table_counts(bench: Path, tmp_path: Path) -> None:
-    """Two runners may have been at one window, and tables may have changed since."""
-    benchmark.run(["drift"], ["office_room"], tmp_path)
-    journal = opened(tmp_path, "benchmark", {"seed": 0})
-    last, before = journal.records
-    journal.append({**last, "seconds": 7.0})
-    journal.append({**before, "data": "0" * 12, "mean": [[0.0]]})
-    journal.append({**before, "table": "no such table"})
-    kept = benchmark.records(tmp_path, ["drift"])
-    assert kept["drift"] == [{**last, "seconds": 7.0}, before]
-    assert benchmark.by_table(benchmark.scores(kept), "crps").shape == (1, 1)
-    path = tmp_path / "benchmark.jsonl"
-    stale = path.read_text().replace(last["data"], "0" * 12)
-    path.write_text(stale)
-    benchmark.run(["drift"], ["office_room"], tmp_path, origins=[1])
-    assert path.read_text().startswith(stale)
-    assert [r["origin"] for r in benchmark.records(tmp_path, ["drift"])["drift"]] == [1]
 
 
 def test_naive_scores_are_those_of_the_reference(bench: Path, tmp_path: Path) -> None:
@@ -175,24 +153,6 @@ def test_ratios_count_tables_alike() -> None:
     assert found["tables"].to_dict() == {"x": 2, "y": 1, "all": 3}
 
 
-def test_ratios_do_not_flatter_who_fails_where_it_is_hard() -> None:
-    scores = table_of_scores({"m": [0.5, 0.5, 4.0, 4.0], "n": [1.0, 1.0, 2.0, 2.0], "r": [1.0] * 4})
-    whole = benchmark.ratios(scores, "r").loc[benchmark.ALL]
-    assert whole.to_dict() == pytest.approx({"m": 2.0**0.5, "n": 2.0**0.5, "r": 1.0, "tables": 2})
-    found = benchmark.ratios(scores.drop([("b", 1, "m"), ("b", 2, "m")]), "r").loc[benchmark.ALL]
-    assert found.to_dict() == pytest.approx({"m": 0.5, "n": 1.0, "r": 1.0, "tables": 1})
-
-
-def test_ranks_and_tables_that_are_incomplete() -> None:
-    scores = table_of_scores({"m": [1.0, 2.0, 5.0, 5.0], "r": [2.0, 2.0, 4.0, 4.0]})
-    by_table = benchmark.by_table(scores, "crps")
-    assert by_table.loc["a"].to_dict() == {"m": 1.5, "r": 2.0}
-    assert benchmark.ranks(by_table).to_dict() == {"m": 1.5, "r": 1.5}
-    without = benchmark.by_table(scores.drop(("b", 2, "m")), "crps")
-    assert np.isnan(without.loc["b", "m"])
-    assert benchmark.ranks(without).to_dict() == {"m": 1.0, "r": 2.0}
-
-
 def test_critical_difference_is_that_of_the_book() -> None:
     """Demšar 2006, section 3.2.2: four methods, 14 data sets, q = 2.569."""
     assert benchmark.critical_difference(4, 14) == pytest.approx(2.569 * np.sqrt(20.0 / 84.0), 1e-3)
@@ -231,14 +191,3 @@ def test_committed_forecasts_are_of_these_tables() -> None:
     assert list(kept) == list(benchmark.METHODS)
     for method, own in kept.items():
         assert {(record["table"], record["origin"]) for record in own} == every, method
-
-
-def test_held_tables_are_not_run_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(benchmark, "run", lambda *given, **_: asked.append(given[1]))
-    held, chosen = tables_of("held")[0], tables_of("choosing")[0]
-    for arguments in (["--table", held], ["--part", "held", "--table", chosen]):
-        assert CliRunner().invoke(main, ["bench", "--jobs", "1", *arguments]).exit_code == 2
-    assert asked == []
-    assert CliRunner().invoke(main, ["bench", "--jobs", "1", "--table", chosen]).exit_code == 0
-    assert asked == [(chosen,)]

@@ -11,14 +11,11 @@ from small import made_by_hand
 
 from lkm_gpflow.fit.engine import components
 from paper_experiments.lab.calibration import (
-    calibrate_given,
-    calibrate_search,
     expected_calibration_error,
-    held,
     intervals,
     reliability,
 )
-from paper_experiments.lab.planted import PRIOR_STRUCTURES, from_prior
+from paper_experiments.lab.planted import from_prior
 
 
 def test_planted_data_come_from_the_model() -> None:
@@ -36,16 +33,6 @@ def test_planted_data_come_from_the_model() -> None:
     assert flat.std() == pytest.approx(1.0, abs=4.0 / (2 * len(flat)) ** 0.5)
 
 
-def test_a_record_has_everything() -> None:
-    given = json.loads(json.dumps(calibrate_given(1)))
-    entries = 6 * len(PRIOR_STRUCTURES)
-    assert [len(given[key]) for key in ("truth", "known", "learnt")] == [entries] * 3
-    searched = json.loads(json.dumps(calibrate_search(1)))
-    assert len(searched["searched"]) == len(searched["searched_truth"])
-    for p in (given["known"], given["learnt"], searched["searched"]):
-        assert all(0.0 <= each <= 1.0 for each in p)
-
-
 def test_calibration_error_by_hand() -> None:
     """Two bins: said 0.1 and it never is, said 0.9 (three times) and it is twice."""
     p, z = [0.1, 0.9, 0.9, 0.9], [0.0, 1.0, 1.0, 0.0]
@@ -53,17 +40,6 @@ def test_calibration_error_by_hand() -> None:
     table = reliability(p, z)
     assert table["count"].tolist() == [1, 3]
     assert table["frequency"].tolist() == pytest.approx([0.0, 2 / 3])
-
-
-def test_what_is_held_by_hand() -> None:
-    told = [
-        {"name": "SE lengthscale", "planted": 0.1, "lower": 0.05, "upper": 0.2},
-        {"name": "SE lengthscale", "planted": 0.1, "lower": 0.11, "upper": 0.2},
-        {"name": "PER period", "planted": 0.3, "lower": 0.1, "upper": 0.2},
-    ]
-    table = held(told)
-    assert table["intervals"].to_dict() == {"PER period": 1, "SE lengthscale": 2}
-    assert table["held"].to_dict() == {"PER period": 0.0, "SE lengthscale": 0.5}
 
 
 def test_intervals_of_what_was_planted_and_found() -> None:

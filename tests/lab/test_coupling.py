@@ -82,30 +82,3 @@ def test_the_committed_results_are_of_these_tables_and_settings() -> None:
     assert (won.loc["ends", "crps"] < 0.85).all()
     assert (won["nlpd_lower"] >= 0.8 * won["tables"]).all()
     assert (won["tables"] >= 20).all()
-
-
-def test_ratios_by_hand() -> None:
-    records = [
-        {"table": table, "task": "gaps", "method": method, "smse": smse, "crps": smse, "nlpd": smse}
-        for table, method, smse in [
-            ("x", "coupled", 1.0), ("x", "lmc", 2.0), ("y", "coupled", 3.0), ("y", "lmc", 2.0),
-            ("z", "coupled", 5.0), ("z", "lines", 5.0),
-        ]
-    ]  # fmt: skip
-    told = coupling.against(records, ["lmc", "lines", "uncoupled"])
-    assert list(told.index) == [("gaps", "lmc"), ("gaps", "lines")]
-    assert told.loc[("gaps", "lmc")].to_dict() == {
-        "smse": 1.0, "crps": 1.0, "smse_lower": 1.0, "nlpd_lower": 1.0, "tables": 2.0,
-    }  # fmt: skip
-    assert told.loc[("gaps", "lines"), "smse_lower"] == 0
-    assert coupling.against(records[1::2], ["lmc", "lines"]).empty  # nothing coupled was run yet
-
-
-@pytest.mark.slow
-def test_coupling_fills_gaps_better_than_the_same_fit_uncoupled() -> None:
-    records = coupling.compare("office_room", "gaps", "lkm")
-    assert [record["method"] for record in records] == ["uncoupled", "refitted", "coupled"]
-    uncoupled, refitted, coupled = records
-    assert coupled["smse"] < 0.8 * uncoupled["smse"]
-    assert coupled["smse"] < 0.8 * refitted["smse"]
-    assert coupled["nlpd"] < min(uncoupled["nlpd"], refitted["nlpd"])

@@ -6,25 +6,9 @@ import numpy as np
 import pytest
 
 import lkm_gpflow as lkm
-from lkm_gpflow.model.annealing import Annealing
 from paper_experiments.lab.learning_z import (
-    WatchedLearning,
     watch_learning,
 )
-
-
-@pytest.fixture(scope="session")
-def short() -> WatchedLearning:
-    frame = lkm.datasets.load("demo").frame.iloc[:60, :3]
-    return watch_learning(frame, ("SE", "PER"), Annealing(num_steps=12), every=5, seed=1)
-
-
-def test_every_step_is_kept(short: WatchedLearning) -> None:
-    assert short.history.shape == (12, 3, 2)
-    assert np.all((short.history > 0.0) & (short.history < 1.0))
-    assert np.abs(short.history[0] - 0.5).max() < 0.05
-    np.testing.assert_allclose(short.history[-1], short.model.probabilities())
-    assert list(short.bounds.index) == [0, 5, 10]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from lkm_gpflow.search import many_series as extension
 from paper_experiments.lab import many_series
-from paper_experiments.lab.many_series import recall, recordings, shares
+from paper_experiments.lab.many_series import recall, shares
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +46,6 @@ def test_a_small_file_gives_the_fit_back(
     assert other["found"] == [str(kernel.structure) for kernel in found.kernels]
     with pytest.raises(ValueError, match="expected the table that was learnt from"):
         recall("learn", frame.iloc[:, :69], tmp_path)
-
-
-def test_recordings_are_read_off_the_names() -> None:
-    names = pd.Index(["S001.01", "S001.02", "Z100.23"])
-    assert recordings(names).tolist() == ["S001", "S001", "Z100"]
 
 
 def test_intervals_of_shares_are_those_of_recordings() -> None:

@@ -36,12 +36,6 @@ def test_an_expansion_shows_what_came_and_what_stayed() -> None:
     assert len(arrows) == 3
 
 
-@pytest.mark.parametrize("step", [0, 2, 7])
-def test_only_expansions_of_one_member_are_drawn(step: int) -> None:
-    with pytest.raises(ValueError, match=r"expands one member, among \[1\]"):
-        plot_expansion(LEDGER, step)
-
-
 def test_plates_hold_their_variables() -> None:
     variables = {
         "z": Variable("$z$", 0.0, 1.0),

@@ -6,12 +6,9 @@ import pytest
 
 from lkm_gpflow.kernels.grammar import Product, parse
 from paper_experiments.lab.search_space import (
-    as_sum,
     ckl_applications,
     ckl_bound,
     ckl_candidates,
-    expansions,
-    flatten,
     full_expansion,
     is_within,
     partial_expansion_bound,
@@ -26,16 +23,6 @@ def members_of(text: str) -> list[Product]:
     return [parse(part) for part in text.split(", ")]
 
 
-def test_candidates_of_one_kernel_by_hand() -> None:
-    """SE + PER, SE x PER and PER; SE + SE; SE x SE and SE are what was there."""
-    assert set(ckl_candidates(members_of("SE"), ("SE", "PER"))) == {
-        "PER + SE",
-        "PER x SE",
-        "PER",
-        "SE + SE",
-    }
-
-
 @pytest.mark.parametrize(("num_members", "num_factors"), [(1, 1), (3, 1), (1, 3), (2, 2), (3, 3)])
 def test_rules_are_applied_to_every_substructure_once(num_members: int, num_factors: int) -> None:
     """K (2^L - 1) sub-products, and the subsets of two members or more."""
@@ -43,22 +30,6 @@ def test_rules_are_applied_to_every_substructure_once(num_members: int, num_fact
     count = num_members * (2**num_factors - 1) + 2**num_members - 1 - num_members
     applied = list(ckl_applications([parse(member)] * num_members, BASES))
     assert len(applied) == 3 * len(BASES) * count
-
-
-def test_a_nested_kernel_is_multiplied_out() -> None:
-    nested = as_sum(members_of("LIN, PER")) * as_sum(members_of("SE")) + as_sum(members_of("SE"))
-    assert nested.names == "SE + SE x (LIN + PER)"
-    assert flatten(nested) == ("LIN x SE", "PER x SE", "SE")
-
-
-def test_sets_are_those_of_a_search() -> None:
-    """Algorithm 1: without S, with expand(S); a learnt SE derives a second one."""
-    first, second = expansions(members_of("SE, PER"), ("SE", "PER"))
-    assert first == ["PER", "SE", "SE", "PER x SE", "PER"]
-    assert second == ["SE", "PER", "PER x SE", "SE", "PER x PER", "PER"]
-    assert full_expansion(members_of("SE, PER"), ("SE", "PER")) == [
-        "SE", "PER", "SE", "PER x SE", "PER", "PER x PER",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", STARTS)

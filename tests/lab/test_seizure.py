@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from lkm_gpflow.fit.fits import FitSettings
-from lkm_gpflow.kernels.grammar import parse
 from paper_experiments.lab import seizure as claims
 from paper_experiments.lab.seizure import (
     SAMPLES,
@@ -92,67 +89,6 @@ def test_tumour_patients_by_hand() -> None:
     assert not apart.are_nearest
     assert apart.p_value < 0.05
     assert not apart.holds
-
-
-def test_rapid_and_slow_components_by_hand() -> None:
-    kernels = tuple(
-        parse(text)
-        for text in (
-            "1.0 x SE(lengthscale=0.01)",
-            "1.0 x PER(period=0.5, lengthscale=1.0)",
-            "1.0 x SE(lengthscale=0.2)",
-        )
-    )
-    blocks = {1: [[1, 0, 1]], 2: [[0, 1, 1]], 3: [[0, 1, 1]], 4: [[1, 1, 0]], 5: [[1, 1, 0]]}
-    Z, labels = planted(blocks)
-    profiles = Z.groupby(labels).mean()
-    rapid = claims.rapid_components(profiles, kernels)
-    assert rapid.holds
-    assert list(rapid.shares.index) == ["a", "b"]
-    assert claims.slow_period(profiles, kernels).holds
-    assert claims.lacking_in_seizures(profiles, kernels).holds
-    everybody = pd.DataFrame(1.0, profiles.index, profiles.columns)
-    assert not claims.rapid_components(everybody, kernels).holds
-    assert not claims.slow_period(everybody, kernels).holds
-    assert not claims.lacking_in_seizures(everybody, kernels).holds
-
-
-def test_correlation_time_of_a_smooth_kernel_is_its_lengthscale() -> None:
-    assert claims.correlation_time(parse("3.0 x SE(lengthscale=0.03)")) == pytest.approx(
-        0.03, rel=1e-3
-    )
-    cosine = parse("1.0 x PER(period=0.1, lengthscale=50.0)")
-    assert claims.correlation_time(cosine) == pytest.approx(
-        0.1 * np.arccos(np.exp(-0.5)) / (2 * np.pi), rel=2e-3
-    )
-    assert claims.correlation_time(parse("2.0 x C")) == np.inf
-
-
-def test_mains_by_hand() -> None:
-    t = np.arange(178) / 173.61
-    noise = np.random.default_rng(0).standard_normal((200, 178))
-    assert np.median(claims.mains_excess(noise)) == pytest.approx(1.0, abs=0.2)
-    hum = np.sin(2 * np.pi * 50.0 * t)[None]
-    assert claims.mains_share(np.concatenate([hum, 0.0 * hum])) > 0.8
-    assert claims.mains_share(np.sin(2 * np.pi * 10.0 * t)[None]) < 0.05
-    assert (claims.mains_excess(noise + 3.0 * hum) > 5.0).mean() > 0.9
-
-
-@pytest.mark.slow
-def test_learning_goes_on_from_its_journal(
-    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frame, activities = load_sample(SAMPLES[0])
-    few = frame.iloc[:, ::5], activities.iloc[::5]
-    monkeypatch.setattr(claims, "load_sample", lambda _: few)
-    quick = FitSettings(prune=False, num_starts=1, num_reseeds=0, num_candidates=4)
-    options = {"structure": ("SE", "PER x SE"), "settings": quick, "restarts": 1}
-    first = learn_seizure(SAMPLES[0], "enumerated", tmp_path, **options)
-    assert len(first.fits) == 1
-    monkeypatch.setattr(claims, "fit", None)
-    again = learn_seizure(SAMPLES[0], "enumerated", tmp_path, **options)
-    assert again.fits[0].elbo == first.fits[0].elbo
-    pd.testing.assert_frame_equal(again.assignment(), first.assignment())
 
 
 def test_samples_are_those_of_the_authors(tables: Path) -> None:

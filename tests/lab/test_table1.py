@@ -31,21 +31,6 @@ def store(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_empty_store_is_a_table_of_what_is_missing(store: Path) -> None:
-    table = tables.cells(tables.extrapolation_runs(store, "paper"))
-    assert len(table) == 4 * len(tables.METHODS)
-    assert (table["runs"] == 0).all()
-    assert table.drop(columns="runs").isna().all(axis=None)
-    shown = tables.beside_the_paper(table, "rmse")
-    assert (shown.xs("ours", axis=1, level=1) == tables.MISSING).all(axis=None)
-    assert shown.at["lkm-paper", ("stocks", "paper")] == "4.58 ± 0.16"
-    assert shown.at["lkm", ("stocks", "paper")] == "-"
-    verdict = tables.against_published(table)
-    assert len(verdict) == 8
-    assert not verdict["at or below"].any()
-    assert verdict["ours"].isna().all()
-
-
 def test_cells_are_means_over_the_seeds_of_one_profile(store: Path) -> None:
     values = [4.0, 5.0, 4.5, 4.2, 4.8]
     for seed, value in enumerate(values):
@@ -74,13 +59,6 @@ def test_cells_are_means_over_the_seeds_of_one_profile(store: Path) -> None:
     verdict = tables.against_published(table).loc[("stocks", "rmse")]
     assert (verdict["best other, ours"], verdict["best other is"]) == (5.0, "r-abcd")
     assert list(tables.beside_the_paper(table, "crps")["stocks"]) == ["ours"]
-
-
-def test_results_of_other_data_are_not_mixed(store: Path) -> None:
-    keep(store, "gonu", "lkm", 0, 1.0)
-    keep(store, "gonu", "lkm", 1, 1.0, data="other")
-    with pytest.raises(ValueError, match=r"one version of the data 'gonu'.*abc"):
-        tables.extrapolation_runs(store, "paper")
 
 
 def test_methods_have_their_own_settings_but_in_smoke() -> None:

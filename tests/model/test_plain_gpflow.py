@@ -8,7 +8,6 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_probability as tfp
 from gpflow.keras import tf_keras
 
 import lkm_gpflow as lkm
@@ -85,31 +84,6 @@ def small(posterior: str | Posterior = "relaxed") -> lkm.LKM:
     kernels = [*kernels_of(("1.0 x SE(lengthscale=0.2)",)), gpflow.kernels.Linear()]
     mean = gpflow.functions.Constant(0.2)
     return lkm.LKM((X, Y), kernels, posterior=posterior, noise_variance=0.1, mean_function=mean)
-
-
-def test_priors_on_hyperparameters_count() -> None:
-    model, plain = small(), small()
-    prior = tfp.distributions.Normal(np.float64(3.0), np.float64(0.01))
-    model.kernels[0].factors[0].lengthscale.prior = prior
-    difference = float(model.training_loss(seed=1) - plain.training_loss(seed=1))
-    assert difference == pytest.approx(-float(model.log_prior_density()), rel=1e-9)
-    for each in (model, plain):
-        gpflow.optimizers.Scipy().minimize(
-            each.training_loss, each.trainable_variables, options={"maxiter": 60}
-        )
-    told, free = (each.kernels[0].factors[0].lengthscale.numpy() for each in (model, plain))
-    assert told == pytest.approx(3.0, abs=0.1)
-    assert abs(free - 3.0) > 0.5
-
-
-def test_a_compiled_loss_goes_on_with_other_draws() -> None:
-    model = small()
-    loss = model.training_loss_closure()
-    first = float(loss())
-    assert float(loss()) == first
-    model.posterior.resample()
-    assert float(loss()) != first
-    assert float(loss()) == pytest.approx(float(model.training_loss()), rel=1e-12)
 
 
 @pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])

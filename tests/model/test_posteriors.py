@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,8 +17,6 @@ from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.model.posteriors import (
     EnumeratedPosterior,
     Posterior,
-    all_configurations,
-    independent_log_weights,
 )
 from lkm_gpflow.model.relaxation import RelaxedPosterior
 
@@ -62,12 +59,6 @@ def test_the_objective_from_its_public_parts() -> None:
     Z = model.posterior.relaxed_sample(model, seed=4)
     own = tf.reduce_mean(tf.reduce_sum(model.log_likelihood(Z), axis=-1))
     assert model.posterior.bound(model, own) == model.elbo(seed=4)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("inf"), float("nan"), "hot", None])
-def test_a_temperature_is_a_positive_number(temperature: float) -> None:
-    with pytest.raises(ValueError, match=f"temperature: expected .* got {temperature!r}"):
-        RelaxedPosterior(temperature=temperature)
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
@@ -125,20 +116,6 @@ def test_draws_are_kept_until_others_are_asked_for() -> None:
     assert other.elbo() == other.elbo(seed=5) == model.elbo(seed=5) != kept
 
 
-def test_draws_change_at_every_step_of_a_compiled_loop() -> None:
-    model = model_with(RelaxedPosterior())
-
-    @tf.function
-    def step() -> tf.Tensor:
-        model.posterior.resample()
-        return model.elbo()
-
-    values = [float(step()) for _ in range(4)]
-    assert len(set(values)) == 4
-    model.posterior.resample(seed=0)
-    assert [float(step()) for _ in range(4)] == values
-
-
 def test_seeds_say_which_draws() -> None:
     model = model_with(RelaxedPosterior())
     assert model.elbo(seed=3) == model.elbo(seed=3) != model.elbo(seed=4)
@@ -167,39 +144,6 @@ def test_binary_draws_have_the_probabilities() -> None:
     np.testing.assert_allclose(model.Z.mean(axis=0), 1.0 / (1.0 + np.exp(-logits)), atol=0.02)
 
 
-def test_temperature_changes_without_retracing() -> None:
-    posterior = RelaxedPosterior(temperature=1.0)
-    model = model_with(posterior)
-    traces = []
-
-    @tf.function
-    def objective() -> tf.Tensor:
-        traces.append(1)
-        return model.elbo(seed=0)
-
-    warm = objective()
-    posterior.temperature.assign(0.1)
-    np.testing.assert_allclose(objective(), model.elbo(seed=0), rtol=1e-12)
-    assert objective() != warm
-    assert len(traces) == 1
-
-
-def test_configuration_is_never_trained() -> None:
-    for posterior, hidden in (
-        (RelaxedPosterior(), "temperature"),
-        (EnumeratedPosterior(), "active"),
-    ):
-        model = model_with(posterior)
-        gpflow.set_trainable(model, False)
-        gpflow.set_trainable(model, True)
-        assert not getattr(posterior, hidden).trainable
-        gpflow.optimizers.Scipy().minimize(
-            lambda model=model: -model.elbo(seed=0),
-            model.trainable_variables,
-            options={"maxiter": 2},
-        )
-
-
 # --- arithmetic ----------------------------------------------------------------------------------
 
 
@@ -213,20 +157,6 @@ def test_entropy_is_scipys_and_finite_at_large_logits() -> None:
         entropy = bernoulli_entropy(extreme)
     assert entropy == 0.0
     np.testing.assert_array_equal(tape.gradient(entropy, extreme), 0.0)
-
-
-def test_configurations_are_all_different_rows() -> None:
-    rows = all_configurations(4).numpy()
-    assert rows.shape == (16, 4)
-    assert len({tuple(row) for row in rows}) == 16
-    np.testing.assert_array_equal(rows[0b0101], [1.0, 0.0, 1.0, 0.0])
-
-
-def test_independent_weights_are_a_distribution_with_these_margins() -> None:
-    logits = np.random.default_rng(0).normal(scale=2.0, size=(5, 4))
-    weights = tf.exp(independent_log_weights(logits, all_configurations(4)))
-    np.testing.assert_allclose(tf.reduce_sum(weights, axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(weights @ all_configurations(4), tf.sigmoid(logits), rtol=1e-12)
 
 
 # --- weighted rows -------------------------------------------------------------------------------
@@ -280,11 +210,6 @@ def test_refresh_keeps_the_bound_and_comes_back() -> None:
     assert restricted < compiled().numpy()
 
 
-def test_enumeration_is_deterministic() -> None:
-    model = model_with(EnumeratedPosterior())
-    assert model.elbo() == model.elbo(seed=1)
-
-
 def test_posteriors_survive_copying() -> None:
     for posterior in (RelaxedPosterior(num_samples=4), EnumeratedPosterior()):
         model = model_with(posterior)
@@ -311,34 +236,3 @@ def test_errors_say_what_was_expected() -> None:
         relaxed.mean_field_elbo(model)
     with pytest.raises(ValueError, match="expected a new object for each LKM"):
         model_with(relaxed)
-
-
-@pytest.mark.parametrize("seed", [3, np.int64(3), 2**31 + 3, 2**62, -1])
-def test_seeds_are_whole_numbers_of_any_size(seed: int) -> None:
-    kept = model_with(RelaxedPosterior(seed=seed))
-    plain = model_with(RelaxedPosterior())
-    assert kept.elbo() == plain.elbo(seed=seed)
-    assert kept.elbo() != plain.elbo()
-    plain.posterior.resample(seed)
-    assert kept.elbo() == plain.elbo()
-    assert seed != 3 or plain.elbo() == plain.elbo(seed=tf.constant([3, 0]))
-
-
-def test_a_copy_keeps_configurations_of_its_own() -> None:
-    model = model_with(EnumeratedPosterior())
-    model.noise_variance.assign([1e-4] * 3)
-    model.posterior.refresh(model)
-    few = len(model.posterior.active.numpy())
-    copied = gpflow.utilities.deepcopy(model)
-    copied.noise_variance.assign([30.0] * 3)
-    copied.posterior.refresh(copied)
-    assert len(copied.posterior.active.numpy()) > few
-    assert len(model.posterior.active.numpy()) == few
-    assert np.isfinite(tf.function(copied.elbo)())
-
-
-def test_the_hard_bound_has_no_gradient() -> None:
-    model = model_with(RelaxedPosterior())
-    with tf.GradientTape() as tape:
-        value = model.posterior.hard_elbo(model)
-    assert all(gradient is None for gradient in tape.gradient(value, model.trainable_variables))

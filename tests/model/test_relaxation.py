@@ -39,16 +39,6 @@ def test_learns_who_has_what() -> None:
     np.testing.assert_allclose(model.tau, model.prior.best_tau(model.probabilities()))
 
 
-def test_same_seed_same_path() -> None:
-    ends = []
-    for seed in (1, 1, 2):
-        model = rhythm_or_line()
-        anneal(model, Annealing(num_steps=5), seed=seed)
-        ends.append(model.probabilities().numpy())
-    np.testing.assert_array_equal(ends[0], ends[1])
-    assert not np.array_equal(ends[0], ends[2])
-
-
 @pytest.mark.parametrize("rates", [(0.2, 1e-9), (1e-9, 0.2)])
 def test_logits_and_all_else_settle_at_rates_of_their_own(rates: tuple[float, float]) -> None:
     """After the temperature has fallen what has next to no rate stays."""
@@ -79,14 +69,6 @@ def test_wrong_arguments() -> None:
     model = lkm.LKM((x, np.sin(9 * x)), kernels, posterior="enumerated")
     with pytest.raises(ValueError, match="expected a RelaxedPosterior"):
         anneal(model)
-
-
-def test_what_is_frozen_stays() -> None:
-    model = rhythm_or_line()
-    gpflow.set_trainable(model.tau, False)
-    before = model.tau.numpy()
-    anneal(model, Annealing(num_steps=3))
-    np.testing.assert_array_equal(model.tau, before)
 
 
 def test_a_step_without_a_finite_bound_moves_nothing() -> None:

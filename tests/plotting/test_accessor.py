@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -49,27 +46,6 @@ def test_each_method_draws_the_picture_of_its_function(found: lkm.Discovery) -> 
         np.testing.assert_array_equal(image, pixels(theirs))
         seen.append(image.tobytes())
     assert len(set(seen)) == len(pairs)
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda found, horizon: found.plot(horizon)[0],
-        lambda found, horizon: found.plot.forecast(horizon, "a"),
-        lambda found, horizon: found.plot.components("b", horizon)[0],
-        lambda found, horizon: found.plot.components(None, horizon)[0],
-        lambda found, horizon: plotting.plot_comparison(found, "a", "b", horizon)[0, 0],
-    ],
-)
-def test_the_times_of_a_forecast_may_be_given(
-    draw: Callable[[lkm.Discovery, int | pd.Index], Axes], found: lkm.Discovery
-) -> None:
-    np.testing.assert_array_equal(pixels(draw(found, found.times(5))), pixels(draw(found, 5)))
-
-
-def test_it_says_what_can_be_drawn(found: lkm.Discovery) -> None:
-    for name in ("structure", "forecast", "components"):
-        assert f"plot.{name}(" in repr(found.plot)
 
 
 def test_a_backtest_draws_itself_beside_others() -> None:

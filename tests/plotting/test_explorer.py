@@ -7,7 +7,6 @@ from io import BytesIO
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from small import made_by_hand, small_table
@@ -61,28 +60,6 @@ def test_it_begins_with_the_forecast_of_the_first_series(
     np.testing.assert_array_equal(picture(explorer), drawn(expected))
 
 
-@pytest.mark.parametrize("name", [1, "1"])
-def test_units_are_found_by_name_or_its_text(name: object) -> None:
-    table = small_table().set_axis([1, 2, 3], axis=1)
-    explorer = made_by_hand(table, KERNELS, [[1, 0], [1, 1], [0, 1]]).explore(4, {name: "USD"})  # type: ignore[dict-item]
-    assert explorer.figure.axes[0].get_ylabel() == "USD"
-    explorer.view.value = "components"
-    assert explorer.figure.axes[0].get_ylabel() == "1\n(USD)"
-
-
-def test_a_series_that_cannot_be_named_has_its_number_among_all() -> None:
-    """What is drawn is the discovery of this series, or of two, in which it has another place."""
-    odd = "\u65e5\u672c"
-    table = small_table().set_axis(["a", "b", odd], axis=1)
-    explorer = made_by_hand(table, KERNELS, [[1, 0], [1, 1], [0, 1]]).explore(4)
-    explorer.series.value = odd
-    assert titles(explorer) == ["series 3"]
-    explorer.view.value = "components"
-    assert explorer.figure.axes[0].get_ylabel() == "series 3"
-    explorer.view.value = "two series"
-    assert titles(explorer)[:2] == ["series 3", "b"]
-
-
 def test_another_series_and_horizon(explorer: plotting.Explorer, found: lkm.Discovery) -> None:
     explorer.series.value = "b"
     assert titles(explorer) == ["b"]
@@ -106,20 +83,6 @@ def test_components_of_a_series(explorer: plotting.Explorer) -> None:
     (ax,) = (ax for ax in explorer.figure.axes if ax.axison)
     parts = explorer.found.components("c", 4)
     np.testing.assert_allclose(ax.lines[1].get_ydata(), parts["SE", "mean"])
-
-
-def test_two_series_are_never_the_same(explorer: plotting.Explorer) -> None:
-    explorer.view.value = "two series"
-    assert [explorer.series.value, explorer.other.value] == ["a", "b"]
-    assert titles(explorer)[:2] == ["a", "b"]
-    explorer.series.value = "b"
-    assert explorer.other.value == "a"
-    assert titles(explorer)[:2] == ["b", "a"]
-    explorer.other.value = "c"
-    assert titles(explorer)[:2] == ["b", "c"]
-    explorer.series.value = "a"
-    assert explorer.other.value == "c"
-    assert [value for _, value in explorer.other.options] == ["b", "c"]
 
 
 def test_views_of_all_series(explorer: plotting.Explorer, found: lkm.Discovery) -> None:
@@ -155,15 +118,6 @@ def test_every_change_draws_once_and_leaves_no_figure_open(
     assert plt.get_fignums() == []
 
 
-def test_it_shows_itself_and_says_what_it_shows(explorer: plotting.Explorer) -> None:
-    explorer.view.value = "components"
-    assert (
-        repr(explorer) == "Explorer: components (series='a', component='all components', horizon=4)"
-    )
-    bundle = explorer._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-
-
 def test_what_cannot_be_drawn_is_said(
     explorer: plotting.Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,30 +131,6 @@ def test_what_cannot_be_drawn_is_said(
     explorer.view.value = "forecast"
     assert explorer._message.value == ""
     assert titles(explorer) == ["a"]
-
-
-def test_a_lone_series_and_names_that_are_numbers() -> None:
-    frame = pd.DataFrame({7: small_table()["a"].to_numpy()})
-    explorer = made_by_hand(frame, ["1 x SE(lengthscale=5)"], [[1]]).explore()
-    assert "two series" not in explorer.view.options
-    assert explorer.horizon.value == 4
-    assert titles(explorer) == ["7"]
-
-
-def test_heights_of_logarithms_are_in_percent() -> None:
-    found = made_by_hand(
-        np.exp(small_table()), KERNELS, [[1, 0], [1, 1], [0, 1]], transform={"a": "log"}
-    )
-    explorer = found.plot.explore(4, {"a": "USD", "b": "USD"})
-    explorer.view.value = "components"
-    assert explorer.figure.axes[0].get_ylabel() == "a\n(%)"
-    explorer.series.value = "b"
-    assert explorer.figure.axes[0].get_ylabel() == "b\n(USD)"
-
-
-def test_unknown_components_are_refused(found: lkm.Discovery) -> None:
-    with pytest.raises(ValueError, match=r"expected components among SE and PER, got 'PR'; did yo"):
-        found.plot.components("a", names=["PR"])
 
 
 def test_without_ipywidgets_it_says_what_to_install(

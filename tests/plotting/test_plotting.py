@@ -18,7 +18,6 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow import plotting
-from lkm_gpflow.explain.attribution import attribute
 
 ODD_NAMES = ("<A&B>", "$x$", "two $ and $ more", "😀", "_under^score", "\\frac{1}", "long " * 20)
 
@@ -133,17 +132,6 @@ def test_a_forecast_says_what_it_shows(found: lkm.Discovery) -> None:
     assert pd.Timestamp(start.get_xdata()[0]) == found.table.frame.index[-1]
 
 
-def test_a_forecast_of_an_unknown_series_or_horizon_is_refused(found: lkm.Discovery) -> None:
-    with pytest.raises(ValueError, match="expected one of the series"):
-        plotting.plot_forecast(found, "absent", 4)
-    with pytest.raises(ValueError, match="expected one of the series"):
-        plotting.plot_components(found, "absent")
-    with pytest.raises(ValueError, match="horizon"):
-        plotting.plot_forecast(found, "$x$", 0)
-    with pytest.raises(ValueError, match="level"):
-        plotting.plot_forecasts(found, 4, level=1.0)
-
-
 def test_the_structure_has_its_numbers_and_colours(found: lkm.Discovery) -> None:
     ax = plotting.plot_structure(found)
     numbers = [text.get_text() for text in ax.texts]
@@ -167,103 +155,7 @@ def test_a_component_that_a_series_lacks_is_blank(found: lkm.Discovery) -> None:
     assert to_hex(ax.lines[-1].get_color()) == plotting.component_colour(0).lower()
 
 
-def test_a_row_of_a_comparison_keeps_its_label_where_the_first_series_lacks_it() -> None:
-    t = np.arange(60.0)
-    noise = 0.1 * np.random.default_rng(0).normal(size=(60, 2))
-    frame = pd.DataFrame(np.stack([0.05 * t, np.sin(t / 2)], 1) + noise, columns=["a", "b"])
-    kernels = ["0.002 x LIN(location=30)", "1 x PER(period=12.6,lengthscale=2)"]
-    pair = made_by_hand(frame, kernels, [[1, 0], [1, 1]], noise=0.03)
-    panels = plotting.plot_comparison(pair, "a", "b", 4)
-    drawn(panels[0, 0].figure)
-    assert [row[0].get_ylabel() for row in panels[1:]] == ["LIN\n(sd)", "PER\n(sd)"]
-    assert all(row[0].axison for row in panels)
-    (lacks,), (has,) = panels[2:].T
-    assert "not in this series" in texts(lacks)
-    assert not lacks.lines
-    assert len(has.lines) == 2
-    for column in panels.T:  # one time axis, with the forecast
-        assert len({ax.get_xlim() for ax in column}) == 1
-        assert column[0].get_xlim()[1] > 63.0
-
-
-def test_the_wrong_number_of_axes_is_refused(found: lkm.Discovery) -> None:
-    axes = Figure().subplots(1, 2)
-    with pytest.raises(ValueError, match="expected 7 Axes, one per panel, got 2"):
-        plotting.plot_forecasts(found, 4, axes)
-
-
-def test_blank_panels_leave_the_numbers_to_those_that_share_their_axis() -> None:
-    frame = pd.DataFrame({"a": np.arange(20.0), "b": np.sin(np.arange(20.0))})
-    kernels = ["1 x SE(lengthscale=5)", "0.03 x LIN(location=10)"]
-    found = made_by_hand(frame, kernels, [[0, 1], [1, 0]])
-    first, second = plotting.plot_components(found, "b")
-    drawn(first.figure)
-    assert "not in this series" in texts(first)
-    numbers = [text.get_text() for text in first.get_yticklabels() if text.get_visible()]
-    assert len(numbers) > 2
-    assert any(tick.label1.get_visible() for tick in first.yaxis.get_major_ticks())
-    assert not any(tick.label1.get_visible() for tick in first.xaxis.get_major_ticks())
-    assert second.get_ylim() == first.get_ylim()
-
-
-def test_shares_fill_their_axis(found: lkm.Discovery) -> None:
-    told = attribute(found, 3)
-    for moment in ("mean", "variance"):
-        ax = plotting.plot_attribution_shares(found, told, moment)
-        assert ax.get_xlim() == (0.0, 1.0)
-        assert ax.get_xticks()[[0, -1]].tolist() == [0.0, 1.0]
-        ends = [bar.get_x() + bar.get_width() for bar in ax.patches[-len(ODD_NAMES) :]]
-        np.testing.assert_allclose(ends, 1.0)
-
-
 OTHER = "another restart is better by 1.0 in BIC"
-
-
-def test_of_restarts_the_one_is_drawn_that_the_search_went_by() -> None:
-    """It goes by its criterion, or by its bound, and what it accepted is drawn as accepted."""
-    ledger = pd.DataFrame(
-        {
-            "step": [0, 0, 1, 1, 2, 2],
-            "depth": [0, 0, 1, 1, 1, 1],
-            "parent": [-1, -1, 0, 0, 1, 1],
-            "expanded": ["start", "start", "SE", "SE", "LIN", "LIN"],
-            "found": ["SE", "PER", "LIN", "RW", "C", "IOU"],
-            "bic": [20.0, 21.0, 10.0, 11.0, 8.0, 9.0],
-            "criterion": [30.0, 29.0, 19.0, 20.0, 15.0, 14.0],
-            # The first step by its criterion, the second by its bound; the third was stopped.
-            "decision": [OTHER, "accepted", OTHER, "accepted", "none: stopped", "none: stopped"],
-        }
-    )
-    drawn = [text.get_text() for text in plotting.plot_ledger(ledger).texts[:3]]
-    assert drawn == [
-        "start: BIC 21.0\nPER",
-        "expand SE: BIC 11.0 (-10.0)\nRW",
-        "expand LIN: BIC 9.0 (-2.0)",
-    ]
-
-
-def test_a_structure_without_its_parent_begins_a_tree() -> None:
-    """With a subset, few fits are kept, and their parents may not be among them."""
-    ledger = pd.DataFrame(
-        {
-            "step": [1, 2, 5],
-            "depth": [1, 1, 2],
-            "parent": [0, 1, 4],
-            "expanded": ["SE", "PER", "LIN"],
-            "tried": ["SE", "PER", "LIN"],
-            "found": ["SE", "PER", "LIN"],
-            "bic": [30.0, 20.0, 10.0],
-            "criterion": [30.0, 20.0, 10.0],
-            "decision": ["accepted"] * 3,
-        }
-    )
-    ax = plotting.plot_ledger(ledger)
-    assert [text.xy for text in ax.texts[:3]] == [(0, 0), (1, 1), (0, 2)]
-    assert [text.get_text().split("\n")[0] for text in ax.texts[:3]] == [
-        "expand SE: BIC 30.0",
-        "expand PER: BIC 20.0 (-10.0)",
-        "expand LIN: BIC 10.0",
-    ]
 
 
 def test_noise_has_pictures() -> None:
@@ -281,48 +173,6 @@ def test_noise_has_pictures() -> None:
     assert [text.get_text() for text in panel.texts] == ["no component"]
     assert panel.get_ylabel() == "a"
     assert nothing.components("a", 3).shape == (23, 0)
-
-
-def test_the_legend_of_parts_fits_into_a_narrow_picture(small_found: lkm.Discovery) -> None:
-    figure = plotting.plot_attribution(small_found.select(["a"]), 4)[0].figure
-    drawn(figure)  # type: ignore[arg-type]
-    (legend,) = figure.legends
-    assert len(legend.get_texts()) >= 4
-    box = legend.get_window_extent()
-    assert 0.0 <= box.x0 <= box.x1 <= figure.bbox.width
-
-
-def test_levels_that_are_none_are_refused(found: lkm.Discovery) -> None:
-    for draw in (found.plot, lambda level: plotting.plot_components(found, "$x$", level=level)):
-        with pytest.raises(ValueError, match="a level between 0 and 1, got 90"):
-            draw(level=90)
-    history = found.table.frame["$x$"]
-    with pytest.raises(ValueError, match="a level between 0 and 1, got 90"):
-        plotting.plot_methods(history, {"one": found.forecast(2).loc["$x$"]}, level=90)
-    assert plt.get_fignums() == []
-
-
-@pytest.mark.parametrize("units", [{1: "kg"}, {"1": "kg"}])
-def test_units_are_found_by_name_or_its_text(units: dict[Any, str]) -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=[1, 2])
-    found = made_by_hand(frame, ["1 x SE(lengthscale=5)"], [[1], [1]])
-    assert [ax.get_ylabel() for ax in plotting.plot_forecasts(found, 2, units=units)] == ["kg", ""]
-    assert plotting.plot_comparison(found, 1, 2, 2, units=units)[0, 0].get_ylabel() == "kg"
-    for draw in (
-        lambda: plotting.plot_forecasts(found, 2, units={"one": "kg"}),
-        lambda: plotting.plot_comparison(found, 1, 2, 2, units={"one": "kg"}),
-        lambda: found.explore(2, units={"one": "kg"}),
-    ):
-        with pytest.raises(ValueError, match=r"units of the series '1' and '2'.*'one'"):
-            draw()
-
-
-def test_a_component_of_no_series_is_said_to_be_one() -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
-    found = made_by_hand(frame, ["1 x SE(lengthscale=5)", "1 x LIN(location=2)"], [[1, 0], [0, 0]])
-    _, smooth, line = plotting.plot_decomposition(found)
-    written = [[text.get_text() for text in ax.texts] for ax in (smooth, line)]
-    assert written == [[], ["no series\nfor sure"]]
 
 
 def test_the_ledger_is_a_tree() -> None:
@@ -372,14 +222,3 @@ def test_scores_are_ordered_and_written() -> None:
     assert {text.get_text() for text in ax.texts} == {f"{mean:.3f}" for mean in means.values()}
     with pytest.raises(ValueError, match="expected a score among"):
         plotting.plot_scores(made, "luck")
-
-
-def test_the_numbers_of_an_empty_panel_are_as_large_as_those_of_others() -> None:
-    frame = pd.DataFrame({"a": np.sin(np.arange(20.0)), "b": np.cos(np.arange(20.0))})
-    kernels = [f"1 x SE(lengthscale={length})" for length in (1, 3, 10, 30)]
-    found = made_by_hand(frame, kernels, [[1, 1, 1, 0], [0, 0, 0, 1]])
-    drawn_panel, *_, empty = plotting.plot_components(found, "a")
-    assert (
-        len({label.get_size() for ax in (drawn_panel, empty) for label in ax.get_yticklabels()})
-        == 1
-    )

@@ -10,11 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from small import made_by_hand
 
-from lkm_gpflow import plotting
-from lkm_gpflow.plotting.style import labels, panel_axes, plain, readable_dates, save_figure
-from lkm_gpflow.report import pairwise
+from lkm_gpflow.plotting.style import labels, readable_dates, save_figure
 
 
 def picture(layout: str | None) -> Figure:
@@ -32,14 +29,6 @@ def test_files_are_those_of_matplotlib(layout: str | None) -> None:
     picture(layout).savefig(expected, format="png", dpi=77.0)
     assert own.getvalue() == expected.getvalue()
     plt.close("all")
-
-
-def test_a_saved_figure_can_be_closed() -> None:
-    before = plt.get_fignums()
-    figure = picture("constrained")
-    save_figure(figure, io.BytesIO(), dpi=50.0)
-    plt.close(figure)
-    assert plt.get_fignums() == before
 
 
 def test_signs_that_the_font_has_not_are_no_matter() -> None:
@@ -86,71 +75,3 @@ def test_months_of_several_years_begin_with_a_year(first: str, last: str, label:
 def test_a_sign_without_a_glyph_is_left_out_but_a_letter_is_not() -> None:
     odd = ["Z\u00fcrich \U0001f34e", "\U0001f34e", "\u65e5 1", "a\U0001f34e", "a"]
     assert labels(odd) == ["Z\u00fcrich", "series 2", "series 3", "series 4", "series 5"]
-
-
-def test_a_series_that_cannot_be_named_has_its_number_in_every_picture(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The number is that in the table: not in a pair of series, nor among those that are alike."""
-    odd, t = "\u65e5\u672c", np.arange(40.0)
-    waves = np.stack([np.sin(t / 3), 0.1 * t, np.sin(t / 3)], axis=1)
-    frame = pd.DataFrame(waves + 0.1 * np.cos(7.0 * t[:, None]), t, ["a", "b", odd])
-    kernels = ["1 x PER(period=18.85,lengthscale=2)", "0.01 x LIN(location=20)"]
-    found = made_by_hand(frame, kernels, [[1, 0], [0, 1], [1, 0]])
-    pictures = {
-        "forecast": plotting.plot_forecast(found, odd, 2),
-        "forecasts": plotting.plot_forecasts(found, 2)[2],
-        "components": plotting.plot_components(found, odd)[0],
-        "structure": plotting.plot_structure(found),
-        "everything": found.plot()[0],
-    }
-    kept: list[plt.Axes] = []
-    monkeypatch.setattr(pairwise.Picture, "of", lambda title, caption, ax: kept.append(ax))
-    pairs = found.compare_all()
-    assert list(pairs.likeness.columns) != list(frame.columns)  # like series stand together
-    pairs.pictures()
-    pairs.pairs["a", odd].pictures()
-    found.compare(odd, "b").pictures()
-    for name, ax in zip(("likeness", "pair", "pair alone"), kept, strict=True):
-        pictures[name] = ax
-    for name, ax in pictures.items():
-        figure = ax.figure
-        shown = [
-            text.get_text()
-            for each in figure.axes
-            for text in (each.title, each.yaxis.label, *each.get_yticklabels())
-        ]
-        assert "series 3" in shown, name
-        assert not {odd, "series 1", "series 2"} & set(shown), name
-
-
-@pytest.mark.parametrize("start", [1e6, 1.7e12])
-def test_times_far_from_zero_are_written_without_an_offset(start: float) -> None:
-    times = pd.Index(start + np.arange(24) / 2)
-    ax = plt.subplots(figsize=(3.6, 2.0))[1]
-    ax.plot(times, np.arange(24.0))
-    readable_dates(ax, times)
-    ax.figure.canvas.draw()
-    assert ax.xaxis.get_offset_text().get_text() == ""
-    labels = [label.get_text() for label in ax.get_xticklabels()]
-    assert f"{start:.0f}" in labels
-    assert len(labels) <= 6
-    plt.close("all")
-
-
-@pytest.mark.parametrize(
-    ("count", "grid"), [(1, (1, 1)), (3, (1, 3)), (4, (2, 2)), (5, (2, 3)), (7, (3, 3))]
-)
-def test_rows_of_panels_are_about_equally_long(count: int, grid: tuple[int, int]) -> None:
-    panels = panel_axes(None, count, columns=3, size=(1.0, 1.0))
-    spec = panels[0].get_subplotspec()
-    assert len(panels) == count
-    assert spec.get_gridspec().get_geometry() == grid
-
-
-def test_long_names_that_begin_alike_stay_apart() -> None:
-    names = [f"monthly production of widgets in plant number {n}, thousands" for n in ("1", "2")]
-    shown = [plain(name) for name in names]
-    assert shown[0] != shown[1]
-    assert {len(name) for name in shown} == {36}
-    assert shown[0].startswith("monthly production")

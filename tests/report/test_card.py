@@ -7,7 +7,6 @@ from html import unescape
 from xml.etree import ElementTree
 
 import pandas as pd
-import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
@@ -49,21 +48,6 @@ def test_names_are_no_markup_and_many_series_are_cut() -> None:
     found, html = html_of(many, [[1, 1]] * 45)
     assert html.count("<tr") == card.MOST_SERIES + 1
     assert "and 5 more series" in html
-
-
-@pytest.mark.parametrize("stopped", ["", "The time budget of 10m ended the search."])
-def test_it_says_that_a_search_was_stopped(stopped: str) -> None:
-    found = html_of(small_table(), [[1, 0], [1, 1], [0, 1]])[0]
-    html = card.card(found, "headline") if not stopped else None
-    if stopped:
-        object.__setattr__(found, "stopped", stopped)
-        html = found._repr_html_()
-    assert html is not None
-    assert ("ended the search" in html) == bool(stopped)
-
-
-def test_kernels_show_themselves_as_expressions() -> None:
-    assert repr(lkm.parse("0.123456 x SE(lengthscale=3)")) == "0.1235 x SE(lengthscale=3)"
 
 
 def test_one_component_is_no_plural() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lkm_gpflow.report import Report
-from report.chromium import Browser, browser, program
+from report.chromium import Browser
 from report.test_reports import ODD_NAMES, found_in, waves
 
 SCRIPTS = {
@@ -45,14 +44,6 @@ CONTRAST = """
 })()
 """
 """The least contrast of any text with what is behind it, as WCAG 2 defines it."""
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if program() is None:
-        pytest.skip("needs chromium (Debian: apt-get install chromium)")
-    with browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

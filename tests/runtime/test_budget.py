@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from small import small_table, without_seconds
+from small import QUICK_SEARCH, assert_same, two_series, without_seconds
 
 import lkm_gpflow as lkm
 from lkm_gpflow.discovery import discover as discovering
@@ -20,44 +20,22 @@ from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.runtime.budget import Guard, num_bytes, resident_memory, seconds
 from lkm_gpflow.search import structure_search
 
-
-def table() -> pd.DataFrame:
-    return small_table(num_times=20)[["a", "c"]]
-
-
 pytestmark = pytest.mark.usefixtures("quick_fits")
-OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    ("read", "text", "value"),
     [
-        ("90s", 90),
-        ("10m", 600),
-        ("1h30m", 5400),
-        ("1.5 H", 5400),
-        ("1d 1s", 86401),
-        (2.5, 2.5),
-        ("90", 90),
+        (seconds, "90s", 90), (seconds, "1h30m", 5400), (seconds, "1.5 H", 5400),
+        (seconds, "1d 1s", 86401), (seconds, 2.5, 2.5), (seconds, "90", 90),
+        (num_bytes, "500MB", 5e8), (num_bytes, "4 gb", 4e9), (num_bytes, "2.5GiB", 2.5 * 2**30),
+        (num_bytes, 1e9, 1e9), (num_bytes, "5000", 5e3),
     ],
-)
-def test_times(text: str | float, value: float) -> None:
-    assert seconds(text) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("500MB", 5e8),
-        ("4 gb", 4e9),
-        ("2.5GiB", 2.5 * 2**30),
-        ("1KB", 1e3),
-        (1e9, 1e9),
-        ("5000", 5e3),
-    ],
-)
-def test_sizes(text: str | float, value: float) -> None:
-    assert num_bytes(text) == value
+)  # fmt: skip
+def test_times_and_sizes(
+    read: Callable[[str | float], float], text: str | float, value: float
+) -> None:
+    assert read(text) == value
 
 
 @pytest.mark.parametrize(
@@ -139,13 +117,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 @pytest.fixture(scope="module")
 def whole(quick_fits: None) -> lkm.Discovery:
     """The discovery that nothing stopped."""
-    return lkm.discover(table(), **OPTIONS)
-
-
-def assert_same(one: lkm.Discovery, other: lkm.Discovery) -> None:
-    """Bit for bit, but for the seconds that fits took."""
-    assert [without_seconds(e) for e in one.entries] == [without_seconds(e) for e in other.entries]
-    pd.testing.assert_frame_equal(one.forecast(4), other.forecast(4), check_exact=True)
+    return lkm.discover(two_series(), **QUICK_SEARCH)
 
 
 def test_a_search_ends_in_time_and_goes_on_later(
@@ -155,7 +127,7 @@ def test_a_search_ends_in_time_and_goes_on_later(
     ledger, done = tmp_path / "ledger.jsonl", 0
     sentences = []
     for _ in range(20):
-        found = lkm.discover(table(), ledger=ledger, time_budget=4, **OPTIONS)
+        found = lkm.discover(two_series(), ledger=ledger, time_budget=4, **QUICK_SEARCH)
         assert watched.count <= 4, "a fit was begun after the budget was spent"
         assert len(found.entries) >= done
         done, watched.count = len(found.entries), 0
@@ -164,7 +136,7 @@ def test_a_search_ends_in_time_and_goes_on_later(
             break
         sentences.append(found.stopped)
         undecided = found.ledger["decision"].str.startswith("none: the search was stopped")
-        assert undecided.sum() <= OPTIONS["restarts"]
+        assert undecided.sum() <= QUICK_SEARCH["restarts"]
         assert found.bic == found.ledger["bic"].min()
     assert sentences[0].startswith("The time budget of 4s ended the search after 3 fits (depth 1, ")
     assert sentences[0].endswith("the averaging before a fit was weighed by held-out windows: BIC "
@@ -183,7 +155,7 @@ def test_the_first_fit_is_finished_whatever_the_budget(
         return learn(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(structure_search, "fit", slow)
-    found = lkm.discover(table(), time_budget="2s", **OPTIONS)
+    found = lkm.discover(two_series(), time_budget="2s", **QUICK_SEARCH)
     assert len(found.entries) == 1
     assert found.stopped == (
         "The time budget of 2s ended the search after the first fit (start), and the time budget "
@@ -193,53 +165,16 @@ def test_the_first_fit_is_finished_whatever_the_budget(
 
 
 def test_memory_ends_a_search_too(watched: Watched, whole: lkm.Discovery) -> None:
-    found = lkm.discover(table(), memory_budget=4.0, **OPTIONS)
+    found = lkm.discover(two_series(), memory_budget=4.0, **QUICK_SEARCH)
     assert found.stopped.startswith("The memory budget of 4e-06MB ended the search after 3 fits")
     expected = [without_seconds(entry)[7:] for entry in whole.entries[:3]]
     assert [without_seconds(entry)[7:] for entry in found.entries] == expected
 
 
-def test_averaging_goes_as_far_as_it_comes(
-    watched: Watched, whole: lkm.Discovery, tmp_path: Path
-) -> None:
-    """The best fit is weighed first, then the vector autoregression, then walks."""
-    ledger = tmp_path / "ledger.jsonl"
-    num_walks = sum("walk" in member.kind for member in whole.members)
-    lkm.discover(table(), ledger=ledger, **{**OPTIONS, "averaging": "none"})
-    watched.count = 0
-    found = lkm.discover(table(), ledger=ledger, time_budget=num_walks + 2, **OPTIONS)
-    assert found.stopped == (
-        f"The time budget of {num_walks + 2}s ended the averaging when 2 of the fits and walks "
-        "were weighed."
-    )
-    best = next(member for member in found.members if member.kind == "found")
-    walk = next(member for member in found.members if "walk" in member.kind)
-    assert isinstance(best, Member)
-    assert best.fit.bic == whole.bic
-    # Their priors are those of what was found, of walks and of the autoregression.
-    records = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
-    notes = dict(record["note"] for record in records if "note" in record)
-    of_best, of_autoregression, of_walk = (
-        sum(notes[key]) for key in notes if key.startswith("weighed")
-    )
-    ratio = 0.01 / 0.48 * np.exp(of_best - of_walk)
-    assert best.weight / walk.weight == pytest.approx(ratio)
-    prior, scores = [0.48, 0.01, 0.5], [of_walk, of_best, of_autoregression]
-    weights = np.array(prior) * np.exp(scores)
-    assert found.members[-1].weight == pytest.approx(weights[2] / weights.sum())
-
-
 def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Path) -> None:
-    found = lkm.discover(table(), time_budget=4, **OPTIONS)
+    found = lkm.discover(two_series(), time_budget=4, **QUICK_SEARCH)
     found.save(tmp_path / "one.lkm")
     assert lkm.load(tmp_path / "one.lkm").stopped == found.stopped
     assert found.stopped in repr(found)
     assert found.stopped in found._repr_html_()
     assert ("stopped", found.stopped) in found.report(progress=False).about
-
-
-def test_wrong_budgets_of_discover() -> None:
-    with pytest.raises(ValueError, match="a time budget in seconds"):
-        lkm.discover(table(), time_budget="10 minutes")
-    with pytest.raises(ValueError, match=r"memory budget above the .* that this process"):
-        lkm.discover(table(), memory_budget="1MB")

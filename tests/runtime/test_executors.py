@@ -15,43 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import jobs
-import pandas as pd
 import psutil
 import pytest
-from small import small_table, without_seconds
+from small import QUICK_SEARCH, assert_same, two_series
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import lkm_gpflow as lkm
 from lkm_gpflow.runtime import executors
 from lkm_gpflow.runtime.budget import OutOfBudget
-from lkm_gpflow.runtime.executors import WorkersLost, in_threads, run_all, start_workers
+from lkm_gpflow.runtime.executors import WorkersLost, run_all
 from lkm_gpflow.runtime.threads import single_threaded
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
-OPTIONS = {"bases": ("C", "SE", "RW"), "depth": 1, "restarts": 2, "progress": False}
 SQUARES = {x: x * x for x in range(4)}
-
-
-def table() -> pd.DataFrame:
-    return small_table(num_times=20)[["a", "c"]]
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 300.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
 def serial(quick_fits: None) -> lkm.Discovery:
-    return lkm.discover(table(), **OPTIONS)
-
-
-def assert_same(one: lkm.Discovery, other: lkm.Discovery) -> None:
-    """Bit for bit, but for the seconds that fits took."""
-    assert [without_seconds(e) for e in one.entries] == [without_seconds(e) for e in other.entries]
-    pd.testing.assert_frame_equal(one.forecast(4), other.forecast(4), check_exact=True)
+    return lkm.discover(two_series(), **QUICK_SEARCH)
 
 
 # --- threads and processes ---
@@ -90,24 +71,11 @@ def test_a_budget_does_not_wait_for_busy_workers(tmp_path: Path) -> None:
 def test_threads_give_what_one_process_does(serial: lkm.Discovery) -> None:
     """The functions that TensorFlow traces once are shared by them."""
     with ThreadPoolExecutor(3) as pool:
-        assert_same(lkm.discover(table(), executor=pool, **OPTIONS), serial)
+        assert_same(lkm.discover(two_series(), executor=pool, **QUICK_SEARCH), serial)
 
 
 def limits() -> list[int]:
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-
-def test_threads_that_come_and_go_leave_the_limit_as_it_was() -> None:
-    with threadpool_limits(2, "blas"):
-        before = limits()
-        one = type(single_threaded())()  # of its own: the tests themselves are inside the other
-        one.__enter__()
-        one.__enter__()
-        assert set(limits()) == {1}
-        one.__exit__(None, None, None)  # the first that came is the first that goes
-        assert set(limits()) == {1}
-        one.__exit__(None, None, None)
-        assert limits() == before
 
 
 def test_the_caller_limits_the_threads_of_a_thread_pool(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,14 +92,6 @@ def test_jobs_of_a_killed_worker_are_done_again(tmp_path: Path) -> None:
         todo = {x: partial(jobs.square_but_die_at_first, x, tmp_path) for x in (2, 3)}
         todo |= {x: partial(jobs.square, x) for x in (0, 1)}
         assert dict(run_all(todo, pool)) == SQUARES
-
-
-def test_workers_import_a_module_before_there_are_jobs() -> None:
-    asked = {module: partial(jobs.is_imported, module) for module in ("colorsys", "sndhdr")}
-    with lkm.process_pool(1) as pool:
-        start_workers(pool, "colorsys")
-        start_workers(pool, "no_such_module")  # left to the jobs to complain of
-        assert dict(run_all(asked, pool)) == {"colorsys": True, "sndhdr": False}
 
 
 def test_jobs_that_kill_their_workers_again_and_again_are_an_error() -> None:
@@ -152,11 +112,13 @@ def test_a_pool_that_takes_no_jobs_after_a_death_is_an_error(tmp_path: Path) -> 
     closed.shutdown()
     journal, ledger = tmp_path / "journal.jsonl", tmp_path / "ledger.jsonl"
     with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {journal}.*continues"):
-        lkm.backtest(table(), "last-value", 3, executor=closed, journal=journal, progress=False)
+        lkm.backtest(
+            two_series(), "last-value", 3, executor=closed, journal=journal, progress=False
+        )
     with pytest.raises(WorkersLost, match=rf"takes no more jobs.*kept in {ledger}.*continues"):
-        lkm.discover(table(), executor=closed, ledger=ledger, **OPTIONS)
+        lkm.discover(two_series(), executor=closed, ledger=ledger, **QUICK_SEARCH)
     with pytest.raises(WorkersLost, match="nothing is kept, because no ledger was given"):
-        lkm.discover(table(), executor=closed, **OPTIONS)
+        lkm.discover(two_series(), executor=closed, **QUICK_SEARCH)
 
 
 @pytest.mark.slow
@@ -178,7 +140,7 @@ def test_workers_end_with_a_parent_that_was_killed() -> None:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
     assert len(pids) == 2
-    wait_until(lambda: not any(map(psutil.pid_exists, pids)), 20.0)
+    jobs.wait_until(lambda: not any(map(psutil.pid_exists, pids)), 20.0)
 
 
 # --- a Dask cluster ---
@@ -199,16 +161,6 @@ def workers_of(cluster: Any) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_cluster_backtests_as_one_process_does(cluster: Any) -> None:
-    with cluster.get_client() as client:
-        there = lkm.backtest(
-            table(), "last-value", 3, executor=client.get_executor(pure=False), progress=False
-        )
-    here = lkm.backtest(table(), "last-value", 3, progress=False)
-    pd.testing.assert_frame_equal(there.forecasts, here.forecasts, check_exact=True)
-
-
-@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_finds_the_same(
     cluster: Any, serial: lkm.Discovery, tmp_path: Path
 ) -> None:
@@ -216,7 +168,7 @@ def test_a_cluster_that_loses_a_worker_finds_the_same(
     ledger, killed = tmp_path / "ledger.jsonl", []
 
     def kill_a_worker() -> None:
-        wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 2)
+        jobs.wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 2)
         killed.append(workers_of(cluster)[0])
         os.kill(killed[0], signal.SIGKILL)
 
@@ -224,11 +176,11 @@ def test_a_cluster_that_loses_a_worker_finds_the_same(
     killer.start()
     with cluster.get_client() as client:
         executor = client.get_executor(pure=False)
-        found = lkm.discover(table(), ledger=ledger, executor=executor, **OPTIONS)
+        found = lkm.discover(two_series(), ledger=ledger, executor=executor, **QUICK_SEARCH)
     killer.join()
     assert_same(found, serial)
     assert found.stopped == ""
-    wait_until(lambda: len(workers_of(cluster)) == 2 and killed[0] not in workers_of(cluster))
+    jobs.wait_until(lambda: len(workers_of(cluster)) == 2 and killed[0] not in workers_of(cluster))
 
 
 @pytest.fixture
@@ -250,7 +202,7 @@ def lonely(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
          "--no-dashboard", "--no-nanny", "--death-timeout", "60"]
     )  # fmt: skip
     try:
-        wait_until(lambda: file.exists() and file.stat().st_size > 0)
+        jobs.wait_until(lambda: file.exists() and file.stat().st_size > 0)
         yield str(file), scheduler
     finally:
         for process in (worker, scheduler):
@@ -268,7 +220,7 @@ def test_a_search_goes_on_after_its_scheduler_went_away(
     ledger = tmp_path / "ledger.jsonl"
 
     def kill_the_scheduler() -> None:
-        wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 3)
+        jobs.wait_until(lambda: ledger.exists() and ledger.read_text().count('{"fit"') >= 3)
         scheduler.kill()
 
     killer = threading.Thread(target=kill_the_scheduler)
@@ -276,22 +228,12 @@ def test_a_search_goes_on_after_its_scheduler_went_away(
     with Client(scheduler_file=file, timeout="10s") as client:
         executor = client.get_executor(pure=False)
         with pytest.raises(WorkersLost, match=rf"scheduler.*is kept in {ledger}.*continues"):
-            lkm.discover(table(), ledger=ledger, executor=executor, **OPTIONS)
+            lkm.discover(two_series(), ledger=ledger, executor=executor, **QUICK_SEARCH)
     killer.join()
     kept = ledger.read_text()
     assert kept.count('{"fit"') >= 3
-    assert_same(lkm.discover(table(), ledger=ledger, **OPTIONS), serial)
+    assert_same(lkm.discover(two_series(), ledger=ledger, **QUICK_SEARCH), serial)
     assert ledger.read_text().startswith(kept), "what was kept is not done again"
-
-
-def test_jobs_in_threads_keep_their_order() -> None:
-    assert in_threads([partial(pow, 2, n) for n in range(20)]) == [2**n for n in range(20)]
-    assert in_threads([]) == []
-
-
-def test_what_fails_in_a_thread_is_raised() -> None:
-    with pytest.raises(ZeroDivisionError):
-        in_threads([partial(divmod, 1, 0)])
 
 
 def _threads_of_tensorflow() -> int:

@@ -18,9 +18,9 @@ from jobs import tell_and_wait
 from lkm_gpflow.runtime import news as news_module
 from lkm_gpflow.runtime import progress as progress_module
 from lkm_gpflow.runtime.executors import check_executor, kept_in, num_workers, process_pool, run_all
-from lkm_gpflow.runtime.news import Newsroom, heard_by, tell
+from lkm_gpflow.runtime.news import heard_by, tell
 from lkm_gpflow.runtime.progress import Progress
-from lkm_gpflow.runtime.text import duration, whole_number
+from lkm_gpflow.runtime.text import duration
 
 
 def test_news_are_not_made_where_nobody_listens() -> None:
@@ -76,12 +76,6 @@ def test_news_of_jobs_are_heard(
                 each.shutdown()
     assert heard == ["a begins", "b begins"]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_job_goes_on_where_its_news_cannot_be_written() -> None:
-    with Newsroom(lambda words: None) as newsroom:
-        job = newsroom.reporting(partial(tell_and_wait, "a", 0.0))
-    assert job() == "a"  # the folder is gone
 
 
 class Terminal(io.StringIO):
@@ -181,9 +175,3 @@ def test_durations() -> None:
     assert [duration(s) for s in (0.2, 7.4, 34.0, 99.0, 100.0, 3000.0, 7200.0)] == [
         "1 s", "7 s", "30 s", "100 s", "2 min", "50 min", "2 h",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("value", [1.0, "2", None, True, -1])
-def test_whole_numbers(value: object) -> None:
-    with pytest.raises(ValueError, match="expected depth as a whole number of 0 or more, got"):
-        whole_number(value, "depth", 0)

@@ -19,10 +19,9 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import Learner, fit
-from lkm_gpflow.gp import eigenbasis as basis
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.search import many_series as extension
-from lkm_gpflow.search.many_series import evaluate_fit, extend
+from lkm_gpflow.search.many_series import extend
 from lkm_gpflow.search.settings import draw
 
 STRUCTURE = ("SE", "PER")
@@ -82,43 +81,6 @@ def test_what_was_planted_is_found() -> None:
     expected = np.array([(1, 0), (0, 1), (1, 1)])[np.arange(72) % 3]
     assert np.mean(found.structure[order].to_numpy() == expected) > 0.95
     assert found.probabilities.shape == (72, 2)
-
-
-def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 series in blocks of 300 and of 17 rows."""
-    data = observations(300)
-    start = learnt(data.of_series(draw(300, 12, seed=0)))
-    fits = []
-    for rows in (300, 17):
-        monkeypatch.setattr(basis, "_BLOCK_BYTES", 8 * 24 * rows)
-        fits.append(extend(start, data, QUICK))
-    one, other = fits
-    assert other.elbo == pytest.approx(one.elbo, abs=0.05)  # where learning stops
-    np.testing.assert_allclose(other.probabilities, one.probabilities, atol=0.02)
-    np.testing.assert_array_equal(other.Z, one.Z)
-
-
-def test_few_numbers_keep_a_fit() -> None:
-    data = observations()
-    found = extend(learnt(data.of_series(draw(72, 12, seed=0))), data, QUICK)
-    again = evaluate_fit(found.kernels, found.noise_variance, data, QUICK)
-    assert again.elbo == pytest.approx(found.elbo, rel=1e-7)
-    np.testing.assert_allclose(again.probabilities, found.probabilities, atol=1e-4)
-    rounded = [float(f"{s:.4g}") for s in found.noise_variance]
-    assert evaluate_fit(found.kernels, np.array(rounded), data, QUICK).elbo == pytest.approx(
-        found.elbo, rel=1e-5
-    )
-
-
-def test_the_draw() -> None:
-    drawn = draw(72, 12, seed=0)
-    assert len(set(drawn.tolist())) == 12
-    assert np.all(np.diff(drawn) > 0)
-    np.testing.assert_array_equal(drawn, draw(72, 12, seed=0))
-    assert drawn.tolist() != draw(72, 12, seed=1).tolist()
-    for count in (0, 72, 73, True):
-        with pytest.raises(ValueError, match="a subset of at least 1 and fewer than all 72 series"):
-            draw(72, count, seed=0)
 
 
 # --- through the doors ---------------------------------------------------------------------------
@@ -208,35 +170,6 @@ def test_another_subset_is_another_search(searched: tuple[lkm.Discovery, Path]) 
         lkm.discover(planted(), ledger=path, **{**SEARCH, "subset": 13})
 
 
-def test_selected_series_keep_what_was_learnt_on_all(
-    searched: tuple[lkm.Discovery, Path],
-) -> None:
-    found, _ = searched
-    some = found.select(["s7", "s3"])
-    assert some.names == found.names
-    assert some.kernels == found.kernels
-    pd.testing.assert_frame_equal(some.probabilities, found.probabilities.loc[["s7", "s3"]])
-    parts = found.components("s3")
-    pd.testing.assert_frame_equal(some.components("s3"), parts, rtol=1e-7, atol=1e-9)
-    whole = found.forecast(2).loc[["s7", "s3"]]
-    pd.testing.assert_frame_equal(some.forecast(2), whole, rtol=1e-7, atol=1e-9)
-    assert "s7" in some.report().text
-    with pytest.raises(ValueError, match="expected one of the series"):
-        found.select(["nobody"])
-
-
-def test_stacking_is_not_for_subsets() -> None:
-    with pytest.raises(ValueError, match="averaging 'tempered' or 'none' with a subset"):
-        lkm.discover(planted(), averaging="stacked", **SEARCH)
-
-
-def test_many_owners_are_counted_not_named(searched: tuple[lkm.Discovery, Path]) -> None:
-    found, _ = searched
-    owners = found.structure.sum().max()
-    assert f"{owners} series" in repr(found)
-    assert found._repr_html_().count("<tr") < 50
-
-
 def test_given_kernels_without_a_subset(tmp_path: Path) -> None:
     frame = planted().iloc[:, :6]
     path = tmp_path / "ledger.jsonl"
@@ -254,11 +187,6 @@ def test_given_kernels_without_a_subset(tmp_path: Path) -> None:
     again = lkm.learn(frame, STRUCTURE, restarts=2, ledger=path, progress=False)
     assert path.read_text() == before
     assert again.bic == found.bic
-
-
-def test_learning_needs_a_structure() -> None:
-    with pytest.raises(ValueError, match="at least one component, got none"):
-        lkm.learn(planted(), [])
 
 
 # --- where learning on all begins ----------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import numbers, small_table, without_seconds
+from small import small_table, without_seconds
 
 import lkm_gpflow.search.structure_search
 from lkm_gpflow import process_pool
@@ -21,7 +21,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import Fit, FitSettings, LearnerName, State
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.grammar import Product, parse, with_values
-from lkm_gpflow.search.ledger import Entry, Ledger
+from lkm_gpflow.search.ledger import Ledger
 from lkm_gpflow.search.settings import SearchSettings
 from lkm_gpflow.search.structure_search import search_steps
 
@@ -157,19 +157,6 @@ def test_partial_expansion_ends_with_regrouping(
         assert "pairs and products" not in {e.expanded for e in ledger.rows}
 
 
-@pytest.mark.parametrize(("depth", "most"), [(1, 2), (2, 3)])
-def test_products_have_no_more_factors_than_expansions_come_to(
-    depth: int, most: int, observations: Observations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two members of the best set could become a product of four."""
-    pretend(monkeypatch.setattr, "LIN + PER + SE", "LIN x PER + PER x SE + SE")
-    ledger = Ledger({})
-    settings = replace(QUICK, bases=("LIN", "SE", "PER"), depth=depth, restarts=1)
-    search(observations, settings, ledger, progress=False)
-    last = [e for e in ledger.rows if e.expanded == "pairs and products"]
-    assert max(len(parse(member).factors) for e in last for member in e.structure) == most
-
-
 @pytest.mark.parametrize("learner", ["scan", "relaxed"])
 def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     observations: Observations, done: Ledger, learner: LearnerName, monkeypatch: pytest.MonkeyPatch
@@ -193,46 +180,6 @@ def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     # Of later steps: there the next restart is another start from nothing.
     from_nothing = [start is None and number > 2 for number, start in enumerate(starts)]
     assert counts == [1 if is_bare else 2 for is_bare in from_nothing]
-
-
-@pytest.mark.parametrize(("num_series", "price"), [(3, 10), (12, 12)])
-def test_hopeless_is_what_is_many_parameters_behind_the_best(
-    num_series: int, price: int, observations: Observations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The best of the steps before: restarts of one step may come in any order."""
-    asked: dict[int, list[float]] = {}
-    learn = lkm_gpflow.search.structure_search.fit
-    table = observations.of_series(np.arange(num_series, dtype=np.int32) % 3)
-
-    def fit(*args: Any, hopeless: float, **options: Any) -> Fit:
-        asked.setdefault(options["seed"][1], []).append(hopeless)
-        return learn(*args, hopeless=hopeless, **options)
-
-    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", fit)
-    ledger = Ledger({})
-    search(table, QUICK, ledger, progress=False)
-    assert asked.pop(0) == [np.inf, np.inf]
-    assert asked
-    regrouped = {e.step for e in ledger.rows if e.expanded == "pairs and products"}
-    for step, limits in asked.items():
-        accepted = [e for e in ledger.rows if e.step < step and e.decision == "accepted"]
-        behind = (5 if step in regrouped else price) * np.log(table.mask.sum())
-        assert limits == pytest.approx([accepted[-1].fit.bic + behind] * len(limits))
-
-
-def test_nothing_is_hopeless_before_change_points_were_tried(
-    observations: Observations, done: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def fit(*args: Any, hopeless: float, **options: Any) -> Fit:
-        asked.append(hopeless)
-        return done.entries[0, 0].fit
-
-    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", fit)
-    search(observations, replace(QUICK, bases=("LIN", "CP")), Ledger({}), progress=False)
-    assert len(asked) > 2
-    assert set(asked) == {np.inf}
 
 
 def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:
@@ -267,16 +214,6 @@ def test_a_stopped_search_goes_on(
         assert len(again.entries) == stop_after
         search(observations, QUICK, again, progress=False)
         assert [without_seconds(e) for e in again.rows] == [without_seconds(e) for e in done.rows]
-
-
-def test_fits_that_are_kept_count_as_made(
-    observations: Observations, done: Ledger, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The bar of a search that goes on ends where that of one in one go does."""
-    ledger = Ledger({}, None, dict(done.entries), dict(done.decisions), dict(done.notes))
-    search(observations, QUICK, ledger)
-    last = re.findall(r"(\d+)/(\d+) \[", capfd.readouterr().err)[-1]
-    assert last == (str(len(done.entries)),) * 2
 
 
 def test_ledger_round_trip(done: Ledger, tmp_path: Path) -> None:
@@ -325,12 +262,6 @@ def test_the_line_of_a_damaged_record_is_named(record: dict[str, object], tmp_pa
         Ledger({"seed": 1}, path)
 
 
-def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
-    frame = done.to_frame()
-    assert len(frame) == len(done.rows)
-    assert np.isfinite(frame["bic"]).all()
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -344,8 +275,3 @@ def test_ledger_frame_has_a_row_for_each_fit(done: Ledger) -> None:
 def test_wrong_settings(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SearchSettings(**wrong)  # type: ignore[arg-type]
-
-
-def test_entries_keep_their_numbers(done: Ledger) -> None:
-    entry: Entry = done.rows[0]
-    assert numbers(entry.fit) == numbers(done.entries[0, 0].fit)

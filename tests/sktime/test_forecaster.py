@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import lognorm, norm
+from scipy.stats import lognorm
 from scipy.stats import t as student_t
 from small import small_table
 
@@ -106,43 +106,9 @@ def test_logarithms_are_turned_back() -> None:
         LKMForecaster(["SE"], transform="log").fit(small_table())
 
 
-def test_series_are_turned_back_from_the_scale_on_which_they_are_modelled() -> None:
-    """Whatever the setting says: some by name, or those that the data ask for."""
-    y = small_table()[["a", "b"]].assign(b=lambda table: np.exp(5.0 + table["b"] / 5.0))
-    options = {"kernels": ["SE"], "restarts": 1}
-    forecaster = LKMForecaster(**options, transform={"b": "log"}).fit(y)  # type: ignore[arg-type]
-    expected = forecaster.found_.forecast(5, 0.8)
-    interval = forecaster.predict_interval(fh=HORIZON, coverage=0.8)
-    for name in "ab":
-        for side in ("lower", "upper"):
-            told = expected.loc[name, side].iloc[[0, 1, 4]]
-            np.testing.assert_allclose(interval[name, 0.8, side], told)
-    with pytest.raises(NotImplementedError, match=r"all series or none on a log scale.* 1 of 2"):
-        forecaster.predict_proba(fh=HORIZON)
-    prices = np.exp(y[["a"]].add(0.1 * np.arange(len(y)), axis=0))
-    auto = LKMForecaster(**options, transform="auto").fit(prices)  # type: ignore[arg-type]
-    log = LKMForecaster(**options, transform="log").fit(prices)  # type: ignore[arg-type]
-    assert auto.found_.table.transforms.is_log.all()
-    np.testing.assert_allclose(auto.predict_quantiles(HORIZON), log.predict_quantiles(HORIZON))
-    np.testing.assert_allclose(
-        auto.predict_proba(HORIZON).ppf(0.05), log.predict_proba(HORIZON).ppf(0.05)
-    )
-
-
 def test_what_there_is_not(fitted: LKMForecaster) -> None:
     with pytest.raises(NotImplementedError, match="cov=False"):
         fitted.predict_var(fh=HORIZON, cov=True)
-
-
-@pytest.mark.slow
-def test_components_are_searched_for_if_none_are_given() -> None:
-    options = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "averaging": "none", "seed": 2}
-    forecaster = LKMForecaster(**options).fit(small_table())
-    found = lkm.discover(small_table(), progress=False, **options)  # type: ignore[arg-type]
-    assert forecaster.found_.names == found.names
-    np.testing.assert_allclose(
-        forecaster.predict(fh=[3]).iloc[0], found.forecast(3)["mean"].unstack("series").iloc[-1]
-    )
 
 
 def test_pipelines_windows_and_grids_of_sktime() -> None:
@@ -174,14 +140,3 @@ def test_all_checks_of_sktime_pass() -> None:
     failed = {name: result for name, result in results.items() if result != "PASSED"}
     assert failed == {}
     assert len(results) > 300
-
-
-def test_nothing_is_random_but_the_seed(fitted: LKMForecaster) -> None:
-    again = LKMForecaster(["SE", "LIN"], restarts=1).fit(small_table())
-    np.testing.assert_array_equal(again.predict(fh=HORIZON), fitted.predict(fh=HORIZON))
-
-
-def test_normal_quantiles_are_those_of_scipy(fitted: LKMForecaster) -> None:
-    mean, variance = fitted.predict(fh=HORIZON), fitted.predict_var(fh=HORIZON)
-    upper = fitted.predict_quantiles(fh=HORIZON, alpha=[0.975])
-    np.testing.assert_allclose(upper, norm(mean, np.sqrt(variance)).ppf(0.975))

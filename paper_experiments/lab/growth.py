@@ -1,9 +1,10 @@
 """How the cost of one bound with its gradient grows: a table, exponents and a picture.
 
-    python tests/benchmarks/growth.py
+    python -m paper_experiments.lab.growth
 
-Writes growth.csv and growth.svg beside this file; takes a few minutes on one processor.  Costs are
-processor seconds, which other work on the machine changes little; the best of several tries.
+Writes growth.csv and growth.svg into `paper_experiments/results`; takes a few minutes on one
+processor.  Costs are processor seconds, which other work on the machine changes little; the best of
+several tries.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,10 +19,12 @@ import pandas as pd
 import tensorflow as tf
 
 import lkm_gpflow as lkm
+from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.plotting.style import FORECAST_COLOUR, HISTORY_COLOUR
 
-FOLDER = Path(__file__).parent
+from . import RESULTS
+
 LONG_ENOUGH = 0.4
 """Processor seconds of one try."""
 TRIES = 3
@@ -58,7 +60,8 @@ def bound_with_gradient(posterior: str, size: Size) -> Callable[[], object]:
     kernels = [
         to_kernel(lkm.parse(f"1.0 x SE(lengthscale={0.02 * 1.6**k:.4f})")) for k in range(size.K)
     ]
-    chosen = lkm.RelaxedPosterior(num_samples=size.S) if posterior == "relaxed" else posterior
+    relaxed = posterior == "relaxed"
+    chosen = lkm.RelaxedPosterior(size.S) if relaxed else lkm.EnumeratedPosterior()
     model = lkm.LKM((X, Y), kernels, posterior=chosen, noise_variance=0.1)
     variables = model.trainable_variables
 
@@ -101,12 +104,17 @@ def measured() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def exponent(x: np.ndarray, seconds: np.ndarray) -> float:
+def _varied(table: pd.DataFrame, posterior: str, letter: str) -> pd.DataFrame:
+    """Rows of the table in which this letter was varied."""
+    return table[(table["posterior"] == posterior) & (table["varied"] == letter)]
+
+
+def exponent(x: Floats, seconds: Floats) -> float:
     """Return the slope of log seconds over log x, over the last three values."""
     return float(np.polyfit(np.log(x[-3:]), np.log(seconds[-3:]), 1)[0])
 
 
-def law(posterior: str, letter: str, x: np.ndarray, seconds: np.ndarray) -> str:
+def law(posterior: str, letter: str, x: Floats, seconds: Floats) -> str:
     """Return the law of growth between the largest values."""
     if (posterior, letter) == ("enumerated", "K"):  # a sum over 2^K configurations
         return f"2^({exponent(2.0**x, seconds):.2f} K)"
@@ -116,10 +124,12 @@ def law(posterior: str, letter: str, x: np.ndarray, seconds: np.ndarray) -> str:
 def laws(table: pd.DataFrame) -> pd.DataFrame:
     """Laws of growth, posteriors x letters; empty where a letter does not matter."""
     found = {
-        (posterior, letter): law(posterior, letter, rows[letter].to_numpy(float),
-                                 rows["seconds"].to_numpy())
-        for (posterior, letter), rows in table.groupby(["posterior", "varied"])
-    }  # fmt: skip
+        (posterior, letter): law(
+            posterior, letter, rows[letter].to_numpy(float), rows["seconds"].to_numpy()
+        )
+        for posterior, letter in GROWTH
+        for rows in [_varied(table, posterior, letter)]
+    }
     return pd.Series(found).unstack().reindex(columns=list(LETTERS)).fillna("")
 
 
@@ -129,10 +139,12 @@ def draw(table: pd.DataFrame) -> None:
     colours = {"relaxed": FORECAST_COLOUR, "enumerated": HISTORY_COLOUR}
     found = laws(table)
     for ax, (letter, what) in zip(panels, LETTERS.items(), strict=True):
-        for posterior, rows in table[table["varied"] == letter].groupby("posterior"):
-            label = f"{posterior}: {found.loc[posterior, letter]}"
-            ax.plot(rows[letter], 1e3 * rows["seconds"], "o-", color=colours[posterior],
-                    label=label)  # fmt: skip
+        for posterior in sorted(posterior for posterior, varied in GROWTH if varied == letter):
+            rows = _varied(table, posterior, letter)
+            label = f"{posterior}: " + str(found.loc[posterior, letter])
+            ax.plot(
+                rows[letter], 1e3 * rows["seconds"], "o-", color=colours[posterior], label=label
+            )
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
         ax.set_xlabel(f"{letter}, {what}")
@@ -143,7 +155,7 @@ def draw(table: pd.DataFrame) -> None:
     panels[0].set_ylabel("one bound with gradient,\nprocessor milliseconds")
     # Text as text, and the same file for the same numbers.
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "growth"}):
-        figure.savefig(FOLDER / "growth.svg", metadata={"Date": None})
+        figure.savefig(RESULTS / "growth.svg", metadata={"Date": None})
 
 
 def main() -> None:
@@ -152,7 +164,7 @@ def main() -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     began = time.process_time()
     table = measured()
-    table.to_csv(FOLDER / "growth.csv", index=False, float_format="%.4g")
+    table.to_csv(RESULTS / "growth.csv", index=False, float_format="%.4g")
     draw(table)
     print(laws(table).to_string())
     print(f"{time.process_time() - began:.0f} processor seconds")
