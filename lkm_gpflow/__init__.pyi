@@ -8,6 +8,7 @@ from . import kernels as kernels
 from . import plotting as plotting
 from . import report as report
 from .coupling.coupled_discovery import CoupledDiscovery as CoupledDiscovery
+from .data.files import read_table as read_table
 from .data.shapes import from_long as from_long
 from .data.shapes import to_long as to_long
 from .discovery.discover import discover as discover
@@ -29,6 +30,8 @@ from .kernels.grammar import parse as parse
 from .model.annealing import Annealing as Annealing
 from .model.lkm import LKM as LKM
 from .model.posteriors import EnumeratedPosterior as EnumeratedPosterior
+from .model.posteriors import Posterior as Posterior
+from .model.posteriors import WeightedRows as WeightedRows
 from .model.relaxation import RelaxedPosterior as RelaxedPosterior
 from .model.relaxation import anneal as anneal
 from .model.sparse import SparseLKM as SparseLKM

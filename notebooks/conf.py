@@ -6,6 +6,7 @@ Nothing is executed: notebooks show their committed outputs.  The build needs no
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -18,7 +19,10 @@ from typing import Any
 from click.testing import CliRunner
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
@@ -52,6 +56,17 @@ html_js_files = ["site.js"]
 
 nb_execution_mode = "off"
 nb_merge_streams = True
+nitpicky = True
+# Types of other libraries, which their own sites describe.
+nitpick_ignore_regex = [
+    (
+        "py:.*",
+        r"(abc|enum|collections|concurrent|contextlib|pathlib|types|typing|numpy|np|pandas|pd|scipy|sklearn|tensorflow|tf"
+        r"|tensorflow_probability|tfp|gpflow|matplotlib|sktime|skbase|ipywidgets|dask|polars|pyarrow|xarray)"
+        r"(\..*)?",
+    ),
+    ("py:.*", "Any|Axes|Callable|Executor|Iterator|Literal|Mapping|Path|Sequence|optional"),
+]
 suppress_warnings = ["mystnb.unknown_mime_type"]  # scores for the runner, nothing to show
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
@@ -212,6 +227,49 @@ def say_where_it_stands(
     app.config.html_theme_options["path_to_docs"] = "" if is_copy else HERE.name
 
 
+def names_of_package() -> set[str]:
+    """Collect all names that the source of the package defines, arguments among them."""
+    names = {"lkm_gpflow"}
+    for file in Path(lkm.__file__).parent.rglob("*.py"):
+        names |= {file.stem, file.parent.name}
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.arg):
+                names.add(node.arg)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+    return names
+
+
+NAMES = names_of_package()
+
+
+def find_name(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.TextElement
+) -> nodes.Element | None:
+    """Lead a name to its page wherever it is defined; show an inner name or an argument as code.
+
+    Names occur once in the package, so the last part tells which one is meant.  A name that the
+    package does not have is left to the warning.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"].lstrip("~.")
+    ending = "." + (target.rpartition(".")[2] if target.startswith("lkm_gpflow.") else target)
+    pages = [
+        (name, entry)
+        for name, entry in env.domains.python_domain.objects.items()
+        if name.endswith(ending) and not entry.aliased
+    ]
+    if len(pages) == 1:
+        name, entry = pages[0]
+        return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, shown, name)
+    return shown if NAMES.issuperset(target.split(".")) else None
+
+
 def keep_first_line(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
@@ -227,6 +285,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     write_help()
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("source-read", link_to_copies)
+    app.connect("missing-reference", find_name)
     app.connect("autodoc-process-docstring", keep_first_line, priority=600)
     app.connect("html-page-context", say_where_it_stands, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

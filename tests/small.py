@@ -21,7 +21,6 @@ from lkm_gpflow.discovery import keywords
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.forecast import stacking
-from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.report import GroupReport
@@ -139,6 +138,8 @@ def agreed(
     for weight, kernels, Z in fits:
         found = made_by_hand(frame, kernels, Z)
         fit = replace(found.entries[0].fit, tau=np.ones((len(kernels), 2)))
+        from lkm_gpflow.forecast.by_model import to_model  # absent without TensorFlow
+
         model = to_model(fit, found.table.observations, FitSettings())
         model.update_tau()
         nu = np.asarray(model.probabilities())

@@ -66,6 +66,32 @@ def test_extension_points_are_where_the_page_says() -> None:
         assert (ROOT / path).exists(), path
 
 
+def test_the_way_to_a_forecast_is_true() -> None:
+    """Ten lines, each naming one module, in which the names of the line occur."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    way = re.search(r"```text\n(.*?)```", text, re.DOTALL)
+    assert way is not None
+    lines = way[1].splitlines()
+    assert len(lines) == 10
+    for line in lines:
+        code, _, comment = line.partition("#")
+        module = (PACKAGE / comment.split(":")[0].strip()).read_text("utf-8")
+        called = re.findall(r"(\w+)\(", code) or re.findall(r"\w+", code)
+        assert called
+        for name in called:
+            assert re.search(rf"(def|class) {name}\b", module), (name, comment)
+
+
+def test_what_the_paper_says_is_where_the_table_says() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = re.findall(r"^\| .* \| `(lkm_gpflow/[\w/]+\.py)` \| ((?:`\w+`(?:, )?)+) \|$", text, re.M)
+    assert len(rows) == 9
+    for path, names in rows:
+        module = (ROOT / path).read_text("utf-8")
+        for name in re.findall(r"\w+", names):
+            assert re.search(rf"(def|class) {name}\b", module), (name, path)
+
+
 @pytest.mark.parametrize(
     ("importer", "imported"),
     [

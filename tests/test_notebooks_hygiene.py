@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import nbformat
 import pytest
+
+import lkm_gpflow as lkm
+import lkm_gpflow.sktime
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -21,6 +26,11 @@ ABSOLUTE_PATH = re.compile(
 )
 MEMORY_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 WIDGET = "application/vnd.jupyter.widget"
+PUBLIC = {
+    f"lkm_gpflow.{name}": getattr(lkm, name)
+    for name in [*lkm.__all__, "sktime"]
+    if isinstance(getattr(lkm, name), ModuleType)
+} | {"lkm_gpflow": lkm}
 LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
@@ -117,6 +127,35 @@ def test_holds_no_widgets(notebook: nbformat.NotebookNode) -> None:
     assert "widgets" not in notebook.metadata
     kinds = {kind for output in outputs(notebook) for kind in output.get("data", {})}
     assert not [kind for kind in kinds if kind.startswith(WIDGET)]
+
+
+def hidden_imports(source: str) -> list[str]:
+    """The names of the package that a cell imports although they are not public."""
+    hidden = []
+    for node in ast.walk(ast.parse(re.sub(r"(?m)^\s*[%!].*$", "", source))):
+        if isinstance(node, ast.Import):
+            hidden += [alias.name for alias in node.names if alias.name not in PUBLIC]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            public = getattr(PUBLIC.get(node.module), "__all__", ())
+            hidden += [
+                f"{node.module}.{alias.name}" for alias in node.names if alias.name not in public
+            ]
+    return [name for name in hidden if name.split(".")[0] == "lkm_gpflow"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_imports_public_names_only(path: Path) -> None:
+    cells = code_cells(nbformat.read(path, as_version=4))
+    assert [name for cell in cells for name in hidden_imports(cell.source)] == []
+
+
+def test_hidden_imports_are_recognised() -> None:
+    source = (
+        "import numpy\nfrom lkm_gpflow import discover, cli\nfrom lkm_gpflow.kernels import expand"
+    )
+    assert hidden_imports(source) == ["lkm_gpflow.cli"]
+    assert hidden_imports("import lkm_gpflow.cli") == ["lkm_gpflow.cli"]
+    assert hidden_imports("from lkm_gpflow.cli import main") == ["lkm_gpflow.cli.main"]
 
 
 def test_paper_experiments_take_parameters_in_the_second_cell() -> None:

@@ -39,7 +39,9 @@ _OPTIONS = (
     click.option(
         "--results",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Folder of the results.  [default: results beside the notebooks]",
+        default=Path("paper-lkm"),
+        show_default=True,
+        help="Folder of the results.  Those committed are in paper_experiments/results.",
     ),
     click.argument("more", nargs=-1, metavar=""),
 )
@@ -91,7 +93,7 @@ def chosen(only: Sequence[str], more: Sequence[str]) -> list[str]:
 def reproduce_command(
     profile: str,
     only: Sequence[str],
-    results: Path | None,
+    results: Path,
     more: Sequence[str],
     jobs: int | None,
     scheduler: str | None,
@@ -99,9 +101,8 @@ def reproduce_command(
 ) -> None:
     """Run the notebooks of the paper's experiments, and make a page of their results.
 
-    Finished runs are not repeated: to run everything yourself, name an empty folder with
-    --results.  A run that fails does not stop the others, and is tried again the next time.  You
-    can stop the command at any time; the same command continues.
+    Finished runs are not repeated.  A run that fails does not stop the others, and is tried again
+    the next time.  You can stop the command at any time; the same command continues.
 
     RESULTS/runs.jsonl has a line for each run, RESULTS/executed the notebooks, and
     RESULTS/results.html all tables and figures.  `lkm-gpflow status` says what is done.
@@ -112,7 +113,7 @@ def reproduce_command(
         runner = runner_of_clone()
         runs = runner.read_plan(profile, chosen(only, more))
         _need_papermill()
-        where = (results or runner.FOLDER / "results").resolve()
+        where = results.resolve()
         check_writable(where, "a folder of results")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         workers = (

@@ -23,7 +23,7 @@ from .reproduce_command import chosen, experiment_options, runner_of_clone
 def status_command(
     profile: str,
     only: Sequence[str],
-    results: Path | None,
+    results: Path,
     more: Sequence[str],
     listed: bool,
     page: Path | None,
@@ -35,7 +35,7 @@ def status_command(
     with said_plainly():
         runner = runner_of_clone()
         runs = runner.read_plan(profile, chosen(only, more))
-        where = (results or runner.FOLDER / "results").resolve()
+        where = results.resolve()
         records = runner.read_records(where)
         click.echo(f"profile {profile}, results in {where}")
         table = runner.overview(runs, records, profile)

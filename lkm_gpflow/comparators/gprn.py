@@ -154,7 +154,7 @@ class GPRN(MeanFieldModel):
     data
         ``(X, Y)``: inputs [D, Q] and observations [D, N].  NaN in Y is a missing observation.
     node_kernels
-        Kernels of the K nodes.  The node noise sigma_f^2 of the papers is a `White` term in them.
+        Kernels of the K nodes.  The node noise sigma_f^2 of the papers is a ``White`` term in them.
     weight_kernel
         The kernel that all N K weights share.  Only products of a weight and a node matter: fix
         the variance of one of the two.
@@ -163,8 +163,12 @@ class GPRN(MeanFieldModel):
 
     Attributes
     ----------
-    node_mean, node_variance, weight_mean
-        Moments from which the posterior starts, parameters [K, D], [K, D] and [K, N, D].
+    node_mean
+        Means of the nodes from which the posterior starts, a parameter [K, D].
+    node_variance
+        Their variances, a parameter [K, D].
+    weight_mean
+        Means of the weights from which it starts, a parameter [K, N, D].
 
     Notes
     -----

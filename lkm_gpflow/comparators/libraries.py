@@ -218,7 +218,7 @@ class SktimeForecaster:
         return known[self.name](**self.settings)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> ScaledForecast:
-        """Fit it to the rows as steps 0, 1, ...; `seed` is its `random_state`, if it has one."""
+        """Fit it to the rows as steps 0, 1, ...; `seed` is its ``random_state``, if it has one."""
         table = Table.of(train)
         tags = self._make()
         passes_over_gaps = tags.get_tag("capability:missing_values")

@@ -98,10 +98,10 @@ class SeasonalNaive:
     was never seen begins on the line between its neighbours.
     """
 
-    #: Steps in a season; None: by the frequency of the index (12 for months, 52 for weeks, 5 for
-    #: working days, 7 for days; see `season_length`), and one step for series where it has none or
-    #: where fewer changes were seen than there are steps in a season (without gaps: less than two
-    #: seasons).
+    #: Steps in a season; where None, by the frequency of the index (12 for months, 52 for weeks,
+    #: 5 for working days, 7 for days; see `season_length`), and one step for series where it has
+    #: none or where fewer changes were seen than there are steps in a season (without gaps: less
+    #: than two seasons).
     season: int | None = None
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> Walks:

@@ -104,8 +104,12 @@ class SpikeSlabGP(MeanFieldModel):
 
     Attributes
     ----------
-    switch_logits, weight_mean, weight_variance
-        logit(gamma), mu and v of q(s) and q(w | s = 1), parameters [N, M].
+    switch_logits
+        logit(gamma) of q(s), a parameter [N, M].
+    weight_mean
+        mu, the mean of q(w | s = 1), a parameter [N, M].
+    weight_variance
+        v, its variance, a parameter [N, M].
     """
 
     def __init__(

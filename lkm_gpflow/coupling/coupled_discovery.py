@@ -13,9 +13,8 @@ import pandas as pd
 
 from ..data.tables import Table
 from ..data.transforms import Transform
-from ..forecast.columns import quantile_column
 from ..forecast.forecasters import Member
-from ..forecast.mixture import Course, MixtureForecast, Part
+from ..forecast.mixture import Course, MixtureForecast, Part, quantile_column
 from ..gp.types import Floats
 from ..kernels.grammar import UnknownBaseError, parse
 from ..runtime import archive
@@ -65,7 +64,7 @@ class CoupledDiscovery:
         -------
         DataFrame with index (pattern, first, second), for every two series that have the pattern,
         and columns ``correlation``, zero without strong evidence that there is any; ``lower`` and
-        ``upper``, what the data leave open (see `uncertainty.intervals`); ``evidence``, the log
+        ``upper``, what the data leave open (see `intervals`); ``evidence``, the log
         Bayes factor of this correlation, from the two series alone (strong from 3 on).
 
         Notes

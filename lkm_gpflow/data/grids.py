@@ -41,8 +41,9 @@ _UNITS = {
 }  # fmt: skip
 
 
-_CYCLE = 0.8
-"""Credit of a cycle, of the same days every year or so, as a sign that dates are read right."""
+_ODD = 0.8
+"""Credit of an odd grid, such as the same few days of every January, as a sign that dates are read
+right: what are months with one order of day and month are such days with the other."""
 
 
 class Grid(Protocol):
@@ -83,11 +84,16 @@ def share_of_rows(index: pd.DatetimeIndex, grid: Grid) -> float:
 def evenness(index: pd.DatetimeIndex) -> float:
     """Return the share of the slots of the best grid that have rows; zero if there is no grid.
 
-    Almost any few days of a year are a cycle: it counts for less than a simpler grid.
+    Almost any few days of a year are an odd grid: it counts for less than a simpler one.
     """
     rated = _rated(index)
-    share = max((s * (_CYCLE if isinstance(g, _Cycle) else 1.0) for s, g in rated), default=0.0)
+    share = max((share * (_ODD if _is_odd(grid) else 1.0) for share, grid in rated), default=0.0)
     return max(share, 0.9) if len(index) > 2 and is_even(index.as_unit("ns").asi8) else share
+
+
+def _is_odd(grid: Grid) -> bool:
+    """Whether a grid has several days of some months only, or many of every month."""
+    return isinstance(grid, _Months) and len(grid.rules) > (1 if grid.every > 1 else 3)
 
 
 def _rated(index: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
@@ -161,6 +167,11 @@ class _Steps:
 # --- months ---
 
 
+def _days_of(months: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the first day of some months, in days since 1970."""
+    return months.astype("M8[D]").astype(np.int64)
+
+
 @dataclass(frozen=True)
 class _Rule:
     """Which day of a month: by its number, a weekday, or a working day, from either end.
@@ -192,22 +203,21 @@ class _Rule:
 
     def dates(self, months: NDArray[Any]) -> NDArray[Any]:
         """Return the date in each of some months; NaT where there is none."""
-        first, beyond = months.astype("M8[D]"), (months + 1).astype("M8[D]")
+        first, beyond = _days_of(months), _days_of(months + np.timedelta64(1, "M"))
         n = self.number
         if self.kind == "day":
-            return np.minimum(first + n - 1, beyond - 1) if n > 0 else beyond + n
-        if self.kind == "weekday":
-            of_first = (first.astype(np.int64) + 3) % 7
-            if n > 0:
-                dates = first + (self.weekday - of_first) % 7 + 7 * (n - 1)
-            else:
-                of_last = (beyond.astype(np.int64) + 2) % 7
-                dates = beyond - 1 - (of_last - self.weekday) % 7 + 7 * (n + 1)
+            dates = np.minimum(first + n - 1, beyond - 1) if n > 0 else beyond + n
+        elif self.kind == "weekday" and n > 0:
+            dates = first + (self.weekday - first - 3) % 7 + 7 * (n - 1)
+        elif self.kind == "weekday":
+            dates = beyond - 1 - (beyond + 2 - self.weekday) % 7 + 7 * (n + 1)
         elif n > 0:
-            dates = np.busday_offset(first, n - 1, roll="forward")
+            dates = np.busday_offset(first.astype("M8[D]"), n - 1, roll="forward")
         else:
-            dates = np.busday_offset(beyond - 1, n + 1, roll="backward")
-        return np.where((dates >= first) & (dates < beyond), dates, np.datetime64("NaT", "D"))
+            dates = np.busday_offset((beyond - 1).astype("M8[D]"), n + 1, roll="backward")
+        days = dates.astype(np.int64)
+        is_inside = (days >= first) & (days < beyond) | (self.kind == "day")
+        return np.where(is_inside, days.astype("M8[D]"), np.datetime64("NaT", "D"))
 
 
 @dataclass(frozen=True)
@@ -253,7 +263,7 @@ def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
     every = int(np.gcd.reduce(np.diff(np.unique(number)))) or 1
     grid_months = np.arange(number[0], number[-1] + 1, every).astype("M8[M]")
     day, long = local.day.to_numpy(), local.days_in_month.to_numpy()
-    weekday = local.dayofweek.to_numpy()
+    weekday = local.day_of_week.to_numpy()
     most = day.max()
     is_working = np.all(weekday < 5)
     keys: list[list[_Rule]] = [
@@ -274,7 +284,7 @@ def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
         ],
     ]  # fmt: skip
     if is_working:
-        firsts, lasts = months.astype("M8[D]"), (months + 1).astype("M8[D]")
+        firsts, lasts = months.astype("M8[D]"), (months + np.timedelta64(1, "M")).astype("M8[D]")
         keys.append(
             [_Rule("working day", int(n)) for n in np.unique(np.busday_count(firsts, dates)) + 1]
         )
@@ -344,13 +354,13 @@ class _FiscalYear:
 
     def dates(self, first: int, last: int) -> NDArray[Any]:
         """Return the rows of some years, [M]."""
-        months = np.arange(first - 1, last + 1) - 1970
-        ends = (months.astype("M8[Y]").astype("M8[M]") + self.month).astype("M8[D]") - 1
-        back = ((ends.astype(np.int64) + 3) % 7 - self.weekday) % 7
+        months = 12 * (np.arange(first - 1, last + 1) - 1970) + self.month
+        ends = _days_of(months.astype("M8[M]")) - 1
+        back = ((ends + 3) % 7 - self.weekday) % 7
         ends = ends - back + np.where(self.nearest & (back > 3), 7, 0)
         of_period = 7 * np.cumsum(self.weeks[:-1]).astype(np.int64)
         inner = (ends[:-1, None] + of_period).ravel()
-        return np.sort(np.concatenate([ends[1:], inner])) + self.shift
+        return (np.sort(np.concatenate([ends[1:], inner])) + self.shift).astype("M8[D]")
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
         local = start.tz_localize(None)
@@ -364,12 +374,12 @@ def _fiscal_years(local: pd.DatetimeIndex) -> Iterator[tuple[float, Grid]]:
     """Yield the fiscal years that generate all rows, and the shares of their slots."""
     dates = local.normalize().to_numpy().astype("M8[D]")
     weeks = set((np.diff(dates).astype(np.int64) // 7).tolist())
-    if (local - local.normalize()).nunique() > 1 or local.dayofweek.nunique() > 1:
+    if (local - local.normalize()).nunique() > 1 or local.day_of_week.nunique() > 1:
         return
     for pattern, shift in product(_PATTERNS, (0, 1)):
         if len(weeks & {*pattern, pattern[-1] + 1}) == 0 or len(dates) < 1 + min(6, len(pattern)):
             continue
-        weekday = int(local.dayofweek[0] - shift) % 7
+        weekday = int(local.day_of_week[0] - shift) % 7
         for month, nearest in product(range(1, 13), (True, False)):
             grid = _FiscalYear(pattern, weekday, month, nearest, shift)
             every = grid.dates(local[0].year, local[-1].year + 1)

@@ -96,8 +96,8 @@ class Timetable:
         days = local.normalize()
         every = pd.date_range(days[0], days[-1])
         visited = days.unique()
-        chances = np.bincount(every.dayofweek, minlength=7)
-        visits = np.bincount(visited.dayofweek, minlength=7)
+        chances = np.bincount(every.day_of_week, minlength=7)
+        visits = np.bincount(visited.day_of_week, minlength=7)
         weekdays = np.flatnonzero((visits > 1) & (visits > _VISITED * chances))
         of_day, counts = np.unique((local - days).to_numpy(), return_counts=True)
         often = (counts > 1) & (counts > _VISITED * len(visited))
@@ -106,11 +106,11 @@ class Timetable:
             return cls._few_weeks(visited, of_day)
         if len(weekdays) == 7 and len(times) * _step(times) == DAY:
             return None
-        is_inside = days.dayofweek.isin(weekdays) & (local - days).isin(times)
+        is_inside = days.day_of_week.isin(weekdays) & (local - days).isin(times)
         local, days = local[is_inside], days[is_inside]
         if np.sum(~is_inside) > max(1, _MOST_OUTSIDE * len(is_inside)):
             return None
-        open_days = every[every.dayofweek.isin(weekdays)]
+        open_days = every[every.day_of_week.isin(weekdays)]
         num_outside = np.sum(times < local[0] - days[0]) + np.sum(times > local[-1] - days[-1])
         num_slots = len(open_days) * len(times) - num_outside
         has_closed_days, has_nights = len(weekdays) < 7, len(times) * _step(times) < DAY
@@ -128,7 +128,7 @@ class Timetable:
     def _few_weeks(cls, days: pd.DatetimeIndex, of_day: NDArray[Any]) -> Timetable | None:
         """Take days next to each other for working days where no weekend has rows."""
         is_daily = len(of_day) == 1 and len(days) > 2 and np.median(np.diff(days)) == DAY
-        if is_daily and not np.any(days.dayofweek >= 5) and days[-1] - days[0] >= 5 * DAY:
+        if is_daily and not np.any(days.day_of_week >= 5) and days[-1] - days[0] >= 5 * DAY:
             return cls((0, 1, 2, 3, 4), (pd.Timedelta(of_day[0]),))
         return None
 
@@ -153,7 +153,7 @@ class Timetable:
         """Return the rows at other times."""
         local = index.tz_localize(None)
         days = local.normalize()
-        return index[~(days.dayofweek.isin(self.weekdays) & (local - days).isin(self.times))]
+        return index[~(days.day_of_week.isin(self.weekdays) & (local - days).isin(self.times))]
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
         """Return so many slots after `start`, in its time zone.
@@ -166,7 +166,7 @@ class Timetable:
         times = pd.TimedeltaIndex(self.times)
         weeks = 2 + len(self.holidays) + int(1.1 * count / (len(self.weekdays) * len(times)))
         days = pd.date_range(start.tz_localize(None).normalize(), periods=7 * weeks)
-        days = days[days.dayofweek.isin(self.weekdays)]
+        days = days[days.day_of_week.isin(self.weekdays)]
         for rule in self.holidays:
             days = days.difference(pd.DatetimeIndex(rule.dates(days[0], days[-1])))
         local = pd.DatetimeIndex(np.add.outer(days.to_numpy(), times.to_numpy()).ravel())

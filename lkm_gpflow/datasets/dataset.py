@@ -46,7 +46,7 @@ class Dataset:
     name: str
     title: str
     #: [D, N]: rows are times, columns are series, NaN is a missing observation. The index is a
-    #: `DatetimeIndex` called ``date`` or, where there are no dates, numbers called ``time``.
+    #: ``DatetimeIndex`` called ``date`` or, where there are no dates, numbers called ``time``.
     frame: pd.DataFrame
     units: Mapping[str, str]  #: The unit of each series
     #: Where the numbers come from and what one may do with them.

@@ -18,11 +18,10 @@ from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.fits import PLAIN_MODEL, Fit
-from ..forecast.averaging import average_fits
-from ..forecast.columns import SIDES, quantile_column
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
+from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
-from ..forecast.stacking import forecaster_from_json
+from ..forecast.stacking import average_fits, forecaster_from_json
 from ..gp.likelihoods import GAUSSIAN
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
@@ -512,7 +511,7 @@ class Discovery:
         -------
         DataFrame with index (series, time) and columns mean, sd, lower, upper, in the units of
         the series; sd is that of a new observation, with its noise.  An average over fits is a
-        Student-t of six degrees of freedom (see `tails`).  If a series is modelled by its
+        Student-t of six degrees of freedom.  If a series is modelled by its
         logarithm, mean and sd are those of a mixture of lognormals, and the median (the quantile
         0.5) lies below the mean.
 
@@ -723,7 +722,7 @@ class Discovery:
         Returns
         -------
         Dataset
-            Times of a time zone are in UTC, and the attribute `time_zone` names the zone.
+            Times of a time zone are in UTC, and the attribute ``time_zone`` names the zone.
             Variables: observed (series, time); transform (series); probability and structure
             (series, component); kernel (component); component_mean and component_sd (series, part,
             all_times), on the history and the forecast, where a part is a component (or what

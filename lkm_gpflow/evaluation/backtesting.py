@@ -24,7 +24,7 @@ from ..comparators import Comparator, comparator
 from ..data.checks import MIN_OBSERVED, check_variation
 from ..data.foreign import Tabular
 from ..data.tables import Table
-from ..forecast.columns import coverage_column
+from ..forecast.mixture import coverage_column
 from ..gp.types import Floats
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal
@@ -66,7 +66,7 @@ class Backtest:
     #: scale, the standard deviation of the series before the origin.  Lognormal forecasts also have
     #: log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom).
     forecasts: pd.DataFrame
-    #: Rows (origin, series): the mean absolute step of the series before the origin, which MASE
+    #: Rows (origin, series); the mean absolute step of the series before the origin, which MASE
     #: divides by, in units of scale.
     steps: pd.Series
     seconds: pd.Series  #: How long the method took at every origin

@@ -34,8 +34,7 @@ from scipy.optimize import minimize
 from ..data.observations import Observations
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS
 from ..gp.types import Floats
-from ..kernels.change_points import change_point
-from ..kernels.grammar import Product, parse
+from ..kernels.grammar import Product, change_point, parse
 from ..model.criterion import bic
 from ..model.ibp import FiniteIBP
 from ..runtime.news import tell

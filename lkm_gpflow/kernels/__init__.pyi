@@ -11,7 +11,6 @@ from .base import Until as Until
 from .base import WhiteNoise as WhiteNoise
 from .base import ZeroMeanPeriodic as ZeroMeanPeriodic
 from .base import register_kernel as register_kernel
-from .change_points import change_point as change_point
 from .component import ComponentKernel as ComponentKernel
 from .component import to_kernel as to_kernel
 from .grammar import EXTENDED_BASES as EXTENDED_BASES
@@ -20,5 +19,6 @@ from .grammar import BaseKernel as BaseKernel
 from .grammar import Kind as Kind
 from .grammar import Product as Product
 from .grammar import Words as Words
+from .grammar import change_point as change_point
 from .grammar import expand as expand
 from .grammar import parse as parse

@@ -170,7 +170,7 @@ def _check_covariance(kernel: type[UnitKernel]) -> None:
 class WhiteNoise(UnitKernel):
     r"""White noise, :math:`\delta(x, x')`: one where the times are equal.
 
-    Unlike GPflow's `White` it is also one between two inputs that hold the same time.
+    Unlike GPflow's ``White`` it is also one between two inputs that hold the same time.
     """
 
     base = grammar.WN

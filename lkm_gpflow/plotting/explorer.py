@@ -43,9 +43,16 @@ class Explorer:
 
     Attributes
     ----------
-    view, series, other, component, horizon : ipywidgets.Widget
-        The controls: which picture, of which series (and which other one), which component, and how
-        many steps ahead.
+    view : ipywidgets.Widget
+        The control of which picture is drawn.
+    series : ipywidgets.Widget
+        Of which series.
+    other : ipywidgets.Widget
+        Which series stands beside it, in the picture of two.
+    component : ipywidgets.Widget
+        Which component, in the picture of one.
+    horizon : ipywidgets.Widget
+        How many steps ahead it goes.
     figure : matplotlib.figure.Figure
         What is drawn, for ``explorer.figure.savefig("gold.png")``.
 

@@ -8,9 +8,27 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..fit.engine import components
-from ..gp.centring import centred
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product
+
+
+def centred(C: Floats) -> Floats:
+    r"""Return covariances of series whose averages were subtracted, [..., D, D].
+
+    .. math:: x - \bar x 1 = H x \sim \mathcal{N}(0, H C H), \qquad H = I - \tfrac1D 1 1^\top
+
+    H C H has no inverse: nothing is left in the direction of 1.  With `average` added it has one,
+    log determinants and quadratic forms are those of the D - 1 other directions, and a level of any
+    height is integrated out (restricted likelihood, Patterson and Thompson 1971).
+    """
+    by_column: Floats = C - C.mean(axis=-2, keepdims=True)
+    return by_column - by_column.mean(axis=-1, keepdims=True)
+
+
+def average(D: int) -> Floats:
+    """Return what makes a centred covariance invertible, ``1 1' / D``, [D, D]."""
+    return np.full((D, D), 1.0 / D)
+
 
 SAME = 0.95
 """From this correlation on two components are one: near duplicates, which data hardly tell apart.

@@ -115,9 +115,9 @@ def test_season_of_a_timetable() -> None:
 
     hours = pd.date_range("2024-01-01", periods=24 * 60, freq="h")
     days = pd.date_range("2024-01-01", periods=120)
-    assert of(hours[(hours.hour >= 8) & (hours.hour < 18) & (hours.dayofweek < 5)]) == 10
-    assert of(days[days.dayofweek != 6]) == 6
-    assert of(days[days.dayofweek.isin([1, 3])]) == 2
+    assert of(hours[(hours.hour >= 8) & (hours.hour < 18) & (hours.day_of_week < 5)]) == 10
+    assert of(days[days.day_of_week != 6]) == 6
+    assert of(days[days.day_of_week.isin([1, 3])]) == 2
 
 
 GAPPY = {

@@ -30,7 +30,7 @@ def slots(
     grid = pd.date_range(start, start + pd.Timedelta(days=num_days), freq=step, inclusive="left")
     hour = (grid - grid.normalize()) / pd.Timedelta(hours=1)
     weekdays = [ALL.split().index(name) for name in names.split()]
-    return grid[grid.dayofweek.isin(weekdays) & (hours[0] <= hour) & (hour <= hours[1])]
+    return grid[grid.day_of_week.isin(weekdays) & (hours[0] <= hour) & (hour <= hours[1])]
 
 
 def with_gaps(index: pd.DatetimeIndex, share: float, seed: int) -> pd.DatetimeIndex:
@@ -217,5 +217,5 @@ def test_long_horizons_and_long_tables_go_on() -> None:
     times = slots(OFFICE, 1600, "15min", (9.0, 16.75))
     assert goes_on(times[:20_000], times[20_000:35_000])
     centuries = pd.date_range("1700-01-01", "2024-05-31")
-    rows = centuries[centuries.dayofweek < 6]
+    rows = centuries[centuries.day_of_week < 6]
     assert goes_on(rows.delete(5), pd.DatetimeIndex(["2024-06-01", "2024-06-03", "2024-06-04"]))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import lombscargle
 
-from lkm_gpflow.fit import periodogram
-from lkm_gpflow.fit.periodogram import lomb_scargle
+from lkm_gpflow.fit import initialization as periodogram
+from lkm_gpflow.fit.initialization import lomb_scargle
 
 
 @pytest.mark.parametrize("block", [10, 2_000_000])

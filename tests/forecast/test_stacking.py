@@ -15,9 +15,8 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.autoregression import Autoregression
-from lkm_gpflow.forecast.averaging import average_fits
 from lkm_gpflow.forecast.forecasters import BaseForecaster, Member
-from lkm_gpflow.forecast.stacking import MOST, hold_out, weigh
+from lkm_gpflow.forecast.stacking import MOST, average_fits, hold_out, weigh
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings

@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lkm_gpflow.kernels.change_points import change_point
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.kernels.grammar import EXTENDED_BASES, PAPER_BASES, Product, expand, parse
+from lkm_gpflow.kernels.grammar import (
+    EXTENDED_BASES,
+    PAPER_BASES,
+    Product,
+    change_point,
+    expand,
+    parse,
+)
 
 X = np.array([0.0, 0.3, 1.1, 1.9, 2.0, 2.1, 3.7, 9.0])
 SE, PER = parse("2 x SE(lengthscale=1.3)"), parse("0.5 x PER(period=0.9, lengthscale=0.7)")

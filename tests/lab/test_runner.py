@@ -217,7 +217,8 @@ def test_the_commands_say_what_is_done_failed_and_missing(
     assert "1 runs done, 0 were finished before, 1 failed" in said
     assert "[1/2] square/x-1 done: " in said
     assert "failed: square/x-2: ValueError: two is too many" in said
-    results = clone / "paper_experiments" / "results"
+    assert not (clone / "paper_experiments" / "results").exists()
+    results = clone / "paper-lkm"
     assert (results / "results.html").stat().st_size > 1000
     assert (results / "executed" / "square" / "x-2.ipynb").exists()
     said = said_by(begin("reproduce", "--only", "square/x-1"), 0)
@@ -274,7 +275,7 @@ def test_a_signal_stops_notebooks_too(
 ) -> None:
     folder = clone / "paper_experiments"
     write_squares(folder, [1, 2, 3], pause=300.0)
-    process = begin("reproduce", "--jobs", 2)
+    process = begin("reproduce", "--jobs", 2, "--results", folder / "results")
     wait_until(lambda: len(kernels(folder)) == 2)
     process.send_signal(number)
     assert "the same command continues" in said_by(process, 130)
@@ -295,7 +296,7 @@ def kill_and_restart(
     finished: set[int] = set()
     for seconds in waits:
         before = len(started(folder))
-        process = begin("reproduce", "--jobs", 2)
+        process = begin("reproduce", "--jobs", 2, "--results", folder / "results")
         wait_until(partial(has_begun, folder, before, process))
         time.sleep(seconds)
         process.kill()
@@ -303,7 +304,7 @@ def kill_and_restart(
         wait_until(lambda: are_gone(kernels(folder)), 20.0)
         assert not set(started(folder)[before:]) & finished, "what was finished is repeated"
         finished = set(squares(folder))
-    said_by(begin("reproduce", "--jobs", 2), 0)
+    said_by(begin("reproduce", "--jobs", 2, "--results", folder / "results"), 0)
 
 
 def test_killed_and_started_again_it_ends_with_the_same_results(
