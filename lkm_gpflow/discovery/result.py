@@ -34,8 +34,7 @@ from ..runtime.text import counted, numbered, quoted
 from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
-from ..sharing.hyperparameters import Marginal
-from ..sharing.posterior import MOST_ASKED, PosteriorDraws, Statements, statements_of
+from ..sharing.posterior import MOST_ASKED, Marginal, PosteriorDraws, Statements, statements_of
 from ..sharing.sampler import is_pattern
 from .keywords import Averaging
 
@@ -354,7 +353,7 @@ class Discovery:
     def components(
         self, series: object, horizon: int | pd.Index = 0, level: float | None = None
     ) -> pd.DataFrame:
-        """PosteriorDraws of every component of one series, over the history and a forecast.
+        """Posterior of every component of one series, over the history and a forecast.
 
         Parameters
         ----------

@@ -19,10 +19,10 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from ..fit.covariances import components_at
 from ..fit.initialization import VARIANCE, Range, hyperparameter_range, typical_step, walks_begin
-from ..gp.centring import centred
 from ..gp.lags import LagGrid
 from ..gp.types import LOG_2PI, Floats
 from ..kernels.grammar import Kind, Product, with_values
+from .matching import centred
 
 PER_FACTOR = 0.25
 """Prior weight of a form for each factor beyond the first."""

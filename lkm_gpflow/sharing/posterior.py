@@ -27,11 +27,10 @@ from ..fit.fits import Fit, FitSettings
 from ..gp.lags import lag_grid
 from ..gp.likelihoods import SeriesLikelihood
 from ..gp.types import Booleans, Floats, Integers
-from ..kernels.grammar import Product, parse
-from .cycles import period
+from ..kernels.grammar import Kind, Product, parse
+from ..runtime.text import numbered
 from .forms import covariance_of
-from .hyperparameters import Marginal, learnt
-from .matching import MUCH_LIKE, correlation, shapes_of
+from .matching import MUCH_LIKE, correlation, period, shapes_of
 from .sampler import SamplerSettings, sample_posterior
 from .states import Draw
 
@@ -154,6 +153,36 @@ def times_looked_at(observations: Observations, seed: int) -> Integers:
         return np.arange(D)
     inner = np.random.default_rng(seed).choice(np.arange(1, D - 1), most - 2, replace=False)
     return np.sort(np.append(inner, [0, D - 1]))
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The posterior of one hyperparameter of a component: its values in the draws that have it.
+
+    Parameters
+    ----------
+    name
+        Such as "SE lengthscale".
+    kind
+        What it measures.
+    values
+        In scaled time, of columns that stand for the component and have its structure, [T].
+    """
+
+    name: str
+    kind: Kind
+    values: Floats
+
+    def quantile(self, p: float) -> float:
+        """Return the value, in scaled time, that it is below with probability p; NaN if unknown."""
+        return float(np.quantile(self.values, p)) if len(self.values) else float("nan")
+
+
+def learnt(kernel: Product) -> list[tuple[int, str, Kind]]:
+    """Places among the values of all factors, names and kinds of what is learnt."""
+    every = [(factor.base, *own) for factor in kernel.factors for own in factor.base.parameters]
+    names = numbered([f"{base.name} {name}" for base, name, _ in every])
+    return [(i, names[i], kind) for i, (_, _, kind) in enumerate(every) if kind is not Kind.ORIGIN]
 
 
 @dataclass(frozen=True)

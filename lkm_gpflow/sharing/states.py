@@ -21,12 +21,12 @@ from scipy.linalg.lapack import dpotrf
 from scipy.special import betaln
 
 from ..data.observations import Observations
-from ..gp.centring import centred
 from ..gp.lags import lag_grid
 from ..gp.likelihoods import ScaledNoise, SeriesLikelihood
 from ..gp.types import LOG_2PI, Booleans, Floats, Integers
 from ..kernels.grammar import Product
 from .forms import Forms, TruncatedNormals
+from .matching import centred
 
 _COARSE = 24
 """Times on which shapes of covariances are compared."""
