@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -19,7 +18,6 @@ from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, WALKS, attribute
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
-from ..explain.stability import leave_one_out, stability
 from ..explain.ties import Ties
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
@@ -236,7 +234,9 @@ class GroupReport(Report):
         lines += [f"- {markdown(each.account(self.phrases))}" for each in self.series]
         lines += ["", "## How sure to be", "", self.trust, "", self.caveat, ""]
         lines += [
-            f"- **{markdown(each.heading)}**: {markdown(each.verdict)}" for each in self.components
+            f"- **{markdown(each.heading)}**: {markdown(each.intervals)}"
+            for each in self.components
+            if each.intervals
         ]
         lines.append("")
         lines += [
@@ -325,9 +325,6 @@ def group_report(
     units: Mapping[Any, str] | None = None,
     title: str = "",
     coupled: CoupledDiscovery | None = None,
-    without_each: bool = False,
-    executor: Executor | None = None,
-    progress: bool = True,
 ) -> GroupReport:
     """Report what the series of a discovery share.
 
@@ -345,19 +342,12 @@ def group_report(
         Of the report; by default what it is about.
     coupled
         ``found.couple()``, for evidence that components go together in different series.
-    without_each
-        Whether to learn the structure again without each series in turn, which costs a fit a
-        series.
-    executor
-        Runs these fits; None: this process.
-    progress
-        Whether to show a progress bar for them.
 
     Raises
     ------
     ValueError
-        If the horizon is below one, the level not between 0 and 1, the coupling of another table,
-        or one series is to be left out of one.
+        If the horizon is below one, the level not between 0 and 1, or the coupling that of another
+        table.
     """
     check_level(level)
     ties = None if coupled is None else Ties(found, coupled)
@@ -366,16 +356,12 @@ def group_report(
     parts = Decomposition.of(found)
     judged = verdicts(found, parts)
     attribution = attribute(found, horizon)
-    if without_each:
-        stable = leave_one_out(found, executor=executor, progress=progress)
-    else:
-        stable = stability(found)
     hold_out = hold_out_tail(found)
     alike = likeness(parts)
     order = clustered(alike)
     names = frame.columns[order]
     components = tuple(
-        component_report(found, parts, judged, each, units, k) for k, each in enumerate(stable)
+        component_report(found, parts, judged, units, k) for k in range(len(found.names))
     )
     return GroupReport(
         found=found,

@@ -78,13 +78,6 @@ class Consensus:
             return self.fits[0].Z
         return np.asarray(is_likely(self.probabilities, self.evidence), np.float64)
 
-    @property
-    def support(self) -> Floats:
-        """Weight of the fits that have each component, [K]."""
-        has = [np.isin(np.arange(len(self.kernels)), places) for places in self.places]
-        total: Floats = self.weights @ np.array(has, np.float64).reshape(len(self.fits), -1)
-        return total
-
     def places_of(self, fit: Fit) -> Integers:
         """Return the numbers of the consensus components of a fit's components, [K_m]."""
         (places,) = (p for f, p in zip(self.fits, self.places, strict=True) if f is fit)

@@ -161,7 +161,6 @@ def test_a_fit_without_a_component_counts_as_zero() -> None:
     )
     alone = found.searched[0].fit.probabilities[:, 1]
     np.testing.assert_allclose(found.probabilities["LIN"], 0.6 * alone)
-    np.testing.assert_allclose(found.consensus.support[found.names.index("LIN")], 0.6)
 
 
 def test_what_few_fits_have_is_not_spoken_of_but_counts() -> None:
