@@ -257,11 +257,7 @@ def discover_command(
             if thin is not None:
                 say(f"learning the result on all {len(whole)} times ...")
                 found = refit_sparse(found, whole)
-            if not found.says_by_fits:
-                say("drawing from the posterior ...")
-                found.sample(executor=executor, progress=False)
             with single_threaded():
-                say(repr(found))
                 files = output.write(
                     folder, found, steps, level, told_units, say, executor, title or ""
                 )
