@@ -24,6 +24,7 @@ from ..fit.initialization import (
     walks_begin,
 )
 from ..gp.types import Floats
+from ..kernels.bases import with_windows
 from ..kernels.grammar import Product, parse
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress
@@ -120,8 +121,9 @@ def is_pattern(kernel: Product) -> bool:
 
 def forms_of(bases: Sequence[str], fits: Sequence[Fit], x: Floats) -> Forms:
     """Each base kernel that makes a pattern, and the structures of the fits."""
+    own = map(parse, with_windows(bases))
     found = [kernel for fit in fits for kernel in fit.kernels]
-    structures = [kernel.structure for kernel in [*map(parse, bases), *found] if is_pattern(kernel)]
+    structures = [kernel.structure for kernel in [*own, *found] if is_pattern(kernel)]
     return Forms([Form(structure, x) for structure in dict.fromkeys(structures)])
 
 
