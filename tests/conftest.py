@@ -9,6 +9,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,8 @@ from small import agreed, learn_in_a_hurry, small_table
 
 from lkm_gpflow.datasets import downloads
 from lkm_gpflow.runtime.threads import single_threaded
+from lkm_gpflow.sharing import posterior
+from lkm_gpflow.sharing.sampler import SamplerSettings
 
 matplotlib.use("Agg")
 
@@ -76,6 +79,20 @@ def one_thread() -> Iterator[None]:
     """Let several processes of tests not wait for each other's BLAS threads."""
     with single_threaded():
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_chains() -> Iterator[None]:
+    """Let discoveries be sampled in a second: tests of what draws say make their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(posterior, "SamplerSettings", partial(SamplerSettings, sweeps=60))
+        yield
+
+
+@pytest.fixture
+def whole_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let discoveries be sampled as users' are."""
+    monkeypatch.setattr(posterior, "SamplerSettings", SamplerSettings)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -124,7 +124,7 @@ def made_by_hand(
     settings = SearchSettings(restarts=1, depth=0)
     found = Discovery(table, settings, "none", (Entry.alone(fit),))
     consensus = found.consensus
-    evidence = np.where(consensus.by_fit[0] > 0.5, 20.0, -20.0)
+    evidence = np.where(consensus.probabilities > 0.5, 20.0, -20.0)
     found.__dict__["consensus"] = replace(consensus, evidence=evidence)
     return found
 

@@ -258,7 +258,6 @@ def discover_command(
                 say(f"learning the result on all {len(whole)} times ...")
                 found = refit_sparse(found, whole)
             with single_threaded():
-                say(repr(found))
                 files = output.write(
                     folder, found, steps, level, told_units, say, executor, title or ""
                 )

@@ -51,13 +51,23 @@ def write(
         for old in (folder.report, folder.model):  # from here on old and new are mixed
             old.unlink(missing_ok=True)
         found.save(folder.model)  # first: what follows can be made of it
+
+        def write_table(name: str, table: pd.DataFrame) -> None:
+            with replacing(folder.path / name) as unfinished:
+                table.to_csv(unfinished)
+
+        forecast, *others = TABLES
+        write_table(forecast, found.forecast(horizon, level))
+        if not found.says_by_fits:
+            say(f"{folder.path / forecast} has the forecast; drawing from the posterior ...")
+            found.sample(executor=executor, progress=False).save(folder.model, force=True)
+        say(repr(found))
         columns = list(found.table.frame.columns)
         shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
         say("drawing the pictures ...")
         drawn = _begun(executor, partial(_draw, folder, shown, horizon, level, units))
         say("writing the tables ...")
         tables = (
-            found.forecast(horizon, level),
             _component_table(shown, horizon),
             found.probabilities.rename_axis("series"),
             pd.DataFrame(
@@ -65,9 +75,8 @@ def write(
                 index=pd.Index(found.names, name="component"),
             ),
         )
-        for name, table in zip(TABLES, tables, strict=True):
-            with replacing(folder.path / name) as unfinished:
-                table.to_csv(unfinished)
+        for name, table in zip(others, tables, strict=True):
+            write_table(name, table)
         say("weighing the evidence for the report ...")
         report = shown.report(horizon, level=level, units=units, title=title)
         say("writing the report ...")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -14,12 +15,14 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..coupling.coupled_discovery import CoupledDiscovery, couple
+from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.fits import PLAIN_MODEL, Fit
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
 from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
 from ..forecast.stacking import average_fits, forecaster_from_json
+from ..gp.likelihoods import GAUSSIAN
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
 from ..model import subclasses
@@ -30,9 +33,9 @@ from ..runtime.arguments import check_level, check_series
 from ..runtime.text import counted, numbered, quoted
 from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
-from ..sharing.alternatives import with_alternatives
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
-from ..sharing.hyperparameters import Marginal, marginals
+from ..sharing.posterior import MOST_ASKED, Marginal, PosteriorDraws, Statements, statements_of
+from ..sharing.sampler import is_pattern
 from .keywords import Averaging
 
 if TYPE_CHECKING:
@@ -54,8 +57,9 @@ _AT_ONCE = 200
 class Discovery:
     """The fits of a search, what they agree on, and what they forecast together.
 
-    Names, kernels, probabilities, structure and components are those on which the fits of the
-    search agree (`consensus`), weighted as in the forecast.  `best` is the single fit with the
+    Names, kernels and components are those on which the fits of the search agree (`consensus`),
+    weighted as in the forecast; probabilities, evidence and hyperparameters are those of draws of a
+    posterior (`sample`).  `best` is the single fit with the
     lowest criterion (see `discover`), with the same attributes; with ``averaging="none"`` there is
     no other.
 
@@ -110,16 +114,99 @@ class Discovery:
             return self.whole.best.select(list(self.table.frame.columns))
         best = replace(self, averaging="none", stacked=())
         best.__dict__["fit"] = self.fit
+        if "posterior" in self.__dict__:
+            best.__dict__["posterior"] = self.posterior
         return best
 
     @cached_property
-    def consensus(self) -> Consensus:
-        """The components that the weighted fits of the search agree upon, and who has them."""
-        settings = self.settings.fit
+    def agreed(self) -> Consensus:
+        """The components that the weighted fits of the search agree upon; see `consensus`."""
         if self.averaging == "none":
-            return alone(self.fit, settings)
-        agreed = agree(self.searched, self.predictors)
-        return with_alternatives(agreed, self.table.observations, settings)
+            return alone(self.fit, self.settings.fit)
+        return agree(self.searched, self.predictors)
+
+    @cached_property
+    def consensus(self) -> Consensus:
+        """The components that the fits agree upon, and who has them: draws of a posterior say it.
+
+        The fits themselves say it of a single fit, of the paper's model and learner, of a model
+        class of one's own, of more than 64 series, and where there is no pattern.
+        """
+        if self.whole is not self:
+            return replace(self.whole.consensus.of_series(self._places), fits=self.agreed.fits)
+        if self.says_by_fits:
+            return self.agreed
+        statements = self.statements
+        return self.agreed.told_by(statements.probabilities, statements.evidence)
+
+    @property
+    def says_by_fits(self) -> bool:
+        """Whether the fits say who has what, see `consensus`."""
+        settings = self.settings.fit
+        return (
+            self.averaging == "none"
+            or settings.likelihood == GAUSSIAN
+            or settings.learner == "relaxed"
+            or settings.model != PLAIN_MODEL
+            or self.whole.table.observations.num_series > MOST_ASKED
+            or not any(map(is_pattern, self.agreed.kernels))
+        )
+
+    @cached_property
+    def posterior(self) -> PosteriorDraws:
+        """Draws of the posterior over components, who has them, heights and noise; see `sample`."""
+        return self._sampled() if self.whole is self else self.whole.posterior
+
+    def sample(self, *, executor: Executor | None = None, progress: bool = True) -> Discovery:
+        """Draw from the posterior now, and not when probabilities are first asked for.
+
+        The draws are kept, and saved with the discovery.  It takes seconds to half a minute.
+
+        Parameters
+        ----------
+        executor
+            Runs the chains; None: this process, one after the other.
+        progress
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        The discovery itself.
+        """
+        if "posterior" not in self.whole.__dict__:
+            self.whole.__dict__["posterior"] = self.whole._sampled(executor, progress)
+        return self
+
+    def _sampled(self, executor: Executor | None = None, progress: bool = False) -> PosteriorDraws:
+        settings, fits = self.settings, self.agreed.fits
+        return PosteriorDraws.of(
+            self._asked[0], [fit.of_series(self._asked[1]) for fit in fits], settings.bases,
+            settings.fit, seed=settings.seed, executor=executor, progress=progress,
+        )  # fmt: skip
+
+    @property
+    def _asked(self) -> tuple[Observations, Integers]:
+        """Of many series some, evenly spread, are sampled: for hyperparameters they will do."""
+        observations = self.table.observations
+        N = observations.num_series
+        count = N if N <= MOST_ASKED else MOST_ASKED // 4
+        series = np.linspace(0, N - 1, count).astype(int)
+        return observations.of_series(series), series
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the draws say of every series and component."""
+        if self.whole is not self:
+            return self.whole.statements.of_series(self._places)
+        return statements_of(
+            self.posterior, self.agreed.kernels, self._asked[0], self.settings.fit.likelihood,
+            self.settings.seed,
+        )  # fmt: skip
+
+    @property
+    def _places(self) -> Integers:
+        """Numbers of the series in the whole."""
+        return np.array(self.whole.places(*self.table.frame.columns), int)
 
     @property
     def names(self) -> list[str]:
@@ -128,7 +215,7 @@ class Discovery:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        return tuple(numbered([str(kernel.structure) for kernel in self.consensus.kernels]))
+        return tuple(numbered([str(kernel.structure) for kernel in self.agreed.kernels]))
 
     @cached_property
     def kernels(self) -> tuple[Product, ...]:
@@ -138,17 +225,55 @@ class Discovery:
         those of the heaviest fit that has the component.
         """
         table = self.table
-        kernels = self.consensus.kernels
+        kernels = self.agreed.kernels
         return tuple(kernel.change_units(table.span, table.start) for kernel in kernels)
 
     @property
     def probabilities(self) -> pd.DataFrame:
-        """P(z_nk = 1), series x components, on average over the fits; see `consensus`.
+        """P(a component is visible in a series), series x components.
 
-        Alternatives are left open, see `discovery.alternatives`; not so with the paper's
-        amplitudes ("none"), one fit, or more than 64 series.
+        Visible is what has at least 2% of the variance of the series; see `sharing.posterior`.
+        Where the fits speak (`says_by_fits`) it is P(z_nk = 1), on average over them.
         """
         return self._by_series(self.consensus.probabilities)
+
+    @property
+    def memberships(self) -> pd.DataFrame:
+        """P(z_nk = 1), series x components: a series has the component, however little of it."""
+        by_fits = self.says_by_fits
+        return self._by_series(
+            self.consensus.probabilities if by_fits else self.statements.memberships
+        )
+
+    def patterns(self, level: float = 0.9) -> pd.DataFrame:
+        """How much of each series its components make up, by the draws of the posterior.
+
+        Parameters
+        ----------
+        level
+            Probability of the interval.
+
+        Returns
+        -------
+        DataFrame with index (component, series) and columns visible and member (probabilities),
+        and share (of the variance of the series; its median), lower, upper.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between 0 and 1, or there are more than 64 series.
+        """
+        check_level(level)
+        N = len(self.whole.table.names)
+        if N > MOST_ASKED:
+            raise ValueError(f"expected at most {MOST_ASKED} series, got {N}")
+        told = self.statements
+        columns = [told.probabilities, told.memberships, *told.share_interval(level)]
+        index = pd.MultiIndex.from_product(
+            [self.names, self.table.frame.columns], names=["component", "series"]
+        )
+        named = zip(["visible", "member", "share", "lower", "upper"], columns, strict=True)
+        return pd.DataFrame({name: each.T.ravel() for name, each in named}, index)
 
     @property
     def evidence(self) -> pd.DataFrame:
@@ -163,19 +288,16 @@ class Discovery:
     def _by_series(self, values: Floats | Integers) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.table.frame.columns, columns=self.names)
 
-    @cached_property
+    @property
     def marginals(self) -> tuple[tuple[Marginal, ...], ...]:
         """Posteriors of the hyperparameters of every component, in scaled time."""
-        if self.whole is not self:  # what was learnt on all series
-            return self.whole.marginals
-        return marginals(self.consensus, self.table.observations, self.settings.fit)
+        return self.whole.statements.marginals
 
     def hyperparameters(self, level: float = 0.9) -> pd.DataFrame:
         """How sure the periods, lengthscales and locations of the components are.
 
-        They come from a posterior that takes little for granted, and over all fits that have the
-        component; see `coarsened`.  On planted tables 90% intervals hold 88 to 97% of
-        the true values, depending on the hyperparameter (``lab/calibration.py``).  The
+        They are those of the draws that have the component, with this structure; NaN if none has.
+        The
         location of a line is not known at all, since averages are subtracted: its interval is
         that of the prior.
 
@@ -269,7 +391,7 @@ class Discovery:
         half = None if level is None else float(norm.ppf(0.5 + 0.5 * level))
         moments = self._heights(mean, np.sqrt(variance), n, half)
         names = self.names
-        if any(np.any(places < 0) for places in self.consensus.places):
+        if any(np.any(places < 0) for places in self.agreed.places):
             names = [*names, OTHERS]
         parts = {
             (name, moment): values[k]
@@ -295,7 +417,7 @@ class Discovery:
         x = self.table.scaled_times(times)
         key = ("parts", *x)
         if key not in self._told:
-            self._tell(key, predict_parts(self.consensus, self.predictors, x))
+            self._tell(key, predict_parts(self.agreed, self.predictors, x))
         mean, variance = self._told[key]
         return mean, variance
 
@@ -326,9 +448,8 @@ class Discovery:
         )
         # Or components could change their order, and with it their names.
         selected.__dict__["fit"] = part(self.fit)
-        consensus = self.consensus
-        selected.__dict__["consensus"] = replace(
-            consensus.of_series(places), fits=tuple(map(part, consensus.fits))
+        selected.__dict__["agreed"] = replace(
+            self.agreed.of_series(places), fits=tuple(map(part, self.agreed.fits))
         )
         selected.__dict__["_whole"] = self.whole
         return selected
@@ -691,6 +812,8 @@ class Discovery:
             "stacked": [each.to_json() for each in whole.stacked],
             "transforms": whole.table.transforms.names,
         }
+        if "posterior" in whole.__dict__:
+            document["posterior"] = whole.posterior.to_json()
         if whole is not self:
             document["selected"] = [label_to_json(name) for name in self.table.frame.columns]
         archive.write_archive(path, "Discovery", whole.table.frame, document, force=force)
@@ -709,7 +832,7 @@ class Discovery:
 
     @property
     def _headline(self) -> str:
-        (D, N), K, M = self.table.frame.shape, len(self.names), len(self.consensus.fits)
+        (D, N), K, M = self.table.frame.shape, len(self.names), len(self.agreed.fits)
         agreed = f" that {M} fits agree upon" if M > 1 else ""
         logs = int(self.table.transforms.is_log.sum())
         which = "" if N == 1 else f"{'all' if logs == N else logs} of them "
@@ -749,6 +872,8 @@ def load(path: str | Path) -> Discovery:
             tuple(forecaster_from_json(each, table, settings.seed) for each in document["stacked"]),
             document["stopped"],
         )
+        if "posterior" in document:
+            whole.__dict__["posterior"] = PosteriorDraws.from_json(document["posterior"])
         selected = document.get("selected")
         return whole if selected is None else whole.select(list(map(label_from_json, selected)))
 

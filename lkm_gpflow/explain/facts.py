@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ..kernels.grammar import Factor, Product, Words, words_of
-from ..sharing.cycles import never_repeats
+from ..sharing.matching import never_repeats
 from .wording import Timeline
 
 _KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "OU", "UNTIL", "FROM"})

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..discovery.result import Discovery
 from ..explain.describe import describe
 from ..explain.wording import Timeline
 from ..plotting import component_colour
-from .family import family_columns
 from .page import render
 
 MOST_SERIES = 40  # of more series the first are shown
 
 
-_FAMILY = "#777777"
-"""Colour of families, which have parts of several components."""
-
-
 def card(found: Discovery, headline: str) -> str:
     """Return the card of a discovery, in HTML; the headline is its first line."""
-    timeline, families = Timeline.of(found.table), family_columns(found)
+    timeline = Timeline.of(found.table)
     components = [
         {
             "number": k,
@@ -32,14 +25,10 @@ def card(found: Discovery, headline: str) -> str:
         for k, (name, kernel) in enumerate(zip(found.names, found.kernels, strict=True), start=1)
     ]
     columns = [(f"{each['number']}. {each['name']}", each["colour"]) for each in components]
-    columns += [(each.title, _FAMILY) for each in families]
-    probabilities = [found.probabilities.to_numpy(), *(f.probabilities[:, None] for f in families)]
-    has = [found.structure.to_numpy(), *(f.likely[:, None] for f in families)]
+    probabilities, has = found.probabilities.to_numpy(), found.structure.to_numpy()
     rows = [
         (name, list(zip(ps, zs, strict=True)))
-        for name, ps, zs in zip(
-            found.table.names, np.hstack(probabilities), np.hstack(has), strict=True
-        )
+        for name, ps, zs in zip(found.table.names, probabilities, has, strict=True)
     ]
     return render(
         "card.html",

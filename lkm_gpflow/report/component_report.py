@@ -12,7 +12,6 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
-from ..explain.stability import Stability
 from ..explain.verdicts import ORDER, STRONG, SURE, WEIGHTY, Verdict
 from ..explain.wording import Timeline, few_digits, sentence
 from ..kernels.grammar import Kind
@@ -21,10 +20,6 @@ from ..plotting.style import unit_of
 from ..runtime.text import listed, percent
 
 MOST_NAMES = 8  # of series in a sentence
-
-_STABLE, _FRAGILE = 0.8, 0.4
-
-_ENOUGH = 3  # fits from which on it is said how stable a component is
 
 _NOTHING = 1e-12
 """A smaller share is that of a constant, whose height over time is a rounding error."""
@@ -111,12 +106,9 @@ class ComponentReport(Numbered):
     rising: tuple[str, ...]
     falling: tuple[str, ...]
     share: float  # its share in the variation of all series, each counting alike
-    support: float  # weight of the fits that have it, of all that were averaged
-    num_fits: int  # how many were averaged
     # 90% intervals of what it measures in time, see `Discovery.hyperparameters`: name, lower,
     # upper.
     ranges: tuple[tuple[str, float, float], ...]
-    stability: Stability  # how often the search found it
     timeline: Timeline
 
     @property
@@ -223,51 +215,13 @@ class ComponentReport(Numbered):
         return f"It makes up {percent(self.share)} of all variation."
 
     @property
-    def verdict(self) -> str:
-        """In how many fits it is, how often it was found, and what that means."""
-        said = (self._supported(), self._found_again(), self._spread(), self._left_out())
-        return " ".join(filter(None, said))
-
-    def _supported(self) -> str:
-        if self.num_fits == 1:
-            return ""
-        return f"Fits with {percent(self.support)} of the weight have it."
-
-    def _found_again(self) -> str:
-        found, tried = self.stability.found, self.stability.tried
-        if not tried:
-            return "No other fit could have found it, so its stability is unknown."
-        if tried == 1:
-            return f"The only other independent fit {'found' if found else 'did not find'} it."
-        said = f"{found} of {tried} independent fits found it."
-        if tried < _ENOUGH:
-            return said
-        if self.stability.share >= _STABLE:
-            if self.support < 0.5:
-                return f"{found} of {tried} independent fits found it; better ones do without it."
-            what = "It is stable"
-        elif self.stability.share >= _FRAGILE:
-            what = "Treat it with caution"
-        else:
-            if self.support >= SURE:
-                return f"{said[:-1]}; those without it explain the data worse."
-            what = "It is fragile: other patterns explain the data nearly as well"
-        return f"{said} {what}."
-
-    def _spread(self) -> str:
+    def intervals(self) -> str:
+        """Between which lengths of time it lies; empty if it has none."""
         said = [
             f"{name.split(' ', 1)[1]} {self.timeline.interval(lower, upper)}"
             for name, lower, upper in self.ranges
         ]
         return f"With 90% probability: {', '.join(said)}." if said else ""
-
-    def _left_out(self) -> str:
-        if not self.stability.left_out:
-            return ""
-        return (
-            f"Learning again without one of its series found it {self.stability.survived} of "
-            f"{self.stability.left_out} times."
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""
@@ -283,13 +237,7 @@ class ComponentReport(Numbered):
             "share": self.share,
             "rising": list(self.rising),
             "falling": list(self.falling),
-            "weight_of_fits_that_have_it": self.support,
-            "fits_that_could_have_found_it": self.stability.tried,
-            "fits_that_found_it": self.stability.found,
             "ranges": [list(each) for each in self.ranges],
-            "series_left_out": self.stability.left_out,
-            "survived": self.stability.survived,
-            "verdict": self.verdict,
         }
 
 
@@ -297,7 +245,6 @@ def component_report(
     found: Discovery,
     parts: Decomposition,
     verdicts: pd.DataFrame,
-    stability: Stability,
     units: Mapping[str, str],
     k: int,
 ) -> ComponentReport:
@@ -323,7 +270,7 @@ def component_report(
         tuple(names[n] for n in has if parts.trend[n, k] == sign) for sign in (1.0, -1.0)
     )
     everywhere = int(len(rising) == len(has) > 0) - int(len(falling) == len(has) > 0)
-    kernel, num_fits = found.kernels[k], len(consensus.fits)
+    kernel = found.kernels[k]
     return ComponentReport(
         number=k + 1,
         name=found.names[k],
@@ -333,10 +280,7 @@ def component_report(
         rising=rising,
         falling=falling,
         share=float(np.mean(parts.share[:, k])),
-        support=float(consensus.support[k]),
-        num_fits=num_fits,
         ranges=_ranges(found, k),
-        stability=stability,
         timeline=timeline,
     )
 
@@ -347,5 +291,5 @@ def _ranges(found: Discovery, k: int) -> tuple[tuple[str, float, float], ...]:
     return tuple(
         (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
         for one in found.marginals[k]
-        if one.kind in _MEASURED
+        if one.kind in _MEASURED and len(one.values)
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from .. import plotting
@@ -18,18 +18,16 @@ from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, WALKS, attribute
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
-from ..explain.stability import leave_one_out, stability
 from ..explain.ties import Ties
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..gp import limits
-from ..gp.likelihoods import GAUSSIAN
 from ..plotting.style import units_by_name
 from ..runtime.arguments import check_level
-from ..runtime.text import counted, level_in_percent, percent
+from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
+from ..sharing.posterior import DISAGREE, MOST_ASKED, VISIBLE
 from .component_report import ComponentReport, component_report
-from .family import FamilyReport, family_reports
 from .page import Picture, Report, markdown, markdown_table
 from .pairwise import likeness_picture
 from .series_report import SeriesReport, series_reports
@@ -37,6 +35,13 @@ from .summary import summary, ways_of_pairs
 from .together import TogetherReport
 
 _FEW = 12  # up to so many series have panels of their own; more are drawn in rows
+
+
+_MOST_APART = 6
+"""Disagreements of chains that are named."""
+
+_MIXED = 1.1
+"""Chains with a larger split R-hat have not mixed (Gelman et al. 2013)."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +55,6 @@ class GroupReport(Report):
     summary: str  #: The gist, in a paragraph
     #: Those that are more certain and explain more come first.
     components: tuple[ComponentReport, ...]
-    families: tuple[FamilyReport, ...]  #: What a series surely has, though not in which form
     series: tuple[SeriesReport, ...]  #: In the order of the table
     parts: Decomposition  #: Components on the history
     #: Where forecasts come from; see `lkm_gpflow.explain.attribution.attribute`.
@@ -193,27 +197,18 @@ class GroupReport(Report):
 
     @property
     def caveat(self) -> str:
-        """What probabilities, evidence and heights mean."""
-        if self.found.averaging == "none":
-            of_what = "given the components of this one fit; other fits may differ"
-        elif self.found.settings.fit.likelihood == GAUSSIAN:
-            of_what = "averaged over the fits of the search"
-        else:
-            of_what = (
-                "averaged over the fits of the search and, in tables of usual size, over "
-                "alternatives to them"
-            )
-        percentages = ""
-        if self.found.table.transforms.any:
-            percentages = ", or of the percentage by which it changes the series"
+        """What probabilities mean."""
+        found = self.found
+        percentages = ", or of the percentage by which it changes the series"
         return (
-            f"P is the probability that a series has a component, {of_what}. "
+            f"{_what_p_means(found)} "
             "Evidence is the log Bayes factor of this series "
             "alone: how much likelier it is with the component than without. A series has a "
             f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
             f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "
             "evidence is positive, and it fails one of these. Height is the standard deviation "
-            f"over time of what the component adds{percentages}."
+            "over time of what the component adds"
+            f"{percentages if found.table.transforms.any else ''}."
         )
 
     @property
@@ -224,8 +219,6 @@ class GroupReport(Report):
         lines += [markdown(self.note), ""] if self.note else []
         lines += [f"## {self.heading}", ""]
         lines += [] if self.components else [self.nothing, ""]
-        for family in self.families:
-            lines += [f"**{family.heading}.** {markdown(family.text)}", ""]
         for who, components in self.groups:
             lines.append(f"{markdown(who)}:")
             for each in components:
@@ -241,7 +234,9 @@ class GroupReport(Report):
         lines += [f"- {markdown(each.account(self.phrases))}" for each in self.series]
         lines += ["", "## How sure to be", "", self.trust, "", self.caveat, ""]
         lines += [
-            f"- **{markdown(each.heading)}**: {markdown(each.verdict)}" for each in self.components
+            f"- **{markdown(each.heading)}**: {markdown(each.intervals)}"
+            for each in self.components
+            if each.intervals
         ]
         lines.append("")
         lines += [
@@ -253,13 +248,11 @@ class GroupReport(Report):
         return "\n".join(lines) + "\n"
 
     def _probability_table(self) -> str:
-        asked: list[ComponentReport | FamilyReport] = [*self.components, *self.families]
         rows = [
-            [one.name, *(f"{each.probabilities[one.name]:.2f}" for each in asked)]
+            [one.name, *(f"{each.probabilities[one.name]:.2f}" for each in self.components)]
             for one in self.series
         ]
         heads = [each.heading for each in self.components]
-        heads += [each.column for each in self.families]
         return markdown_table(["series", *map(markdown, heads)], rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -272,7 +265,6 @@ class GroupReport(Report):
                 zip(self.found.table.names, self.found.table.transforms.names, strict=True)
             ),
             "components": [each.to_dict() for each in self.components],
-            "families": [each.to_dict() for each in self.families],
             "series": [each.to_dict() for each in self.series],
             "likeness": {
                 str(a): {str(b): float(value) for b, value in row.items()}
@@ -333,9 +325,6 @@ def group_report(
     units: Mapping[Any, str] | None = None,
     title: str = "",
     coupled: CoupledDiscovery | None = None,
-    without_each: bool = False,
-    executor: Executor | None = None,
-    progress: bool = True,
 ) -> GroupReport:
     """Report what the series of a discovery share.
 
@@ -353,19 +342,12 @@ def group_report(
         Of the report; by default what it is about.
     coupled
         ``found.couple()``, for evidence that components go together in different series.
-    without_each
-        Whether to learn the structure again without each series in turn, which costs a fit a
-        series.
-    executor
-        Runs these fits; None: this process.
-    progress
-        Whether to show a progress bar for them.
 
     Raises
     ------
     ValueError
-        If the horizon is below one, the level not between 0 and 1, the coupling of another table,
-        or one series is to be left out of one.
+        If the horizon is below one, the level not between 0 and 1, or the coupling that of another
+        table.
     """
     check_level(level)
     ties = None if coupled is None else Ties(found, coupled)
@@ -374,26 +356,20 @@ def group_report(
     parts = Decomposition.of(found)
     judged = verdicts(found, parts)
     attribution = attribute(found, horizon)
-    if without_each:
-        stable = leave_one_out(found, executor=executor, progress=progress)
-    else:
-        stable = stability(found)
     hold_out = hold_out_tail(found)
     alike = likeness(parts)
     order = clustered(alike)
     names = frame.columns[order]
     components = tuple(
-        component_report(found, parts, judged, each, units, k) for k, each in enumerate(stable)
+        component_report(found, parts, judged, units, k) for k in range(len(found.names))
     )
-    families = family_reports(found, parts, judged)
     return GroupReport(
         found=found,
         horizon=horizon,
         level=level,
         units=units,
-        summary=summary(found, components, families, ways_of_pairs(found, components, ties)),
+        summary=summary(found, components, ways_of_pairs(found, components, ties)),
         components=components,
-        families=families,
         series=series_reports(found, parts, judged, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,
@@ -407,3 +383,53 @@ def group_report(
 def _uncertainty(component: ComponentReport) -> int:
     """Return 0 if a series has it, 1 if one has it perhaps, 2 if that cannot be told."""
     return 0 if component.owners else 1 if component.those("perhaps") else 2
+
+
+def _what_p_means(found: Discovery) -> str:
+    if not found.says_by_fits:
+        return " ".join(filter(None, [
+            "P is the probability that a component, in whatever form, makes at least "
+            f"{VISIBLE:.0%} of the variance of a series: the share of the draws of a Markov "
+            "chain in which it does.",
+            _rows_looked_at(found),
+            _agreement(found),
+        ]))  # fmt: skip
+    if found.averaging == "none":
+        of_what = "given the components of this one fit; other fits may differ"
+    else:
+        of_what = "averaged over the fits of the search"
+    many = found.whole.table.observations.num_series > MOST_ASKED
+    why = f" Tables of more than {MOST_ASKED} series are not sampled." if many else ""
+    return f"P is the probability that a series has a component, {of_what}.{why}"
+
+
+def _rows_looked_at(found: Discovery) -> str:
+    looked_at, every = len(found.posterior.times), len(found.table.observations.x)
+    if looked_at == every:
+        return ""
+    return f"To save time the chains saw {looked_at} of the {every} rows, chosen at random."
+
+
+def _agreement(found: Discovery) -> str:
+    """Say how far two chains agree, one of which began at the best fit and one at nothing."""
+    apart = found.statements.disagreement
+    if not apart.size:
+        return ""
+    text = (
+        f"Two chains, one from the best fit and one from nothing, differ by {apart.mean():.2f} "
+        "on average"
+    )
+    wide = [
+        f"{name} and component {k + 1}"
+        for (n, k), name in (
+            ((n, k), found.table.names[n]) for n, k in np.argwhere(apart >= DISAGREE)
+        )
+    ]
+    if wide:
+        text += f". They disagree, so do not rely on P, for {listed(wide, _MOST_APART)}"
+    if found.posterior.split_r_hat > _MIXED:
+        text += (
+            ". They have not forgotten where they began (split R-hat "
+            f"{found.posterior.split_r_hat:.2f}): take all P with caution"
+        )
+    return f"{text}."

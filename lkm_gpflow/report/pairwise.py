@@ -25,7 +25,6 @@ from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
 from .component_report import Numbered
-from .family import FamilyReport, families_of_pair
 from .page import Picture, Report, markdown, markdown_table
 
 _LESS_SURELY: Mapping[Verdict, str] = {
@@ -132,7 +131,6 @@ class PairReport(Report):
     likeness: float  #: Their shared variance; see `lkm_gpflow.explain.comparison.likeness`
     #: Shared ones first, then those of a alone, then of b alone.
     components: tuple[PairComponent, ...]
-    families: tuple[FamilyReport, ...]  #: What both surely have, though not in a common form
     may_share: bool  #: Whether both may have some component in common
     parts: Decomposition  #: Components on the history
     #: Of the picture; titles are what the series are called in all pictures.
@@ -150,17 +148,6 @@ class PairReport(Report):
     @property
     def summary(self) -> str:
         """How alike they are, in a sentence or two."""
-        return " ".join(filter(None, (self._in_common, self._in_some_form)))
-
-    @property
-    def _in_some_form(self) -> str:
-        if not self.families:
-            return ""
-        what = listed([each.short for each in self.families])
-        return f"Both have {what}, perhaps in different forms."
-
-    @property
-    def _in_common(self) -> str:
         both = [each for each in self.components if len(each.owners) == 2]
         if not both:
             certain = " that is certain" if self.may_share else ""
@@ -223,7 +210,6 @@ class PairReport(Report):
             "likeness": self.likeness,
             "summary": self.summary,
             "components": [each.to_dict() for each in self.components],
-            "families": [each.to_dict() for each in self.families],
         }
 
     def pictures(self) -> list[Picture]:
@@ -404,7 +390,6 @@ def _pair(
         b=series[1],
         likeness=float(alike[places[0], places[1]]),
         components=tuple(components),
-        families=families_of_pair(found, parts, judged, (places[0], places[1])),
         may_share=bool(np.any(np.all(said[list(places)] != "has not", axis=0))),
         parts=parts,
         horizon=horizon,

@@ -9,7 +9,6 @@ from ..explain.comparison import component_correlations
 from ..explain.ties import Ties
 from ..runtime.text import listed, percent
 from .component_report import MOST_NAMES, ComponentReport
-from .family import FamilyReport
 
 _MOST_SAID = 4  # components of a kind that the paragraph names
 
@@ -21,7 +20,6 @@ as the toss of a coin."""
 def summary(
     found: Discovery,
     components: Sequence[ComponentReport],
-    families: Sequence[FamilyReport],
     ways: Mapping[int, str],
 ) -> str:
     """Say who has what, who perhaps has what, what is absent, and what forecasts rest on.
@@ -29,17 +27,12 @@ def summary(
     `ways` has what `ways_of_pairs` says of components, by their numbers.
     """
     sure = [each for each in components if each.owners]
-    # What a sure family may consist of needs no "perhaps".
-    said_of = {number: set(family.owners) for family in families for number in family.members}
-    # Nor is it worth saying that what has a pattern may have another of the same name.
+    # It is not worth saying that what has a pattern may have another of the same name.
     told = {each.description.short: set(each.owners) for each in sure[:_MOST_SAID]}
     maybe = [
         each
         for each in components
-        if not each.owners
-        and set(_likely(each))
-        - said_of.get(each.number, set())
-        - told.get(each.description.short, set())
+        if not each.owners and set(_likely(each)) - told.get(each.description.short, set())
     ]
     said = _sentences(
         [
@@ -48,7 +41,6 @@ def summary(
         ],
         found,
     )
-    said += _of_families(families, found)
     said += _sentences(
         [(_likely(each), each.description.short, "") for each in maybe[:_MOST_SAID]],
         found,
@@ -75,25 +67,6 @@ def _sentences(
         who = (every if is_sure else every.lower()) or listed(names, MOST_NAMES)
         verb = "have" if len(names) > 1 else "has"
         said.append(f"{'' if is_sure else 'Perhaps '}{who} {verb} {listed(what_they_have)}{more}.")
-    return said
-
-
-def _of_families(families: Sequence[FamilyReport], found: Discovery) -> list[str]:
-    """Say what series surely have though its form is not sure."""
-    groups: dict[tuple[str, ...], list[FamilyReport]] = {}
-    for each in families:
-        groups.setdefault(each.owners, []).append(each)
-    said = []
-    for names, theirs in groups.items():
-        who = _every(names, found) or listed(names, MOST_NAMES)
-        verb, be = ("have", "are") if len(names) > 1 else ("has", "is")
-        if theirs[0].kind == "pattern":
-            which = "they have" if len(names) > 1 else "it has"
-            said.append(f"{who} {be} not noise alone, but which pattern {which} cannot be told.")
-            continue
-        what = listed([each.short for each in theirs])
-        form = "a form" if len(theirs) == 1 else "forms"
-        said.append(f"{who} {verb} {what}, in {form} that cannot be told.")
     return said
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..fit.fits import PLAIN_MODEL, Fit, LearnerName, Relaxed
+from ..fit.fits import PLAIN_MODEL, Fit, Relaxed
 from ..kernels.grammar import parse
 from ..runtime.journal import Journal
 
@@ -69,14 +69,6 @@ class Entry:
         """Return the entry of a fit that no search found."""
         structure = tuple(str(kernel.structure) for kernel in fit.kernels)
         return cls(0, 0, 0, START, -1, structure, fit, ACCEPTED)
-
-    def is_from_nothing(self, learner: LearnerName) -> bool:
-        """Whether the fit began with none of what was learnt before.
-
-        After the start those are the further restarts of partial expansion by scans.
-        """
-        is_restart = self.restart > 0 and self.expanded not in (EVERY, REGROUPED)
-        return self.parent == -1 or (learner == "scan" and is_restart)
 
     @property
     def action(self) -> str:

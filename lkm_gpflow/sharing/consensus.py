@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from ..fit.fits import Fit, FitSettings
 from ..forecast.forecasters import Member
@@ -16,8 +16,8 @@ from ..forecast.predictors import Predictors
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
 from ..runtime.threads import single_threaded
-from .families import Family, families_of
 from .matching import ALIKE, groups_of_same, one_to_one, shapes_of, sizes_of, thinned, unit
+from .sampler import is_pattern
 
 OTHERS = "others"
 """What all components together are called that are not among the consensus components."""
@@ -25,24 +25,22 @@ OTHERS = "others"
 _SELDOM = 0.1
 """Components that no series has with this probability are not spoken of."""
 
-_ONE_IN_FOUR = 0.25
-"""What probabilities are drawn to: about how many entries are ones where a search is in doubt."""
-
 _CERTAIN = 1e-12
 """Probabilities are taken to be no nearer to zero or one when evidence is measured."""
 
 
 @dataclass(frozen=True)
 class Consensus:
-    r"""Components of several weighted fits, matched one to one.
+    r"""Components of several weighted fits, matched one to one, and who has them.
 
     A fit is a point estimate of the structure, and another one explains the data nearly as well.
     With weights w_m over fits and k(m) the component of fit m that is matched to the consensus
-    component k,
+    component k, the fits by themselves say
 
     .. math:: P(z_{nk} = 1) = \sum_m w_m P_m(z_{n, k(m)} = 1),
 
-    where a fit without such a component counts as zero, or as `alternatives` says.
+    where a fit without such a component counts as zero.  They are sure of too much; where draws of
+    a posterior were made, these speak instead (`told_by`).
 
     Parameters
     ----------
@@ -56,36 +54,19 @@ class Consensus:
     kernels
         Of each consensus component, that of the heaviest fit that has it with the structure that
         counts most, in scaled units, [K].
-    by_fit
-        P_m(z_nk = 1), [M, N, K]; with or without alternatives to the fit, see `alternatives`.
+    probabilities
+        By the fits P(z_nk = 1); by draws P(component k is visible in series n), [N, K].
     evidence
         Log Bayes factors, [N, K]: how many times likelier a series is with the component than
-        without, whatever else it has, on average over the fits that have the component.  With
-        alternatives they are log odds of the coarsened posterior less the prior odds of the fit,
-        which is not quite zero where the data say nothing.
-    families
-        Components that are one thing in several forms.
-    softness
-        With which `probabilities` are told, see `softened`; 1: as they are.
+        without, whatever else it has.
     """
 
     fits: tuple[Fit, ...]
     weights: Floats
     places: tuple[Integers, ...]
     kernels: tuple[Product, ...]
-    by_fit: Floats
+    probabilities: Floats
     evidence: Floats
-    families: tuple[Family, ...] = ()
-    softness: float = 1.0
-
-    @property
-    def probabilities(self) -> Floats:
-        """P(z_nk = 1), [N, K]."""
-        return softened(np.tensordot(self.weights, self.by_fit, axes=1), self.softness)
-
-    def probabilities_of(self, family: Family) -> Floats:
-        """Return the probability of each series to have any component of a family, [N]."""
-        return softened(self.weights @ family.by_fit, self.softness)
 
     @cached_property
     def Z(self) -> Floats:
@@ -93,39 +74,9 @@ class Consensus:
 
         One where that is likely (`is_likely`).
         """
-        if len(self.fits) == 1 and np.array_equal(self.by_fit[0], self.fits[0].probabilities):
+        if len(self.fits) == 1 and np.array_equal(self.probabilities, self.fits[0].probabilities):
             return self.fits[0].Z
         return np.asarray(is_likely(self.probabilities, self.evidence), np.float64)
-
-    @property
-    def support(self) -> Floats:
-        """Weight of the fits that have each component, [K]."""
-        has = [np.isin(np.arange(len(self.kernels)), places) for places in self.places]
-        total: Floats = self.weights @ np.array(has, np.float64).reshape(len(self.fits), -1)
-        return total
-
-    def evidence_of_any(
-        self, members: Sequence[int], by_fit: Floats, settings: FitSettings
-    ) -> Floats:
-        """Log Bayes factors of having any of some components, [N].
-
-        An average over the fits that have any.
-
-        Parameters
-        ----------
-        members
-            Numbers of the components.
-        by_fit
-            Probability that a series has any of them, by each fit, [M, N].
-        settings
-            With which the fits were learnt.
-        """
-        total, support = np.zeros(by_fit.shape[1]), 0.0
-        for fit, weight, own, p in zip(self.fits, self.weights, self.places, by_fit, strict=True):
-            if group := np.flatnonzero(np.isin(own, members)).tolist():
-                total += weight * evidence_of(fit, settings, group, p)
-                support += weight
-        return total / support
 
     def places_of(self, fit: Fit) -> Integers:
         """Return the numbers of the consensus components of a fit's components, [K_m]."""
@@ -144,26 +95,17 @@ class Consensus:
     def of_series(self, places: Integers) -> Consensus:
         """Return the part about some series; the fits stay as they are."""
         return replace(
-            self,
-            by_fit=self.by_fit[:, places],
-            evidence=self.evidence[places],
-            families=tuple(family.of_series(places) for family in self.families),
+            self, probabilities=self.probabilities[places], evidence=self.evidence[places]
         )
 
-
-def softened(p: Floats, softness: float) -> Floats:
-    r"""Return probabilities nearer to that of one in four.
-
-    .. math:: \mathrm{logit}\, p' = a\, \mathrm{logit}\, p + (1 - a)\, \mathrm{logit}\, p_0,
-       \qquad p_0 = 1/4
-
-    Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines* (scaling of log odds).
-    """
-    p = np.clip(p, 0.0, 1.0)
-    if softness == 1.0:
-        return p
-    with np.errstate(divide="ignore"):
-        return np.asarray(expit(softness * logit(p) + (1.0 - softness) * logit(_ONE_IN_FOUR)))
+    def told_by(self, probabilities: Floats, evidence: Floats) -> Consensus:
+        """Let draws speak, [N, K]; of levels and noise, which draws have not, the fits."""
+        drawn = np.array([is_pattern(kernel) for kernel in self.kernels], bool)
+        return replace(
+            self,
+            probabilities=np.where(drawn, probabilities, self.probabilities),
+            evidence=np.where(drawn, evidence, self.evidence),
+        )
 
 
 def is_likely(probability: Floats, evidence: Floats) -> Booleans:
@@ -177,11 +119,15 @@ def is_likely(probability: Floats, evidence: Floats) -> Booleans:
 
 def alone(fit: Fit, settings: FitSettings) -> Consensus:
     """Return the consensus of one fit: its components as they are."""
-    by_fit = fit.probabilities[None]
     every = np.arange(len(fit.kernels))
     evidence = np.array([evidence_of(fit, settings, [k], fit.probabilities[:, k]) for k in every])
     return Consensus(
-        (fit,), np.ones(1), (every,), fit.kernels, by_fit, evidence.T.reshape(fit.Z.shape)
+        (fit,),
+        np.ones(1),
+        (every,),
+        fit.kernels,
+        fit.probabilities,
+        evidence.T.reshape(fit.Z.shape),
     )
 
 
@@ -212,38 +158,29 @@ def agree(members: Sequence[Member], predictors: Predictors) -> Consensus:
     shapes = [shapes_of(fit.kernels, grid) for fit in fits]
     places = _folded(_matched(shapes, weights), shapes, weights)
     K = 1 + max((int(own.max(initial=-1)) for own in places), default=-1)
-    by_fit = np.zeros((len(fits), observations.num_series, K))
+    shape = len(fits), observations.num_series, K
+    by_fit, evidence, has = np.zeros(shape), np.zeros(shape), np.zeros((len(fits), 1, K))
     for m, (fit, own) in enumerate(zip(fits, places, strict=True)):
         for k in np.unique(own):
-            by_fit[m, :, k] = _any_of(fit, np.flatnonzero(own == k).tolist(), predictors)
+            group = np.flatnonzero(own == k).tolist()
+            by_fit[m, :, k] = _any_of(fit, group, predictors)
+            evidence[m, :, k] = evidence_of(fit, settings, group, by_fit[m, :, k])
+            has[m, :, k] = 1.0
     probabilities = np.tensordot(weights, by_fit, axes=1)
+    support = np.tensordot(weights, has, axes=1)  # [1, K]
     explained = _explained(fits, weights, places, K, predictors)
     kept = np.flatnonzero(probabilities.max(axis=0, initial=0.0) >= _SELDOM)
     kept = kept[np.argsort(-explained[kept], kind="stable")]
     number = np.full(K, -1)
     number[kept] = np.arange(len(kept))
-    agreed = Consensus(
+    return Consensus(
         fits,
         weights,
         tuple(number[own] for own in places),
         tuple(_representative(int(k), fits, weights, places, grid) for k in kept),
-        by_fit[:, :, kept],
-        np.zeros((observations.num_series, len(kept))),
+        np.clip(probabilities[:, kept], 0.0, 1.0),
+        (np.tensordot(weights, evidence, axes=1) / support)[:, kept],
     )
-    for k in range(len(kept)):
-        agreed.evidence[:, k] = agreed.evidence_of_any([k], agreed.by_fit[:, :, k], settings)
-    return replace(agreed, families=tuple(_families(agreed, predictors)))
-
-
-def _families(agreed: Consensus, predictors: Predictors) -> Iterator[Family]:
-    for kind, members in families_of(agreed.kernels, predictors.observations.x):
-        groups = [np.flatnonzero(np.isin(own, members)).tolist() for own in agreed.places]
-        by_fit = np.array([
-            _any_of(fit, group, predictors) if group else np.zeros(len(fit.Z))
-            for fit, group in zip(agreed.fits, groups, strict=True)
-        ])  # fmt: skip
-        evidence = agreed.evidence_of_any(members, by_fit, predictors.settings)
-        yield Family(kind, members, by_fit, evidence)
 
 
 def predict_parts(consensus: Consensus, predictors: Predictors, x: Floats) -> tuple[Floats, Floats]:

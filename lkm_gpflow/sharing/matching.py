@@ -1,7 +1,8 @@
-"""Which components of different fits are one: shapes, their correlation, one-to-one matching."""
+"""Which components are one: periods, shapes, their correlation, one-to-one matching."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,18 +18,14 @@ def centred(C: Floats) -> Floats:
 
     .. math:: x - \bar x 1 = H x \sim \mathcal{N}(0, H C H), \qquad H = I - \tfrac1D 1 1^\top
 
-    H C H has no inverse: nothing is left in the direction of 1.  With `average` added it has one,
-    log determinants and quadratic forms are those of the D - 1 other directions, and a level of any
-    height is integrated out (restricted likelihood, Patterson and Thompson 1971).
+    Nothing is left in the direction of 1.
     """
     by_column: Floats = C - C.mean(axis=-2, keepdims=True)
     return by_column - by_column.mean(axis=-1, keepdims=True)
 
 
-def average(D: int) -> Floats:
-    """Return what makes a centred covariance invertible, ``1 1' / D``, [D, D]."""
-    return np.full((D, D), 1.0 / D)
-
+_REPEATS = 0.5
+"""A cycle whose smooth factor has a lengthscale below so many periods never repeats."""
 
 SAME = 0.95
 """From this correlation on two components are one: near duplicates, which data hardly tell apart.
@@ -137,3 +134,26 @@ def unit(rows: Floats) -> Floats:
     size = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Floats = rows / np.where(size > 0.0, size, 1.0)
     return scaled
+
+
+def period(kernel: Product) -> float:
+    """Return the longest period of a kernel, zero if it has none or never repeats."""
+    return 0.0 if never_repeats(kernel) else longest_period(kernel)
+
+
+def longest_period(kernel: Product) -> float:
+    """Return the longest period of a kernel, zero if it has none."""
+    return max(_values(kernel, "PER"), default=0.0)
+
+
+def never_repeats(kernel: Product) -> bool:
+    """Whether it is periodic only by its kernel: it has changed long before a period ends.
+
+    With a lengthscale of half a period, values a period apart have a correlation of 0.14.
+    """
+    return min(_values(kernel, "SE"), default=math.inf) < _REPEATS * longest_period(kernel)
+
+
+def _values(kernel: Product, name: str) -> list[float]:
+    """First numbers of the factors of a base kernel."""
+    return [float(f.values[0] or 0.0) for f in kernel.factors if f.base.name == name]

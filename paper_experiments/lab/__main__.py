@@ -24,7 +24,6 @@ from . import (
     benchmark,
     calibration,
     coupling,
-    families,
     many_series,
     planted,
     sharing,
@@ -79,11 +78,11 @@ def bench(
         benchmark.run(method, table or known, results, origins=origin, executor=pool)
 
 
-@_command(count=450, intervals=50)
-def calibrate(count: int, intervals: int, jobs: int | None, results: Path) -> None:
+@_command(count=450)
+def calibrate(count: int, jobs: int | None, results: Path) -> None:
     """Whether probabilities and intervals can be believed, on planted tables."""
     with process_pool(jobs) as pool:
-        records = calibration.run(count, intervals, results, pool)
+        records = calibration.run(count, results, pool)
     told = [each for record in records for each in record.get("intervals", [])]
     click.echo(f"What 90% intervals hold:\n{calibration.held(told).round(2)}")
 
@@ -100,13 +99,6 @@ def couple(
     records = coupling.run(task, method, table, results)
     click.echo(coupling.overview(records).round(3).to_string())
     click.echo(coupling.against(records, coupling.RIVALS).round(3).to_string())
-
-
-@_command(tables=60)
-def report_families(tables: int, jobs: int | None, results: Path) -> None:
-    """Whether what reports say of planted cycles and slow movements is true."""
-    with process_pool(jobs) as pool:
-        click.echo(families.run(tables, results, pool).to_string())
 
 
 @_command(

@@ -16,29 +16,27 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
+from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.fits import FitSettings
-from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.training import fit
+from lkm_gpflow.gp.likelihoods import GAUSSIAN
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, Product, parse
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.sharing.coarsened import coarsened
+from lkm_gpflow.sharing.posterior import VISIBLE, DrawnFunctions
+from lkm_gpflow.sharing.states import Draw
 
 from . import RESULTS
 from .journals import fill, opened
 from .planted import ALPHA, PRIOR_STRUCTURES, Planted, from_prior, with_heights
 from .sharing import counterparts
 
-NUM_CHOSEN = 200
-"""Tables of the seeds below chose how probabilities leave alternatives open; others judge that."""
-
-FIRST_OF_INTERVALS = 300
-"""Seed from which on tables judge intervals."""
+NUM_GIVEN = 200
+"""Tables of the first seeds are learnt with given kernels; a search is judged on the next ones."""
 
 
 def known(planted: Planted) -> Floats:
@@ -58,63 +56,16 @@ def known(planted: Planted) -> Floats:
     return np.asarray(model.probabilities())
 
 
-def learnt(planted: Planted, seed: int) -> tuple[Floats, dict[str, float]]:
-    """Learn with known structures and unknown numbers.
-
-    Returns
-    -------
-    P(z_nk = 1), [N, K], and for every hyperparameter of the components that were planted and
-    found the quantile of its true value in the posterior that reports rest on.
-    """
+def learnt(planted: Planted, seed: int) -> Floats:
+    """P(z_nk = 1) with known structures and unknown numbers, by one fit, [N, K]."""
     settings = FitSettings(alpha=ALPHA, prune=False)
     members = [parse(name) for name in PRIOR_STRUCTURES]
     found = fit(planted.observations, members, seed=seed, settings=settings)
     probabilities = np.zeros_like(planted.Z)
-    truth = list(found.kernels)
-    is_matched = []
     for k, kernel in enumerate(found.kernels):
         column = PRIOR_STRUCTURES.index(str(kernel.structure))
         probabilities[:, column] = found.probabilities[:, k]
-        truth[k] = planted.kernels[column]
-        is_matched.append(bool(np.any(planted.Z[:, column])))
-    posterior = coarsened(found, planted.observations, settings)
-    true_values = Layout(truth, num_series=0).pack(np.empty(0))
-    deviation = true_values - posterior.mean
-    quantiles = {
-        label: float(norm.cdf(deviation[i] / posterior.sd[i]))
-        for i, (label, known_owner) in enumerate(_labels(posterior.layout, is_matched))
-        if known_owner and posterior.sd[i] > 0.0
-    }
-    return probabilities, quantiles
-
-
-def _labels(layout: Layout, is_matched: Sequence[bool]) -> list[tuple[str, bool]]:
-    """Names of the entries of the flat vector, and whether their component was planted."""
-    owners = list(zip(layout.products, is_matched, strict=True))
-    return [
-        *((f"{product.structure} variance", known) for product, known in owners),
-        *(
-            (f"{factor.base.name} {name}", known)
-            for product, known in owners
-            for factor in product.factors
-            for name, _ in factor.base.parameters
-        ),
-    ]
-
-
-def searched(seed: int) -> tuple[Floats, Floats]:
-    """Discover everything in a table of unequal heights: what is said, and whether it is true.
-
-    A found component stands for the planted one whose shape is most like its own, one to one
-    (`sharing.counterparts`); planted ones that no series has cannot be found.  What is said of a
-    component that stands for none is false.  Weights over the fits of the search are those of the
-    default, which adds walks to forecasts only.
-
-    Returns
-    -------
-    P(n has k) over the fits of the search, and truth, of all found components but constants, [M].
-    """
-    return compared(*discovered(seed))
+    return probabilities
 
 
 def discovered(seed: int) -> tuple[Discovery, Planted]:
@@ -127,15 +78,24 @@ def discovered(seed: int) -> tuple[Discovery, Planted]:
     return found, planted
 
 
-def compared(found: Discovery, planted: Planted) -> tuple[Floats, Floats]:
-    """Return what is said of found components, and whether it is true; see `searched`."""
+def compared(found: Discovery, planted: Planted, seed: int) -> tuple[Floats, Floats]:
+    """Return what is said of found components but constants, and whether it is true, [M].
+
+    It is true if a planted component for which the found one stands (`sharing.posterior`) makes at
+    least 2% of the variance of the series; its function is drawn given the data and all else that
+    was planted, which is as good as the function itself.
+    """
+    x, Y = planted.observations.x, planted.frame.to_numpy().T
+    data = Observations(x, Y - Y.mean(axis=1, keepdims=True), np.ones_like(Y))
+    functions = DrawnFunctions(data, GAUSSIAN)
+    heights = 2.0 * np.log(np.maximum(planted.heights, 1e-300))
+    truth = Draw(planted.kernels, planted.Z > 0.0, heights, np.log(planted.noise_variance), np.nan)
+    is_visible = functions.shares(truth, np.random.default_rng((9, seed))) >= VISIBLE
     kernels = found.consensus.kernels
-    truth = np.zeros((len(planted.Z), len(kernels)))
-    for i, k in _counterparts(found, planted):
-        truth[:, i] = planted.Z[:, k]
+    is_true = is_visible.astype(int) @ functions.stand_for(planted.kernels, kernels) > 0
     is_pattern = np.array([str(kernel.structure) != "C" for kernel in kernels], bool)
     said = found.consensus.probabilities
-    return said[:, is_pattern].ravel(), truth[:, is_pattern].ravel()
+    return said[:, is_pattern].ravel(), is_true[:, is_pattern].ravel().astype(np.float64)
 
 
 def _counterparts(found: Discovery, planted: Planted) -> list[tuple[int, int]]:
@@ -149,7 +109,7 @@ def _counterparts(found: Discovery, planted: Planted) -> list[tuple[int, int]]:
 def intervals(found: Discovery, planted: Planted) -> list[dict[str, Any]]:
     """What is said of the hyperparameters of components that were planted and found.
 
-    Components are matched as in `searched`; where both have the same structure their
+    Components are matched by shape, one to one; where both have the same structure their
     hyperparameters can be compared.
 
     Returns
@@ -164,6 +124,8 @@ def intervals(found: Discovery, planted: Planted) -> list[dict[str, Any]]:
         if consensus.kernels[i].structure != kernel.structure:
             continue
         for one, value in zip(found.marginals[i], _shape_values(kernel), strict=True):
+            if not len(one.values):
+                continue
             told.append({
                 "name": one.name,
                 "planted": value,
@@ -184,11 +146,6 @@ def _shape_values(kernel: Product) -> list[float]:
     ]
 
 
-def calibrate_intervals(seed: int) -> dict[str, Any]:
-    """`intervals` of one planted table, in JSON's types."""
-    return {"seed": seed, "intervals": intervals(*discovered(seed))}
-
-
 def held(told: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Per hyperparameter: how many intervals there are, and which share holds what was planted."""
     table = pd.DataFrame(told)
@@ -198,45 +155,38 @@ def held(told: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def calibrate_search(seed: int) -> dict[str, Any]:
-    """What a search says of one planted table, in JSON's types: "searched", "searched_truth"."""
-    said, truth = searched(seed)
-    return {"seed": seed, "searched": said.tolist(), "searched_truth": truth.tolist()}
+    """What a search says of a table, in JSON's types: searched, searched_truth, intervals."""
+    found, planted = discovered(seed)
+    said, truth = compared(found, planted, seed)
+    return {
+        "searched": said.tolist(),
+        "searched_truth": truth.tolist(),
+        "intervals": intervals(found, planted),
+    }
 
 
-def calibrate_one(seed: int) -> dict[str, Any]:
-    """All of it for one planted data set, in JSON's types.
-
-    Returns
-    -------
-    "truth", "known", "learnt": flat lists over the entries of Z; "quantiles" by hyperparameter;
-    and what `calibrate_search` returns.
-    """
+def calibrate_given(seed: int) -> dict[str, Any]:
+    """Flat lists over the entries of Z, in JSON's types: truth, known, learnt."""
     planted = from_prior(seed)
-    probabilities, quantiles = learnt(planted, seed)
     return {
         "truth": planted.Z.ravel().tolist(),
         "known": known(planted).ravel().tolist(),
-        "learnt": probabilities.ravel().tolist(),
-        "quantiles": quantiles,
-        **calibrate_search(seed),
+        "learnt": learnt(planted, seed).ravel().tolist(),
     }
 
 
 def run(
-    count: int, num_intervals: int, results: Path = RESULTS, executor: Executor | None = None
+    count: int, results: Path = RESULTS, executor: Executor | None = None
 ) -> list[dict[str, Any]]:
     """Calibrate the planted data sets that the journal has not.
 
-    The first `NUM_CHOSEN` seeds are the part "choosing", of those after them, "judging", only the
-    search is run; "intervals" judges the 90% intervals of hyperparameters.
+    The first `NUM_GIVEN` seeds are the part "given", those after them the part "searched".
     """
     header = {"structures": PRIOR_STRUCTURES, "alpha": ALPHA}
     journal = opened(results, "calibration", header)
-    judged = range(FIRST_OF_INTERVALS, FIRST_OF_INTERVALS + num_intervals)
     parts = {
-        "choosing": (range(min(count, NUM_CHOSEN)), calibrate_one),
-        "judging": (range(NUM_CHOSEN, count), calibrate_search),
-        "intervals": (judged, calibrate_intervals),
+        "given": (range(min(count, NUM_GIVEN)), calibrate_given),
+        "searched": (range(NUM_GIVEN, count), calibrate_search),
     }
     done = {(record["part"], record["seed"]) for record in journal.records}
     jobs = {
@@ -249,7 +199,7 @@ def run(
 
 
 def _part(part: str, calibrate: Callable[[int], dict[str, Any]], seed: int) -> dict[str, Any]:
-    return {"part": part, **calibrate(seed)}
+    return {"part": part, "seed": seed, **calibrate(seed)}
 
 
 def read(part: str, results: Path | str = RESULTS) -> list[dict[str, Any]]:

@@ -43,9 +43,6 @@ DESIGNS: Mapping[str, tuple[str, ...]] = {
 HEIGHTS = {"equal": 0.0, "unequal": 0.5}
 """Standard deviation of the logarithm of amplitudes, drawn for every series and component."""
 
-FORMS = ("strict", "approximate", "of changing height")
-"""Of the cycles of `cycle_and_drift`, in turn."""
-
 
 @dataclass(frozen=True)
 class Planted:
@@ -174,39 +171,6 @@ def smooth_and_periodic(number: int) -> Planted:
     values = np.sqrt(noise) * rng.normal(size=(len(x), len(Z)))
     values += _draw_components(kernels, x, Z, rng)
     return _planted(values, x, kernels, Z, np.ones_like(Z), noise)
-
-
-def cycle_and_drift(seed: int) -> Planted:
-    """Draw four series of 120 steps: a cycle, in the form whose turn it is, and something slow.
-
-    What is slow is a walk or an SE that, seldom, is not quite slow.
-    """
-    rng = np.random.default_rng((77, seed))
-    D, N = 120, 4
-    x = np.linspace(0.0, 1.0, D)
-    period = _log_uniform(7.0, 24.0, rng) / (D - 1)
-    shape = _log_uniform(0.7, 1.8, rng)
-    walk = f"RW(start={walks_begin(x)})"
-    cycle = f"1.0 x PER(period={period}, lengthscale={shape})"
-    form = FORMS[seed % len(FORMS)]
-    if form == "approximate":
-        cycle += f" x SE(lengthscale={period * rng.uniform(1.0, 3.0)})"
-    elif form == "of changing height":
-        cycle += f" x {walk}"
-    slow = (f"1.0 x {walk}", f"1.0 x SE(lengthscale={rng.uniform(0.03, 0.2)})")[rng.integers(2)]
-    kernels = parse(cycle), parse(slow)
-    C = np.asarray(components(kernels, x))
-    C /= np.trace(C, axis1=1, axis2=2)[:, None, None] / D
-    Z = (rng.uniform(size=(N, 2)) < 0.6).astype(np.float64)
-    columns, heights, noise = [], [], []
-    for z in Z:
-        variances = np.exp(0.5 * rng.normal(size=2))
-        heights.append(np.sqrt(variances))
-        noise.append(rng.uniform(0.02, 0.3))
-        V = np.tensordot(z * variances, C, 1) + noise[-1] * np.eye(D)
-        columns.append(_draw_series(V, rng))
-    steps = np.arange(D, dtype=np.float64)
-    return _planted(np.column_stack(columns), steps, kernels, Z, np.array(heights), np.array(noise))
 
 
 def _draw_kernel(structure: Product, x: Floats, rng: np.random.Generator) -> Product:

@@ -32,7 +32,7 @@ from lkm_gpflow.runtime.executors import run_all
 from lkm_gpflow.runtime.journal import Journal
 from lkm_gpflow.search.ledger import Entry, fit_from_json, fit_to_json
 from lkm_gpflow.search.settings import SearchSettings
-from lkm_gpflow.sharing.cycles import longest_period
+from lkm_gpflow.sharing.matching import longest_period
 
 from . import RESULTS
 from .journals import opened

@@ -155,7 +155,7 @@ def test_nothing_repeats_if_no_series_may_have_a_cycle(
     (cycle,) = found.report().components
     verdicts = zip(cycle.claims.items(), ("has not", "has not", verdict), strict=True)
     claims = {name: replace(claim, verdict=judged) for (name, claim), judged in verdicts}
-    told = summary(found, [replace(cycle, claims=claims)], [], {})
+    told = summary(found, [replace(cycle, claims=claims)], {})
     assert ("Nothing repeats in cycles." in told) == said
 
 
@@ -168,4 +168,4 @@ def test_noise_has_no_pattern_whatever_its_shape(shape: str) -> None:
     days = pd.date_range("2020-01-01", periods=60, freq="W")
     noise = pd.DataFrame(draw(*arguments, size=(60, 3)), index=days, columns=list("abc"))
     report = lkm.discover(noise, depth=1, restarts=2, progress=False).report()
-    assert not any(each.owners for each in (*report.components, *report.families))
+    assert not any(each.owners for each in report.components)

@@ -19,7 +19,6 @@ import lkm_gpflow as lkm
 from lkm_gpflow.coupling.learn_coupling import independent
 from lkm_gpflow.explain import decomposition
 from lkm_gpflow.explain.attribution import LEVEL
-from lkm_gpflow.explain.stability import Stability
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.gp.types import FloatTensor
 from lkm_gpflow.kernels import bases
@@ -414,7 +413,7 @@ def test_a_coupling_that_finds_nothing_says_so() -> None:
 def judged_as(found: lkm.Discovery, probabilities: Sequence[Sequence[float]]) -> lkm.Discovery:
     """The same discovery on average over fits, with other probabilities and evidence for them."""
     averaged, p = replace(found, averaging="tempered"), np.array(probabilities)
-    told = replace(averaged.consensus, by_fit=p[None], evidence=np.log(p / (1.0 - p)))
+    told = replace(averaged.consensus, probabilities=p, evidence=np.log(p / (1.0 - p)))
     averaged.__dict__["consensus"] = told
     return averaged
 
@@ -447,29 +446,6 @@ def test_it_is_said_why_nothing_was_checked(report: GroupReport) -> None:
     frame = waves()
     frame.iloc[-6:] = np.nan
     assert found_in(frame).report().trust.startswith("Nothing of the last tenth of the rows was")
-
-
-@pytest.mark.parametrize(
-    ("found", "tried", "support", "said"),
-    [
-        (1, 1, 1.0, "The only other independent fit found it."),
-        (0, 1, 1.0, "The only other independent fit did not find it."),
-        (2, 2, 1.0, "2 of 2 independent fits found it."),
-        (3, 3, 1.0, "3 of 3 independent fits found it. It is stable."),
-        # Weights speak of the data, stability of the search: a reader takes them for one thing.
-        (7, 8, 0.13, "7 of 8 independent fits found it; better ones do without it."),
-        (7, 8, 0.6, "7 of 8 independent fits found it. It is stable."),
-        (1, 8, 0.97, "1 of 8 independent fits found it; those without it explain the data worse."),
-        (1, 8, 0.6, "1 of 8 independent fits found it. It is fragile: other patterns explain"),
-    ],
-)
-def test_stability_is_told_together_with_the_weight(
-    report: GroupReport, found: int, tried: int, support: float, said: str
-) -> None:
-    stability = Stability(tried, found)
-    one = replace(report.components[0], num_fits=4, support=support, stability=stability)
-    assert said in one.verdict
-    assert ("stable" in one.verdict) == ("stable" in said)
 
 
 def test_a_coupling_of_another_table_is_refused() -> None:

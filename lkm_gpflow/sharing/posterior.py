@@ -1,0 +1,372 @@
+r"""Statements about series: shares of the draws of a posterior.
+
+Each draw of the sampler decomposes a series into functions, one for each of its columns,
+
+.. math:: f_k \mid x_n \sim \mathcal{GP}, \qquad x_n = \mu_n 1 + \textstyle\sum_k f_k + \epsilon_n
+
+(drawn by Matheron's rule).  A column of a draw *stands for* a component of the consensus if it does
+much the same, in whatever form: their shapes are much alike (`MUCH_LIKE`), or both are cycles of
+one period.  A component is *visible* in a series, in a draw, if the functions that stand for it
+have at least `VISIBLE` of the variance of the series.  Every statement is a share of draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import logit
+
+from ..data.observations import Observations
+from ..fit.fits import Fit, FitSettings
+from ..gp.lags import lag_grid
+from ..gp.likelihoods import SeriesLikelihood
+from ..gp.types import Booleans, Floats, Integers
+from ..kernels.grammar import Kind, Product, parse
+from ..runtime.text import numbered
+from .forms import covariance_of
+from .matching import MUCH_LIKE, correlation, period, shapes_of
+from .sampler import SamplerSettings, sample_posterior
+from .states import Draw
+
+VISIBLE = 0.02
+"""What has less of a series' variance cannot be seen in it."""
+
+_ONE_CYCLE = 0.5
+"""Cycles are one if their frequencies differ by fewer cycles per span than this."""
+
+MOST_ASKED = 64
+"""Of more series the fits speak: a sweep takes longer with every series."""
+
+_WORK = 120_000
+_FEWEST_TIMES, _MOST_TIMES = 60, 200
+"""Of more times so many are drawn that series times squared times stay within `_WORK`."""
+
+DISAGREE = 0.2
+"""Two chains that differ by as much on a probability disagree."""
+
+
+@dataclass(frozen=True)
+class PosteriorDraws:
+    """Draws of the posterior of a table, and what was looked at.
+
+    Parameters
+    ----------
+    chains
+        Draws of each chain.
+    times
+        Places of the times that were looked at.
+    prior_share
+        alpha / K of the Indian buffet process.
+    """
+
+    chains: tuple[tuple[Draw, ...], ...]
+    times: Integers
+    prior_share: float
+
+    @classmethod
+    def of(
+        cls,
+        observations: Observations,
+        fits: Sequence[Fit],
+        bases: Sequence[str],
+        fit_settings: FitSettings,
+        *,
+        seed: int = 0,
+        executor: Executor | None = None,
+        progress: bool = False,
+    ) -> PosteriorDraws:
+        """Sample; parameters are those of `sampler.sample_posterior`."""
+        settings = SamplerSettings()
+        times = times_looked_at(observations, seed)
+        chains = sample_posterior(
+            observations.at_times(times), fits, bases, fit_settings, settings,
+            seed=seed, executor=executor, progress=progress,
+        )  # fmt: skip
+        return cls(chains, times, fit_settings.ibp(1).alpha / settings.num_columns)
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """Of all chains."""
+        return tuple(draw for chain in self.chains for draw in chain)
+
+    @property
+    def split_r_hat(self) -> float:
+        """Of the log likelihood, over the halves of the chains (Gelman et al. 2013)."""
+        halves = [
+            [draw.log_likelihood for draw in half]
+            for chain in self.chains
+            for half in (chain[: len(chain) // 2], chain[len(chain) - len(chain) // 2 :])
+        ]
+        values = np.array(halves)
+        if values.size == 0 or values.shape[1] < 2:
+            return 1.0
+        within = max(float(values.var(axis=1, ddof=1).mean()), 1e-12)
+        between = float(values.mean(axis=1).var(ddof=1))
+        return float(np.sqrt((values.shape[1] - 1) / values.shape[1] + between / within))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything in JSON's types."""
+        chains = [
+            [
+                {
+                    "kernels": [str(kernel) for kernel in draw.kernels],
+                    "Z": draw.Z.astype(int).tolist(),
+                    "log_heights": draw.log_heights.tolist(),
+                    "log_noise": draw.log_noise.tolist(),
+                    "log_likelihood": draw.log_likelihood,
+                }
+                for draw in chain
+            ]
+            for chain in self.chains
+        ]
+        return {"chains": chains, "times": self.times.tolist(), "prior_share": self.prior_share}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> PosteriorDraws:
+        """Read what `to_json` wrote."""
+
+        def draw(one: dict[str, Any]) -> Draw:
+            log_noise, J = np.array(one["log_noise"], np.float64), len(one["kernels"])
+            return Draw(
+                tuple(map(parse, one["kernels"])),
+                np.array(one["Z"], bool).reshape(len(log_noise), J),
+                np.array(one["log_heights"], np.float64).reshape(len(log_noise), J),
+                log_noise,
+                one["log_likelihood"],
+            )
+
+        chains = tuple(tuple(map(draw, chain)) for chain in record["chains"])
+        return cls(chains, np.array(record["times"], int), record["prior_share"])
+
+
+def times_looked_at(observations: Observations, seed: int) -> Integers:
+    """Places of all times, or of some drawn at random: an even grid would hide short cycles."""
+    N, D = observations.Y.shape
+    most = int(np.clip(np.sqrt(_WORK / N), _FEWEST_TIMES, _MOST_TIMES))
+    if most >= D:
+        return np.arange(D)
+    inner = np.random.default_rng(seed).choice(np.arange(1, D - 1), most - 2, replace=False)
+    return np.sort(np.append(inner, [0, D - 1]))
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The posterior of one hyperparameter of a component: its values in the draws that have it.
+
+    Parameters
+    ----------
+    name
+        Such as "SE lengthscale".
+    kind
+        What it measures.
+    values
+        In scaled time, of columns that stand for the component and have its structure, [T].
+    """
+
+    name: str
+    kind: Kind
+    values: Floats
+
+    def quantile(self, p: float) -> float:
+        """Return the value, in scaled time, that it is below with probability p; NaN if unknown."""
+        return float(np.quantile(self.values, p)) if len(self.values) else float("nan")
+
+
+def learnt(kernel: Product) -> list[tuple[int, str, Kind]]:
+    """Places among the values of all factors, names and kinds of what is learnt."""
+    every = [(factor.base, *own) for factor in kernel.factors for own in factor.base.parameters]
+    names = numbered([f"{base.name} {name}" for base, name, _ in every])
+    return [(i, names[i], kind) for i, (_, _, kind) in enumerate(every) if kind is not Kind.ORIGIN]
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What draws say of series and components.
+
+    Parameters
+    ----------
+    shares
+        Share that what stands for a component has in the variance of a series, [T, N, K].
+    has
+        Whether anything stands for it, [T, N, K].
+    chain
+        Number of the chain of each draw, [T].
+    prior_share
+        alpha / K of the Indian buffet process.
+    marginals
+        Posteriors of the hyperparameters of each component.
+    """
+
+    shares: Floats
+    has: Booleans
+    chain: Integers
+    prior_share: float
+    marginals: tuple[tuple[Marginal, ...], ...]
+
+    @cached_property
+    def visible(self) -> Booleans:
+        """Whether a component is visible, [T, N, K]."""
+        return np.asarray(self.shares >= VISIBLE)
+
+    @property
+    def probabilities(self) -> Floats:
+        """P(a component is visible in a series), [N, K]."""
+        return np.asarray(self.visible.mean(axis=0))
+
+    @property
+    def memberships(self) -> Floats:
+        """P(z_nk = 1): a series has what stands for a component, however little, [N, K]."""
+        return np.asarray(self.has.mean(axis=0))
+
+    @property
+    def evidence(self) -> Floats:
+        """Log Bayes factors: log odds of the draws less those of who else has it, [N, K]."""
+        T, N, K = self.has.shape
+        others = self.has.sum(axis=1, keepdims=True) - self.has
+        prior = ((others + self.prior_share) / (N + self.prior_share)).mean(axis=0)
+        # As if there were one more draw, half of which says so.
+        p = (self.visible.sum(axis=0) + 0.5) / (T + 1.0)
+        return np.asarray(logit(p) - logit(prior))
+
+    @property
+    def disagreement(self) -> Floats:
+        """Largest difference between chains of P, [N, K]."""
+        own = [self.visible[self.chain == c].mean(axis=0) for c in np.unique(self.chain)]
+        return np.ptp(own, axis=0)
+
+    def share_interval(self, level: float) -> Floats:
+        """Quantiles of the shares: median, lower, upper, [3, N, K]."""
+        ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        return np.asarray(np.quantile(self.shares, ends, axis=0))
+
+    def of_series(self, places: Integers) -> Statements:
+        """Return the part about some series; evidence is that of all."""
+        return replace(self, shares=self.shares[:, places], has=self.has[:, places])
+
+
+def statements_of(
+    posterior: PosteriorDraws,
+    kernels: Sequence[Product],
+    observations: Observations,
+    likelihood: SeriesLikelihood,
+    seed: int = 0,
+) -> Statements:
+    """Return what draws say of components.
+
+    Parameters
+    ----------
+    posterior
+        The draws.
+    kernels
+        Of the components, [K].
+    observations, likelihood
+        With which the draws were made; observations at all times.
+    seed
+        Of the functions.
+    """
+    draws, rng = posterior.draws, np.random.default_rng(seed)
+    functions = DrawnFunctions(observations.at_times(posterior.times), likelihood)
+    T, N, K = len(draws), observations.num_series, len(kernels)
+    shares, has = np.zeros((T, N, K)), np.zeros((T, N, K), bool)
+    values: list[dict[str, list[float]]] = [{} for _ in kernels]
+    for t, draw in enumerate(draws):
+        stands = functions.stand_for(draw.kernels, kernels)
+        shares[t] = functions.shares(draw, rng) @ stands
+        has[t] = draw.Z.astype(int) @ stands > 0
+        for j, k in np.argwhere(stands):
+            if draw.kernels[j].structure == kernels[k].structure:
+                flat = [v for f in draw.kernels[j].factors for v in f.values]
+                for i, name, _ in learnt(kernels[k]):
+                    values[k].setdefault(name, []).append(float(flat[i] or 0.0))
+    marginals = tuple(
+        tuple(Marginal(name, kind, np.array(own.get(name, []))) for _, name, kind in learnt(kernel))
+        for kernel, own in zip(kernels, values, strict=True)
+    )
+    chain = np.repeat(np.arange(len(posterior.chains)), [len(own) for own in posterior.chains])
+    return Statements(shares, has, chain, posterior.prior_share, marginals)
+
+
+class DrawnFunctions:
+    """Functions of columns, drawn given the data; and which components columns stand for.
+
+    Parameters
+    ----------
+    observations
+        The data that were sampled.
+    likelihood
+        How a series scatters around its covariance.
+    """
+
+    def __init__(self, observations: Observations, likelihood: SeriesLikelihood) -> None:
+        self._observations, self._likelihood = observations, likelihood
+        self._grid = lag_grid(observations.x)
+        self._seen = [np.flatnonzero(mask > 0.0) for mask in observations.mask]
+        self._known: dict[Product, tuple[Floats, Floats]] = {}
+
+    def stand_for(self, columns: Sequence[Product], kernels: Sequence[Product]) -> Booleans:
+        """Which components columns stand for, [J, K]."""
+        D2 = len(self._observations.x) ** 2
+        a, b = (
+            np.array([self._known_of(one)[1] for one in each]).reshape(-1, D2)
+            for each in (columns, kernels)
+        )
+        p, q = (np.array([period(one) for one in each]) for each in (columns, kernels))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one_cycle = np.abs(1.0 / p[:, None] - 1.0 / q) < _ONE_CYCLE  # NaN where neither repeats
+        return np.asarray((correlation(a, b) >= MUCH_LIKE) | one_cycle)
+
+    def shares(self, draw: Draw, rng: np.random.Generator) -> Floats:
+        """Draw functions; return each one's share of the variance of the series, [N, J]."""
+        shares = np.zeros(draw.Z.shape)
+        for n, seen in enumerate(self._seen):
+            owned = np.flatnonzero(draw.Z[n])
+            y = self._observations.Y[n, seen]
+            if len(owned) and (whole := float(y.var())) > 0.0:
+                f = self.drawn(draw, n, owned, rng)
+                shares[n, owned] = f[:, seen].var(axis=1) / whole
+        return shares
+
+    def drawn(self, draw: Draw, n: int, owned: Integers, rng: np.random.Generator) -> Floats:
+        r"""Draw the functions of a series given its values, by Matheron's rule, [J, D].
+
+        .. math:: f_k = g_k + C_k P \Big(x - \sum_j g_j - e\Big), \qquad
+           P = V^{-1} - \frac{V^{-1} 1 1^\top V^{-1}}{1^\top V^{-1} 1}
+
+        with g and e of the prior, their scale drawn given the data; P takes the level off.
+        """
+        seen, noise = self._seen[n], float(np.exp(draw.log_noise[n]))
+        y, d, D = self._observations.Y[n, seen], len(seen), len(self._observations.x)
+        known = [self._known_of(draw.kernels[k]) for k in owned]
+        heights = np.exp(draw.log_heights[n, owned])
+        parts = np.array([h * C for h, (C, _) in zip(heights, known, strict=True)])
+        V = parts.sum(axis=0)[np.ix_(seen, seen)] + noise * np.eye(d)
+        factor = cho_factor(V, lower=True)
+        w = cho_solve(factor, np.ones(d))
+
+        def projected(residual: Floats) -> Floats:
+            solved = cho_solve(factor, residual)
+            return np.asarray(solved - w * (solved.sum() / w.sum()))
+
+        scale = float(self._likelihood.draw_scales(float(y @ projected(y)), d - 1, 1, rng)[0])
+        # The shape is the symmetric root of C, of unit length: its square has the trace of C.
+        sizes = np.sqrt(scale * np.trace(parts, axis1=1, axis2=2))
+        g = np.array([
+            size * shape.reshape(D, D) @ rng.normal(size=D)
+            for size, (_, shape) in zip(sizes, known, strict=True)
+        ])  # fmt: skip
+        e = np.sqrt(scale * noise) * rng.normal(size=d)
+        b = projected(y - g[:, seen].sum(axis=0) - e)
+        return np.asarray(g + parts[:, :, seen] @ b)
+
+    def _known_of(self, kernel: Product) -> tuple[Floats, Floats]:
+        """Covariance about its average, [D, D], and shape, [D * D]; most columns come again."""
+        if kernel not in self._known:
+            shape = shapes_of([kernel], self._observations.x)[0]
+            self._known[kernel] = covariance_of(kernel, self._grid), shape
+        return self._known[kernel]

@@ -1,0 +1,158 @@
+"""Statements by draws: functions given data, which components they stand for, shares of draws."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import logit
+from small import agreed, small_table
+
+import lkm_gpflow as lkm
+from lkm_gpflow.data.observations import Observations
+from lkm_gpflow.fit.engine import components
+from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.gp.likelihoods import GAUSSIAN, ScaledNoise
+from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.sharing.posterior import (
+    DrawnFunctions,
+    PosteriorDraws,
+    Statements,
+    statements_of,
+    times_looked_at,
+)
+from lkm_gpflow.sharing.states import Draw
+
+X = np.linspace(0.0, 1.0, 12)
+KERNELS = tuple(map(parse, ("0.6 x SE(lengthscale=0.2)", "0.8 x LIN(location=0.4)")))
+
+
+def observed(seed: int = 0) -> Observations:
+    """Two series, one of them with gaps."""
+    mask = np.ones((2, len(X)))
+    mask[1, [3, 4]] = 0.0
+    return Observations(X, np.random.default_rng(seed).normal(size=mask.shape) * mask, mask)
+
+
+def drawn(Z: list[list[int]], log_likelihood: float = 0.0) -> Draw:
+    return Draw(KERNELS, np.array(Z, bool), 0.3 * np.array(Z), np.log([0.1, 0.2]), log_likelihood)
+
+
+def test_functions_are_those_of_the_posterior_with_a_free_level() -> None:
+    """Their mean and covariance, by conditioning with a level of a huge variance."""
+    data, draw, rng = observed(), drawn([[1, 1], [1, 1]]), np.random.default_rng(1)
+    functions = DrawnFunctions(data, GAUSSIAN)
+    D, seen = len(X), np.flatnonzero(data.mask[1])
+    told = np.array([functions.drawn(draw, 1, np.arange(2), rng) for _ in range(6000)])
+    H = np.eye(D) - 1.0 / D
+    C = np.exp(0.3) * H @ components(KERNELS, X) @ H
+    V = C.sum(axis=0) + 0.2 * np.eye(D) + 1e6
+    gain = C[:, :, seen] @ np.linalg.inv(V[np.ix_(seen, seen)])
+    mean = gain @ data.Y[1, seen]
+    variance = np.array([np.diag(C[k] - gain[k] @ C[k][seen]) for k in range(2)])
+    error = np.sqrt(variance / len(told))
+    assert np.abs((told.mean(axis=0) - mean) / (error + 1e-6)).max() < 4.5
+    np.testing.assert_allclose(told.var(axis=0), variance, rtol=0.12, atol=2e-4)
+
+
+def test_columns_stand_for_what_does_much_the_same() -> None:
+    functions = DrawnFunctions(observed(), GAUSSIAN)
+    texts = (
+        "1 x SE(lengthscale=0.15)",
+        "9 x SE(lengthscale=0.2)",
+        "1 x SE(lengthscale=2)",
+        "1 x LIN(location=0)",
+        "1 x PER(period=0.2, lengthscale=1)",
+        "1 x PER(period=0.21, lengthscale=0.3) x SE(lengthscale=0.5)",
+        "1 x PER(period=0.3, lengthscale=1)",
+    )
+    kernels = list(map(parse, texts))
+    expected = np.zeros((7, 7), bool)
+    for group in ([0, 1], [2, 3], [4, 5], [6]):
+        expected[np.ix_(group, group)] = True
+    np.testing.assert_array_equal(functions.stand_for(kernels, kernels), expected)
+
+
+def test_statements_are_shares_of_draws() -> None:
+    shares = np.array([[[0.5], [0.01]], [[0.3], [0.0]], [[0.2], [0.04]], [[0.1], [0.0]]])
+    told = Statements(shares, shares > 0.0, np.array([0, 0, 1, 1]), 0.125, ((),))
+    assert told.probabilities.tolist() == [[1.0], [0.25]]
+    assert told.memberships.tolist() == [[1.0], [0.5]]
+    assert told.disagreement.tolist() == [[0.0], [0.5]]
+    # The first series has it always, the second in two draws: what each knows of the other.
+    prior = np.array([[(1.125 + 0.125) / 2 / 2.125], [1.125 / 2.125]])
+    p = np.array([[4.5 / 5.0], [1.5 / 5.0]])
+    np.testing.assert_allclose(told.evidence, logit(p) - logit(prior))
+    np.testing.assert_allclose(told.share_interval(0.9)[0], [[0.25], [0.005]])
+    assert told.of_series(np.array([1])).probabilities.tolist() == [[0.25]]
+
+
+def test_who_has_a_column_has_what_it_stands_for() -> None:
+    chains = ((drawn([[1, 0], [0, 1]]),), (drawn([[1, 0], [0, 0]]),))
+    kept = PosteriorDraws(chains, np.arange(len(X)), 0.125)
+    others = [parse("5 x SE(lengthscale=0.22)"), parse("1 x PER(period=0.3, lengthscale=1)")]
+    told = statements_of(kept, others, observed(), ScaledNoise())
+    assert told.memberships.tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    (lengthscale,), (period, _) = told.marginals
+    assert lengthscale.values.tolist() == [0.2, 0.2]
+    assert not len(period.values)
+
+
+def test_chains_that_differ_have_a_large_r_hat() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 200))
+
+    def r_hat(shift: float) -> float:
+        chains = tuple(
+            tuple(drawn([[1, 0], [0, 1]], value) for value in own + shift * c)
+            for c, own in enumerate(values)
+        )
+        return PosteriorDraws(chains, np.arange(len(X)), 0.125).split_r_hat
+
+    assert r_hat(0.0) == pytest.approx(1.0, abs=0.02)
+    assert r_hat(3.0) > 1.5
+
+
+def test_draws_are_kept_in_json() -> None:
+    chains = ((drawn([[1, 0], [0, 1]], -3.0),), (replace(drawn([[0, 0], [0, 0]]), kernels=()),))
+    empty = replace(chains[1][0], Z=np.zeros((2, 0), bool), log_heights=np.zeros((2, 0)))
+    kept = PosteriorDraws((chains[0], (empty,)), np.arange(5), 0.125)
+    again = PosteriorDraws.from_json(json.loads(json.dumps(kept.to_json())))
+    assert again.to_json() == kept.to_json()
+    assert again.draws[0].kernels == KERNELS
+    assert again.draws[1].Z.shape == (2, 0)
+
+
+@pytest.mark.parametrize(("N", "D", "seen"), [(6, 100, 100), (6, 5000, 141), (64, 5000, 60)])
+def test_of_many_times_some_are_looked_at(N: int, D: int, seen: int) -> None:
+    data = Observations(np.linspace(0, 1, D), np.zeros((N, D)), np.ones((N, D)))
+    times = times_looked_at(data, 0)
+    assert len(times) == len(np.unique(times)) == seen
+    assert (times[0], times[-1]) == (0, D - 1)
+
+
+@pytest.mark.usefixtures("whole_chains")
+def test_what_the_small_table_has_is_visible(tmp_path: Path) -> None:
+    """Series a and b wave, b and c rise; a fit that gives every series both is put right."""
+    wave, line = "0.6 x SE(lengthscale=20)", "2e-5 x LIN(location=130)"
+    found = agreed(small_table(), [(1.0, [wave, line], [[1, 1]] * 3)])
+    found = replace(
+        found, settings=replace(found.settings, fit=FitSettings(likelihood=ScaledNoise()))
+    )
+    p = found.probabilities
+    assert (p.loc[["b", "c"], "LIN"] > 0.9).all()
+    assert p.loc["a", "LIN"] < 0.3
+    assert p.loc["c", "SE"] < 0.3
+    assert (found.evidence.loc[["b", "c"], "LIN"] > 0.0).all()
+    assert (found.memberships >= p).all().all()
+    told = found.patterns()
+    assert list(told.columns) == ["visible", "member", "share", "lower", "upper"]
+    assert told.loc[("LIN", "c"), "share"] > 0.8
+    found.save(tmp_path / "small.lkm")
+    assert lkm.load(tmp_path / "small.lkm").posterior.to_json() == found.posterior.to_json()
+    some = found.select(["c", "a"])
+    assert some.probabilities.equals(p.loc[["c", "a"]])
+    assert some.patterns().loc[("LIN", "c")].equals(told.loc[("LIN", "c")])
