@@ -78,7 +78,7 @@ def bench(
         benchmark.run(method, table or known, results, origins=origin, executor=pool)
 
 
-@_command(count=450)
+@_command(count=250)
 def calibrate(count: int, jobs: int | None, results: Path) -> None:
     """Whether probabilities and intervals can be believed, on planted tables."""
     with process_pool(jobs) as pool:

@@ -263,7 +263,7 @@ def test_coupled_walks_are_found(planted: tuple[lkm.Discovery, lkm.Discovery]) -
 def test_false_and_found_correlations_over_many_tables() -> None:
     pairs = wrong = found = 0
     for seed in range(100, 110):
-        told = lkm.learn(walks(seed, 0.7 * (seed % 2)), ["C", "RW"], restarts=1, progress=False)
+        told = lkm.learn(walks(seed, 0.7 * (seed % 2), 80), ["C", "RW"], restarts=1, progress=False)
         coupling = coupling_of(told.fit, told.table.observations)
         strong = np.abs(coupling.correlations) * (coupling.evidence > STRONG)[:, None, None]
         largest = strong.max(axis=0)[np.triu_indices(6, 1)] > 0.5

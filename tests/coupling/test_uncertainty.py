@@ -127,7 +127,7 @@ def planted(seed: int) -> tuple[np.ndarray, pd.DataFrame]:
     w[[6, 2, 0][seed % 3] :] = 0.0
     R = np.outer(w, w)
     np.fill_diagonal(R, 1.0)
-    steps = rng.normal(size=(120, 6)) @ np.linalg.cholesky(R).T * np.exp(rng.normal(0.0, 0.5, 6))
+    steps = rng.normal(size=(80, 6)) @ np.linalg.cholesky(R).T * np.exp(rng.normal(0.0, 0.5, 6))
     return R, pd.DataFrame(np.cumsum(steps, axis=0), columns=list("abcdef"))
 
 

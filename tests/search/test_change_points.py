@@ -26,7 +26,7 @@ NEAR = 4.0
 """Steps within which a date counts as found."""
 
 CYCLE, SMOOTH = "1.0 x PER(period=0.11, lengthscale=1.0)", "1.0 x SE(lengthscale=0.08)"
-OPTIONS: dict[str, Any] = {"bases": ("C", "SE", "PER", "CP"), "restarts": 2, "averaging": "none",
+OPTIONS: dict[str, Any] = {"bases": ("C", "SE", "PER", "CP"), "restarts": 1, "averaging": "none",
                            "progress": False}  # fmt: skip
 
 
@@ -59,8 +59,7 @@ def dates(found: lkm.Discovery) -> list[float]:
 
 def test_a_planted_break_is_found_dated_told_and_kept(tmp_path: Path) -> None:
     frame, at = with_a_break(CYCLE, SMOOTH, seed=0)
-    quick = {**OPTIONS, "restarts": 1}
-    found = lkm.discover(frame, **quick)
+    found = lkm.discover(frame, **OPTIONS)
     assert np.abs(np.array(dates(found)) - at).min() < NEAR
     structures = {str(kernel.structure) for kernel in found.kernels}
     assert {"PER x UNTIL", "FROM x SE"} <= structures
@@ -73,7 +72,7 @@ def test_a_planted_break_is_found_dated_told_and_kept(tmp_path: Path) -> None:
     again = lkm.load(tmp_path / "found")
     assert again.kernels == found.kernels
     assert np.isfinite(again.forecast(5).to_numpy()).all()
-    plain = lkm.discover(frame, **{**quick, "bases": ("C", "SE", "PER")})
+    plain = lkm.discover(frame, **{**OPTIONS, "bases": ("C", "SE", "PER")})
     assert found.bic < plain.bic - 20.0
     assert dates(plain) == []
 
@@ -103,9 +102,8 @@ def test_hardly_a_break_is_made_up() -> None:
 def test_houses_change_while_their_prices_fell() -> None:
     """American house prices fell from 2006 to 2009."""
     frame = lkm.datasets.load("houses").frame
-    options = {**OPTIONS, "restarts": 1}
-    found = lkm.discover(frame, **{**options, "bases": (*lkm.EXTENDED_BASES, "CP")})
-    plain = lkm.discover(frame, **{**options, "bases": lkm.EXTENDED_BASES})
+    found = lkm.discover(frame, **{**OPTIONS, "bases": (*lkm.EXTENDED_BASES, "CP")})
+    plain = lkm.discover(frame, **{**OPTIONS, "bases": lkm.EXTENDED_BASES})
     assert found.bic < plain.bic - 6.0
     years = [(frame.index[0] + pd.Timedelta(days=date)).year for date in dates(found)]
     assert set(years) & {2006, 2007, 2008, 2009}, years
