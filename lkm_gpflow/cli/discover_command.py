@@ -245,8 +245,10 @@ def discover_command(
             # Loaded when nothing is left to complain of.
             with loading():
                 from ..discovery.discover import discover
-                from ..discovery.long_series import refit_sparse
                 from . import output
+
+                if thin is not None:  # this needs TensorFlow
+                    from ..discovery.long_series import refit_sparse
 
             if fits:
                 say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")

@@ -145,7 +145,7 @@ class Discovery:
     def probabilities(self) -> pd.DataFrame:
         """P(z_nk = 1), series x components, on average over the fits; see `consensus`.
 
-        Alternatives are left open, see `discovery.alternatives`; not so with the paper's
+        Alternatives are left open, see `sharing.alternatives`; not so with the paper's
         amplitudes ("none"), one fit, or more than 64 series.
         """
         return self._by_series(self.consensus.probabilities)
@@ -471,7 +471,7 @@ class Discovery:
         return self.ensemble.at(self.times(horizon)).aggregate(weights, level)
 
     def couple(self, most: int = 4) -> CoupledDiscovery:
-        """Learn which components of different series go together; errors: see `coupled.couple`.
+        """Learn which components of different series go together; see `coupling`.
 
         It is a step of its own because not every table gains: gaps and missing ends do, and sums
         and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
