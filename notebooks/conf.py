@@ -65,7 +65,11 @@ nitpick_ignore_regex = [
         r"|tensorflow_probability|tfp|gpflow|matplotlib|sktime|skbase|ipywidgets|dask|polars|pyarrow|xarray)"
         r"(\..*)?",
     ),
-    ("py:.*", "Any|Axes|Callable|Executor|Iterator|Literal|Mapping|Path|Sequence|optional"),
+    (
+        "py:.*",
+        "Any|Axes|Callable|Executor|Iterator|Literal|Mapping|Path|Sequence|optional|ndarray"
+        "|ArrayLike|MeanAndVariance|RegressionData|TensorType",
+    ),
 ]
 suppress_warnings = ["mystnb.unknown_mime_type"]  # scores for the runner, nothing to show
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
@@ -80,6 +84,9 @@ autosummary_filename_map = {  # file systems that do not tell upper from lower c
 }
 autodoc_typehints_format = "short"
 maximum_signature_line_length = 80
+autodoc_type_aliases = dict.fromkeys(("Floats", "Integers", "Booleans", "AxesArray"), "ndarray") | {
+    name: name for name in ("ArrayLike", "MeanAndVariance", "RegressionData", "TensorType")
+}
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False  # GPflow's are read at GPflow
 autodoc_preserve_defaults = True
@@ -150,10 +157,14 @@ def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     package = Path(lkm.__file__).parent
     if not file.is_relative_to(package):
         return None
-    place = f"lkm_gpflow/{file.relative_to(package).as_posix()}#L{first}-L{first + len(lines) - 1}"
-    return (
-        f"https://github.com/{repository}/blob/{os.environ.get('GITHUB_REF_NAME', 'main')}/{place}"
-    )
+    relative = file.relative_to(package.parent).as_posix()
+    return source(f"{relative}#L{first}-L{first + len(lines) - 1}")
+
+
+def source(place: str) -> str:
+    """Return the address of a file of the repository."""
+    branch = os.environ.get("GITHUB_REF_NAME", "main")
+    return f"https://github.com/{repository}/blob/{branch}/{place}"
 
 
 def copy_experiments() -> None:
@@ -227,33 +238,55 @@ def say_where_it_stands(
     app.config.html_theme_options["path_to_docs"] = "" if is_copy else HERE.name
 
 
-def names_of_package() -> set[str]:
-    """Collect all names that the source of the package defines, arguments among them."""
-    names = {"lkm_gpflow"}
-    for file in Path(lkm.__file__).parent.rglob("*.py"):
-        names |= {file.stem, file.parent.name}
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                names.add(node.name)
-            elif isinstance(node, ast.arg):
-                names.add(node.arg)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                names.add(node.attr)
-    return names
+def places_of_package() -> dict[str, set[str]]:
+    """Collect the names that the source of the package defines, with their files and lines.
+
+    A name stands with and without the modules and the class that it is in.  What only a function
+    knows, its arguments among it, has no place.
+    """
+    places: dict[str, set[str]] = {}
+    package = Path(lkm.__file__).parent
+
+    def add(name: str, place: str) -> None:
+        parts = name.split(".")
+        for i in range(len(parts)):
+            places.setdefault(".".join(parts[i:]), set()).add(place)
+
+    def walk(node: ast.AST, within: str, file: str, *, in_function: bool = False) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                name = f"{within}.{child.name}"
+                add(name, f"{file}#L{child.lineno}-L{child.end_lineno}")
+                is_class = isinstance(child, ast.ClassDef)
+                walk(child, name if is_class else within, file, in_function=not is_class)
+                continue
+            if isinstance(child, ast.arg):
+                add(child.arg, "")
+            elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                place = "" if in_function else f"{file}#L{child.lineno}"
+                add(child.id if in_function else f"{within}.{child.id}", place)
+            elif isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
+                add(f"{within}.{child.attr}", f"{file}#L{child.lineno}")
+            walk(child, within, file, in_function=in_function)
+
+    for path in package.rglob("*.py"):
+        file = path.relative_to(package.parent)
+        parts = file.parent.parts if path.stem == "__init__" else file.with_suffix("").parts
+        add(".".join(parts), file.as_posix())
+        walk(ast.parse(path.read_text(encoding="utf-8")), ".".join(parts), file.as_posix())
+    return places
 
 
-NAMES = names_of_package()
+PLACES = places_of_package()
 
 
 def find_name(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.TextElement
 ) -> nodes.Element | None:
-    """Lead a name to its page wherever it is defined; show an inner name or an argument as code.
+    """Lead a name to its page, an inner one to its source once the repository is known.
 
-    Names occur once in the package, so the last part tells which one is meant.  A name that the
-    package does not have is left to the warning.
+    Arguments and names of several places are shown as code.  A name that the package does not have
+    is left to the warning.
     """
     if node.get("refdomain") != "py":
         return None
@@ -267,7 +300,10 @@ def find_name(
     if len(pages) == 1:
         name, entry = pages[0]
         return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, shown, name)
-    return shown if NAMES.issuperset(target.split(".")) else None
+    places = PLACES.get(target, set())
+    if len(places) == 1 and repository and (place := next(iter(places))):
+        return nodes.reference("", "", shown, internal=False, refuri=source(place))
+    return shown if places else None
 
 
 def keep_first_line(
@@ -279,6 +315,22 @@ def keep_first_line(
         lines[:] = [*text.splitlines(), ""]
 
 
+def name_aliases(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str, str] | None:
+    """Show the names of `autodoc_type_aliases` within a union or a tuple, too."""
+    if signature is None:
+        return None
+    alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+    return alias.sub(r"\1", signature), alias.sub(r"\1", returned or "")
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Copy what stands elsewhere, and register the formulas."""
     copy_experiments()
@@ -286,6 +338,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("source-read", link_to_copies)
     app.connect("missing-reference", find_name)
+    app.connect("autodoc-process-signature", name_aliases)
     app.connect("autodoc-process-docstring", keep_first_line, priority=600)
     app.connect("html-page-context", say_where_it_stands, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

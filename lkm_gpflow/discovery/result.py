@@ -592,7 +592,7 @@ class Discovery:
         return self.ensemble.at(self.times(horizon)).aggregate(weights, level)
 
     def couple(self, most: int = 4) -> CoupledDiscovery:
-        """Learn which components of different series go together; errors: see `coupled.couple`.
+        """Learn which components of different series go together; see `coupling`.
 
         It is a step of its own because not every table gains: gaps and missing ends do, and sums
         and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in

@@ -193,7 +193,7 @@ def evaluate(base: BaseKernel, grid: LagGrid, values: Sequence[float]) -> tuple[
     grid
         The times.
     values
-        Its hyperparameters, in the order of `base.parameters`.
+        Its hyperparameters, in the order of ``base.parameters``.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class UnitKernel(gpflow.kernels.Kernel):
     Parameters
     ----------
     values
-        The hyperparameters by name, as `base.parameters` lists them.
+        The hyperparameters by name, as ``base.parameters`` lists them.
     active_dims
         The input column the kernel looks at (GPflow's argument).
     """
@@ -64,7 +64,7 @@ class UnitKernel(gpflow.kernels.Kernel):
         x, x2
             Times, [D, 1] and [1, D2]: they broadcast.
         parameters
-            Hyperparameters in the order of `base.parameters`, each [..., 1, 1].
+            Hyperparameters in the order of ``base.parameters``, each [..., 1, 1].
 
         Returns
         -------
@@ -74,7 +74,7 @@ class UnitKernel(gpflow.kernels.Kernel):
 
     @property
     def values(self) -> tuple[Parameter, ...]:
-        """The hyperparameters in the order of `base.parameters`."""
+        """The hyperparameters in the order of ``base.parameters``."""
         return tuple(getattr(self, name) for name, _ in self.base.parameters)
 
     @inherit_check_shapes

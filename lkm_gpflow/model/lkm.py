@@ -51,7 +51,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         x_n \mid f_n &\sim \mathcal{N}(f_n, \sigma_n^2 I)
 
     Source: Tong and Choi 2019, section "Latent Kernel Model", equation 1, where m is zero.  The
-    objective is the evidence lower bound of the posterior over Z (`bound`), f integrated out.
+    objective is the evidence lower bound of the posterior over Z (`model.bound`), f integrated out.
 
     Parameters
     ----------

@@ -54,6 +54,11 @@ NO_MODEL = """
         print(error)
 """
 
+COMMAND = """
+from lkm_gpflow.cli import main
+main("discover demo --depth 0 --restarts 1 --bases SE --averaging none".split())
+"""
+
 WALK = """
 import lkm_gpflow as lkm
 for room in (lkm, lkm.comparators, lkm.datasets, lkm.kernels, lkm.plotting, lkm.report):
@@ -93,6 +98,10 @@ def test_discover_forecast_and_report_without_tensorflow(tmp_path: Path) -> None
     assert (worker, parent) == ("worker set()", "parent set()")
     assert said.startswith("lkm_gpflow.")
     assert CURE in said
+
+
+def test_the_command_without_tensorflow(tmp_path: Path) -> None:
+    assert "demo-lkm holds report.html" in python(ABSENT + COMMAND, tmp_path)[-1]
 
 
 def test_every_public_name_is_there_or_says_how_to_get_it(tmp_path: Path) -> None:
