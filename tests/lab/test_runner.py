@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 from jobs import wait_until
 
-from lkm_gpflow import cli, process_pool
+from lkm_gpflow import cli
 from paper_experiments.lab import RESULTS, runner
 from paper_experiments.lab.runner import MIME_TYPE, Run, read_plan, read_records, state
 
@@ -91,7 +92,7 @@ def _log(folder: Path) -> list[tuple[int, int]]:
 
 
 def reproduced(folder: Path, runs: Sequence[Run], jobs: int = 2, **options: bool) -> dict[str, str]:
-    with process_pool(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:  # each notebook is a process of its own
         return runner.reproduce(runs, folder / "results", pool, folder=folder, **options)
 
 

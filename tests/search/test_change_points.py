@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,20 @@ def without_a_break(seed: int) -> pd.DataFrame:
     return pd.DataFrame(values + 0.15 * rng.normal(size=values.shape), columns=list("abcd"))
 
 
+@cache
+def found_in_a_break(before: str, after: str, seed: int) -> tuple[lkm.Discovery, float]:
+    """What is found in such a table, and when it changes."""
+    frame, at = with_a_break(before, after, seed)
+    return lkm.discover(frame, **OPTIONS), at
+
+
 def dates(found: lkm.Discovery) -> list[float]:
     factors = (factor for kernel in found.kernels for factor in kernel.factors)
     return [factor.values[0] or 0.0 for factor in factors if factor.base.is_window]
 
 
 def test_a_planted_break_is_found_dated_told_and_kept(tmp_path: Path) -> None:
-    frame, at = with_a_break(CYCLE, SMOOTH, seed=0)
-    found = lkm.discover(frame, **OPTIONS)
+    found, at = found_in_a_break(CYCLE, SMOOTH, 0)
     assert np.abs(np.array(dates(found)) - at).min() < NEAR
     structures = {str(kernel.structure) for kernel in found.kernels}
     assert {"PER x UNTIL", "FROM x SE"} <= structures
@@ -72,7 +79,7 @@ def test_a_planted_break_is_found_dated_told_and_kept(tmp_path: Path) -> None:
     again = lkm.load(tmp_path / "found")
     assert again.kernels == found.kernels
     assert np.isfinite(again.forecast(5).to_numpy()).all()
-    plain = lkm.discover(frame, **{**OPTIONS, "bases": ("C", "SE", "PER")})
+    plain = lkm.discover(found.table.frame, **{**OPTIONS, "bases": ("C", "SE", "PER")})
     assert found.bic < plain.bic - 20.0
     assert dates(plain) == []
 
@@ -86,8 +93,8 @@ def test_a_planted_break_is_found_dated_told_and_kept(tmp_path: Path) -> None:
 def test_most_planted_breaks_are_dated(before: str, after: str) -> None:
     errors = []
     for seed in range(3):
-        frame, at = with_a_break(before, after, seed)
-        errors.append(min((abs(d - at) for d in dates(lkm.discover(frame, **OPTIONS))), default=99))
+        found, at = found_in_a_break(before, after, seed)
+        errors.append(min((abs(date - at) for date in dates(found)), default=99))
     assert sum(error < NEAR for error in errors) >= 2, errors
 
 
