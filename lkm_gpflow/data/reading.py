@@ -269,10 +269,11 @@ def _with_header(cells: Cells) -> Cells:
         raise ValueError("expected a header and rows of values, got an empty file")
     begin = _first_values([row for _, row in rows])
     width = max(sum(not is_missing(cell) for cell in row) for _, row in rows[begin:] or rows)
+    filled = [sum(not is_missing(cell) for cell in row) for _, row in rows[:begin]]
     above = [
         place
-        for place in range(begin)
-        if sum(not is_missing(cell) for cell in rows[place][1]) >= max(2, 0.5 * width)
+        for place, count in enumerate(filled)
+        if count >= max(2, 0.5 * width) or (count == width - 1 and is_missing(rows[place][1][0]))
     ]
     if begin == 0:
         values = listed([_text(cell) for cell in rows[0][1]], 6)
@@ -288,8 +289,7 @@ def _with_header(cells: Cells) -> Cells:
         )
     first = above[0] if above else begin - 1
     if first > 0 and not _are_different([_text(cell) for cell in rows[first][1]]):
-        num_groups = sum(not is_missing(cell) for cell in rows[first - 1][1])
-        first -= num_groups > 1  # groups of columns
+        first -= filled[first - 1] > 1  # groups of columns
     # Rows below the header that hold numbers are values, whatever stands where the time should.
     begin = next((k for k in range(first + 1, begin) if _has_numbers(rows[k][1])), begin)
     header = [_text(cell) for cell in rows[first][1]]
