@@ -356,6 +356,8 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
         As `parse_times`.
     """
     cells = [_first_day(cell) for cell in cells]
+    if len(cells) > 2 and all(map(is_season, cells)):
+        return None
     found, beyond = [], None
     sample = [*cells[:3], *cells[len(cells) // 2 :][:3], *cells[-3:]]
     for each in _formats():
@@ -385,12 +387,10 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
 
 
 def _may_be(form: str, cells: Sequence[str]) -> bool:
-    """Reject seasons such as 2010/11 as months, days without a year, numbers that just go on."""
+    """Reject days without a year, and numbers that just go on."""
     if form in _YEAR_BORDERS:
         numbers = [int(cell) for cell in cells if cell.isdigit()]
         return max((b - a for a, b in pairwise(sorted(numbers))), default=0) >= _YEAR_BORDERS[form]
-    if form in ("%Y-%m", "%Y/%m"):
-        return len(cells) < 3 or not all(map(is_season, cells))
     if {"%b", "%y"} == set(re.findall("%.", form)):
         months = [re.sub(r"[\W\d]", "", cell) for cell in cells]
         again = sum(a == b for a, b in pairwise(months))

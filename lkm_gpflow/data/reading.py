@@ -58,18 +58,21 @@ _TOTAL = re.compile(
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(\s?[AaPp]\.?[Mm]\.?)?")
 
 _PARTS = {
-    "Y": r"y(ear|r)?|jahr|ann[eé]e|a[nñ]o|anno|ano|jaar|fy",
-    "m": r"m(o(nth)?|th)?|mon|monat|mois|mes|mese|m[eê]s|maand|period",
+    "Y": r"y(ear|r)?|yy(yy)?|jahr|ann[eé]e|a[nñ]o|anno|ano|jaar|fy",
+    "m": r"m(o(nth)?|th)?|mm|mon|monat|mois|mes|mese|m[eê]s|maand|period",
     "q": r"q(uarter|tr)?|quartal|trimestre|kwartaal",
     "V": r"w(ee)?k|woche|kw|semaine|semana|iso_?week",
-    "d": r"d(ay|om)?|tag|jour|d[ií]a|giorno|dag|day_of_month",
-    "H": r"h(our|r)?|hh|stunde|heure|hora",
+    "d": r"d(ay|om)?|dd|tag|jour|d[ií]a|giorno|dag|day_of_month",
+    "H": r"h(our|r)?[ _]?(ending|end)?|he|hh|stunde|heure|hora",
+    "M": r"mi?n(ute)?s?|mm",
     "j": r"doy|y(ear)?_?day|j(ulian)?_?day|day_?of_?(the_?)?year|julian|jour_julien",
 }
 """Names of columns that are parts of a date, by the directive of `strptime`."""
 
-_RANGES = {"Y": (1500, 2200), "m": (1, 12), "q": (1, 4), "V": (1, 53), "d": (1, 31), "H": (0, 24),
-           "j": (1, 366)}  # fmt: skip
+_RANGES = {
+    "Y": (1500, 2200), "m": (1, 12), "q": (1, 4), "V": (1, 53), "d": (1, 31), "j": (1, 366),
+    "H": (0, 24), "M": (0, 59),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -269,10 +272,12 @@ def _with_header(cells: Cells) -> Cells:
         raise ValueError("expected a header and rows of values, got an empty file")
     begin = _first_values([row for _, row in rows])
     width = max(sum(not is_missing(cell) for cell in row) for _, row in rows[begin:] or rows)
+    filled = [sum(not is_missing(cell) for cell in row) for _, row in rows[:begin]]
     above = [
         place
-        for place in range(begin)
-        if sum(not is_missing(cell) for cell in rows[place][1]) >= max(2, 0.5 * width)
+        for place, count in enumerate(filled)
+        if not _text(rows[place][1][0]).startswith("# ")
+        and (count >= max(2, 0.5 * width) or (count == width - 1 and is_missing(rows[place][1][0])))
     ]
     if begin == 0:
         values = listed([_text(cell) for cell in rows[0][1]], 6)
@@ -288,8 +293,7 @@ def _with_header(cells: Cells) -> Cells:
         )
     first = above[0] if above else begin - 1
     if first > 0 and not _are_different([_text(cell) for cell in rows[first][1]]):
-        num_groups = sum(not is_missing(cell) for cell in rows[first - 1][1])
-        first -= num_groups > 1  # groups of columns
+        first -= filled[first - 1] > 1  # groups of columns
     # Rows below the header that hold numbers are values, whatever stands where the time should.
     begin = next((k for k in range(first + 1, begin) if _has_numbers(rows[k][1])), begin)
     header = [_text(cell) for cell in rows[first][1]]
@@ -378,15 +382,16 @@ def _without_blanks(table: Cells) -> Cells:
         is_blank_name = not name.strip() or re.fullmatch(r"Unnamed: \d+", name) is not None
         if is_blank_name and all(map(is_missing, column)):
             continue
-        if (is_blank_name or name.lower() in ("index", "id", "#", "no", "no.", "nr", "row")) and (
-            _are_row_numbers(column) and len(table.header) > 2
+        is_row = name.lower() in ("index", "id", "#", "no", "no.", "nr", "row")
+        if len(table.header) > 2 and (
+            (is_row and _go_on(column)) or (is_blank_name and _go_on(column, (0, 1)))
         ):
             numbers.append(i)
             continue
         keep.append(i)
     dated = any(_dates(table, i) for i in keep[:3]) or _parts(table)
     if numbers and dated:
-        _note("the row numbers before the dates are left out")
+        _note("the row numbers are left out")
     else:
         keep = sorted([*keep, *numbers])
     for i in keep[1:]:
@@ -404,12 +409,12 @@ def _of_columns(table: Cells, keep: Sequence[int]) -> Cells:
     return replace(table, rows=[[row[i] for i in keep] for row in table.rows], header=header)
 
 
-def _are_row_numbers(column: Sequence[object]) -> bool:
-    """Whether a column counts from zero or one on; where cells are blank, as far as it goes."""
+def _go_on(column: Sequence[object], starts: Sequence[int] | None = None) -> bool:
+    """Whether a column counts on by ones; where cells are blank, as far as it goes."""
     texts = [_text(cell) for cell in column if not is_missing(cell)]
-    return len(texts) > 2 and any(
-        texts == [str(number) for number in range(first, first + len(texts))] for first in (0, 1)
-    )
+    if len(texts) < 3 or not texts[0].isdigit() or (starts and int(texts[0]) not in starts):
+        return False
+    return texts == [str(int(texts[0]) + place) for place in range(len(texts))]
 
 
 def _dates(table: Cells, i: int) -> Dates | None:
@@ -561,19 +566,25 @@ def _is_part(cell: object, directive: str) -> bool:
 def _one_time_column(table: Cells) -> Cells:
     """Put year and month, or date and time of day, together in the first column."""
     assert table.header is not None
-    if parts := _parts(table):
-        years = pd.Series([_text(row[parts["Y"]]) for row in table.rows], dtype=object)
-        years = years.replace("", None).ffill().fillna("")  # merged cells
-        joined = [_joined(row, parts, year) for row, year in zip(table.rows, years, strict=True)]
-        others = [i for i in range(len(table.header)) if i not in parts.values()]
-        named = [table.header[i] for i in parts.values()]
+    parts = _parts(table)
+    others = [i for i in range(len(table.header)) if i not in parts.values()]
+    if parts and any(_dates(table, i) is not None for i in others):
+        known = [i for directive, i in parts.items() if directive not in "HM"]
+        names = listed([repr(table.header[i]) for i in known])
+        _note(f"left out, as the dates say the same: {names}")
+        rest = [i for i in range(len(table.header)) if i not in known]
+        return _one_time_column(_of_columns(table, rest))
+    if parts:
+        joined = _joined(table.rows, parts)
         if len(set(joined)) == len(joined):
-            _note(f"the columns {listed(list(map(repr, named)))} are put together as the time")
-            rows = [
-                [text, *(row[i] for i in others)]
-                for text, row in zip(joined, table.rows, strict=True)
-            ]
-            return replace(table, rows=rows, header=["time", *(table.header[i] for i in others)])
+            return _with_times(table, joined, list(parts.values()))
+        again, _ = Counter(joined).most_common(1)[0]
+        names = listed([repr(table.header[i]) for i in parts.values()])
+        raise ValueError(
+            f"{table.names[joined.index(again)]}: expected different times in the columns {names}, "
+            f"got {again} more than once: if a column names the series, "
+            f"--long SERIES,{table.header[parts['Y']]},VALUE with the names of yours"
+        )
     for i, j in ((0, 1), (1, 2)):
         if j + 1 >= len(table.header):
             break
@@ -586,29 +597,42 @@ def _one_time_column(table: Cells) -> Cells:
             continue
         if not (is_hours or all(map(_TIME_OF_DAY.fullmatch, hours))) or _dates(table, i) is None:
             continue
-        _note(
-            f"the columns {table.header[i]!r} and {table.header[j]!r} are put together as the time"
-        )
         from_one = bool(is_hours) and {min(map(int, hours)), max(map(int, hours))} == {1, 24}
+        if from_one:
+            _note(f"{table.header[j]!r}: hours 1 to 24 begin an hour before")
         days = [day.removesuffix(" 00:00:00") for day in days]
         if is_hours:
             hours = [f"{int(hour) - from_one:02d}:00" for hour in hours]
-        texts = [f"{day} {hour}" for day, hour in zip(days, hours, strict=True)]
-        others = [k for k in range(len(table.header)) if k not in (i, j)]
-        rows = [
-            [text, *(row[k] for k in others)] for text, row in zip(texts, table.rows, strict=True)
-        ]
-        return replace(table, rows=rows, header=["time", *(table.header[k] for k in others)])
+        return _with_times(table, list(map(" ".join, zip(days, hours, strict=True))), [i, j])
     return table
 
 
-def _joined(row: Sequence[object], parts: dict[str, int], year: str) -> str:
-    cell = {directive: _text(row[i]) for directive, i in parts.items()} | {"Y": year}
+def _with_times(table: Cells, times: Sequence[str], places: Sequence[int]) -> Cells:
+    """Put times in the first column, in place of the columns that tell them together."""
+    assert table.header is not None
+    names = listed([repr(table.header[i]) for i in places])
+    _note(f"the columns {names} are put together as the time")
+    rest = _of_columns(table, [i for i in range(len(table.header)) if i not in places])
+    rows = [[time, *row] for time, row in zip(times, rest.rows, strict=True)]
+    return replace(rest, rows=rows, header=["time", *(rest.header or [])])
+
+
+def _joined(rows: Sequence[Sequence[object]], parts: dict[str, int]) -> list[str]:
+    """Return the times of all rows; years in merged cells are those above."""
+    years = pd.Series([_text(row[parts["Y"]]) for row in rows], dtype=object)
+    years = years.replace("", None).ffill().fillna("")
+    return [
+        _date({directive: _text(row[i]) for directive, i in parts.items()} | {"Y": year})
+        for row, year in zip(rows, years, strict=True)
+    ]
+
+
+def _date(cell: dict[str, str]) -> str:
     if "V" in cell and "m" not in cell:
         return f"{cell['Y']}-W{int(re.sub(r'[Ww]', '', cell['V'])):02d}"
     if "q" in cell and "m" not in cell:
         return f"{cell['Y']}-Q{re.sub(r'[Qq]', '', cell['q'])}"
-    hour = f" {int(cell['H']):02d}:00" if "H" in cell else ""
+    hour = f" {int(cell['H']):02d}:{cell.get('M', '0').zfill(2)}" if "H" in cell else ""
     if "m" not in cell:
         return f"{cell['Y']}-{cell['j'].zfill(3)}{hour}"
     month = cell["m"].zfill(2)
@@ -914,6 +938,9 @@ def _long(table: Cells, dialect: Dialect, names: LongNames) -> pd.DataFrame:
                 f"--long names a column {name!r}, but the columns are {', '.join(table.header)}"
             )
     series, time, value = (table.header.index(name) for name in names)
+    if time in (parts := _parts(table)).values():
+        for row, text in zip(table.rows, _joined(table.rows, parts), strict=True):
+            row[time] = text
     for place, row in enumerate(table.rows):
         if is_missing(row[series]):
             raise ValueError(

@@ -39,7 +39,7 @@ def test_the_same_day_of_every_month_goes_on(
         axis = TimeAxis.of(times[:rows].delete(gaps))
         assert axis.grid.name.startswith(f"day {start.day} of every ")
         assert list(axis.after(times[rows - 1], 28)) == list(times[rows : rows + 28])
-    uneven = times[:24].delete(gaps).insert(1, times[0] + pd.Timedelta(days=3))
+    uneven = times[:24].delete(gaps).union(times[0] + pd.to_timedelta([3, 5], unit="D"))
     assert TimeAxis.of(uneven).grid is None
     assert TimeAxis.of(times[[0, 1, 40]]).grid is None
 
