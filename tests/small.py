@@ -17,7 +17,7 @@ from lkm_gpflow.cli import output
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.data.transforms import Transform
-from lkm_gpflow.discovery import keywords
+from lkm_gpflow.discovery import given_kernels, keywords
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.forecast import stacking
@@ -73,9 +73,10 @@ def assert_same(one: Discovery, other: Discovery) -> None:
 
 
 def learn_in_a_hurry(set_attribute: Callable[[object, str, object], object]) -> None:
-    """Let `discover` do as little as it can, for tests of what happens around the fits."""
+    """Let `discover` and `learn` do little, for tests of what happens around the fits."""
     quick = partial(FitSettings, num_candidates=8, num_starts=1, num_reseeds=0)
-    set_attribute(keywords, "FitSettings", quick)
+    for module in (keywords, given_kernels):
+        set_attribute(module, "FitSettings", quick)
     set_attribute(stacking, "NUM_STARTS", 1)
 
 

@@ -10,8 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -19,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from jobs import wait_until
 from small import command, made_by_hand
 
 import lkm_gpflow as lkm
@@ -492,68 +492,34 @@ def test_help_and_version() -> None:
 # --- real processes ---
 
 
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start the command in a process group of its own; whatever is left at the end is killed."""
-    processes = []
-
-    def start(*arguments: object) -> subprocess.Popen[str]:
-        code = "from lkm_gpflow.cli import main; main()"
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, "discover", *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        processes.append(process)
-        return process
-
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-def wait_for_fits(ledger: Path, count: int, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 180
-    while not ledger.exists() or ledger.read_text(encoding="utf-8").count('{"fit"') < count:
-        assert process.poll() is None, "it ended before it could be stopped"
-        assert time.monotonic() < deadline, "no fit in three minutes"
-        time.sleep(0.05)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGINT, 2), (signal.SIGKILL, 1)])
-def test_a_process_that_was_stopped_goes_on(
-    number: signal.Signals,
-    jobs: int,
-    tmp_path: Path,
-    started: Callable[..., subprocess.Popen[str]],
-) -> None:
-    out = tmp_path / "out"
+def test_a_process_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    """Stopped as a terminal does it: all its processes get the signal."""
+    table, out = write_tiny(tmp_path / "t.csv"), tmp_path / "out"
     quick = ("--restarts", "3", "--depth", "1", "--bases", "SE,PER")
-    settings = (write_tiny(tmp_path / "t.csv"), "--out", out, *quick)
-    process = started(*settings, "--jobs", jobs)
-    wait_for_fits(out / "ledger.jsonl", 1, process)
-    if number is signal.SIGINT:
-        os.killpg(process.pid, number)  # as a terminal does it
-    else:
-        process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
-    if number is signal.SIGKILL:
-        assert process.returncode == -number
-    else:
-        assert process.returncode == 128 + number, output
-        assert "continues from there" in output
-        assert "Traceback" not in output
-
-    on = started(*settings, "--jobs", 1)
-    output, _ = on.communicate(timeout=300)
-    assert on.returncode == 0, output
-    assert re.search(r"going on from [1-9]\d* fits?", output)
+    code = "from lkm_gpflow.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "discover", table, "--out", out, *quick, "--jobs", "2"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        ledger = out / "ledger.jsonl"
+        wait_until(
+            lambda: (
+                process.poll() is not None
+                or (ledger.exists() and '{"fit"' in ledger.read_text(encoding="utf-8"))
+            ),
+            180.0,
+        )
+        assert process.poll() is None, "it ended before it could be stopped"
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT, output
+    assert "continues from there" in output
+    assert "Traceback" not in output
+    on = run(table, "--out", out, *quick, "--jobs", 1)
+    assert on.exit_code == 0, on.output
+    assert re.search(r"going on from [1-9]\d* fits?", on.output)
     assert (out / "model.lkm").exists()
 
 

@@ -234,12 +234,6 @@ def test_theta_agrees_with_the_paths_of_the_library() -> None:
         np.testing.assert_allclose(ours[:, n] / y.std(), paths.std(axis=1), rtol=0.02)
 
 
-# --- Promises of every one -----------------------------------------------------------------------
-
-
-# --- Planted data --------------------------------------------------------------------------------
-
-
 # --- Any method of two libraries ------------------------------------------------------------------
 
 needs_both = pytest.mark.skipif(

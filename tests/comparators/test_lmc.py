@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import gpflow
 import numpy as np
 import pandas as pd
 import pytest
@@ -175,23 +174,6 @@ def test_a_series_is_filled_from_its_companions() -> None:
     for other_rmse, other_mnlp in (scores(alone), scores(last)):
         assert rmse < 0.2 * other_rmse
         assert mnlp < other_mnlp - 1.0
-
-
-def test_a_single_series_is_an_ordinary_gaussian_process() -> None:
-    observations = random_observations(1, 20, missing=0.2)
-    (one,) = terms = random_terms([SE], 1, rank=1)
-    model = model_of(observations, terms)
-    kernel = gpflow.kernels.SquaredExponential(variance=float(B_of(one)[0, 0]), lengthscales=0.3)
-    seen = observations.mask[0] > 0.0
-    data = observations.x[seen, None], observations.Y[0, seen, None]
-    alone = gpflow.models.GPR(data, kernel, noise_variance=NOISE[0])
-    np.testing.assert_allclose(
-        model.log_marginal_likelihood(), alone.log_marginal_likelihood(), rtol=1e-10
-    )
-    mean, variance = model.predict_series(np.array([1.3]))
-    expected = alone.predict_y(np.array([[1.3]]))
-    np.testing.assert_allclose(mean, expected[0], rtol=1e-8)
-    np.testing.assert_allclose(variance, expected[1], rtol=1e-8)
 
 
 def test_wrong_settings() -> None:

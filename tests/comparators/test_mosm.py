@@ -129,24 +129,6 @@ def test_only_differences_of_delays_and_phases_matter() -> None:
     assert np.linalg.matrix_rank(jacobian, tol=1e-7 * np.linalg.norm(jacobian)) == kernel.num_free
 
 
-def test_unequal_times_are_predicted_by_conditioning() -> None:
-    """Predictions against a Gaussian conditioned by hand, where series have different times."""
-    data = observations(irregular=True)
-    model = MultiOutputGPR(data, random_mixture(6))
-    X, y = (array.numpy() for array in model.data)
-    assert len({int(row.sum()) for row in data.mask}) > 1
-    new = np.array([1.05, 1.1])
-    inputs = np.array([[t, n] for n in range(3) for t in new])
-    joint = model.kernel(np.vstack([X, inputs])).numpy()
-    M = len(X)
-    V = joint[:M, :M] + 0.1 * np.eye(M)
-    mean = joint[M:, :M] @ np.linalg.solve(V, y[:, 0])
-    variance = np.diag(joint[M:, M:] - joint[M:, :M] @ np.linalg.solve(V, joint[:M, M:])) + 0.1
-    given_mean, given_variance = model.predict_series(new)
-    np.testing.assert_allclose(given_mean.T.ravel(), mean, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(given_variance.T.ravel(), variance, rtol=1e-5, atol=1e-7)
-
-
 # --- starting values and learning -----------------------------------------------------------------
 
 DELAY, PHASE = 0.06, 2.0

@@ -98,18 +98,6 @@ def test_with_known_weights_and_one_latent_function_all_is_exact() -> None:
         np.testing.assert_allclose(variance[:, n], exact, atol=1e-6)
 
 
-def test_one_series_of_weight_one_is_gpflows_regression() -> None:
-    X, Y = random_table(seed=2, num_series=1, gaps=False)
-    model = SpikeSlabGP((X, Y), [squared_exponential(0.2)], noise_variance=0.3)
-    fix_weights(model, np.ones((1, 1)))
-    gpr = gpflow.models.GPR((X, Y), squared_exponential(0.2), noise_variance=0.3)
-    bound = model.elbo() + model._weight_divergence()
-    np.testing.assert_allclose(bound, gpr.log_marginal_likelihood(), atol=1e-6)
-    new = np.linspace(-0.2, 1.4, 9)[:, None]
-    for ours, theirs in zip(model.predict_y(new), gpr.predict_y(new), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
-
-
 def log_evidence(X: Array, Y: Array, lengthscales: list[float], model: SpikeSlabGP) -> float:
     """Sum over all switches, Gauss-Hermite quadrature over the weights that are on."""
     noise, N, M = model.noise_variance.numpy(), Y.shape[1], len(lengthscales)

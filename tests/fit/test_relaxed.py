@@ -131,9 +131,9 @@ def test_the_infinite_prior_learns_tau_by_gradient(observations: Observations) -
 
 def test_threads_learn_side_by_side(observations: Observations) -> None:
     """The same seeds, the same fits: no thread sees another's variables."""
-    seeds = range(4)
+    seeds = range(2)
     alone = [numbers(learn_relaxed(observations, BASES, seed=s, settings=QUICK)) for s in seeds]
-    with ThreadPoolExecutor(4) as threads:
+    with ThreadPoolExecutor(2) as threads:
         jobs = [
             threads.submit(learn_relaxed, observations, BASES, seed=s, settings=QUICK)
             for s in seeds

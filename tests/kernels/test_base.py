@@ -22,7 +22,7 @@ from lkm_gpflow.kernels.component import ComponentKernel, to_kernel
 from lkm_gpflow.kernels.grammar import BaseKernel, Kind, Product, parse
 
 Array = NDArray[np.float64]
-SEEDS = range(5)
+SEEDS = range(3)
 DRAWS = {
     Kind.DURATION: lambda rng: np.exp(rng.uniform(-3.0, 2.0)),
     Kind.MEMORY: lambda rng: np.exp(rng.uniform(-3.0, 2.0)),
@@ -54,12 +54,6 @@ def times(seed: int, size: int = 14) -> Array:
 @pytest.mark.parametrize("name", list(KERNELS))
 class TestEveryKernel:
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_diagonal(self, name: str, seed: int) -> None:
-        kernel, X = make(name, seed), times(seed)
-        full = kernel(X).numpy()
-        np.testing.assert_allclose(kernel(X, full_cov=False), np.diag(full), rtol=1e-12, atol=1e-12)
-
-    @pytest.mark.parametrize("seed", SEEDS)
     def test_symmetric_and_positive_semi_definite(self, name: str, seed: int) -> None:
         full = make(name, seed)(times(seed)).numpy()
         np.testing.assert_array_equal(full, full.T)
@@ -68,10 +62,12 @@ class TestEveryKernel:
         assert eigenvalues[-1] > 1e-3
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_two_sets_of_times(self, name: str, seed: int) -> None:
+    def test_two_sets_of_times_and_the_diagonal(self, name: str, seed: int) -> None:
         kernel, X = make(name, seed), times(seed)
-        np.testing.assert_array_equal(kernel(X, X), kernel(X))
-        np.testing.assert_allclose(kernel(X[:6], X[4:]), kernel(X).numpy()[:6, 4:], atol=1e-14)
+        full = kernel(X).numpy()
+        np.testing.assert_array_equal(kernel(X, X), full)
+        np.testing.assert_allclose(kernel(X[:6], X[4:]), full[:6, 4:], atol=1e-14)
+        np.testing.assert_allclose(kernel(X, full_cov=False), np.diag(full), rtol=1e-12, atol=1e-12)
 
     def test_batch_is_a_loop(self, name: str) -> None:
         x = times(0)[:, 0]
@@ -162,13 +158,6 @@ def test_formulas(text: str, expected: Array) -> None:
     np.testing.assert_allclose(to_kernel(parse(text))(X0), expected, rtol=1e-12, atol=1e-15)
 
 
-def test_squared_exponential_is_gpflows() -> None:
-    ours = to_kernel(parse("1.7 x SE(lengthscale=0.6)"))
-    gpflows = gpflow.kernels.SquaredExponential(variance=1.7, lengthscales=0.6)
-    np.testing.assert_allclose(ours(X0), gpflows(X0), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(ours(X0, X0[:4]), gpflows(X0, X0[:4]), rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize("lengthscale", [0.05, 0.7, 30.0])
 def test_integrated_ornstein_uhlenbeck_is_the_integral_of_its_velocity(lengthscale: float) -> None:
     """k(s, t) is the double integral of the covariance exp(-|u - v| / l) / 2 l of the velocity."""
@@ -205,7 +194,7 @@ def test_ornstein_uhlenbeck_is_an_autoregression_at_regular_times() -> None:
 
 # --- the periodic kernel -------------------------------------------------------------------------
 
-LENGTHSCALES = np.logspace(-3.0, 6.0, 60)
+LENGTHSCALES = np.logspace(-3.0, 6.0, 19)
 PERIOD = 0.7
 
 
@@ -264,11 +253,6 @@ def test_periodic_kernel_has_zero_mean(lengthscale: float) -> None:
     assert abs(row.mean()) < 1e-12
     assert row[0, 0] == pytest.approx(1.0, abs=1e-14)
     np.testing.assert_allclose(kernel(X + PERIOD, X[:1]), row, atol=1e-10)
-
-
-def test_periodic_kernel_tends_to_a_cosine() -> None:
-    kernel = KERNELS["PER"](period=PERIOD, lengthscale=1e5)
-    np.testing.assert_allclose(kernel(X0), np.cos(2.0 * np.pi * R / PERIOD), atol=1e-9)
 
 
 # --- components ----------------------------------------------------------------------------------

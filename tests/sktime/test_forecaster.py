@@ -134,6 +134,7 @@ def test_pipelines_windows_and_grids_of_sktime() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_fits")
 @pytest.mark.filterwarnings("ignore")
 def test_all_checks_of_sktime_pass() -> None:
     results = check_estimator(LKMForecaster, verbose=False)
