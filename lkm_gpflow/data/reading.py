@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -601,7 +601,8 @@ def _with_times(table: Cells, times: Sequence[str], places: Sequence[int]) -> Ce
 
 def _joined(rows: Sequence[Sequence[object]], parts: dict[str, int]) -> list[str]:
     """Return the times of all rows; years in merged cells are those above."""
-    years = accumulate((_text(row[parts["Y"]]) for row in rows), lambda above, own: own or above)
+    own = [_text(row[parts["Y"]]) for row in rows]
+    years: Iterator[str] = accumulate(own, lambda above, year: year or above)
     return [
         _date({directive: _text(row[i]) for directive, i in parts.items()} | {"Y": year})
         for row, year in zip(rows, years, strict=True)
