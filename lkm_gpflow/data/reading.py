@@ -56,6 +56,9 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 
+_LOOKED_AT = 100
+"""Rows at the end that say whether times or names are in the first column."""
+
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(\s?[AaPp]\.?[Mm]\.?)?")
 
 _PARTS = {
@@ -345,7 +348,7 @@ def _first_values(rows: Sequence[Sequence[object]]) -> int:
         filled = [cell for cell in row if not is_missing(cell)]
         return len(filled) > (1 if len(row) > 1 else 0) and _is_time(filled[0])
 
-    first = [row[0] for row in rows]
+    first = [row[0] for row in rows[-_LOOKED_AT:]]
     if sum(map(_is_time, first)) < 0.3 * len(first):  # names are in the first column
         widest = max(sum(not is_missing(cell) for cell in row) for row in rows)
         full = (sum(not is_missing(cell) for cell in row) >= 0.6 * widest for row in rows)
@@ -640,6 +643,10 @@ def _time_column(table: Cells, dialect: Dialect) -> int:
 
 def _check_layout(table: Cells, time: int) -> None:
     """Reject a table in long format, and name the option that reads it."""
+    dates = _dates(table, time)
+    others = [i for i in range(len(table.header)) if dates is None or i != time]
+    if all(is_missing(cell) or is_number(cell) for cell in (table.rows[0][i] for i in others)):
+        return  # no column names series
     if len(table.header) < 3 or len(set(table.header)) < len(table.header):
         return
     frame = pd.DataFrame(
@@ -648,7 +655,7 @@ def _check_layout(table: Cells, time: int) -> None:
     for i, name in enumerate(table.header):
         if i != time and all(is_missing(row[i]) or is_number(row[i]) for row in table.rows):
             frame[name] = 0.0
-    if (dates := _dates(table, time)) is not None and len(dates.index) == len(frame):
+    if dates is not None and len(dates.index) == len(frame):
         frame[table.header[time]] = dates.index
     if (names := long_names(frame)) is not None:
         raise ValueError(
