@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -250,6 +250,12 @@ def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
         return pd.DatetimeIndex(index).as_unit("ns")
     if form == "%Y.%m" and any(re.search(r"\.0\d$", cell) for cell in cells):
         cells = [f"{cell}0" if re.search(r"\.1$", cell) else cell for cell in cells]
+    return _parsed(tuple(cells), pattern)
+
+
+@lru_cache(maxsize=8)
+def _parsed(cells: tuple[str, ...], pattern: re.Pattern[str]) -> pd.DatetimeIndex:
+    """Read cells, once for all checks that ask for the same column."""
     matches = [pattern.fullmatch(_first_day(cell)) for cell in cells]
     return _built([None if match is None else match.groupdict() for match in matches])
 

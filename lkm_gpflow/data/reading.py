@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 import pandas as pd
@@ -54,6 +55,9 @@ _TOTAL = re.compile(
     r"ytd|all (years|months)|\d{4} total|total \d{4}|max(imum)?|min(imum)?|std( dev)?|median",
     re.IGNORECASE,
 )
+
+_LOOKED_AT = 100
+"""Rows at the end that say whether times or names are in the first column."""
 
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(\s?[AaPp]\.?[Mm]\.?)?")
 
@@ -142,14 +146,14 @@ class Cells:
     names
         How messages call the rows: "row 5".
     header
-        The names of the columns, where they are known; None: they are in the first rows.
+        The names of the columns, where they are known; none: they are in the first rows.
     top
         How messages call the header.
     """
 
     rows: list[list[object]]
     names: list[str]
-    header: list[str] | None = None
+    header: list[str] = field(default_factory=list)
     top: str = "header"
 
     @classmethod
@@ -261,7 +265,7 @@ def _text(cell: object) -> str:
 
 def _with_header(cells: Cells) -> Cells:
     """Find the header, in the first row that is as wide as those of values."""
-    if cells.header is not None:
+    if cells.header:
         return cells
     rows = [
         (name, row)
@@ -315,10 +319,8 @@ def _with_header(cells: Cells) -> Cells:
     if first > 0:
         titles = [_text(cell) for _, row in rows[:first] for cell in row if not is_missing(cell)]
         _note(f"rows above the header are titles: {listed(titles, 3)}")
-    below_header = rows[begin:]
-    return Cells(
-        [row for _, row in below_header], [name for name, _ in below_header], header, rows[first][0]
-    )
+    below = rows[begin:]
+    return Cells([row for _, row in below], [name for name, _ in below], header, rows[first][0])
 
 
 def _are_different(names: Sequence[str]) -> bool:
@@ -346,13 +348,12 @@ def _first_values(rows: Sequence[Sequence[object]]) -> int:
         filled = [cell for cell in row if not is_missing(cell)]
         return len(filled) > (1 if len(row) > 1 else 0) and _is_time(filled[0])
 
-    first = [row[0] for row in rows]
+    first = [row[0] for row in rows[-_LOOKED_AT:]]
     if sum(map(_is_time, first)) < 0.3 * len(first):  # names are in the first column
         widest = max(sum(not is_missing(cell) for cell in row) for row in rows)
         full = (sum(not is_missing(cell) for cell in row) >= 0.6 * widest for row in rows)
         return next((place for place, is_full in enumerate(full) if is_full), 0) + 1
-    begin = next((place for place, row in enumerate(rows) if has_values(row)), len(rows))
-    return begin
+    return next((place for place, row in enumerate(rows) if has_values(row)), len(rows))
 
 
 def _is_time(cell: object) -> bool:
@@ -375,7 +376,6 @@ def _reads_as_date(cell: str) -> bool:
 
 def _without_blanks(table: Cells) -> Cells:
     """Leave out columns without a name and a value, and row numbers."""
-    assert table.header is not None
     keep, numbers = [], []
     for i, name in enumerate(table.header):
         column = [row[i] for row in table.rows]
@@ -403,8 +403,11 @@ def _without_blanks(table: Cells) -> Cells:
     return _of_columns(table, keep)
 
 
+def _without_columns(table: Cells, places: Sequence[int]) -> Cells:
+    return _of_columns(table, [i for i in range(len(table.header)) if i not in places])
+
+
 def _of_columns(table: Cells, keep: Sequence[int]) -> Cells:
-    assert table.header is not None
     header = [table.header[i] for i in keep]
     return replace(table, rows=[[row[i] for i in keep] for row in table.rows], header=header)
 
@@ -433,7 +436,6 @@ def _dates(table: Cells, i: int) -> Dates | None:
 
 def _turned(table: Cells) -> Cells:
     """Turn a table that has its times in the header."""
-    assert table.header is not None
     header = table.header
     times = [i for i, name in enumerate(header) if is_plain(name) or _is_time(name)]
     names = [i for i in range(len(header)) if i not in times]
@@ -457,7 +459,6 @@ def _turned(table: Cells) -> Cells:
 
 def _by_months(table: Cells) -> Cells:
     """Put the months of a table of years and months, one series, below each other."""
-    assert table.header is not None
     months = [_month(name) for name in table.header]
     years = [_text(row[0]) for row in table.rows]
     if sorted(filter(None, months)) != list(range(1, 13)) or months[0]:
@@ -470,12 +471,12 @@ def _by_months(table: Cells) -> Cells:
     places = sorted(range(1, len(months)), key=lambda i: months[i])[-12:]
     cells = [
         (f"{year}-{months[i]:02d}", row[i], f"{name}, {table.header[i]}")
-        for year, row, name in sorted(zip(years, table.rows, table.names, strict=True))
+        for year, row, name in zip(years, table.rows, table.names, strict=True)
         for i in places
     ]
-    return Cells(
-        [[t, v] for t, v, _ in cells], [n for *_, n in cells], ["time", "value"], table.top
-    )
+    cells.sort(key=lambda cell: cell[0])
+    rows = [[time, value] for time, value, _ in cells]
+    return Cells(rows, [name for *_, name in cells], ["time", "value"], table.top)
 
 
 def _month(name: str) -> int:
@@ -487,31 +488,21 @@ def _month(name: str) -> int:
 
 def _without_notes(table: Cells) -> Cells:
     """Leave out totals, and lines such as sources at the end."""
-    assert table.header is not None
     keep = list(range(len(table.rows)))
-    totals = [
-        place
-        for place in keep
-        if any(
-            isinstance(c, str) and _TOTAL.fullmatch(c.rstrip(":")) for c in table.rows[place][:2]
-        )
-    ]
+    starts = [[cell for cell in row[:2] if isinstance(cell, str)] for row in table.rows]
+    totals = [p for p in keep if any(_TOTAL.fullmatch(cell.rstrip(":")) for cell in starts[p])]
     if totals and len(totals) < 0.4 * len(keep):
-        word = next(cell for cell in table.rows[totals[0]] if isinstance(cell, str) and cell)
+        word = next(filter(None, starts[totals[0]]))
         where = listed([table.names[place] for place in totals], 4)
         _note(f"{where}: left out, as {word!r} is no time but a total")
         keep = [place for place in keep if place not in totals]
     while len(keep) > 1:
         row = table.rows[keep[-1]]
         filled = [cell for cell in row if not is_missing(cell)]
-        if (
-            len(row) < 2
-            or len(filled) != 1
-            or not isinstance(filled[0], str)
-            or _is_time(filled[0])
-        ):
+        is_note = len(filled) == 1 < len(row) and isinstance(filled[0], str)
+        if not is_note or _is_time(filled[0]):
             break
-        _note(f"{table.names[keep[-1]]}, {filled[0][:60]!r}: left out, as it holds no values")
+        _note(f"{table.names[keep[-1]]}, {str(filled[0])[:60]!r}: left out, as it holds no values")
         keep.pop()
     # A header is repeated where files were put one below the other.
     again = [p for p in keep if list(map(_text, table.rows[p])) == table.header]
@@ -523,12 +514,11 @@ def _without_notes(table: Cells) -> Cells:
 
 def _chosen(table: Cells, dialect: Dialect) -> Cells:
     """Keep the series that are asked for, and all columns that may be times."""
-    assert table.header is not None
     if not dialect.series and not dialect.without:
         return table
     chosen = dialect.chosen(table.header)
     dated = [i for i in range(len(table.header)) if _dates(table, i) is not None]
-    times = set(_parts(table).values()) or set(dated[:1]) or {0}
+    times = {*_parts(table).values(), *dated[:1]} or {0}
     keep = [i for i, name in enumerate(table.header) if i in times or name in chosen]
     return _of_columns(table, keep)
 
@@ -538,7 +528,6 @@ def _chosen(table: Cells, dialect: Dialect) -> Cells:
 
 def _parts(table: Cells) -> dict[str, int]:
     """Return the columns of year, month and so on, by directive; none if they are no dates."""
-    assert table.header is not None
     parts: dict[str, int] = {}
     for i, name in enumerate(table.header[:6]):
         for directive, names in _PARTS.items():
@@ -565,21 +554,18 @@ def _is_part(cell: object, directive: str) -> bool:
 
 def _one_time_column(table: Cells) -> Cells:
     """Put year and month, or date and time of day, together in the first column."""
-    assert table.header is not None
     parts = _parts(table)
-    others = [i for i in range(len(table.header)) if i not in parts.values()]
-    if parts and any(_dates(table, i) is not None for i in others):
+    if parts and any(_dates(table, i) is not None for i in range(len(table.header))):
         known = [i for directive, i in parts.items() if directive not in "HM"]
-        names = listed([repr(table.header[i]) for i in known])
+        names = quoted(table.header[i] for i in known)
         _note(f"left out, as the dates say the same: {names}")
-        rest = [i for i in range(len(table.header)) if i not in known]
-        return _one_time_column(_of_columns(table, rest))
+        return _one_time_column(_without_columns(table, known))
     if parts:
         joined = _joined(table.rows, parts)
         if len(set(joined)) == len(joined):
             return _with_times(table, joined, list(parts.values()))
         again, _ = Counter(joined).most_common(1)[0]
-        names = listed([repr(table.header[i]) for i in parts.values()])
+        names = quoted(table.header[i] for i in parts.values())
         raise ValueError(
             f"{table.names[joined.index(again)]}: expected different times in the columns {names}, "
             f"got {again} more than once: if a column names the series, "
@@ -609,18 +595,17 @@ def _one_time_column(table: Cells) -> Cells:
 
 def _with_times(table: Cells, times: Sequence[str], places: Sequence[int]) -> Cells:
     """Put times in the first column, in place of the columns that tell them together."""
-    assert table.header is not None
-    names = listed([repr(table.header[i]) for i in places])
+    names = quoted(table.header[i] for i in places)
     _note(f"the columns {names} are put together as the time")
-    rest = _of_columns(table, [i for i in range(len(table.header)) if i not in places])
+    rest = _without_columns(table, places)
     rows = [[time, *row] for time, row in zip(times, rest.rows, strict=True)]
-    return replace(rest, rows=rows, header=["time", *(rest.header or [])])
+    return replace(rest, rows=rows, header=["time", *rest.header])
 
 
 def _joined(rows: Sequence[Sequence[object]], parts: dict[str, int]) -> list[str]:
     """Return the times of all rows; years in merged cells are those above."""
-    years = pd.Series([_text(row[parts["Y"]]) for row in rows], dtype=object)
-    years = years.replace("", None).ffill().fillna("")
+    own = [_text(row[parts["Y"]]) for row in rows]
+    years: Iterator[str] = accumulate(own, lambda above, year: year or above)
     return [
         _date({directive: _text(row[i]) for directive, i in parts.items()} | {"Y": year})
         for row, year in zip(rows, years, strict=True)
@@ -643,40 +628,34 @@ def _date(cell: dict[str, str]) -> str:
 
 def _time_column(table: Cells, dialect: Dialect) -> int:
     """Return the place of the column of times."""
-    assert table.header is not None
     if len(table.header) < 2:
         raise ValueError(
             "expected a column of times and at least one series, got only one column"
             + (f", {table.header[0]!r}" if table.header else "")
         )
-    if dialect.dates is not None or _dates(table, 0) is not None:
+    if dialect.dates is not None:
         return 0
-    dated = [i for i in range(1, len(table.header)) if _dates(table, i) is not None]
-    if dated:
-        if dialect.dates is None:
-            _note(f"the times are in the column {table.header[dated[0]]!r}")
-        return dated[0]
-    return 0
+    place = next((i for i in range(len(table.header)) if _dates(table, i) is not None), 0)
+    if place > 0:
+        _note(f"the times are in the column {table.header[place]!r}")
+    return place
 
 
 def _check_layout(table: Cells, time: int) -> None:
     """Reject a table in long format, and name the option that reads it."""
-    assert table.header is not None
+    dates = _dates(table, time)
+    others = [i for i in range(len(table.header)) if dates is None or i != time]
+    if all(is_missing(cell) or is_number(cell) for cell in (table.rows[0][i] for i in others)):
+        return  # no column names series
     if len(table.header) < 3 or len(set(table.header)) < len(table.header):
         return
     frame = pd.DataFrame(
-        {
-            name: [0.0] * len(table.rows)
-            if i != time and all(is_missing(row[i]) or is_number(row[i]) for row in table.rows)
-            else [_text(row[i]) for row in table.rows]
-            for i, name in enumerate(table.header)
-        },
-        dtype=object,
+        {name: [_text(row[i]) for row in table.rows] for i, name in enumerate(table.header)}
     )
     for i, name in enumerate(table.header):
-        if i != time and frame[name].eq(0.0).all():
+        if i != time and all(is_missing(row[i]) or is_number(row[i]) for row in table.rows):
             frame[name] = 0.0
-    if (dates := _dates(table, time)) is not None and len(dates.index) == len(frame):
+    if dates is not None and len(dates.index) == len(frame):
         frame[table.header[time]] = dates.index
     if (names := long_names(frame)) is not None:
         raise ValueError(
@@ -691,7 +670,6 @@ def _check_layout(table: Cells, time: int) -> None:
 
 def _times(table: Cells, time: int, dialect: Dialect) -> pd.Index:
     """Return the times, and say how they were read."""
-    assert table.header is not None
     name = table.header[time]
     cells = [row[time] for row in table.rows]
     for place, cell in enumerate(cells):
@@ -760,7 +738,6 @@ def _typed(table: Cells, time: int, cells: list[pd.Timestamp]) -> pd.DatetimeInd
                 f"{_where(table, place, time)}: expected {zones[0]} as in {table.names[0]}, got "
                 f"{zone}; write all dates in UTC"
             )
-    assert table.header is not None
     return pd.DatetimeIndex(cells, name=table.header[time] or None).as_unit("ns")
 
 
@@ -784,20 +761,16 @@ def _checked(
     place = int(bad[0])
     good = np.flatnonzero(index.notna())
     such = f"such as {texts[good[0]]} " if len(good) else ""
-    hint = ""
-    if len(good) < 0.5 * len(texts) and (other := best_format(texts)) is not None:
-        hint = f"; read it with --dates {other.form}"
-    elif not hint:
-        hint = "; correct it, or delete the row"
+    other = best_format(texts) if len(good) < 0.5 * len(texts) else None
+    cure = f"read it with --dates {other.form}" if other else "correct it, or delete the row"
     raise ValueError(
         f"{_where(table, place, time)}: expected a date {such}of the format {form!r}, got "
-        f"{texts[place]!r}{hint}"
+        f"{texts[place]!r}; {cure}"
     )
 
 
 def _dates_or_numbers(table: Cells, time: int, texts: list[str], dialect: Dialect) -> pd.Index:
     """Return the times of a column of numbers, which may be dates."""
-    assert table.header is not None
     index = _numbers_as_times(table, time, dialect)
     numbers = index.to_numpy(np.float64)
     by_digits = best_format(texts)
@@ -811,7 +784,6 @@ def _dates_or_numbers(table: Cells, time: int, texts: list[str], dialect: Dialec
 
 
 def _numbers_as_times(table: Cells, time: int, dialect: Dialect) -> pd.Index:
-    assert table.header is not None
     cells, name = [row[time] for row in table.rows], table.header[time]
     texts = [cell for cell in cells if isinstance(cell, str)]
     try:
@@ -879,7 +851,6 @@ def _without_repeats(table: Cells, index: pd.Index, time: int) -> tuple[Cells, p
 
 def _series(table: Cells, time: int, index: pd.Index, dialect: Dialect) -> pd.DataFrame:
     """Return the table, after its numbers are read."""
-    assert table.header is not None
     twice = [name for name, count in Counter(table.header).items() if count > 1]
     if twice:
         raise ValueError(
@@ -895,7 +866,7 @@ def _series(table: Cells, time: int, index: pd.Index, dialect: Dialect) -> pd.Da
         name, cells = table.header[i], [row[i] for row in table.rows]
         filled = [cell for cell in cells if not is_missing(cell)]
         if filled and not any(map(is_number, filled)):
-            texts.append((i, name, filled[0]))
+            texts.append((i, filled[0]))
             continue
         try:
             found = read_numbers(cells, name, mark, dialect.decimal)
@@ -904,11 +875,11 @@ def _series(table: Cells, time: int, index: pd.Index, dialect: Dialect) -> pd.Da
         columns[name] = found.values
         said |= dict.fromkeys(found.said, TableNote) | dict.fromkeys(found.doubts, UserWarning)
     if texts and not columns:
-        i, _, cell = texts[0]
+        i, cell = texts[0]
         place = next(p for p, row in enumerate(table.rows) if row[i] is cell)
         raise ValueError(f"{_where(table, place, i)}: expected a number, got {cell!r}")
     if texts:
-        names = listed([repr(name) for _, name, _ in texts], 6)
+        names = quoted(table.header[i] for i, _ in texts)
         _note(f"left out, as there is no number in it: {names}")
     for text, category in said.items():
         warn(text, category)
@@ -926,12 +897,10 @@ def _mark_of(table: Cells, places: Sequence[int]) -> str | None:
 
 
 def _where(table: Cells, place: int, column: int) -> str:
-    assert table.header is not None
     return f"{table.names[place]}, column {table.header[column] or column + 1!r}"
 
 
 def _long(table: Cells, dialect: Dialect, names: LongNames) -> pd.DataFrame:
-    assert table.header is not None
     for name in names:
         if name not in table.header:
             raise ValueError(
@@ -947,10 +916,7 @@ def _long(table: Cells, dialect: Dialect, names: LongNames) -> pd.DataFrame:
                 f"{_where(table, place, series)}: expected the name of a series, got nothing"
             )
     index = _times(table, time, dialect)
-    only = replace(
-        _of_columns(table, [time, value]),
-        names=table.names,
-    )
+    only = _of_columns(table, [time, value])
     columns = {
         names.series: [_text(row[series]) for row in table.rows],
         names.time: index,
