@@ -255,6 +255,7 @@ def test_a_result_that_a_budget_stopped_may_be_gone_on_with(csv: Path, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("whole_chains")  # as the processes have them
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc of Linux")
 def test_ended_while_it_writes_and_started_again_it_finds_the_same(
     csv: Path, tmp_path: Path
