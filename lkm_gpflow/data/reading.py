@@ -1,7 +1,8 @@
 """From cells to a table of series: the checks in order, the same for CSV, Excel and DataFrames.
 
 1. Is it a table?  Blank rows and titles above the header, units below it, totals and sources at
-   the end are left out; a table with its times in the header is turned.
+   the end are left out; a table with its times in the header is turned, and one of years and
+   months is one series.
 2. Which column is time?  The first one of dates; year and month, or date and time of day, are put
    together; otherwise the first column has numbers.
 3. In which format are the dates?  See `date_formats`.
@@ -193,7 +194,8 @@ def read(cells: Cells, dialect: Dialect) -> pd.DataFrame:
     UserWarning
         What is likely, with the option that settles it.
     """
-    table = _by_months(_turned(_without_notes(_without_blanks(_with_header(cells)))))
+    table = _turned(_without_notes(_without_blanks(_with_header(cells))))
+    table = table if dialect.dates == NUMBER else _by_months(table)
     if not table.rows:
         raise ValueError("expected rows of values below the header, got none")
     if dialect.long is not None:
@@ -465,8 +467,9 @@ def _by_months(table: Cells) -> Cells:
         return table
     if not all(re.fullmatch(r"(1[5-9]|2[01])\d\d", year) for year in years):
         return table
-    _note(
-        "the columns are the months of the years in the rows: they are read as one series, 'value'"
+    warn(
+        "the columns are the months of the years in the rows, and are read as one series, 'value': "
+        f"if they are twelve series of years, --dates {NUMBER}"
     )
     places = sorted(range(1, len(months)), key=lambda i: months[i])[-12:]
     cells = [

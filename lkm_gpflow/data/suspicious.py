@@ -45,6 +45,9 @@ _TO_NORMAL = 1.4826
 _MOST = 0.03
 """Share of the values of a series that may be outliers: more are how it is."""
 
+_PLACES = 400
+"""Of a longer series so many places are looked at, and so many rows before and after a value."""
+
 _WINDOW = 15
 """A quarter of a series that may change its spread has as many values."""
 
@@ -168,7 +171,7 @@ def _distances(y: Floats, seen: NDArray[Any], season: int) -> Floats:
     scale, least = max(_spread(np.diff(y)), 1e-3 * _spread(y)), 1e-9 * float(np.ptp(y))
     # Far from all values, from those of the same part of the series, or beyond nearly all.
     wide = y - np.median(y)
-    part = y - median_filter(y, size=2 * (len(y) // 4) + 1, mode="mirror")
+    part = y - median_filter(y, size=2 * min(len(y) // 4, _PLACES) + 1, mode="mirror")
     low, high = np.quantile(y, [_MOST, 1.0 - _MOST])
     beyond = np.maximum(0.0, np.maximum(low - y, y - high))
     wide_measures = [
@@ -222,8 +225,13 @@ def _changes(y: Floats, seen: NDArray[Any]) -> Iterator[tuple[int, str, float]]:
     if size < _WINDOW:
         return
     # Rounded values are the same for a while.
-    spreads = [_spread(np.diff(y[k : k + size])) + 0.02 * spread for k in range(len(y) - size)]
-    ratios = np.log(spreads[size:]) - np.log(spreads[:-size])
+    stride = max(1, len(y) // _PLACES)
+    spreads = [
+        _spread(np.diff(y[k : k + size])) + 0.02 * spread for k in range(0, len(y) - size, stride)
+    ]
+    lag = size // stride
+    ratios = np.log(spreads[lag:]) - np.log(spreads[:-lag])
     place = int(np.argmax(np.abs(ratios)))
     if np.abs(ratios[place]) > np.log(8.0):
-        yield int(seen[place + size]), "change of spread", float(np.exp(np.abs(ratios[place])))
+        begin = seen[place * stride + size]
+        yield int(begin), "change of spread", float(np.exp(np.abs(ratios[place])))

@@ -219,10 +219,11 @@ def test_years_and_months_are_one_series(tmp_path: Path) -> None:
     table = pd.DataFrame(np.arange(36.0).reshape(3, 12), [2020, 2021, 2022], months)
     for frame in (table.assign(Year=table.sum(axis=1)), table.T):
         frame.to_csv(tmp_path / "t.csv", index_label="when")
-        with pytest.warns(TableNote, match="the months of the years in the rows"):
+        with pytest.warns(UserWarning, match="if they are twelve series of years, --dates number"):
             read = read_table(tmp_path / "t.csv")
         assert list(read["value"]) == list(range(36))
         assert list(read.index) == list(pd.date_range("2020-01-01", periods=36, freq="MS"))
+        assert read_table(tmp_path / "t.csv", Dialect(dates="number")).shape[0] == 3
 
 
 def test_the_sheet_with_numbers_is_meant_and_named(tmp_path: Path) -> None:
