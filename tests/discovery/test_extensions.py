@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,14 +23,10 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 @pytest.fixture(scope="module")
 def page() -> Any:
-    """What the page has defined when its code has run, as a module that files can name.
-
-    Searches are short: the structure that is planted is the first one.
-    """
+    """What the page has defined when its code has run, as a module that files can name."""
     module = ModuleType("extending_page")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, module.__name__, module)
-        patch.setattr(lkm, "discover", partial(lkm.discover, depth=0, restarts=2))
         for known in (KERNELS, bases._REGISTRY, bases._WORDS):
             patch.setitem(known, "COS", None)  # type: ignore[attr-defined]
             patch.delitem(known, "COS")  # type: ignore[attr-defined]
