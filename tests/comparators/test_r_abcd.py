@@ -13,11 +13,7 @@ import pytest
 from walks import accuracy
 
 from lkm_gpflow.comparators import LastValue
-from lkm_gpflow.comparators.abcd import (
-    KernelFit,
-    Terms,
-    covariance,
-)
+from lkm_gpflow.comparators.abcd import KernelFit, Terms, covariance
 from lkm_gpflow.comparators.r_abcd import (
     RelationalABCD,
     RelationalFit,
