@@ -7,11 +7,7 @@ import pandas as pd
 import pytest
 from small import agreed, made_by_hand
 
-from lkm_gpflow.explain.comparison import (
-    clustered,
-    component_correlations,
-    likeness,
-)
+from lkm_gpflow.explain.comparison import clustered, component_correlations, likeness
 from lkm_gpflow.explain.decomposition import Decomposition
 from lkm_gpflow.fit.engine import components
 from lkm_gpflow.kernels.grammar import parse

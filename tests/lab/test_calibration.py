@@ -10,11 +10,7 @@ import pytest
 from small import made_by_hand
 
 from lkm_gpflow.fit.engine import components
-from paper_experiments.lab.calibration import (
-    expected_calibration_error,
-    intervals,
-    reliability,
-)
+from paper_experiments.lab.calibration import expected_calibration_error, intervals, reliability
 from paper_experiments.lab.planted import from_prior
 
 

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -285,32 +284,18 @@ def test_a_signal_stops_notebooks_too(
     assert read_records(folder / "results") == {}  # being stopped is no failure
 
 
-def has_begun(folder: Path, before: int, process: subprocess.Popen[str]) -> bool:
-    return len(started(folder)) > before or process.poll() is not None
-
-
-def kill_and_restart(
-    clone: Path, begin: Callable[..., subprocess.Popen[str]], waits: Sequence[float]
-) -> None:
-    """Kill a runner after each of these seconds from its first notebook, then let it end."""
-    folder = clone / "paper_experiments"
-    finished: set[int] = set()
-    for seconds in waits:
-        before = len(started(folder))
-        process = begin("reproduce", "--jobs", 2, "--results", folder / "results")
-        wait_until(partial(has_begun, folder, before, process))
-        time.sleep(seconds)
-        process.kill()
-        process.communicate()
-        wait_until(lambda: are_gone(kernels(folder)), 20.0)
-        assert not set(started(folder)[before:]) & finished, "what was finished is repeated"
-        finished = set(squares(folder))
-    said_by(begin("reproduce", "--jobs", 2, "--results", folder / "results"), 0)
-
-
 def test_killed_and_started_again_it_ends_with_the_same_results(
     clone: Path, begin: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    write_squares(clone / "paper_experiments", range(3), pause=0.3)
-    kill_and_restart(clone, begin, [1.0])
-    assert squares(clone / "paper_experiments") == {x: x * x for x in range(3)}
+    folder = clone / "paper_experiments"
+    write_squares(folder, range(3), pause=0.3)
+    process = begin("reproduce", "--jobs", 2, "--results", folder / "results")
+    wait_until(lambda: started(folder) or process.poll() is not None)
+    time.sleep(1.0)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: are_gone(kernels(folder)), 20.0)
+    finished, before = set(squares(folder)), len(started(folder))
+    said_by(begin("reproduce", "--jobs", 2, "--results", folder / "results"), 0)
+    assert not set(started(folder)[before:]) & finished, "what was finished is repeated"
+    assert squares(folder) == {x: x * x for x in range(3)}

@@ -14,12 +14,7 @@ import pandas as pd
 import pytest
 
 from paper_experiments.lab import seizure as claims
-from paper_experiments.lab.seizure import (
-    SAMPLES,
-    SeizureResult,
-    learn_seizure,
-    load_sample,
-)
+from paper_experiments.lab.seizure import SAMPLES, SeizureResult, learn_seizure, load_sample
 
 
 @pytest.fixture(scope="session")

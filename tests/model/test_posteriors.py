@@ -14,10 +14,7 @@ from scipy.stats import bernoulli, ks_2samp
 from lkm_gpflow.model.bound import bernoulli_entropy
 from lkm_gpflow.model.ibp import FiniteIBP
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.model.posteriors import (
-    EnumeratedPosterior,
-    Posterior,
-)
+from lkm_gpflow.model.posteriors import EnumeratedPosterior, Posterior
 from lkm_gpflow.model.relaxation import RelaxedPosterior
 
 X = np.linspace(0.0, 5.0, 10)[:, None]

@@ -12,12 +12,7 @@ import pytest
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
-from lkm_gpflow.explain.attribution import (
-    AUTOREGRESSION,
-    DISAGREEMENT,
-    NOISE,
-    WALKS,
-)
+from lkm_gpflow.explain.attribution import AUTOREGRESSION, DISAGREEMENT, NOISE, WALKS
 from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.report import GroupReport
 from lkm_gpflow.report.summary import LIKELY, summary
