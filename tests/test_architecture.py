@@ -85,7 +85,7 @@ def test_the_way_to_a_forecast_is_true() -> None:
 def test_what_the_paper_says_is_where_the_table_says() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     rows = re.findall(r"^\| .* \| `(lkm_gpflow/[\w/]+\.py)` \| ((?:`\w+`(?:, )?)+) \|$", text, re.M)
-    assert len(rows) == 9
+    assert len(rows) == 10
     for path, names in rows:
         module = (ROOT / path).read_text("utf-8")
         for name in re.findall(r"\w+", names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -78,9 +79,10 @@ def test_a_guard_watches_its_clock_and_its_memory() -> None:
 
 
 def test_memory_is_that_of_this_process() -> None:
+    gc.collect()
     before = resident_memory()
-    held = np.ones(20_000_000)
-    assert 150e6 < resident_memory() - before < 250e6
+    held = np.ones(50_000_000)  # other memory may be given back meanwhile
+    assert 300e6 < resident_memory() - before < 500e6
     del held
 
 
@@ -177,4 +179,4 @@ def test_a_stopped_discovery_is_saved_and_says_so(watched: Watched, tmp_path: Pa
     assert lkm.load(tmp_path / "one.lkm").stopped == found.stopped
     assert found.stopped in repr(found)
     assert found.stopped in found._repr_html_()
-    assert ("stopped", found.stopped) in found.report(progress=False).about
+    assert ("stopped", found.stopped) in found.report().about
