@@ -59,9 +59,8 @@ class Discovery:
 
     Names, kernels and components are those on which the fits of the search agree (`consensus`),
     weighted as in the forecast; probabilities, evidence and hyperparameters are those of draws of a
-    posterior (`sample`).  `best` is the single fit with the
-    lowest criterion (see `discover`), with the same attributes; with ``averaging="none"`` there is
-    no other.
+    posterior (`sample`).  `best` is the single fit with the lowest criterion (see `discover`), with
+    the same attributes; with ``averaging="none"`` there is no other.
 
     Parameters
     ----------
@@ -296,10 +295,9 @@ class Discovery:
     def hyperparameters(self, level: float = 0.9) -> pd.DataFrame:
         """How sure the periods, lengthscales and locations of the components are.
 
-        They are those of the draws that have the component, with this structure; NaN if none has.
-        The
-        location of a line is not known at all, since averages are subtracted: its interval is
-        that of the prior.
+        Intervals are quantiles of the draws that have the component with this structure; NaN if
+        none has.  The location of a line is not known at all, since averages are subtracted: its
+        interval is that of the prior.
 
         Parameters
         ----------

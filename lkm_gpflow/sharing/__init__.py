@@ -1,4 +1,4 @@
-"""Who shares what, and how sure that is: components matched over fits, probabilities, intervals.
+"""Who shares what, and how sure that is: components matched over fits, draws of a posterior.
 
 May import: coupling and what lies below.
 """
