@@ -34,7 +34,17 @@ from ..runtime.text import counted, numbered, quoted
 from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
-from ..sharing.posterior import MOST_ASKED, Marginal, PosteriorDraws, Statements, statements_of
+from ..sharing.patterns import PatternDraws, patterns_of
+from ..sharing.posterior import (
+    MOST_ASKED,
+    DrawnFunctions,
+    Marginal,
+    PosteriorDraws,
+    Statements,
+    draws_by_fits,
+    functions_of,
+    statements_of,
+)
 from ..sharing.sampler import is_pattern
 from .keywords import Averaging
 
@@ -197,10 +207,37 @@ class Discovery:
         """What the draws say of every series and component."""
         if self.whole is not self:
             return self.whole.statements.of_series(self._places)
-        return statements_of(
-            self.posterior, self.agreed.kernels, self._asked[0], self.settings.fit.likelihood,
-            self.settings.seed,
-        )  # fmt: skip
+        return statements_of(self.posterior, self.agreed.kernels, *self._drawn(self.posterior))
+
+    @cached_property
+    def pattern_draws(self) -> PatternDraws:
+        """What every series does in every draw; see `sharing.patterns`.
+
+        Where the fits speak (`says_by_fits`), draws are of these and their rows of Z.
+        """
+        is_large = len(self.whole.table.names) > MOST_ASKED
+        if self.whole is not self and not is_large:
+            return self.whole.pattern_draws.of_series(self._places)
+        if self.says_by_fits:
+            observations = self.table.observations
+            posterior = draws_by_fits(self.searched, self.predictors, self.settings.seed)
+        else:
+            posterior, observations = self.posterior, self._asked[0]
+        functions, drawn = self._drawn(posterior, observations)
+        seen = observations.at_times(posterior.times)
+        chain = np.repeat(np.arange(len(posterior.chains)), [len(c) for c in posterior.chains])
+        day = 0.0 if self.table.axis.origin is None else 1.0 / self.table.span
+        Y = np.where(seen.mask > 0.0, seen.Y, np.nan)
+        return patterns_of(posterior.draws, drawn, chain, seen.x, Y, day)
+
+    def _drawn(
+        self, posterior: PosteriorDraws, observations: Observations | None = None
+    ) -> tuple[DrawnFunctions, list[Floats]]:
+        observations = self._asked[0] if observations is None else observations
+        functions = DrawnFunctions(
+            observations.at_times(posterior.times), self.settings.fit.likelihood
+        )
+        return functions, functions_of(posterior, functions, self.settings.seed)
 
     @property
     def _places(self) -> Integers:

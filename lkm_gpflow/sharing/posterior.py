@@ -24,6 +24,8 @@ from scipy.special import logit
 
 from ..data.observations import Observations
 from ..fit.fits import Fit, FitSettings
+from ..forecast.forecasters import Member
+from ..forecast.predictors import Predictors
 from ..gp.lags import lag_grid
 from ..gp.likelihoods import SeriesLikelihood
 from ..gp.types import Booleans, Floats, Integers
@@ -31,7 +33,7 @@ from ..kernels.grammar import Kind, Product, parse
 from ..runtime.text import numbered
 from .forms import covariance_of
 from .matching import MUCH_LIKE, correlation, period, shapes_of
-from .sampler import SamplerSettings, sample_posterior
+from .sampler import SamplerSettings, is_pattern, sample_posterior
 from .states import Draw
 
 VISIBLE = 0.02
@@ -42,6 +44,9 @@ _ONE_CYCLE = 0.5
 
 MOST_ASKED = 64
 """Of more series the fits speak: a sweep takes longer with every series."""
+
+_BY_FITS = 60
+"""Draws where the fits speak."""
 
 _WORK = 120_000
 _FEWEST_TIMES, _MOST_TIMES = 60, 200
@@ -143,6 +148,30 @@ class PosteriorDraws:
 
         chains = tuple(tuple(map(draw, chain)) for chain in record["chains"])
         return cls(chains, np.array(record["times"], int), record["prior_share"])
+
+
+def draws_by_fits(
+    members: Sequence[Member], predictors: Predictors, seed: int = 0
+) -> PosteriorDraws:
+    """Draw fits by their weights, and rows of Z of each, where no chain was run."""
+    rng = np.random.default_rng(seed)
+    weights = np.array([member.weight for member in members])
+    draws = []
+    for m in np.sort(rng.choice(len(members), _BY_FITS, p=weights / weights.sum())):
+        fit = members[m].fit
+        pairs, weight = predictors.of(fit).posterior
+        # A row of each series by its weight: the largest of log weights with Gumbel noise.
+        keys = np.log(np.maximum(weight, 1e-300)) + rng.gumbel(size=len(weight))
+        best = pairs.by_series(keys, -np.inf).argmax(axis=1)
+        Z = pairs.configurations[pairs.starts + best].astype(bool)
+        noise = np.zeros_like(fit.noise_variance) + fit.noise_variance
+        kept = [k for k, kernel in enumerate(fit.kernels) if is_pattern(kernel)]
+        for k in set(range(len(fit.kernels))) - set(kept):
+            if str(fit.kernels[k].structure) == "WN":
+                noise = noise + Z[:, k] * fit.kernels[k].variance
+        kernels, own = tuple(fit.kernels[k] for k in kept), Z[:, kept]
+        draws.append(Draw(kernels, own, np.zeros(own.shape), np.log(noise), fit.log_likelihood))
+    return PosteriorDraws((tuple(draws),), times_looked_at(predictors.observations, seed), 0.0)
 
 
 def times_looked_at(observations: Observations, seed: int) -> Integers:
@@ -250,12 +279,19 @@ class Statements:
         return replace(self, shares=self.shares[:, places], has=self.has[:, places])
 
 
+def functions_of(
+    posterior: PosteriorDraws, functions: DrawnFunctions, seed: int = 0
+) -> list[Floats]:
+    """Draw the functions of the columns of every draw, [T] arrays of [N, J, D]."""
+    rng = np.random.default_rng(seed)
+    return [functions.of(draw, rng) for draw in posterior.draws]
+
+
 def statements_of(
     posterior: PosteriorDraws,
     kernels: Sequence[Product],
-    observations: Observations,
-    likelihood: SeriesLikelihood,
-    seed: int = 0,
+    functions: DrawnFunctions,
+    drawn: Sequence[Floats],
 ) -> Statements:
     """Return what draws say of components.
 
@@ -265,19 +301,18 @@ def statements_of(
         The draws.
     kernels
         Of the components, [K].
-    observations, likelihood
-        With which the draws were made; observations at all times.
-    seed
-        Of the functions.
+    functions
+        Of the observations with which the draws were made.
+    drawn
+        What `functions_of` returned.
     """
-    draws, rng = posterior.draws, np.random.default_rng(seed)
-    functions = DrawnFunctions(observations.at_times(posterior.times), likelihood)
-    T, N, K = len(draws), observations.num_series, len(kernels)
+    draws = posterior.draws
+    T, N, K = len(draws), functions.num_series, len(kernels)
     shares, has = np.zeros((T, N, K)), np.zeros((T, N, K), bool)
     values: list[dict[str, list[float]]] = [{} for _ in kernels]
     for t, draw in enumerate(draws):
         stands = functions.stand_for(draw.kernels, kernels)
-        shares[t] = functions.shares(draw, rng) @ stands
+        shares[t] = functions.shares(drawn[t]) @ stands
         has[t] = draw.Z.astype(int) @ stands > 0
         for j, k in np.argwhere(stands):
             if draw.kernels[j].structure == kernels[k].structure:
@@ -321,15 +356,25 @@ class DrawnFunctions:
             one_cycle = np.abs(1.0 / p[:, None] - 1.0 / q) < _ONE_CYCLE  # NaN where neither repeats
         return np.asarray((correlation(a, b) >= MUCH_LIKE) | one_cycle)
 
-    def shares(self, draw: Draw, rng: np.random.Generator) -> Floats:
-        """Draw functions; return each one's share of the variance of the series, [N, J]."""
-        shares = np.zeros(draw.Z.shape)
+    @property
+    def num_series(self) -> int:
+        """N."""
+        return len(self._seen)
+
+    def of(self, draw: Draw, rng: np.random.Generator) -> Floats:
+        """Draw the functions of all columns in all series, zero where they are not, [N, J, D]."""
+        f = np.zeros((*draw.Z.shape, len(self._observations.x)))
+        for n in range(len(f)):
+            if len(owned := np.flatnonzero(draw.Z[n])):
+                f[n, owned] = self.drawn(draw, n, owned, rng)
+        return f
+
+    def shares(self, f: Floats) -> Floats:
+        """Return the share of each function [N, J, D] in the variance of the series, [N, J]."""
+        shares = np.zeros(f.shape[:2])
         for n, seen in enumerate(self._seen):
-            owned = np.flatnonzero(draw.Z[n])
-            y = self._observations.Y[n, seen]
-            if len(owned) and (whole := float(y.var())) > 0.0:
-                f = self.drawn(draw, n, owned, rng)
-                shares[n, owned] = f[:, seen].var(axis=1) / whole
+            if (whole := float(self._observations.Y[n, seen].var())) > 0.0:
+                shares[n] = f[n][:, seen].var(axis=1) / whole
         return shares
 
     def drawn(self, draw: Draw, n: int, owned: Integers, rng: np.random.Generator) -> Floats:

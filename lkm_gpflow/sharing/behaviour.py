@@ -1,0 +1,259 @@
+r"""What a pattern does in a series: how much, when, how fast; medians and intervals of draws.
+
+Of every draw in which the pattern is visible in the series its function is measured: the peak and
+trough of a cycle's average shape,
+
+.. math:: f(x) \approx a_0 + \sum_h a_h \cos(2 \pi h x / p) + b_h \sin(2 \pi h x / p),
+
+the lag at which two such shapes agree most, the slope of the line through a trend, the size of a
+jump.  Intervals are quantiles of these numbers; of points of a cycle, about their circular mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..gp.types import Booleans, Floats
+from .patterns import PatternDraws, fourier, harmonics, regress
+
+_FINE = 360  # points of a period
+_FEWEST_DRAWS = 8
+_THIRD = 1.0 / 3.0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number that is not quite known: its median, and its ends."""
+
+    median: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, values: Floats, level: float) -> Interval:
+        """Of draws."""
+        ends = np.quantile(values, (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level))
+        return cls(*map(float, ends))
+
+    def times(self, factor: float) -> Interval:
+        """In another unit."""
+        return Interval(self.median * factor, self.lower * factor, self.upper * factor)
+
+    def plus(self, shift: float) -> Interval:
+        """From another origin."""
+        return Interval(self.median + shift, self.lower + shift, self.upper + shift)
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if all of it is on one side of zero, else 0."""
+        return int(self.lower > 0.0) - int(self.upper < 0.0)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What a pattern does in a series, in scaled time and values; None where it does not apply.
+
+    Parameters
+    ----------
+    probability
+        P(visible): that it makes at least 2% of the variance of the series.
+    share
+        Of the variance of the series, over all draws.
+    size
+        Of cycles half the distance from trough to peak; of shifts and events how far; else the
+        standard deviation over time.
+    peak, trough
+        Of cycles: time after the beginning of a period at `origin`.
+    lag
+        Of cycles: how much later than in the series that has most of it.
+    growth
+        Of cycles: how many times as high in the last third of the data as in the first.
+    slope
+        Of trends: change over the span of the data.
+    turn
+        Of trends that bend: when they are highest or lowest, and which (1 highest, -1 lowest).
+    """
+
+    probability: float
+    share: Interval
+    size: Interval | None = None
+    peak: Interval | None = None
+    trough: Interval | None = None
+    lag: Interval | None = None
+    growth: Interval | None = None
+    slope: Interval | None = None
+    turn: tuple[Interval, int] | None = None
+
+
+def behaviours(
+    told: PatternDraws, level: float, origins: Floats, periods: Floats
+) -> list[list[Behaviour]]:
+    """Measure every pattern in every series, [P][N].
+
+    Parameters
+    ----------
+    told
+        The draws.
+    level
+        Probability of intervals.
+    origins
+        Where a period of each pattern begins, in scaled time, [P].
+    periods
+        A period that is known, such as a year, [P]; NaN: that of each draw.
+    """
+    shares, visible = told.shares, told.visible
+    result = []
+    for p, pattern in enumerate(told.patterns):
+        own = [_common(shares[:, n, p], visible[:, n, p], level) for n in range(len(told.Y))]
+        measure = {"cycle": _cycle, "trend": _trend, "shift": _shift, "event": _event}
+        do = measure.get(pattern.kind, _wander)
+        enough = [n for n in range(len(own)) if visible[:, n, p].sum() >= _FEWEST_DRAWS]
+        more = do(told, p, enough, visible[:, :, p], level, origins[p], periods[p])
+        result.append([
+            one if n not in more else Behaviour(one.probability, one.share, **more[n])
+            for n, one in enumerate(own)
+        ])  # fmt: skip
+    return result
+
+
+def _common(shares: Floats, visible: Booleans, level: float) -> Behaviour:
+    return Behaviour(float(visible.mean()), Interval.of(shares, level))
+
+
+_Measured = dict[int, dict[str, object]]
+
+
+def _cycle(
+    told: PatternDraws, p: int, enough: list[int], visible: Booleans, level: float,
+    origin: float, known: float,
+) -> _Measured:  # fmt: skip
+    """Shapes of a cycle, [T, N, points of a period], and what they say."""
+    x, (T, N) = told.x, visible.shape
+    shapes, length = np.zeros((T, N, _FINE)), np.full(T, known)
+    if np.isnan(known):
+        length = np.where(np.isfinite(told.periods[:, p]), told.periods[:, p], told.patterns[p].period)
+    fine = np.arange(_FINE) / _FINE
+    for t in range(T):
+        if visible[t].any():
+            H = harmonics(x, length[t])
+            b = regress(fourier(x - origin, length[t], H), told.functions[t, :, p])
+            shapes[t] = b @ fourier(fine, 1.0, H).T
+    whole = max(1.0, np.floor(_THIRD / told.patterns[p].period)) * told.patterns[p].period
+    first, last = x <= x[0] + whole, x >= x[-1] - whole
+    most = max(enough, key=lambda n: told.shares[:, n, p].mean(), default=0)
+    result: _Measured = {}
+    typical = float(np.median(length))
+    for n in enough:
+        own = shapes[visible[:, n], n]
+        f = told.functions[visible[:, n], n, p]
+        ratio = f[:, last].std(axis=1) / np.maximum(f[:, first].std(axis=1), 1e-12)
+        measured: dict[str, object] = {
+            "size": Interval.of(0.5 * np.ptp(own, axis=1), level),
+            "peak": circular(own.argmax(axis=1) / _FINE, level),
+            "trough": circular(own.argmin(axis=1) / _FINE, level),
+        }
+        if whole <= 0.5:
+            measured["growth"] = Interval.of(ratio, level)
+        both = visible[:, n] & visible[:, most]
+        if n != most and both.sum() >= _FEWEST_DRAWS:
+            measured["lag"] = lag_of(shapes[both, most], shapes[both, n], level)
+        for name in ("peak", "trough", "lag"):
+            if isinstance(one := measured.get(name), Interval):
+                measured[name] = one.times(typical)
+        result[n] = {name: value for name, value in measured.items() if value is not None}
+    return result
+
+
+def circular(turns: Floats, level: float) -> Interval | None:
+    """Interval of points of a cycle in turns, about their circular mean, which is in [0, 1).
+
+    None if they are all around.
+    """
+    mean = np.exp(2j * np.pi * turns).mean()
+    if abs(mean) < 0.5:
+        return None
+    centre = np.angle(mean) / (2.0 * np.pi) % 1.0
+    around = (turns - centre + 0.5) % 1.0 - 0.5
+    return Interval.of(around, level).plus(float(centre))
+
+
+def lag_of(reference: Floats, other: Floats, level: float) -> Interval | None:
+    """By how many turns one shape is later than another, between -1/2 and 1/2; both [T, points]."""
+    a, b = np.fft.rfft(reference, axis=1), np.fft.rfft(other, axis=1)
+    likeness = np.fft.irfft(np.conj(a) * b, reference.shape[1], axis=1)
+    around = circular(likeness.argmax(axis=1) / reference.shape[1], level)
+    if around is None:
+        return None
+    return around.plus(-1.0) if around.median > 0.5 else around
+
+
+def _trend(
+    told: PatternDraws, p: int, enough: list[int], visible: Booleans, level: float,
+    *_: float,
+) -> _Measured:  # fmt: skip
+    """Slope of the line through a trend, and where the trend turns if it does."""
+    x = told.x
+    centred = x - x.mean()
+    result: _Measured = {}
+    for n in enough:
+        f = told.functions[visible[:, n], n, p]
+        slope = f @ centred / (centred @ centred)
+        measured: dict[str, object] = {
+            "size": Interval.of(f.std(axis=1), level),
+            "slope": Interval.of(slope * (x[-1] - x[0]), level),
+        }
+        height = np.ptp(f, axis=1)
+        for sign, at in ((1, f.argmax(axis=1)), (-1, f.argmin(axis=1))):
+            ends = np.maximum(sign * f[:, 0], sign * f[:, -1])
+            rows = np.arange(len(f))
+            turned = sign * f[rows, at] - ends > 0.2 * height
+            if turned.mean() >= level:
+                measured["turn"] = (Interval.of(x[at], level), sign)
+        result[n] = measured
+    return result
+
+
+def _shift(
+    told: PatternDraws, p: int, enough: list[int], visible: Booleans, level: float,
+    *_: float,
+) -> _Measured:  # fmt: skip
+    """How far the level shifts."""
+    after = told.x >= told.patterns[p].date
+    return {n: {"size": Interval.of(_difference(told, p, n, visible, after), level)} for n in enough}
+
+
+def _event(
+    told: PatternDraws, p: int, enough: list[int], visible: Booleans, level: float,
+    *_: float,
+) -> _Measured:  # fmt: skip
+    """How far an event goes."""
+    result: _Measured = {}
+    for n in enough:
+        f = told.functions[0, n, p]
+        during = f != np.median(f)
+        result[n] = {"size": Interval.of(_difference(told, p, n, visible, during), level)}
+    return result
+
+
+def _difference(told: PatternDraws, p: int, n: int, visible: Booleans, during: Booleans) -> Floats:
+    """By how much the series is higher then than else, less its other patterns, [draws]."""
+    f = told.functions[visible[:, n], n]
+    own = told.Y[n] - f.sum(axis=1) + f[:, p]
+    parts = own[:, during], own[:, ~during]
+    residual = np.nanstd(own - f[:, p], axis=1)
+    error = residual * np.sqrt(sum(1.0 / max(np.isfinite(each[0]).sum(), 1) for each in parts))
+    noise = np.random.default_rng(0).normal(size=len(own)) * error
+    return np.asarray(np.nanmean(parts[0], axis=1) - np.nanmean(parts[1], axis=1) + noise)
+
+
+def _wander(
+    told: PatternDraws, p: int, enough: list[int], visible: Booleans, level: float,
+    *_: float,
+) -> _Measured:  # fmt: skip
+    """How far all else moves."""
+    return {
+        n: {"size": Interval.of(told.functions[visible[:, n], n, p].std(axis=1), level)}
+        for n in enough
+    }

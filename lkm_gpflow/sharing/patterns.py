@@ -1,0 +1,409 @@
+r"""Patterns: what a series does, in whatever form, told by the draws of a posterior.
+
+Each draw explains a series by functions, one for each of its columns (`posterior.DrawnFunctions`).
+Columns of all draws are sorted by what they do: cycles of one frequency are one pattern, and so
+are columns without a period whose shapes are much alike (`MUCH_LIKE`), whatever their kernels, but
+that trends (lines and single bends) are kept apart from what wanders.
+The functions of a pattern add up to one function of each draw and series,
+
+.. math:: f_{np} = \sum_{k \in p} z_{nk} f_{nk}, \qquad x_n = \mu_n 1 + \sum_p f_{np} + \epsilon_n.
+
+Then functions go where they belong: the part of a weekly cycle that repeats every day is a daily
+cycle; what is flat but for a jump is a shift of level, whatever kernel drew it; what is flat but
+for a moment is an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ..gp.types import Booleans, Floats, Integers
+from ..kernels.grammar import Product
+from .matching import MUCH_LIKE, correlation, period, shapes_of
+from .posterior import VISIBLE
+from .states import Draw
+
+PatternKind: TypeAlias = Literal[
+    "cycle", "trend", "drift", "walk", "changes", "noise", "shift", "event", "other"
+]
+"""What a pattern is: a line or bend, slow drift, a random walk, quick smooth changes, noise of
+changing size, a shift of level, a single event; "other" has a kernel of the user's own."""
+
+SURE = 0.9
+"""From this probability on a series is said to have a pattern."""
+
+SELDOM = 0.1
+"""Patterns that no series shows with this probability are not spoken of."""
+
+_ONE_CYCLE = 0.5
+"""Cycles are one if their frequencies differ by fewer cycles per span than this."""
+
+_SMOOTHLY = 1.0 / (2.0 * np.pi)
+"""Blur of the frequency of a cycle times the lengthscale over which it changes."""
+
+_GRID = 48  # times on which shapes of columns are compared
+_MOST_HARMONICS = 24
+_NEARLY_ALL = 0.9  # of a function's variance: then the rest is not spoken of
+_FASTEST_ALIAS = 6  # a cycle that repeats m times within its period has a period m times as short
+_STRAIGHT = 0.8  # spans: smooth functions of this lengthscale bend once at most, and are trends
+_SORTS = {"walk": "wander", "drift": "wander", "changes": "wander"}  # told apart by shapes alone
+_BRISK = 0.1  # spans: smooth functions up to this lengthscale change quickly
+_MOMENT = 0.03  # of the times: an event is no longer
+_BETTER = 0.5  # a jump leaves no more than this part of the squares that a line leaves
+_FEWEST = 3  # times on either side of a shift
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Something that series do.
+
+    Parameters
+    ----------
+    kind
+        See `PatternKind`.
+    kernel
+        The column of most weight among those of the form of most weight, in scaled units.
+    period
+        Of a cycle, in scaled time; zero of all else.
+    date
+        Of a shift or event, in scaled time.
+    forms
+        Structures of its columns with their shares of its weight, the heaviest first.
+    """
+
+    kind: PatternKind
+    kernel: Product
+    period: float = 0.0
+    date: float = float("nan")
+    forms: tuple[tuple[Product, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class PatternDraws:
+    """Functions of patterns in every draw.
+
+    Parameters
+    ----------
+    patterns
+        The patterns, [P], those that make up most first.
+    functions
+        Of each draw, series, pattern and time, [T, N, P, D].
+    periods
+        Of each draw and pattern, [T, P]; NaN in draws without it, and of what is no cycle.
+    x
+        Scaled times, [D].
+    Y
+        Scaled values, [N, D]; NaN where nothing was observed.
+    chain
+        Number of the chain of each draw, [T].
+    """
+
+    patterns: tuple[Pattern, ...]
+    functions: Floats
+    periods: Floats
+    x: Floats
+    Y: Floats
+    chain: Integers
+
+    @property
+    def shares(self) -> Floats:
+        """Share of the variance of each series, at times that were observed, [T, N, P]."""
+        seen = np.isfinite(self.Y)[None, :, None]
+        count = seen.sum(axis=-1)
+        mean = (self.functions * seen).sum(axis=-1) / count
+        squares = np.square(self.functions - mean[..., None]) * seen
+        whole = np.nanvar(self.Y, axis=1)
+        whole = np.where(whole > 0.0, whole, np.inf)[:, None]
+        return np.asarray(squares.sum(axis=-1) / count / whole)
+
+    @property
+    def visible(self) -> Booleans:
+        """Whether a pattern makes at least 2% of the variance of a series, [T, N, P]."""
+        return np.asarray(self.shares >= VISIBLE)
+
+    def of_series(self, places: Integers) -> PatternDraws:
+        """Return the part about some series."""
+        return replace(self, functions=self.functions[:, places], Y=self.Y[places])
+
+
+def patterns_of(
+    draws: Sequence[Draw],
+    functions: Sequence[Floats],
+    chain: Integers,
+    x: Floats,
+    Y: Floats,
+    day: float = 0.0,
+) -> PatternDraws:
+    """Sort the columns of draws into patterns.
+
+    Parameters
+    ----------
+    draws
+        The draws, [T].
+    functions
+        Of the columns of each draw, [N, J, D] each.
+    chain
+        Number of the chain of each draw, [T].
+    x, Y
+        Scaled times [D] and values [N, D]; NaN where nothing was observed.
+    day
+        Length of a day in scaled time; zero where times have no calendar.
+    """
+    T, (N, D) = len(draws), Y.shape
+    whole = np.maximum(np.nanvar(Y, axis=1), 1e-300)
+    columns = [kernel for draw in draws for kernel in draw.kernels]
+    weights = np.array([w for f in functions for w in (f.var(axis=2) / whole[:, None]).sum(axis=0)])
+    own_periods = np.array([p for draw, f in zip(draws, functions, strict=True)
+                            for p in _periods(draw.kernels, f, x)])  # fmt: skip
+    label = _sorted(columns, weights, own_periods, x)
+    P = 1 + int(label.max(initial=-1))
+    table = np.zeros((T, N, P, D))
+    periods = np.full((T, P), np.nan)
+    i = 0
+    for t, f in enumerate(functions):
+        for j in range(f.shape[1]):
+            table[t, :, label[i]] += f[:, j]
+            if own_periods[i] > 0.0:
+                periods[t, label[i]] = own_periods[i]
+            i += 1
+    told = PatternDraws(
+        tuple(_pattern([columns[i] for i in own], weights[own], own_periods[own])
+              for own in (np.flatnonzero(label == p) for p in range(P))),
+        table, periods, x, Y, chain,
+    )  # fmt: skip
+    if day:
+        told = _days_of_weeks(told, day)
+    told = _jumps(told)
+    frequent = told.visible.mean(axis=0).max(axis=0, initial=0.0) >= SELDOM
+    size = told.shares.mean(axis=(0, 1))
+    kept = np.array([p for p in np.argsort(-size, kind="stable") if frequent[p]], int)
+    return replace(
+        told, patterns=tuple(told.patterns[p] for p in kept),
+        functions=told.functions[:, :, kept], periods=told.periods[:, kept],
+    )  # fmt: skip
+
+
+# --- sorting columns -----------------------------------------------------------------------------
+
+
+def fourier(x: Floats, period: float, count: int) -> Floats:
+    """Cosines and sines of a period and its harmonics, [D, 2 count]."""
+    angle = 2.0 * np.pi * np.outer(x, np.arange(1, count + 1)) / period
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def harmonics(x: Floats, period: float) -> int:
+    """How many harmonics of a period so many times tell apart."""
+    step = (x[-1] - x[0]) / (len(x) - 1)
+    return int(np.clip(min(period / (2.0 * step), len(x) / 6.0), 1, _MOST_HARMONICS))
+
+
+def regress(basis: Floats, f: Floats) -> Floats:
+    """Coefficients of functions [..., D] on a basis [D, B] and a level, shrunk a little."""
+    centred = basis - basis.mean(axis=0)
+    gram = centred.T @ centred
+    gram += 1e-6 * np.trace(gram) / len(gram) * np.eye(len(gram))
+    return np.asarray((f - f.mean(axis=-1, keepdims=True)) @ np.linalg.solve(gram, centred.T).T)
+
+
+def _periods(kernels: Sequence[Product], f: Floats, x: Floats) -> list[float]:
+    """Period of each column by what it does; zero if it does not repeat.
+
+    A function with a period of two weeks that is the same in both has a period of one.
+    """
+    periods = []
+    for kernel, own in zip(kernels, f.transpose(1, 0, 2), strict=True):
+        p = period(kernel)
+        if p > 0.0:
+            H = harmonics(x, p)
+            b = regress(fourier(x, p, H), own)
+            power = np.square(b).reshape(len(b), 2, H).sum(axis=(0, 1))
+            for m in range(min(H, _FASTEST_ALIAS), 1, -1):
+                if power[m - 1 :: m].sum() >= _NEARLY_ALL * power.sum() > 0.0:
+                    p /= m
+                    break
+        periods.append(p)
+    return periods
+
+
+def _sorted(
+    columns: Sequence[Product], weights: Floats, periods: Floats, x: Floats
+) -> Integers:
+    """Number columns by pattern: those near to the column with most weight around it come first."""
+    label = np.full(len(columns), -1)
+    if not len(columns):
+        return label
+    kernels = list(dict.fromkeys(columns))
+    place = {kernel: i for i, kernel in enumerate(kernels)}
+    shape = shapes_of(kernels, np.linspace(x[0], x[-1], min(len(x), _GRID)))
+    shape = shape[[place[kernel] for kernel in columns]]
+    alike = correlation(shape, shape) >= MUCH_LIKE
+    cycles = periods > 0.0
+    sort = np.array(["cycle" if is_cycle else _SORTS.get(kind_of(kernel), kind_of(kernel))
+                     for kernel, is_cycle in zip(columns, cycles, strict=True)])  # fmt: skip
+    alike &= (sort[:, None] == sort[None, :]) & ~cycles[:, None]
+    f = 1.0 / np.where(cycles, periods, np.inf)
+    blur = np.maximum(_ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in columns])
+    near = np.abs(f[:, None] - f[None, :]) < np.minimum(blur[:, None], blur[None, :])
+    alike |= near & cycles[:, None] & cycles[None, :]
+    number = 0
+    while (free := label < 0).any():
+        mass = np.where(free, alike @ (weights * free) + 1e-12 * weights, -1.0)
+        leader = int(mass.argmax())
+        label[free & alike[leader]] = number
+        label[leader] = number
+        number += 1
+    return label
+
+
+def _lengthscale(kernel: Product) -> float:
+    """Shortest lengthscale of the smooth factors; infinite without any."""
+    own = [float(f.values[0] or np.inf) for f in kernel.factors if f.base.name == "SE"]
+    return min(own, default=np.inf)
+
+
+def _pattern(columns: Sequence[Product], weights: Floats, periods: Floats) -> Pattern:
+    """Sum up the columns of a pattern."""
+    by_form: dict[Product, float] = {}
+    largest: dict[Product, tuple[float, Product]] = {}
+    for kernel, weight in zip(columns, weights.tolist(), strict=True):
+        form = kernel.structure
+        by_form[form] = by_form.get(form, 0.0) + weight
+        largest[form] = max(largest.get(form, (-1.0, kernel)), (weight, kernel), key=lambda w: w[0])
+    total = sum(by_form.values()) or 1.0
+    forms = sorted(((form, w / total) for form, w in by_form.items()), key=lambda w: -w[1])
+    kernel = largest[forms[0][0]][1]
+    order = np.argsort(periods)
+    middle = np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum())
+    middle_period = float(periods[order[min(int(middle), len(order) - 1)]])
+    kind = kind_of(kernel) if middle_period == 0.0 else "cycle"
+    return Pattern(kind, kernel, middle_period, forms=tuple(forms))
+
+
+def kind_of(kernel: Product) -> PatternKind:
+    """Return what a column without a period does."""
+    names = {f.base.name for f in kernel.factors if not f.base.is_window}
+    if not names:
+        return "shift"
+    if not names <= {"C", "LIN", "SE", "RW", "IOU", "OU", "PER", "WN"}:
+        return "other"
+    if "WN" in names:
+        return "noise"
+    if names & {"RW", "IOU", "OU"}:
+        return "walk"
+    lengthscale = _lengthscale(kernel)
+    if lengthscale >= _STRAIGHT:
+        return "trend"
+    return "drift" if lengthscale > _BRISK else "changes"
+
+
+# --- functions that go where they belong ---------------------------------------------------------
+
+
+def _days_of_weeks(told: PatternDraws, day: float) -> PatternDraws:
+    """Move what repeats daily in a weekly cycle to a daily cycle."""
+    week = _cycle_of(told, 7.0 * day)
+    H = harmonics(told.x, 7.0 * day)
+    if week is None or H < 7:
+        return told
+    basis = fourier(told.x, 7.0 * day, H)
+    daily = np.tile(np.arange(1, H + 1) % 7 == 0, 2)
+    b = regress(basis, told.functions[:, :, week])
+    part = (b * daily) @ (basis - basis.mean(axis=0)).T  # [T, N, D]
+    functions = told.functions.copy()
+    functions[:, :, week] -= part
+    if (place := _cycle_of(told, day)) is not None:
+        functions[:, :, place] += part
+        return replace(told, functions=functions)
+    kernel = told.patterns[week].kernel
+    pattern = Pattern("cycle", kernel, day, forms=told.patterns[week].forms)
+    own = np.where(np.isfinite(told.periods[:, [week]]), day, np.nan)
+    return replace(
+        told,
+        patterns=(*told.patterns, pattern),
+        functions=np.concatenate([functions, part[:, :, None]], axis=2),
+        periods=np.concatenate([told.periods, own], axis=1),
+    )
+
+
+def _cycle_of(told: PatternDraws, period: float) -> int | None:
+    """Place of the cycle of a period."""
+    for p, pattern in enumerate(told.patterns):
+        if pattern.period and abs(1.0 / pattern.period - 1.0 / period) < _ONE_CYCLE:
+            return p
+    return None
+
+
+def _jumps(told: PatternDraws) -> PatternDraws:
+    """Move to a shift or an event what is flat, but for sure cycles, and for a jump or a moment."""
+    sure = told.visible.mean(axis=0) >= SURE
+    is_cycle = np.array([pattern.kind == "cycle" for pattern in told.patterns], bool)
+    functions, patterns = told.functions.copy(), list(told.patterns)
+    for n, y in enumerate(told.Y):
+        stays = is_cycle & sure[n]
+        if not len(patterns) or stays.all():
+            continue
+        seen = np.isfinite(y)
+        own = (y - told.functions[:, n, stays].sum(axis=1).mean(axis=0))[seen]
+        for kind, find in _FOUND.items():
+            during = find(told.x[seen], own)
+            if during is None:
+                continue
+            date = float(told.x[seen][during].mean() if kind == "event" else told.x[seen][during][0])
+            new = next((q for q, other in enumerate(patterns)
+                        if other.kind == kind and abs(other.date - date) <= _MOMENT), None)  # fmt: skip
+            if new is None:
+                new = len(patterns)
+                patterns.append(replace(patterns[int((~stays).argmax())], kind=kind, date=date))
+                functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
+            moved = np.flatnonzero(~stays)
+            functions[:, n, moved] = 0.0
+            level = np.where(during, own[during].mean(), own[~during].mean())
+            functions[:, n, new] = np.interp(told.x, told.x[seen], level)
+            break
+    more = np.full((len(functions), len(patterns) - len(told.patterns)), np.nan)
+    periods = np.concatenate([told.periods, more], axis=1)
+    return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
+
+
+def jump(x: Floats, y: Floats) -> Booleans | None:
+    """When values have jumped to another level, if they do little else."""
+    total = np.square(y - y.mean()).sum()
+    if len(y) < 4 * _FEWEST or total == 0.0:
+        return None
+    left, right = _squares(y), _squares(y[::-1])[::-1]
+    places = np.arange(_FEWEST, len(y) - _FEWEST)
+    best = int(places[(left[places - 1] + right[places]).argmin()])
+    stepped = left[best - 1] + right[best]
+    line = total * (1.0 - np.corrcoef(x, y)[0, 1] ** 2)
+    if stepped <= (1.0 - _NEARLY_ALL) * total and stepped <= _BETTER * line:
+        return np.arange(len(y)) >= best
+    return None
+
+
+def _squares(y: Floats) -> Floats:
+    """Sums of squares about the mean of the first values, [D]."""
+    count = np.arange(1, len(y) + 1)
+    return np.asarray(np.cumsum(y**2) - np.cumsum(y) ** 2 / count)
+
+
+def moment(x: Floats, y: Floats) -> Booleans | None:
+    """When values leave their level for a moment, if they do little else."""
+    squares = np.square(y - np.median(y))
+    width = max(1, int(_MOMENT * len(y)))
+    within = np.convolve(squares, np.ones(width), "valid")
+    if len(y) < 4 * _FEWEST or within.max() < _NEARLY_ALL * squares.sum() or not squares.any():
+        return None
+    best = int(within.argmax())
+    places = np.arange(len(y))
+    near = (places >= best) & (places < best + width)
+    return np.asarray(near & (squares >= 0.1 * squares.max()))
+
+
+_FOUND: Mapping[PatternKind, Callable[[Floats, Floats], Booleans | None]] = {
+    "shift": jump, "event": moment,
+}  # fmt: skip
