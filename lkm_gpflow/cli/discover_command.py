@@ -194,11 +194,11 @@ def discover_command(
     every other column; empty cells are missing.  How dates and numbers are written is found out and
     said.  To read a file named like a data set, give its suffix or write ./ before it.
 
-    The output folder holds report.html (what the series share, in words and pictures: one file for
-    any browser), forecast.csv, components.csv, probabilities.csv, kernels.csv, figures, the model
-    (lkm_gpflow.load reads it) and the ledger of the search.  To continue a search that was stopped,
-    by you or by a budget, give the same command again.  Another --horizon or --level needs no new
-    search, either.
+    The output folder holds report.html (what the series do and share, in words and pictures: one
+    file for any browser), forecast.csv, patterns.csv, components.csv, probabilities.csv,
+    kernels.csv, figures, the model (lkm_gpflow.load reads it) and the ledger of the search.  To
+    continue a search that was stopped, by you or by a budget, give the same command again.  Another
+    --horizon or --level needs no new search, either.
     """
     with said_plainly(), signals_stop():
         if quiet:

@@ -16,7 +16,7 @@ from ..runtime.replacing import UNFINISHED
 from ..runtime.text import counted
 from .common import check_writable
 
-TABLES = ("forecast.csv", "components.csv", "probabilities.csv", "kernels.csv")
+TABLES = ("forecast.csv", "patterns.csv", "components.csv", "probabilities.csv", "kernels.csv")
 """The tables in the folder."""
 
 SUSPICIOUS = "suspicious.csv"  # values that look wrong, where there are any

@@ -68,6 +68,7 @@ def write(
         drawn = _begun(executor, partial(_draw, folder, shown, horizon, level, units))
         say("writing the tables ...")
         tables = (
+            shown.patterns(level, units),
             _component_table(shown, horizon),
             found.probabilities.rename_axis("series"),
             pd.DataFrame(
@@ -84,7 +85,8 @@ def write(
         with replacing(folder.report) as page:
             report.to_html(page)
             drawn()  # where a report is, there are the pictures, too
-        say(click.wrap_text(report.summary, _WIDTH))
+        for said in filter(None, [*report.statements, report.caution]):
+            say(click.wrap_text(said, _WIDTH, "* ", "  "))
         names = (folder.figures, folder.ledger, folder.model)
         return [folder.report.name, *TABLES, *(path.name for path in names)]
 

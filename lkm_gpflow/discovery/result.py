@@ -34,7 +34,7 @@ from ..runtime.text import counted, numbered, quoted
 from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
-from ..sharing.patterns import PatternDraws, patterns_of
+from ..sharing.pattern_draws import PatternDraws, patterns_of
 from ..sharing.posterior import (
     MOST_ASKED,
     DrawnFunctions,
@@ -211,7 +211,7 @@ class Discovery:
 
     @cached_property
     def pattern_draws(self) -> PatternDraws:
-        """What every series does in every draw; see `sharing.patterns`.
+        """What every series does in every draw; see `sharing.pattern_draws`.
 
         Where the fits speak (`says_by_fits`), draws are of these and their rows of Z.
         """
@@ -281,35 +281,36 @@ class Discovery:
             self.consensus.probabilities if by_fits else self.statements.memberships
         )
 
-    def patterns(self, level: float = 0.9) -> pd.DataFrame:
-        """How much of each series its components make up, by the draws of the posterior.
+    def patterns(self, level: float = 0.9, units: Mapping[Any, str] | None = None) -> pd.DataFrame:
+        """What every series does, in whatever form: the table behind the report.
 
         Parameters
         ----------
         level
-            Probability of the interval.
+            Probability of the intervals.
+        units
+            Of the series, by name.
 
         Returns
         -------
-        DataFrame with index (component, series) and columns visible and member (probabilities),
-        and share (of the variance of the series; its median), lower, upper.
+        DataFrame with index (pattern, series).  Columns: kind; period and date of the pattern
+        (days, or index numbers); probability that it makes at least 2% of the variance of the
+        series, and the verdict; and, each with `_lower` and `_upper`, share of the variance; size
+        in the unit of the series (of a cycle half the distance from trough to peak, of a shift or
+        event how far, else the standard deviation; percent where logarithms are modelled); peak
+        and trough of a cycle and its lag behind the series that has most of it (days, or index
+        numbers, from the beginning of a year, week or day, or else of its last period); growth of
+        a cycle (last third of the data over first); slope of a trend per day or index number, and
+        when it turned.  NaN where a column does not apply.
 
         Raises
         ------
         ValueError
-            If the level is not between 0 and 1, or there are more than 64 series.
+            If the level is not between 0 and 1.
         """
-        check_level(level)
-        N = len(self.whole.table.names)
-        if N > MOST_ASKED:
-            raise ValueError(f"expected at most {MOST_ASKED} series, got {N}")
-        told = self.statements
-        columns = [told.probabilities, told.memberships, *told.share_interval(level)]
-        index = pd.MultiIndex.from_product(
-            [self.names, self.table.frame.columns], names=["component", "series"]
-        )
-        named = zip(["visible", "member", "share", "lower", "upper"], columns, strict=True)
-        return pd.DataFrame({name: each.T.ravel() for name, each in named}, index)
+        from ..report import pattern_table
+
+        return pattern_table(self, level, units)
 
     @property
     def evidence(self) -> pd.DataFrame:

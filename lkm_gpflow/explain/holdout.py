@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..data.tables import Table
 from ..discovery.result import Discovery
 from ..forecast.held_out import Window
 
@@ -26,6 +27,9 @@ class HoldOut:
     # that was observed, series x times; NaN where nothing was observed.  Calibrated forecasts make
     # them uniform between zero and one.
     probabilities: pd.DataFrame
+    # Mean absolute error of every series, in its units: of the forecast's median, of its last value
+    # before the tail, and of its value a season before (NaN without a season).
+    errors: pd.DataFrame
 
     def inside(self, level: float) -> pd.Series:
         """Share of the observations of every series that fell into the interval of this level."""
@@ -55,8 +59,30 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     told = found.ensemble.held_out(Window(D - tail, D), _MOST_FITS)
     values = frame.to_numpy()[-tail:].T  # [N, tail]
     probabilities = np.full((N, tail), np.nan)
+    medians = np.full((N, tail), np.nan)
     if told is not None:
         probabilities = told.cdf(values.ravel()).reshape(N, tail)
+        medians = told.quantile(0.5).reshape(N, tail)
+    guesses = {"forecast": medians.T} | {
+        name: guess.to_numpy() for name, guess in naive_guesses(found.table, tail).items()
+    }
+    errors = {name: (frame.iloc[-tail:] - guess).abs().mean() for name, guess in guesses.items()}
     return HoldOut(
-        frame.index[-tail:], pd.DataFrame(probabilities, frame.columns, frame.index[-tail:])
+        frame.index[-tail:],
+        pd.DataFrame(probabilities, frame.columns, frame.index[-tail:]),
+        pd.DataFrame(errors),
     )
+
+
+def naive_guesses(table: Table, tail: int) -> dict[str, pd.DataFrame]:
+    """Guess the last rows: the last value before them, and that of a season before."""
+    frame = table.frame
+    before = frame.iloc[:-tail]
+    last = pd.concat([before.ffill().iloc[[-1]]] * tail).set_axis(frame.index[-tail:])
+    season = 1 if table.axis.grid is None else table.axis.grid.season
+    guesses = {"last value": last}
+    if 1 < season < len(before):
+        places = np.arange(len(before), len(frame))
+        places = places - season * (1 + (places - len(before)) // season)
+        guesses["a season ago"] = frame.iloc[places].set_axis(frame.index[-tail:])
+    return guesses

@@ -74,7 +74,9 @@ def plot_forecasts(
     """Draw all series as `plot_forecast` does, one panel each; returns the Axes, one per series."""
     frame = discovery.table.frame
     units = units_by_name(units, discovery.whole.table.names)
-    panels = panel_axes(axes, frame.shape[1], columns=2, size=(4.8, 2.4))
+    few = frame.shape[1] <= 4
+    columns, size = (2, (4.8, 2.4)) if few else (3, (3.5, 2.0))
+    panels = panel_axes(axes, frame.shape[1], columns=columns, size=size)
     prediction = told(discovery, horizon, level)
     names = labels(list(frame.columns))
     for ax, series, name in zip(panels, frame.columns, names, strict=True):

@@ -5,7 +5,7 @@ or as one file (`to_html`) that needs no network.
 May import: plotting and what lies below.
 """
 
-from .group import GroupReport, group_report
+from .group import GroupReport, group_report, pattern_table
 from .page import Report
 from .pairwise import AllPairs, PairReport, all_pairs, pair_report
 
@@ -17,4 +17,5 @@ __all__ = [
     "all_pairs",
     "group_report",
     "pair_report",
+    "pattern_table",
 ]

@@ -1,11 +1,10 @@
-"""The group report: what all series share, in words, pictures and numbers."""
+"""The group report: what series do, together and alone, in words, pictures and numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import groupby
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,32 +13,25 @@ import pandas as pd
 from .. import plotting
 from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, WALKS, attribute, part_order
-from ..explain.comparison import clustered, likeness
-from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
+from ..explain.stories import MOST_NAMES, Story, gist, stories, table_of
 from ..explain.ties import Ties
-from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..gp import limits
-from ..plotting.style import units_by_name
+from ..plotting.style import unit_of, units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
+from ..sharing.behaviour import together
+from ..sharing.pattern_draws import SURE
 from ..sharing.posterior import DISAGREE, MOST_ASKED, VISIBLE
-from .component_report import ComponentReport, component_report
+from .components import ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
-from .pairwise import likeness_picture
 from .series_report import SeriesReport, series_reports
-from .summary import summary, ways_of_pairs
-from .together import TogetherReport
 
-_FEW = 12  # up to so many series have panels of their own; more are drawn in rows
-
-
-_MOST_APART = 6
-"""Disagreements of chains that are named."""
-
+_FEW = 12  # up to so many series have panels and pairs of their own; more are drawn in rows
+_MOST_ROWS = 20  # series that tables of page one have
+_CLEARLY = 0.5  # correlations of this size are named
 _MIXED = 1.1
 """Chains with a larger split R-hat have not mixed (Gelman et al. 2013)."""
 
@@ -52,19 +44,16 @@ class GroupReport(Report):
     horizon: int  #: Steps of forecast
     level: float  #: Probability of intervals
     units: Mapping[str, str]  #: Of the series, by name
-    summary: str  #: The gist, in a paragraph
-    #: Those that are more certain and explain more come first.
-    components: tuple[ComponentReport, ...]
+    patterns: tuple[Story, ...]  #: Those that make up more come first
     series: tuple[SeriesReport, ...]  #: In the order of the table
-    parts: Decomposition  #: Components on the history
-    #: Where forecasts come from; see `lkm_gpflow.explain.attribution.attribute`.
-    attribution: pd.DataFrame
-    likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
+    components: tuple[ComponentReport, ...]  #: By which the fits express the patterns
     hold_out: HoldOut  #: The tail, forecast from what came before it
-    #: What goes together in different series, if a coupling was asked.
-    together: TogetherReport | None = None
+    correlations: np.ndarray[Any, np.dtype[np.float64]]  #: See `sharing.behaviour.together`
+    ties: Ties | None = None  #: What a coupling says, if one was asked
     given_title: str = ""  #: The title, if one was given
     template: str = field(default="group.html", init=False)
+
+    # --- the gist ---
 
     @property
     def title(self) -> str:
@@ -72,107 +61,111 @@ class GroupReport(Report):
         if self.given_title:
             return self.given_title
         if len(self.series) == 1:
-            return f"What {self.series[0].name} is made of"
+            return f"What {self.series[0].name} does"
         count, total = len(self.series), len(self.found.whole.table.names)
-        return f"What {count}{f' of {total}' if total > count else ''} series share"
+        return f"What {count}{f' of {total}' if total > count else ''} series do"
+
+    @cached_property
+    def statements(self) -> list[str]:
+        """A sentence for each pattern that matters, and what to be careful about."""
+        return gist(self.patterns)
 
     @property
-    def heading(self) -> str:
-        """What stands above the components."""
-        return "Its patterns" if len(self.series) == 1 else "What they share"
+    def summary(self) -> str:
+        """The gist, in a paragraph."""
+        return " ".join(filter(None, [*self.statements, self.caution]))
+
+    @cached_property
+    def caution(self) -> str:
+        """What to be careful about; empty if nothing is known."""
+        said = []
+        narrow = [each for each in self.series if each.held_out and not each.is_covered]
+        if len(narrow) == 1:
+            (one,) = narrow
+            said.append(
+                f"the forecast of {one.name}: only {one.inside} of its last {one.held_out} values "
+                f"fell into the {level_in_percent(self.level)} interval"
+            )
+        elif narrow:
+            names = listed([each.name for each in narrow], MOST_NAMES)
+            said.append(f"the forecasts of {names}, whose intervals missed too many of the last "
+                        "values")  # fmt: skip
+        suspicious = self.found.suspicious
+        if count := int(suspicious["series"].isin(self.found.table.frame.columns).sum()):
+            said.append(f"{counted(count, 'value')} that look{'s' if count == 1 else ''} wrong")
+        if once := [
+            each for each in self.patterns if "less than twice" in each.title and each.owners
+        ]:
+            said.append(f"the {once[0].title}, which may be a single event")
+        return f"Be careful with {listed(said)}." if said else ""
 
     @property
     def note(self) -> str:
         """Which series are modelled on a log scale, and what that means; empty if none is."""
         return scale_note(self.found.table)
 
-    @property
-    def groups(self) -> list[tuple[str, list[ComponentReport]]]:
-        """Components by who has them: heading, components.
+    # --- who has what ---
 
-        Those that are certain and explain much come first; without averaging those that most
-        series have, as in the paper.
-        """
-        if self.found.averaging == "none":
-            ordered = sorted(self.components, key=lambda c: (-len(c.owners), c.owners, c.number))
-        else:
-            ordered = sorted(self.components, key=lambda c: (_uncertainty(c), c.number))
-        return [(who, list(each)) for who, each in groupby(ordered, key=lambda c: c.who)]
+    @staticmethod
+    def colour(story: Story) -> str:
+        """The colour of a pattern in all pictures."""
+        return plotting.component_colour(story.number - 1)
 
-    @property
-    def nothing(self) -> str:
-        """What stands in the place of components where there is none."""
-        these = "this" if len(self.series) == 1 else "these"
-        return f"The search found no pattern in {these} series, nothing but noise."
-
-    @property
-    def titles(self) -> dict[str, str]:
-        """Names for readers of the components and other parts, by the names of parts."""
-        return self._told([each.title for each in self.components])
+    def cell(self, one: SeriesReport, story: Story) -> tuple[str, str, str, str, float]:
+        """Class, text, size, explanation and depth of colour of a series and pattern."""
+        own, verdict = story.of(one.name), story.verdicts[one.name]
+        share = min(own.share.median, 1.0)
+        words = f"{verdict}, P {own.probability:.2f}"
+        if own.share.upper > 0.0:
+            words += f", {percent(share)} of the variation"
+        size = story.measure(one.name) if len(self.series) <= _FEW else ""
+        text = {"has": percent(share), "perhaps": f"{percent(share)}?", "cannot be told": "?"}
+        kind = {"has": "has", "perhaps": "perhaps", "cannot be told": "untold", "has not": "hasnot"}
+        size = size if verdict in ("has", "perhaps") else ""
+        return kind[verdict], text.get(verdict, ""), size, words, round(20.0 + 80.0 * share)
 
     @property
-    def phrases(self) -> dict[str, str]:
-        """The same as they stand in a sentence: "a 1.4-year cycle"."""
-        told = self._told([each.description.short for each in self.components])
-        return told | {
-            AUTOREGRESSION: f"the {AUTOREGRESSION}",
-            WALKS: "random walks added for safety, with and without a season",
-        }
-
-    def _told(self, words: list[str]) -> dict[str, str]:
-        """Words for each part, with a number where two components have the same."""
-        told = {
-            each.name: f"{own} (component {each.number})" if words.count(own) > 1 else own
-            for each, own in zip(self.components, words, strict=True)
-        }
-        return told | OTHER_TITLES
+    def shown(self) -> tuple[SeriesReport, ...]:
+        """Series in the tables of page one."""
+        return self.series[:_MOST_ROWS]
 
     @property
-    def about(self) -> list[tuple[str, str]]:
-        """Data and settings: what, and its value."""
-        table, settings = self.found.table, self.found.settings
-        times, values = table.frame.index, table.frame
-        total = len(self.found.whole.table.names)
-        missing = int(values.isna().to_numpy().sum())
-        timeline = Timeline.of(table)
-        first, last = timeline.moment(times[0]), timeline.moment(times[-1])
-        return [
-            ("series", f"{values.shape[1]}{f' of {total}' if total > values.shape[1] else ''}"),
-            ("times", f"{len(times)}, {first} to {last}, step {timeline.duration(timeline.step)}"),
-            ("missing", f"{missing} of {values.size} values ({percent(missing / values.size)})"),
-            ("search", f"{settings.strategy} set expansion, depth {settings.depth}, "
-                       f"{counted(settings.restarts, 'start')} each, "
-                       f"bases {', '.join(settings.bases)}, seed {settings.seed}"),
-            *([("stopped", self.found.stopped)] if self.found.stopped else []),
-            ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
-            ("forecast", f"{counted(self.horizon, 'step')}, "
-                         f"{level_in_percent(self.level)} intervals, "
-                         f"{self._averaged}"),
-            *([("components", self._agreed)] if self.found.averaging != "none" else []),
-            *([("kernels", f"times in days, counted from {timeline.moment(timeline.origin)}")]
-              if timeline.origin is not None else []),
-        ]  # fmt: skip
+    def left(self) -> tuple[SeriesReport, ...]:
+        """The others."""
+        return self.series[_MOST_ROWS:]
 
-    @property
-    def _averaged(self) -> str:
-        """What forecasts average over."""
-        ensemble = self.found.ensemble
-        fits = counted(len(ensemble.fits), "fit")
-        others = " and a vector autoregression" if ensemble.shares["autoregression"] else ""
-        return f"{fits}{others} averaged"
+    # --- what comes next ---
 
-    @property
-    def _agreed(self) -> str:
-        """Which fits the components are taken from."""
-        num_fits = len(self.found.searched)
-        if num_fits == 1:
-            return "those of one fit of the search"
-        return f"those that {num_fits} fits of the search agree on"
-
-    @property
-    def parts_of_variance(self) -> list[str]:
-        """Names of the parts of forecast variances, in order."""
-        return part_order(self.found, list(self.series[0].variance_shares))
+    @cached_property
+    def forecast_rows(self) -> list[list[str]]:
+        """A head, and what comes next of every series, beside what was last."""
+        found, timeline = self.found, Timeline.of(self.found.table)
+        forecast = found.forecast(self.horizon, self.level)
+        frame, errors = found.table.frame, self.hold_out.errors
+        times = forecast.index.get_level_values(1).unique()
+        ends = [times[0]] if self.horizon == 1 else [times[0], times[-1]]
+        season = 1 if found.table.axis.grid is None else found.table.axis.grid.season
+        has_season = 1 < season <= len(frame) and "a season ago" in errors
+        ago = timeline.duration(season * timeline.step)
+        head = ["series", f"last, {timeline.moment(frame.index[-1])}"]
+        head += [f"next, {timeline.moment(ends[0])}"]
+        head += [f"{ago} before that"] if has_season else []
+        head += [f"then, {timeline.moment(end)}" for end in ends[1:]]
+        head += ["mean error", "of last value", *([f"of {ago} before"] if has_season else [])]
+        rows = [head]
+        for name, column in zip(found.table.names, frame.columns, strict=True):
+            unit = unit_of(self.units, name)
+            last = frame[column].dropna()
+            say = partial(_number, decimals=_decimals(float(last.std())))
+            row = [name, f"{say(float(last.iloc[-1]))} {unit}".rstrip()]
+            for i, time in enumerate(ends):
+                at = forecast.loc[(column, time)]
+                row.append(f"{say(at['mean'])} ({say(at['lower'])} to {say(at['upper'])})")
+                if has_season and i == 0:
+                    row.append(say(float(frame[column].iloc[-season])))
+            row += [say(value) for value in errors.loc[column].to_numpy()]
+            rows.append(row)
+        return rows
 
     @cached_property
     def trust(self) -> str:
@@ -196,124 +189,205 @@ class GroupReport(Report):
         )
 
     @property
+    def rests_on(self) -> str:
+        """How much of the forecast comes from what the search did not find, if any does."""
+        shares = self.found.ensemble.shares
+        others, walks = shares["autoregression"], shares["walk"] + shares["seasonal walk"]
+        said = []
+        if walks:
+            said.append(f"random walks, a safeguard, for {percent(walks)}")
+        if others:
+            said.append(f"a vector autoregression, which forecasts each series from the last "
+                        f"values of all, for {percent(others)}")  # fmt: skip
+        if not said:
+            return ""
+        found = percent(1.0 - others - walks)
+        return f"The patterns above account for {found} of the forecast, {' and '.join(said)}."
+
+    # --- do they move together? ---
+
+    @property
+    def pairs(self) -> list[tuple[str, str, float, float, float]]:
+        """Pairs of series with the correlation of their patterns and its interval."""
+        names = [each.name for each in self.series]
+        return [
+            (names[a], names[b], *self.correlations[a, b].tolist())
+            for a in range(len(names))
+            for b in range(a)
+            if np.isfinite(self.correlations[a, b, 0])
+        ]
+
+    @property
+    def moves(self) -> str:
+        """Which pairs clearly move together or against each other, so far."""
+        clear = [pair for pair in self.pairs if max(pair[3], -pair[4]) >= _CLEARLY]
+        if len(self.series) < 2:
+            return ""
+        if not clear:
+            return "So far no two series clearly move together."
+        clear.sort(key=lambda pair: -abs(pair[2]))
+        if len(clear) == len(self.pairs) > 3 and min(pair[3] for pair in clear) > 0.0:
+            low, high = (_signed(pick(pair[2] for pair in clear)) for pick in (min, max))
+            return f"So far all series move together: their correlations are {low} to {high}."
+        said = [
+            f"{b} and {a} ({_signed(r)}, {_signed(low)} to {_signed(high)})"
+            for a, b, r, low, high in clear
+        ]
+        return (
+            f"So far these move together most clearly: {listed(said, 4)}. The number is the "
+            f"correlation over the data of what the model takes for signal, with its "
+            f"{level_in_percent(self.level)} interval. Series that wander can move together by "
+            "chance."
+        )
+
+    @property
+    def coupling(self) -> list[tuple[str, str, float, float]]:
+        """Pairs that help to forecast each other, if a coupling was asked."""
+        if self.ties is None:
+            return []
+        return [(str(a), str(b), float(r), float(e))
+                for a, b, r, e in self.ties.coupled.pairs.to_numpy()]  # fmt: skip
+
+    # --- how sure ---
+
+    @property
     def caveat(self) -> str:
         """What probabilities mean."""
-        found = self.found
-        percentages = ", or of the percentage by which it changes the series"
         return (
-            f"{_what_p_means(found)} "
-            "Evidence is the log Bayes factor of this series "
-            "alone: how much likelier it is with the component than without. A series has a "
-            f"component if P is at least {SURE}, the evidence at least {STRONG:.0f} and its share "
-            f"of the variation at least {WEIGHTY:.0%}; perhaps, if it is more likely than not, its "
-            "evidence is positive, and it fails one of these. Height is the standard deviation "
-            "over time of what the component adds"
-            f"{percentages if found.table.transforms.any else ''}."
+            f"{_what_p_means(self.found)} A series has a pattern if P is at least {SURE}, and "
+            "perhaps has it if P is above one half. Intervals hold the true value with "
+            f"{level_in_percent(self.level)} probability, if the model is right."
         )
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """Data and settings: what, and its value."""
+        table, settings = self.found.table, self.found.settings
+        times, values = table.frame.index, table.frame
+        total = len(self.found.whole.table.names)
+        missing = int(values.isna().to_numpy().sum())
+        timeline = Timeline.of(table)
+        first, last = timeline.moment(times[0]), timeline.moment(times[-1])
+        fits = counted(len(self.found.ensemble.fits), "fit")
+        others = (
+            " and a vector autoregression" if self.found.ensemble.shares["autoregression"] else ""
+        )
+        return [
+            ("series", f"{values.shape[1]}{f' of {total}' if total > values.shape[1] else ''}"),
+            ("times", f"{len(times)}, {first} to {last}, step {timeline.duration(timeline.step)}"),
+            ("missing", f"{missing} of {values.size} values ({percent(missing / values.size)})"),
+            ("search", f"{settings.strategy} set expansion, depth {settings.depth}, "
+                       f"{counted(settings.restarts, 'start')} each, "
+                       f"bases {', '.join(settings.bases)}, seed {settings.seed}"),
+            *([("stopped", self.found.stopped)] if self.found.stopped else []),
+            ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
+            ("forecast", f"{counted(self.horizon, 'step')}, "
+                         f"{level_in_percent(self.level)} intervals, {fits}{others} averaged"),
+            *([("kernels", f"times in days, counted from {timeline.moment(timeline.origin)}")]
+              if timeline.origin is not None else []),
+        ]  # fmt: skip
+
+    # --- patterns in detail ---
+
+    def rows_of(self, story: Story) -> list[list[str]]:
+        """A head, and what a pattern does in each series that may have it, the surest first."""
+        rows = [["series", "verdict", "P", "share", "size", "when"]]
+        told = [n for n, verdict in story.verdicts.items() if verdict != "has not"]
+        for name in sorted(told, key=lambda name: -story.of(name).probability)[:_MOST_ROWS]:
+            own = story.of(name)
+            low, high = (percent(min(end, 1.0)) for end in (own.share.lower, own.share.upper))
+            rows.append([
+                name, story.verdicts[name], f"{own.probability:.2f}",
+                f"{percent(min(own.share.median, 1.0))} ({low} to {high})",
+                story.measure(name), story.when(own),
+            ])  # fmt: skip
+        return rows
+
+    def forms_of(self, story: Story) -> str:
+        """In which forms the draws have a pattern."""
+        forms = [f"{form} {percent(share)}" for form, share in story.pattern.forms if share >= 0.05]
+        return f"Forms in the draws: {', '.join(forms)}." if forms else ""
+
+    # --- the report as text, data and pictures ---
 
     @property
     def text(self) -> str:
         """See `Report.text`."""
         lines = [f"# {markdown(self.title)}", ""]
-        lines += [markdown(self.summary), ""]
+        lines += [f"- {markdown(each)}" for each in self.statements]
+        lines += ["", f"**{markdown(self.caution)}**", ""] if self.caution else [""]
         lines += [markdown(self.note), ""] if self.note else []
-        lines += [f"## {self.heading}", ""]
-        lines += [] if self.components else [self.nothing, ""]
-        for who, components in self.groups:
-            lines.append(f"{markdown(who)}:")
-            for each in components:
-                said = [each.description.text, each.directions, each.membership, each.explained]
-                words = " ".join(filter(None, [each.membership] if each.is_doubtful else said))
-                lines += ["", f"**{markdown(each.heading)}.** {markdown(words)}", ""]
-                lines += [f"`{each.name}: {each.kernel}`", ""]
-                if each.table:
-                    lines.append(markdown_table(each.table[0], each.table[1:]))
-            lines.append("")
-        lines += [] if self.together is None else self.together.lines
-        lines += ["## Each series", ""]
-        lines += [f"- {markdown(each.account(self.phrases))}" for each in self.series]
-        lines += ["", "## How sure to be", "", self.trust, "", self.caveat, ""]
-        lines += [
-            f"- **{markdown(each.heading)}**: {markdown(each.intervals)}"
-            for each in self.components
-            if each.intervals
-        ]
-        lines.append("")
-        lines += [
-            f"- {markdown(each.name)}: **{each.verdict}**. {markdown(' '.join(each.findings))}"
-            for each in self.series
-        ]
-        lines += ["", "## Who has what", "", self._probability_table(), "", "## Data", ""]
+        heads = ["series", *(each.title for each in self.patterns)]
+        cells = [[one.name, *(self.cell(one, each)[1] for each in self.patterns)]
+                 for one in self.series]  # fmt: skip
+        if self.patterns:
+            lines += ["## Who has what", "", markdown_table(list(map(markdown, heads)), cells), ""]
+        lines += ["## What comes next", ""]
+        head, *rows = self.forecast_rows
+        lines += [markdown_table(list(map(markdown, head)), rows), ""]
+        lines += [markdown(text) + "\n" for text in (self.trust, self.rests_on) if text]
+        if self.moves:
+            lines += ["## Do they move together?", "", markdown(self.moves), ""]
+        lines += ["## How sure to be", "", markdown(self.caveat), "", "## Each series", ""]
+        lines += [f"- {markdown(each.account)} Forecast: **{each.verdict}**. "
+                  f"{markdown(' '.join(each.findings))}" for each in self.series]  # fmt: skip
+        lines += ["", "## Each pattern", ""]
+        for each in self.patterns:
+            head, *rows = self.rows_of(each)
+            lines += [f"**{markdown(each.title)}.** {markdown(self.forms_of(each))}", ""]
+            lines += [markdown_table(head, rows), ""]
+        lines += ["## Kernels", ""]
+        for own in self.components:
+            lines += [f"- **{markdown(own.heading)}.** {markdown(own.description.text)} "
+                      f"{markdown(own.intervals)} `{own.name}: {own.kernel}`"]  # fmt: skip
+        lines += ["", "## Data", ""]
         lines += [f"- {what}: {markdown(value)}" for what, value in self.about]
         return "\n".join(lines) + "\n"
 
-    def _probability_table(self) -> str:
-        rows = [
-            [one.name, *(f"{each.probabilities[one.name]:.2f}" for each in self.components)]
-            for one in self.series
-        ]
-        heads = [each.heading for each in self.components]
-        return markdown_table(["series", *map(markdown, heads)], rows)
-
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""
+        names = [each.name for each in self.series]
         return {
             "title": self.title,
             "about": dict(self.about),
-            "summary": self.summary,
+            "statements": self.statements,
+            "caution": self.caution,
             "scale": dict(
                 zip(self.found.table.names, self.found.table.transforms.names, strict=True)
             ),
+            "patterns": [
+                {"title": each.title, "sentence": each.sentence,
+                 "series": {name: _plain(each.row(n)) for n, name in enumerate(names)}}
+                for each in self.patterns
+            ],
             "components": [each.to_dict() for each in self.components],
             "series": [each.to_dict() for each in self.series],
-            "likeness": {
-                str(a): {str(b): float(value) for b, value in row.items()}
-                for a, row in self.likeness.iterrows()
-            },
-            "together": None if self.together is None else self.together.records,
+            "pairs": [list(pair) for pair in self.pairs],
+            "coupling": [list(pair) for pair in self.coupling],
             "trust": self.trust,
             "caveat": self.caveat,
-        }
+        }  # fmt: skip
+
+    @cached_property
+    def forecast_picture(self) -> Picture | None:
+        """Small multiples of the forecasts; none of many series."""
+        if len(self.series) > _FEW:
+            return None
+        panels = plotting.plot_forecasts(
+            self.found, self.horizon, level=self.level, units=self.units
+        )
+        caption = f"The band holds {level_in_percent(self.level)} of new observations."
+        return Picture.of("Forecasts", caption, panels[0])
 
     def pictures(self) -> list[Picture]:
-        """See `Report.pictures`."""
-        found, few = self.found, len(self.series) <= _FEW
-        pictures = [
-            Picture.of(
-                "Every series and its components",
-                "A place is blank where the series does not have the component, or it cannot be "
-                "told. All curves of a row have one scale. Bands are "
-                f"{level_in_percent(self.level)} intervals.",
-                plotting.plot_decomposition(
-                    found, self.horizon, level=self.level, parts=self.parts
-                )[0],
-            )
-        ]
-        if few:
-            panels = plotting.plot_forecasts(
-                found, self.horizon, level=self.level, units=self.units
-            )
-            caption = f"The band holds {level_in_percent(self.level)} of new observations."
-            pictures.append(Picture.of("Forecasts", caption, panels[0]))
-            panels = plotting.plot_attribution(found, self.horizon, attribution=self.attribution)
-            caption = (
-                "The parts of the variance of the forecast, step by step; areas below zero "
-                "belong to components that offset others."
-            )
-            pictures.append(Picture.of("Where the uncertainty comes from", caption, panels[0]))
-        for moment, title in (
-            ("mean", "Shares in the forecast"),
-            ("variance", "Shares in its variance"),
-        ):
-            ax = plotting.plot_attribution_shares(found, self.attribution, moment)
-            pictures.append(
-                Picture.of(title, "One bar for each series, over the whole horizon.", ax)
-            )
-        if len(self.series) > 1:
-            pictures.append(likeness_picture(self.likeness, found.table.frame))
-        if self.together is not None:
-            pictures.append(self.together.picture())
-        return pictures
+        """See `Report.pictures`: those that fold."""
+        caption = (
+            "A place is blank where the series does not have the component, or it cannot be told. "
+            f"All curves of a row have one scale. Bands are {level_in_percent(self.level)} "
+            "intervals."
+        )
+        ax = plotting.plot_decomposition(self.found, self.horizon, level=self.level)[0]
+        return [Picture.of("Every series and its components", caption, ax)]
 
 
 @single_threaded()
@@ -326,22 +400,27 @@ def group_report(
     title: str = "",
     coupled: CoupledDiscovery | None = None,
 ) -> GroupReport:
-    """Report what the series of a discovery share.
+    """Report what the series of a discovery do and share.
 
     Parameters
     ----------
     found
         The discovery.
     horizon
-        Steps of forecast; by default a tenth of the rows.
+        Steps of forecast; None: a tenth of the rows.
     level
         Probability of intervals.
     units
-        Of the series, by name, for the pictures.
+        Of the series, by name, such as {"Gold": "USD"}.
     title
-        Of the report; by default what it is about.
+        Of the report; empty: one is made.
     coupled
-        ``found.couple()``, for evidence that components go together in different series.
+        What `Discovery.couple` found, to say which series help to forecast each other.
+
+    Returns
+    -------
+    The report: `summary`, `patterns`, `series` and more; it shows itself in a notebook, `to_html`
+    writes a page, `text` is Markdown.
 
     Raises
     ------
@@ -351,56 +430,66 @@ def group_report(
     """
     check_level(level)
     ties = None if coupled is None else Ties(found, coupled)
-    frame = found.table.frame
     units, horizon = units_by_name(units, found.whole.table.names), found.table.steps(horizon)
-    parts = Decomposition.of(found)
-    judged = verdicts(found, parts)
-    attribution = attribute(found, horizon)
-    hold_out = hold_out_tail(found)
-    alike = likeness(parts)
-    order = clustered(alike)
-    names = frame.columns[order]
-    components = tuple(
-        component_report(found, parts, judged, units, k) for k in range(len(found.names))
-    )
+    told, hold_out = stories(found, level, units), hold_out_tail(found)
     return GroupReport(
         found=found,
         horizon=horizon,
         level=level,
         units=units,
-        summary=summary(found, components, ways_of_pairs(found, components, ties)),
-        components=components,
-        series=series_reports(found, parts, judged, attribution, hold_out, level),
-        parts=parts,
-        attribution=attribution,
-        likeness=pd.DataFrame(alike[order][:, order], names, names),
+        patterns=told,
+        series=series_reports(found, told, hold_out, level),
+        components=tuple(component_report(found, k) for k in range(len(found.names))),
         hold_out=hold_out,
-        together=None if ties is None else TogetherReport(ties, components),
+        correlations=together(found.pattern_draws, level),
+        ties=ties,
         given_title=title,
     )
 
 
-def _uncertainty(component: ComponentReport) -> int:
-    """Return 0 if a series has it, 1 if one has it perhaps, 2 if that cannot be told."""
-    return 0 if component.owners else 1 if component.those("perhaps") else 2
+def pattern_table(
+    found: Discovery, level: float = 0.9, units: Mapping[Any, str] | None = None
+) -> pd.DataFrame:
+    """Return the table of `Discovery.patterns`; parameters are its own."""
+    check_level(level)
+    units = units_by_name(units, found.whole.table.names)
+    return table_of(stories(found, level, units), list(found.table.frame.columns))
+
+
+def _number(value: float, decimals: int) -> str:
+    """Return a value of a series: not finer than a tenth of its standard deviation, or nothing."""
+    text = f"{value:,.{decimals}f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return text.replace("-", "\N{MINUS SIGN}") if np.isfinite(value) else ""
+
+
+def _decimals(spread: float) -> int:
+    return int(np.clip(1 - np.floor(np.log10(spread)), 0, 12)) if spread > 0.0 else 0
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that JSON knows."""
+    return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
 
 
 def _what_p_means(found: Discovery) -> str:
+    visible = (
+        f"a pattern, in whatever form, makes at least {VISIBLE:.0%} of the variance of a series"
+    )
     if not found.says_by_fits:
         return " ".join(filter(None, [
-            "P is the probability that a component, in whatever form, makes at least "
-            f"{VISIBLE:.0%} of the variance of a series: the share of the draws of a Markov "
-            "chain in which it does.",
+            f"P is the probability that {visible}: the share of the draws of a Markov chain in "
+            "which it does.",
             _rows_looked_at(found),
             _agreement(found),
         ]))  # fmt: skip
-    if found.averaging == "none":
-        of_what = "given the components of this one fit; other fits may differ"
-    else:
-        of_what = "averaged over the fits of the search"
-    many = found.whole.table.observations.num_series > MOST_ASKED
+    many = len(found.whole.table.names) > MOST_ASKED
     why = f" Tables of more than {MOST_ASKED} series are not sampled." if many else ""
-    return f"P is the probability that a series has a component, {of_what}.{why}"
+    of_what = "this one fit" if found.averaging == "none" else "the fits of the search"
+    return f"P is the probability that {visible}, by draws from {of_what}; others may differ.{why}"
 
 
 def _rows_looked_at(found: Discovery) -> str:
@@ -412,21 +501,17 @@ def _rows_looked_at(found: Discovery) -> str:
 
 def _agreement(found: Discovery) -> str:
     """Say how far two chains agree, one of which began at the best fit and one at nothing."""
-    apart = found.statements.disagreement
-    if not apart.size:
+    told = found.pattern_draws
+    if not told.patterns:
         return ""
+    own = [told.visible[told.chain == c].mean(axis=0) for c in np.unique(told.chain)]
+    apart = np.ptp(own, axis=0)  # [N, P]
     text = (
         f"Two chains, one from the best fit and one from nothing, differ by {apart.mean():.2f} "
         "on average"
     )
-    wide = [
-        f"{name} and component {k + 1}"
-        for (n, k), name in (
-            ((n, k), found.table.names[n]) for n, k in np.argwhere(apart >= DISAGREE)
-        )
-    ]
-    if wide:
-        text += f". They disagree, so do not rely on P, for {listed(wide, _MOST_APART)}"
+    if wide := sorted({found.table.names[n] for n, _ in np.argwhere(apart >= DISAGREE)}):
+        text += f". They disagree about some pattern of {listed(wide, MOST_NAMES)}"
     if found.posterior.split_r_hat > _MIXED:
         text += (
             ". They have not forgotten where they began (split R-hat "

@@ -24,7 +24,7 @@ from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
-from .component_report import Numbered
+from .components import Numbered
 from .page import Picture, Report, markdown, markdown_table
 
 _LESS_SURELY: Mapping[Verdict, str] = {

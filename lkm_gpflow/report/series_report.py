@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
-import pandas as pd
 from scipy.stats import binom
 
 from ..discovery.result import Discovery
-from ..explain.attribution import NOISE, folded, movement
-from ..explain.attribution import shares as attribution_shares
-from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut
 from ..explain.residuals import residual_tests
+from ..explain.stories import Story
 from ..explain.verdicts import Verdict
-from ..runtime.text import level_in_percent, listed, percent
-from ..sharing.consensus import OTHERS
+from ..runtime.text import level_in_percent, listed
 
 CONSPICUOUS = 0.01  # A p-value below this is said to be too small for chance
-_LITTLE = 0.005  # smaller shares are not named
-
-_STILL = 0.2
-"""Sds of a forecast: what moves it by less is not named.  Beside a strong cycle forecasts of white
-noise moved by 0.001 to 0.15 (16 series of 60 or 120 rows); those of noise with a cycle half as high
-as its sd by 0.23 to 0.43 where the cycle was found (7 of 8)."""
-
 _SELDOM = 0.05  # intervals are too narrow if right ones would hold so few observations this seldom
-
-_DOUBTS: Mapping[Verdict, str] = {
-    "has": "",
-    "perhaps": ", perhaps",
-    "cannot be told": ", in doubt",
-    "has not": ", unlikely",
-}
-"""What stands beside a share, by verdict."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +25,9 @@ class SeriesReport:
     """What there is to say about a series."""
 
     name: str
-    shares: dict[str, float]  # share of each of its components, and of the noise, in its variation
-    verdicts: dict[str, Verdict]  # on each component; see `lkm_gpflow.explain.verdicts`
-    # Share of each part in its forecast; see `lkm_gpflow.explain.attribution.shares`.
-    mean_shares: dict[str, float]
-    variance_shares: dict[str, float]
-    # How far the parts move its forecast, in sds; see `lkm_gpflow.explain.attribution.movement`.
-    movement: float
+    account: str  # what it does
+    probabilities: dict[str, float]  # of each pattern, by title
+    shares: dict[str, float]  # of each pattern in its variation, by title
     # Observations of the tail that was held out, and how many fell into the interval.
     held_out: int
     inside: int
@@ -58,41 +35,6 @@ class SeriesReport:
     # p-values; NaN where observations are too few.
     autocorrelation: float
     normality: float
-
-    def account(self, phrases: Mapping[str, str]) -> str:
-        """Say what it consists of and what moves its forecast; parts by the report's `phrases`."""
-        return f"{self.consists_of(phrases)} {self.comes_from(phrases)}"
-
-    def consists_of(self, phrases: Mapping[str, str]) -> str:
-        """Say what it consists of, and what of it is in doubt."""
-        told = [
-            f"{phrases[part]} ({percent(share)}{_DOUBTS[self.verdicts.get(part, 'has')]})"
-            for part, share in sorted(self.shares.items(), key=lambda item: -item[1])
-            if share >= _LITTLE
-        ]
-        return f"The variation of {self.name} consists of {listed(told)}."
-
-    def comes_from(self, phrases: Mapping[str, str]) -> str:
-        """Say what moves its forecast and makes it uncertain."""
-        if not self.mean_shares:
-            return "Its forecast stays at its level."
-        (mover, moved), (source, spread) = (
-            max(parts.items(), key=lambda item: item[1])
-            for parts in (self.mean_shares, self.variance_shares)
-        )
-        uncertain = f"comes from {phrases[source]}."
-        if self.movement < _STILL:
-            return (
-                "Compared with its uncertainty, hardly anything moves its forecast away from the "
-                f"average; {percent(spread)} of that uncertainty {uncertain}"
-            )
-        share = percent(moved)
-        moves = f"{share[0].upper()}{share[1:]} of what moves its forecast away from the average"
-        if mover == source:
-            return f"{moves} and {percent(spread)} of its uncertainty come from {phrases[source]}."
-        return (
-            f"{moves} comes from {phrases[mover]}; {percent(spread)} of its uncertainty {uncertain}"
-        )
 
     @property
     def is_covered(self) -> bool:
@@ -162,10 +104,8 @@ class SeriesReport:
         return {
             "name": self.name,
             "shares": self.shares,
-            "verdicts": self.verdicts,
-            "forecast_mean_shares": self.mean_shares,
-            "forecast_variance_shares": self.variance_shares,
-            "forecast_movement": self.movement,
+            "account": self.account,
+            "probabilities": self.probabilities,
             "held_out": self.held_out,
             "inside": self.inside,
             "level": self.level,
@@ -180,39 +120,42 @@ def _p(value: float) -> str:
 
 
 def series_reports(
-    found: Discovery,
-    parts: Decomposition,
-    judged: pd.DataFrame,
-    attribution: pd.DataFrame,
-    hold_out: HoldOut,
-    level: float,
+    found: Discovery, told: Sequence[Story], hold_out: HoldOut, level: float
 ) -> tuple[SeriesReport, ...]:
     """Return what is said of each series, in the order of the table."""
-    little = folded(attribution)
-    mean, variance = (attribution_shares(little, m).T.to_dict() for m in ("mean", "variance"))
-    moved = movement(attribution)
     held_out = hold_out.probabilities.notna().sum(axis=1)
     inside = (hold_out.inside(level) * held_out).fillna(0.0).round()
     tests = residual_tests(found)
-    reports = []
-    for n, (series, name) in enumerate(
-        zip(found.table.frame.columns, found.table.names, strict=True)
-    ):
-        own = [*parts.share[n, :-1], parts.share_of_others[n], parts.share[n, -1]]
-        named = zip([*found.names, OTHERS, NOISE], own, strict=True)
-        reports.append(
-            SeriesReport(
-                name=name,
-                verdicts=dict(zip(found.names, judged.iloc[n], strict=True)),
-                shares={part: float(share) for part, share in named if share > 0.0},
-                mean_shares=mean[series],
-                variance_shares=variance[series],
-                movement=float(moved[series]),
-                held_out=int(held_out.iloc[n]),
-                inside=int(inside.iloc[n]),
-                level=level,
-                autocorrelation=tests[n].autocorrelation,
-                normality=tests[n].normality,
-            )
+    return tuple(
+        SeriesReport(
+            name=name,
+            account=_account(name, told),
+            probabilities={each.title: each.of(name).probability for each in told},
+            shares={each.title: each.of(name).share.median for each in told},
+            held_out=int(held_out.iloc[n]),
+            inside=int(inside.iloc[n]),
+            level=level,
+            autocorrelation=tests[n].autocorrelation,
+            normality=tests[n].normality,
         )
-    return tuple(reports)
+        for n, name in enumerate(found.table.names)
+    )
+
+
+def _account(name: str, told: Sequence[Story]) -> str:
+    """Say what a series does: what it has, what it perhaps has, and what cannot be told."""
+    by_verdict = {
+        verdict: sorted(
+            (each for each in told if each.verdicts[name] == verdict),
+            key=lambda each: -each.of(name).share.median,
+        )
+        for verdict in get_args(Verdict)
+    }
+    sure = [f"{each.account(name)} ({each.share_of([name])})" for each in by_verdict["has"]]
+    said = f"{name} has {'; '.join(sure)}." if sure else f"No pattern is certain in {name}."
+    if maybe := by_verdict["perhaps"]:
+        words = [f"{each.account(name)} (P {each.of(name).probability:.2f})" for each in maybe]
+        said += f" Perhaps it has {'; '.join(words)}."
+    if untold := by_verdict["cannot be told"]:
+        said += f" It cannot be told whether it has {listed([e.named for e in untold], last='or')}."
+    return said

@@ -11,12 +11,15 @@ jump.  Intervals are quantiles of these numbers; of points of a cycle, about the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..gp.types import Booleans, Floats
-from .patterns import PatternDraws, fourier, harmonics, regress
+from .pattern_draws import PatternDraws, fourier, harmonics, regress
+from .posterior import VISIBLE
 
 _FINE = 360  # points of a period
 _FEWEST_DRAWS = 8
@@ -107,8 +110,7 @@ def behaviours(
     result = []
     for p, pattern in enumerate(told.patterns):
         own = [_common(shares[:, n, p], visible[:, n, p], level) for n in range(len(told.Y))]
-        measure = {"cycle": _cycle, "trend": _trend, "shift": _shift, "event": _event}
-        do = measure.get(pattern.kind, _wander)
+        do = _MEASURES.get(pattern.kind, _wander)
         enough = [n for n in range(len(own)) if visible[:, n, p].sum() >= _FEWEST_DRAWS]
         more = do(told, p, enough, visible[:, :, p], level, origins[p], periods[p])
         result.append([
@@ -122,7 +124,7 @@ def _common(shares: Floats, visible: Booleans, level: float) -> Behaviour:
     return Behaviour(float(visible.mean()), Interval.of(shares, level))
 
 
-_Measured = dict[int, dict[str, object]]
+_Measured: TypeAlias = dict[int, dict[str, Any]]
 
 
 def _cycle(
@@ -133,7 +135,9 @@ def _cycle(
     x, (T, N) = told.x, visible.shape
     shapes, length = np.zeros((T, N, _FINE)), np.full(T, known)
     if np.isnan(known):
-        length = np.where(np.isfinite(told.periods[:, p]), told.periods[:, p], told.patterns[p].period)
+        length = np.where(
+            np.isfinite(told.periods[:, p]), told.periods[:, p], told.patterns[p].period
+        )
     fine = np.arange(_FINE) / _FINE
     for t in range(T):
         if visible[t].any():
@@ -149,7 +153,7 @@ def _cycle(
         own = shapes[visible[:, n], n]
         f = told.functions[visible[:, n], n, p]
         ratio = f[:, last].std(axis=1) / np.maximum(f[:, first].std(axis=1), 1e-12)
-        measured: dict[str, object] = {
+        measured: dict[str, Any] = {
             "size": Interval.of(0.5 * np.ptp(own, axis=1), level),
             "peak": circular(own.argmax(axis=1) / _FINE, level),
             "trough": circular(own.argmin(axis=1) / _FINE, level),
@@ -200,7 +204,7 @@ def _trend(
     for n in enough:
         f = told.functions[visible[:, n], n, p]
         slope = f @ centred / (centred @ centred)
-        measured: dict[str, object] = {
+        measured: dict[str, Any] = {
             "size": Interval.of(f.std(axis=1), level),
             "slope": Interval.of(slope * (x[-1] - x[0]), level),
         }
@@ -221,7 +225,9 @@ def _shift(
 ) -> _Measured:  # fmt: skip
     """How far the level shifts."""
     after = told.x >= told.patterns[p].date
-    return {n: {"size": Interval.of(_difference(told, p, n, visible, after), level)} for n in enough}
+    return {
+        n: {"size": Interval.of(_difference(told, p, n, visible, after), level)} for n in enough
+    }
 
 
 def _event(
@@ -257,3 +263,26 @@ def _wander(
         n: {"size": Interval.of(told.functions[visible[:, n], n, p].std(axis=1), level)}
         for n in enough
     }
+
+
+_MEASURES: Mapping[str, Callable[..., _Measured]] = {
+    "cycle": _cycle, "trend": _trend, "shift": _shift, "event": _event,
+}  # fmt: skip
+
+
+def together(told: PatternDraws, level: float) -> Floats:
+    """Correlations over time of what the patterns of two series add up to, [N, N, 3].
+
+    Median and interval over draws; NaN where a series has next to no pattern.
+    """
+    signal = told.functions.sum(axis=2)
+    signal = signal - signal.mean(axis=2, keepdims=True)
+    size = np.linalg.norm(signal, axis=2)
+    is_flat = np.square(size) <= VISIBLE * len(told.x) * np.nanvar(told.Y, axis=1)
+    unit = signal / np.where(is_flat, np.nan, size)[:, :, None]
+    correlations = np.einsum("tnd,tmd->tnm", unit, unit)
+    ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
+    result = np.full((*correlations.shape[1:], 3), np.nan)
+    enough = np.isfinite(correlations).mean(axis=0) > 0.5
+    result[enough] = np.nanquantile(correlations[:, enough], ends, axis=0).T
+    return result

@@ -230,9 +230,7 @@ def _periods(kernels: Sequence[Product], f: Floats, x: Floats) -> list[float]:
     return periods
 
 
-def _sorted(
-    columns: Sequence[Product], weights: Floats, periods: Floats, x: Floats
-) -> Integers:
+def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Floats) -> Integers:
     """Number columns by pattern: those near to the column with most weight around it come first."""
     label = np.full(len(columns), -1)
     if not len(columns):
@@ -353,9 +351,12 @@ def _jumps(told: PatternDraws) -> PatternDraws:
             during = find(told.x[seen], own)
             if during is None:
                 continue
-            date = float(told.x[seen][during].mean() if kind == "event" else told.x[seen][during][0])
+            date = float(
+                told.x[seen][during].mean() if kind == "event" else told.x[seen][during][0]
+            )
             new = next((q for q, other in enumerate(patterns)
-                        if other.kind == kind and abs(other.date - date) <= _MOMENT), None)  # fmt: skip
+                        if other.kind == kind and abs(other.date - date) <= _MOMENT), None,
+            )  # fmt: skip
             if new is None:
                 new = len(patterns)
                 patterns.append(replace(patterns[int((~stays).argmax())], kind=kind, date=date))
@@ -370,7 +371,7 @@ def _jumps(told: PatternDraws) -> PatternDraws:
     return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
 
 
-def jump(x: Floats, y: Floats) -> Booleans | None:
+def after_jump(x: Floats, y: Floats) -> Booleans | None:
     """When values have jumped to another level, if they do little else."""
     total = np.square(y - y.mean()).sum()
     if len(y) < 4 * _FEWEST or total == 0.0:
@@ -391,7 +392,7 @@ def _squares(y: Floats) -> Floats:
     return np.asarray(np.cumsum(y**2) - np.cumsum(y) ** 2 / count)
 
 
-def moment(x: Floats, y: Floats) -> Booleans | None:
+def in_moment(x: Floats, y: Floats) -> Booleans | None:
     """When values leave their level for a moment, if they do little else."""
     squares = np.square(y - np.median(y))
     width = max(1, int(_MOMENT * len(y)))
@@ -405,5 +406,5 @@ def moment(x: Floats, y: Floats) -> Booleans | None:
 
 
 _FOUND: Mapping[PatternKind, Callable[[Floats, Floats], Booleans | None]] = {
-    "shift": jump, "event": moment,
+    "shift": after_jump, "event": in_moment,
 }  # fmt: skip

@@ -1,0 +1,89 @@
+"""Components of a report: the kernels by which the fits express patterns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..discovery.result import Discovery
+from ..explain.describe import Description, describe
+from ..explain.wording import Timeline
+from ..kernels.grammar import Kind
+from ..plotting import component_colour
+
+_MEASURED = (Kind.DURATION, Kind.PERIOD, Kind.MEMORY)
+"""Hyperparameters that are spoken of: lengths of time."""
+
+
+class Numbered:
+    """What has a number and a title in all reports and pictures."""
+
+    number: int
+    description: Description
+
+    @property
+    def colour(self) -> str:
+        """Its colour in all pictures."""
+        return component_colour(self.number - 1)
+
+    @property
+    def title(self) -> str:
+        """Its name for a reader: "4.7-month cycle"."""
+        return self.description.title
+
+    @property
+    def heading(self) -> str:
+        """Its number and title: "2. Slow drift over 8 months"."""
+        return f"{self.number}. {self.title[:1].upper()}{self.title[1:]}"
+
+
+@dataclass(frozen=True)
+class ComponentReport(Numbered):
+    """A component of the fits: its kernel, in words and numbers."""
+
+    number: int  # from 1
+    # Its structure, and its structure with numbers.
+    name: str
+    kernel: str
+    description: Description
+    # 90% intervals of what it measures in time, see `Discovery.hyperparameters`: name, lower,
+    # upper.
+    ranges: tuple[tuple[str, float, float], ...]
+    timeline: Timeline
+
+    @property
+    def intervals(self) -> str:
+        """Between which lengths of time it lies; empty if it has none."""
+        said = [
+            f"{name.split(' ', 1)[1]} {self.timeline.interval(lower, upper)}"
+            for name, lower, upper in self.ranges
+        ]
+        return f"With 90% probability: {', '.join(said)}." if said else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in JSON's types."""
+        return {
+            "number": self.number,
+            "name": self.name,
+            "title": self.title,
+            "kernel": self.kernel,
+            "description": self.description.text,
+            "ranges": [list(each) for each in self.ranges],
+        }
+
+
+def component_report(found: Discovery, k: int) -> ComponentReport:
+    """Put together what there is to say about component k."""
+    timeline, kernel, span = Timeline.of(found.table), found.kernels[k], found.table.span
+    ranges = (
+        ()
+        if found.says_by_fits
+        else tuple(
+            (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
+            for one in found.marginals[k]
+            if one.kind in _MEASURED and len(one.values)
+        )
+    )
+    return ComponentReport(
+        k + 1, found.names[k], f"{kernel:.3g}", describe(kernel, timeline), ranges, timeline
+    )
