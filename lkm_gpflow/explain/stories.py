@@ -102,7 +102,7 @@ class Story:
         own, p = self.of(name), self.pattern
         words = [self.named]
         if p.kind == "cycle" and own.size:
-            words.append(f"of ±{self.amount(name, own.size.median)}")
+            words.append(f"of {self.measure(name)}")
         elif p.kind == "trend" and own.slope and own.slope.sign:
             words.append(f"({self.slope(name, own.slope)})")
         elif p.kind in ("shift", "event") and own.size:
@@ -136,17 +136,17 @@ class Story:
             max(abs(lag.lower), abs(lag.upper)) <= near for lag in lags.values()
         ):
             return "in step"
-        first = min(lags, key=lambda name: lags[name].median)
-        last = max(lags, key=lambda name: lags[name].median)
         opposite = [
-            n for n, lag in lags.items() if min(abs(lag.lower), abs(lag.upper)) >= half - near
+            lag for lag in lags.values() if min(abs(lag.lower), abs(lag.upper)) >= half - near
         ]
-        if opposite and len(lags) == 1:
+        if len(opposite) == len(lags) == 1:
             return "in opposite directions"
+        close = [n for n, lag in lags.items() if max(-lag.lower, lag.upper) <= 0.5 * half]
+        first, last = (pick(close, key=lambda n: lags[n].median, default="") for pick in (min, max))
         said = []
-        if lags[first].upper < 0.0 and first not in opposite:
+        if first and lags[first].upper < 0.0:
             said.append(f"{first} leads {reference} by {self._lag(lags[first])}")
-        if lags[last].lower > 0.0 and last not in opposite:
+        if last and lags[last].lower > 0.0:
             said.append(f"{last} follows {reference} by {self._lag(lags[last])}")
         return " and ".join(said)
 
@@ -183,7 +183,7 @@ class Story:
             return f"{who} {has} {self.named} ({share})"
         size = ""
         if len(names) == 1 and own[0].size is not None:
-            size = f" of ±{self.amount(names[0], own[0].size.median)}"
+            size = f" of {self.measure(names[0])}"
         is_all = list(names) == list(self.owners)
         timing, changes = (self.timing, self.changes()) if is_all else ("", "")
         way = f", {timing}," if timing.startswith("in ") else ""
@@ -258,7 +258,10 @@ class Story:
     # --- numbers in their units ---
 
     def measure(self, name: str) -> str:
-        """Return the size of a pattern in a series, as it stands alone; empty if unknown."""
+        """Return the size of a pattern in a series, as it stands alone; empty if unknown.
+
+        Of a cycle of logarithms it is the factor from trough to peak.
+        """
         own, kind = self.of(name), self.pattern.kind
         if own.slope is not None and own.slope.sign:
             return self.slope(name, own.slope).split(" (")[0]
@@ -266,6 +269,9 @@ class Story:
             return ""
         if kind in ("shift", "event"):
             return self.amount(name, own.size.median, signed=True)
+        n = self.names.index(name)
+        if kind == "cycle" and self.is_log[n]:
+            return f"×{few_digits(float(np.exp(2.0 * own.size.median * self.scales[n])))}"
         return f"±{self.amount(name, own.size.median)}"
 
     def amount(self, name: str, value: float, signed: bool = False) -> str:

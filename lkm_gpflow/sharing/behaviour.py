@@ -24,6 +24,7 @@ from .posterior import VISIBLE
 _FINE = 360  # points of a period
 _FEWEST_DRAWS = 8
 _THIRD = 1.0 / 3.0
+_QUARTER = 0.25  # of a period: of what is further apart nobody leads
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Behaviour:
     peak, trough
         Of cycles: time after the beginning of a period at `origin`.
     lag
-        Of cycles: how much later than in the series that has most of it.
+        Of cycles: how much later than in the series that is surely first, or else has most of it.
     growth
         Of cycles: how many times as high in the last third of the data as in the first.
     slope
@@ -147,6 +148,11 @@ def _cycle(
     whole = max(1.0, np.floor(_THIRD / told.patterns[p].period)) * told.patterns[p].period
     first, last = x <= x[0] + whole, x >= x[-1] - whole
     most = max(enough, key=lambda n: told.shares[:, n, p].mean(), default=0)
+    lags = _lags(shapes, visible, most, enough, level)
+    near = [n for n, lag in lags.items() if max(-lag.lower, lag.upper) <= _QUARTER]
+    leader = min(near, key=lambda n: lags[n].median, default=most)
+    if leader != most and len(near) == len(lags) and lags[leader].upper < 0.0:
+        lags = _lags(shapes, visible, leader, enough, level)
     result: _Measured = {}
     typical = float(np.median(length))
     for n in enough:
@@ -160,14 +166,27 @@ def _cycle(
         }
         if whole <= 0.5:
             measured["growth"] = Interval.of(ratio, level)
-        both = visible[:, n] & visible[:, most]
-        if n != most and both.sum() >= _FEWEST_DRAWS:
-            measured["lag"] = lag_of(shapes[both, most], shapes[both, n], level)
+        if n in lags:
+            measured["lag"] = lags[n]
         for name in ("peak", "trough", "lag"):
             if isinstance(one := measured.get(name), Interval):
                 measured[name] = one.times(typical)
         result[n] = {name: value for name, value in measured.items() if value is not None}
     return result
+
+
+def _lags(
+    shapes: Floats, visible: Booleans, reference: int, others: list[int], level: float
+) -> dict[int, Interval]:
+    """Lags behind a reference, in turns, where they are known."""
+    lags = {}
+    for n in others:
+        both = visible[:, n] & visible[:, reference]
+        if n != reference and both.sum() >= _FEWEST_DRAWS:
+            lag = lag_of(shapes[both, reference], shapes[both, n], level)
+            if lag is not None:
+                lags[n] = lag
+    return lags
 
 
 def circular(turns: Floats, level: float) -> Interval | None:

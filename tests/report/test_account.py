@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from lkm_gpflow.report.summary import LIKELY, summary
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.explain.attribution import AUTOREGRESSION, DISAGREEMENT, NOISE, WALKS
 from lkm_gpflow.explain.verdicts import Verdict
 from lkm_gpflow.report import GroupReport
-from lkm_gpflow.report.summary import LIKELY, summary
 from lkm_gpflow.sharing.consensus import OTHERS
 
 LEANS = 0.1
