@@ -44,12 +44,7 @@ class Decomposition:
     @classmethod
     def of(cls, found: Discovery) -> Decomposition:
         """Take a discovery apart; a ValueError says if it has more than `MOST_SERIES` series."""
-        columns = list(found.table.frame.columns)
-        if len(columns) > MOST_SERIES:
-            raise ValueError(
-                f"expected at most {MOST_SERIES} series to report on, got {len(columns)}: choose "
-                f"some, for example found.select({columns[:3]})"
-            )
+        check_few(found)
         consensus, x = found.consensus, found.table.observations.x
         moments, variances = [], []
         for fit, weight in zip(consensus.fits, consensus.weights, strict=True):
@@ -91,6 +86,16 @@ class Decomposition:
     def _whole(self) -> Floats:
         whole: Floats = self.variance.sum(axis=1, keepdims=True) + self.others[:, None]
         return whole
+
+
+def check_few(found: Discovery) -> None:
+    """Raise a ValueError if a discovery has more than `MOST_SERIES` series."""
+    columns = list(found.table.frame.columns)
+    if len(columns) > MOST_SERIES:
+        raise ValueError(
+            f"expected at most {MOST_SERIES} series to report on, got {len(columns)}: choose "
+            f"some, for example found.select({columns[:3]})"
+        )
 
 
 def _gain(mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:

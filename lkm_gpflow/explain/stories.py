@@ -187,7 +187,7 @@ class Story:
         is_all = list(names) == list(self.owners)
         timing, changes = (self.timing, self.changes()) if is_all else ("", "")
         way = f", {timing}," if timing.startswith("in ") else ""
-        peaks = self._peaks(names)
+        peaks = "" if timing == "in opposite directions" else self._peaks(names)
         makes = f"{'is ' + peaks + ' and ' if peaks else ''}makes up {share}"
         more = [text for text in ("" if way else timing, changes) if text]
         return "; ".join([f"{who} {has} {self.named}{size}{way} that {makes}", *more])
@@ -226,7 +226,9 @@ class Story:
         if np.ptp(around) <= 2.0 * _TOGETHER * period:
             middle = points[int(np.abs(around).argmin())][0]
             return f"highest {self._moment(middle)}" if middle is not None else ""
-        first, last = (self._point(centre + end) for end in (around.min(), around.max()))
+        begin = (centre + around.min()) % period
+        begin -= period * (begin + np.ptp(around) >= period)
+        first, last = self._point(begin), self._point(begin + np.ptp(around))
         if first == last:
             return f"highest around {first}"
         return f"highest between {first} and {last}"
@@ -289,7 +291,7 @@ class Story:
         """Return a slope by a unit of time: "+0.3 °C a year (0.2 to 0.4)"."""
         unit, days = (
             next(
-                ((u, d) for u, d in _PER if d <= 0.5 * self.timeline.span),
+                ((u, d) for u, d in _PER if d <= self.timeline.span),
                 ("second", 1.0 / 86400.0),
             )
             if self.timeline.origin is not None
@@ -319,7 +321,7 @@ class Story:
     def _moment(self, point: Interval) -> str:
         """Return a point of a cycle: "around 28 January (±9 days)"."""
         span = self.timeline.span
-        middle = self._point(point.median)
+        middle = self._point(point.median % self.pattern.period)
         spread = 0.5 * (point.upper - point.lower) * span
         if spread < 0.6 * self.timeline.step or self.calendar == "week":
             return self._at(middle)
@@ -341,7 +343,7 @@ class Story:
         if self.calendar == "day":
             minutes = round(days % 1.0 * 1440.0 / 15.0) * 15 % 1440
             return f"{minutes // 60:02d}:{minutes % 60:02d}"
-        return self.timeline.date(self.origin + days % (self.pattern.period * self.timeline.span))
+        return self.timeline.date(self.origin + days)
 
     # --- as data ---
 

@@ -13,6 +13,7 @@ import pandas as pd
 from .. import plotting
 from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
+from ..explain.decomposition import check_few
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stories import MOST_NAMES, Story, gist, stories, table_of
 from ..explain.ties import Ties
@@ -429,6 +430,7 @@ def group_report(
         table.
     """
     check_level(level)
+    check_few(found)
     ties = None if coupled is None else Ties(found, coupled)
     units, horizon = units_by_name(units, found.whole.table.names), found.table.steps(horizon)
     told, hold_out = stories(found, level, units), hold_out_tail(found)

@@ -303,5 +303,6 @@ def together(told: PatternDraws, level: float) -> Floats:
     ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
     result = np.full((*correlations.shape[1:], 3), np.nan)
     enough = np.isfinite(correlations).mean(axis=0) > 0.5
-    result[enough] = np.nanquantile(correlations[:, enough], ends, axis=0).T
+    if enough.any():
+        result[enough] = np.nanquantile(correlations[:, enough], ends, axis=0).T
     return result

@@ -29,7 +29,8 @@ def test_it_shows_who_has_what_and_each_component_in_words() -> None:
     rows = [list(row) for row in body.iter("tr")][1:]
     assert ["".join(row[0].itertext()) for row in rows] == ["a", "b", "c"]
     shown = [["".join(cell.itertext()) for cell in row[1:]] for row in rows]
-    assert shown == [[f"{p:.2f}" for p in ps] for ps in found.probabilities.to_numpy()]
+    table = found.patterns()["probability"]
+    assert shown == [[f"{p:.2f}" for p in table.xs(n, level="series")] for n in "abc"]
     bold = [[cell.find(".//b") is not None for cell in row[1:]] for row in rows]
     assert bold == (found.structure.to_numpy() == 1).tolist()
     for k, kernel in enumerate(found.kernels):

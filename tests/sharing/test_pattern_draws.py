@@ -38,7 +38,8 @@ def measured(told: PatternDraws, p: int = 0, n: int = 0):
 
 def test_forms_of_one_pattern_are_one_and_others_are_not() -> None:
     kernels = [
-        "1 x PER(period=0.2, lengthscale=1)", "1 x PER(period=0.2, lengthscale=0.5) x LIN(location=0)",
+        "1 x PER(period=0.2, lengthscale=1)",
+        "1 x PER(period=0.2, lengthscale=0.5) x LIN(location=0)",
         "1 x PER(period=0.125, lengthscale=1)", "1 x LIN(location=0.5)", "1 x SE(lengthscale=2)",
         "1 x SE(lengthscale=0.2)", "1 x RW(start=-0.3)", "1 x SE(lengthscale=0.03)",
     ]  # fmt: skip
