@@ -230,24 +230,40 @@ def _periods(kernels: Sequence[Product], f: Floats, x: Floats) -> list[float]:
     return periods
 
 
+def same(
+    columns: Sequence[Product],
+    periods: Floats,
+    others: Sequence[Product],
+    other_periods: Floats,
+    x: Floats,
+) -> Booleans:
+    """Whether columns do the same, [A, B]; periods are zero of what does not repeat."""
+    kernels = list(dict.fromkeys([*columns, *others]))
+    place = {kernel: i for i, kernel in enumerate(kernels)}
+    shapes = shapes_of(kernels, np.linspace(x[0], x[-1], min(len(x), _GRID)))
+    a, b = ([place[kernel] for kernel in each] for each in (columns, others))
+    p, q = periods[:, None], other_periods[None, :]
+    sort, other_sort = (
+        np.array([_SORTS.get(kind := kind_of(kernel), kind) for kernel in each], object)
+        for each in (columns, others)
+    )
+    alike = correlation(shapes[a], shapes[b]) >= MUCH_LIKE
+    alike &= (sort[:, None] == other_sort) & (p == 0.0) & (q == 0.0)
+    blur, other_blur = (
+        np.maximum(_ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in each])
+        for each in (columns, others)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN where neither repeats
+        near = np.abs(1.0 / p - 1.0 / q) < np.minimum(blur[:, None], other_blur)
+    return np.asarray(alike | near)
+
+
 def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Floats) -> Integers:
-    """Number columns by pattern: those near to the column with most weight around it come first."""
+    """Number columns by pattern: those that do the same as the one with most weight around it."""
     label = np.full(len(columns), -1)
     if not len(columns):
         return label
-    kernels = list(dict.fromkeys(columns))
-    place = {kernel: i for i, kernel in enumerate(kernels)}
-    shape = shapes_of(kernels, np.linspace(x[0], x[-1], min(len(x), _GRID)))
-    shape = shape[[place[kernel] for kernel in columns]]
-    alike = correlation(shape, shape) >= MUCH_LIKE
-    cycles = periods > 0.0
-    sort = np.array(["cycle" if is_cycle else _SORTS.get(kind_of(kernel), kind_of(kernel))
-                     for kernel, is_cycle in zip(columns, cycles, strict=True)])  # fmt: skip
-    alike &= (sort[:, None] == sort[None, :]) & ~cycles[:, None]
-    f = 1.0 / np.where(cycles, periods, np.inf)
-    blur = np.maximum(_ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in columns])
-    near = np.abs(f[:, None] - f[None, :]) < np.minimum(blur[:, None], blur[None, :])
-    alike |= near & cycles[:, None] & cycles[None, :]
+    alike = same(columns, periods, columns, periods, x)
     number = 0
     while (free := label < 0).any():
         mass = np.where(free, alike @ (weights * free) + 1e-12 * weights, -1.0)

@@ -132,8 +132,7 @@ def test_noise_has_results(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(loaded.forecast(2), nothing.forecast(2))
     report = folder.report.read_text("utf-8")
     assert "No series certainly has a pattern" in report
-    assert "<p>The search found no pattern in these series, nothing but noise.</p>" in report
-    assert "no pattern in these series" in nothing.report().text
+    assert len(pd.read_csv(tmp_path / "patterns.csv")) == 0
     assert len(pd.read_csv(tmp_path / "components.csv")) == 0
     assert list(pd.read_csv(tmp_path / "components.csv").columns[-2:]) == ["mean", "sd"]
 
@@ -226,11 +225,11 @@ def test_it_ends_with_the_gist_of_the_report(
     monkeypatch.setattr(output, "_WIDTH", 30)
     out = tmp_path / "out"
     result = run(write_tiny(tmp_path / "t.csv"), "--out", out, *QUICK)
-    gist = lkm.load(out / "model.lkm").report().summary
+    gist = lkm.load(out / "model.lkm").report().summary.replace("* ", "")
     lines = iter(result.output.splitlines())
     assert "writing the report ..." in lines
     told = list(itertools.takewhile(lambda line: "steps forecast;" not in line, lines))
-    assert " ".join(told) == gist
+    assert " ".join(line[2:] for line in told) == gist
     assert len(told) > 1
     assert max(map(len, told)) <= 30
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logit
 from small import agreed, small_table
@@ -21,6 +22,7 @@ from lkm_gpflow.sharing.posterior import (
     DrawnFunctions,
     PosteriorDraws,
     Statements,
+    functions_of,
     statements_of,
     times_looked_at,
 )
@@ -94,7 +96,8 @@ def test_who_has_a_column_has_what_it_stands_for() -> None:
     chains = ((drawn([[1, 0], [0, 1]]),), (drawn([[1, 0], [0, 0]]),))
     kept = PosteriorDraws(chains, np.arange(len(X)), 0.125)
     others = [parse("5 x SE(lengthscale=0.22)"), parse("1 x PER(period=0.3, lengthscale=1)")]
-    told = statements_of(kept, others, observed(), ScaledNoise())
+    functions = DrawnFunctions(observed(), ScaledNoise())
+    told = statements_of(kept, others, functions, functions_of(kept, functions))
     assert told.memberships.tolist() == [[1.0, 0.0], [0.0, 0.0]]
     (lengthscale,), (period, _) = told.marginals
     assert lengthscale.values.tolist() == [0.2, 0.2]
@@ -149,10 +152,12 @@ def test_what_the_small_table_has_is_visible(tmp_path: Path) -> None:
     assert (found.evidence.loc[["b", "c"], "LIN"] > 0.0).all()
     assert (found.memberships >= p).all().all()
     told = found.patterns()
-    assert list(told.columns) == ["visible", "member", "share", "lower", "upper"]
-    assert told.loc[("LIN", "c"), "share"] > 0.8
+    rising = told[told["kind"] == "trend"].xs("c", level="series").iloc[0]
+    assert rising["verdict"] == "has"
+    assert rising["share"] > 0.8
+    assert rising["slope_lower"] > 0.0
     found.save(tmp_path / "small.lkm")
     assert lkm.load(tmp_path / "small.lkm").posterior.to_json() == found.posterior.to_json()
     some = found.select(["c", "a"])
     assert some.probabilities.equals(p.loc[["c", "a"]])
-    assert some.patterns().loc[("LIN", "c")].equals(told.loc[("LIN", "c")])
+    pd.testing.assert_series_equal(some.patterns()["share"], told["share"][some.patterns().index])
