@@ -98,18 +98,13 @@ class Story:
         return f"Perhaps {self._does(maybe)}." if maybe else ""
 
     def account(self, name: str) -> str:
-        """What it is in one series, without a verb: "a 1-year cycle of ±3 °C, highest in July"."""
-        own, p = self.of(name), self.pattern
-        words = [self.named]
-        if p.kind == "cycle" and own.size:
-            words.append(f"of {self.measure(name)}")
-        elif p.kind == "trend" and own.slope and own.slope.sign:
-            words.append(f"({self.slope(name, own.slope)})")
-        elif p.kind in ("shift", "event") and own.size:
-            words.append(f"of {self.amount(name, own.size.median, signed=True)}")
-        said = " ".join(words)
-        when = self.when(own)
-        return f"{said}, {when}" if when else said
+        """What it is in one series: "a 1-year cycle (93% of its variation, ±3 °C, highest ...)"."""
+        own = self.of(name)
+        size = self.measure(name)
+        if own.slope is not None and own.slope.sign:
+            size = self.slope(name, own.slope).replace(" (", ", ").removesuffix(")")
+        told = [self.share_of([name]), size, self.when(own).replace(" (", " ").removesuffix(")")]
+        return f"{self.named} ({', '.join(filter(None, told))})"
 
     def when(self, own: Behaviour) -> str:
         """When a cycle is highest, or a trend turned; empty if that is not known."""

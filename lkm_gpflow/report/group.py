@@ -164,7 +164,8 @@ class GroupReport(Report):
                 row.append(f"{say(at['mean'])} ({say(at['lower'])} to {say(at['upper'])})")
                 if has_season and i == 0:
                     row.append(say(float(frame[column].iloc[-season])))
-            row += [say(value) for value in errors.loc[column].to_numpy()]
+            finer = partial(_number, decimals=_decimals(0.1 * float(last.std())))
+            row += [finer(value) for value in errors.loc[column].to_numpy()]
             rows.append(row)
         return rows
 
@@ -217,6 +218,14 @@ class GroupReport(Report):
             for b in range(a)
             if np.isfinite(self.correlations[a, b, 0])
         ]
+
+    def pair_cell(self, a: int, b: int) -> tuple[str, str, str, int] | None:
+        """Class, number, explanation and depth of colour of a pair of series."""
+        r, low, high = self.correlations[a, b].tolist()
+        if not np.isfinite(r):
+            return None
+        words = f"{_signed(low)} to {_signed(high)}"
+        return "has" if r > 0.0 else "against", _signed(r), words, round(100.0 * abs(r))
 
     @property
     def moves(self) -> str:
@@ -469,7 +478,7 @@ def _decimals(spread: float) -> int:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
+    return f"{round(value, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

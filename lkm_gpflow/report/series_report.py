@@ -151,10 +151,10 @@ def _account(name: str, told: Sequence[Story]) -> str:
         )
         for verdict in get_args(Verdict)
     }
-    sure = [f"{each.account(name)} ({each.share_of([name])})" for each in by_verdict["has"]]
+    sure = [each.account(name) for each in by_verdict["has"]]
     said = f"{name} has {'; '.join(sure)}." if sure else f"No pattern is certain in {name}."
     if maybe := by_verdict["perhaps"]:
-        words = [f"{each.account(name)} (P {each.of(name).probability:.2f})" for each in maybe]
+        words = [f"{each.account(name)}, P {each.of(name).probability:.2f}" for each in maybe]
         said += f" Perhaps it has {'; '.join(words)}."
     if untold := by_verdict["cannot be told"]:
         said += f" It cannot be told whether it has {listed([e.named for e in untold], last='or')}."

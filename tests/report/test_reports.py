@@ -137,7 +137,7 @@ def test_those_who_may_have_it_are_named_with_their_probability() -> None:
     )
     gold, oil, usd = told.series
     assert "Perhaps it has a 2.8-month cycle" in oil.account
-    assert "(P 0.80)" in oil.account
+    assert ", P 0.80" in oil.account
     assert "It cannot be told whether it has a 2.8-month cycle" in usd.account
     assert [told.cell(one, told.patterns[0])[0] for one in told.series] == [
         "has", "perhaps", "untold",
