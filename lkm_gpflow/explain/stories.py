@@ -12,15 +12,12 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..runtime.text import listed, percent
 from ..sharing.behaviour import Behaviour, Interval, behaviours
-from ..sharing.pattern_draws import SURE, Pattern
+from ..sharing.pattern_draws import SEEN_TWICE, SURE, Pattern
 from .describe import describe
 from .verdicts import HARDLY, Verdict
 from .wording import Timeline, few_digits, with_article
 
 MOST_NAMES = 8  # of series in a sentence
-
-_SEEN_TWICE = 0.525
-"""Of the span: a longer period was seen less than twice (five percent are rounding)."""
 
 _MOST_SAID = 5  # statements of a gist
 _LITTLE = 0.01  # patterns that make up less of all variation are not told unless they are sure
@@ -295,8 +292,7 @@ class Story:
         factor = days / self.timeline.span
         per = f" a{'n' if unit == 'hour' else ''} {unit}" if unit else " per unit of time"
         ends = sorted((abs(slope.lower), abs(slope.upper)))
-        low, high = (self.amount(name, end * factor) for end in ends)
-        low = low.split(" ")[0].removesuffix("%")
+        low, high = (self.amount(name, end * factor).split(" ")[0].rstrip("%") for end in ends)
         sign = "" if slope.median > 0.0 else "-"
         middle = self.amount(name, abs(slope.median) * factor)
         return f"{sign}{middle}{per} ({low} to {high})"
@@ -464,7 +460,7 @@ def _title(pattern: Pattern, timeline: Timeline) -> str:
     )
     length = pattern.period * timeline.span
     if pattern.kind == "cycle":
-        if pattern.period > _SEEN_TWICE:
+        if pattern.period > SEEN_TWICE:
             return f"swing over about {timeline.duration(length)}, seen less than twice"
         return (
             f"{timeline.adjective(length)} cycle"

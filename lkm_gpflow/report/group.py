@@ -309,7 +309,7 @@ class GroupReport(Report):
             rows.append([
                 name, story.verdicts[name], f"{own.probability:.2f}",
                 f"{percent(min(own.share.median, 1.0))} ({low} to {high})",
-                story.measure(name), story.when(own),
+                *((story.measure(name), story.when(own)) if own.probability > 0.5 else ("", "")),
             ])  # fmt: skip
         return rows
 

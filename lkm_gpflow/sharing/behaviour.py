@@ -157,10 +157,12 @@ def _cycle(
     typical = float(np.median(length))
     for n in enough:
         own = shapes[visible[:, n], n]
+        mean = own.mean(axis=0)
         f = told.functions[visible[:, n], n, p]
         ratio = f[:, last].std(axis=1) / np.maximum(f[:, first].std(axis=1), 1e-12)
         measured: dict[str, Any] = {
-            "size": Interval.of(0.5 * np.ptp(own, axis=1), level),
+            # Peak and trough of the mean: those of single draws lie further apart by chance.
+            "size": Interval.of(0.5 * (own[:, mean.argmax()] - own[:, mean.argmin()]), level),
             "peak": circular(own.argmax(axis=1) / _FINE, level),
             "trough": circular(own.argmin(axis=1) / _FINE, level),
         }

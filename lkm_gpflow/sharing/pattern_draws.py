@@ -36,6 +36,9 @@ changing size, a shift of level, a single event; "other" has a kernel of the use
 SURE = 0.9
 """From this probability on a series is said to have a pattern."""
 
+SEEN_TWICE = 0.525
+"""Of the span: a longer period was seen less than twice (five percent are rounding)."""
+
 SELDOM = 0.1
 """Patterns that no series shows with this probability are not spoken of."""
 
@@ -66,7 +69,8 @@ class Pattern:
     kind
         See `PatternKind`.
     kernel
-        The column of most weight among those of the form of most weight, in scaled units.
+        The column with the median lengthscale among those of the form of most weight, in scaled
+        units.
     period
         Of a cycle, in scaled time; zero of all else.
     date
@@ -199,7 +203,7 @@ def fourier(x: Floats, period: float, count: int) -> Floats:
 def harmonics(x: Floats, period: float) -> int:
     """How many harmonics of a period so many times tell apart."""
     step = (x[-1] - x[0]) / (len(x) - 1)
-    return int(np.clip(min(period / (2.0 * step), len(x) / 6.0), 1, _MOST_HARMONICS))
+    return int(np.clip(min(0.95 * period / (2.0 * step), len(x) / 6.0), 1, _MOST_HARMONICS))
 
 
 def regress(basis: Floats, f: Floats) -> Floats:
@@ -282,15 +286,16 @@ def _lengthscale(kernel: Product) -> float:
 
 def _pattern(columns: Sequence[Product], weights: Floats, periods: Floats) -> Pattern:
     """Sum up the columns of a pattern."""
+    structures = [kernel.structure for kernel in columns]
     by_form: dict[Product, float] = {}
-    largest: dict[Product, tuple[float, Product]] = {}
-    for kernel, weight in zip(columns, weights.tolist(), strict=True):
-        form = kernel.structure
+    for form, weight in zip(structures, weights.tolist(), strict=True):
         by_form[form] = by_form.get(form, 0.0) + weight
-        largest[form] = max(largest.get(form, (-1.0, kernel)), (weight, kernel), key=lambda w: w[0])
     total = sum(by_form.values()) or 1.0
     forms = sorted(((form, w / total) for form, w in by_form.items()), key=lambda w: -w[1])
-    kernel = largest[forms[0][0]][1]
+    main = [i for i, form in enumerate(structures) if form == forms[0][0]]
+    main.sort(key=lambda i: _lengthscale(columns[i]))
+    half = np.searchsorted(np.cumsum(weights[main]), 0.5 * weights[main].sum())
+    kernel = columns[main[min(int(half), len(main) - 1)]]
     order = np.argsort(periods)
     middle = np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum())
     middle_period = float(periods[order[min(int(middle), len(order) - 1)]])
@@ -353,9 +358,12 @@ def _cycle_of(told: PatternDraws, period: float) -> int | None:
 
 
 def _jumps(told: PatternDraws) -> PatternDraws:
-    """Move to a shift or an event what is flat, but for sure cycles, and for a jump or a moment."""
+    """Move to a shift or an event what is flat, but for sure cycles, and for a jump or a moment.
+
+    A cycle that was seen less than twice is not sure.
+    """
     sure = told.visible.mean(axis=0) >= SURE
-    is_cycle = np.array([pattern.kind == "cycle" for pattern in told.patterns], bool)
+    is_cycle = np.array([0.0 < pattern.period <= SEEN_TWICE for pattern in told.patterns], bool)
     functions, patterns = told.functions.copy(), list(told.patterns)
     for n, y in enumerate(told.Y):
         stays = is_cycle & sure[n]
