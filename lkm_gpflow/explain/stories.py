@@ -14,6 +14,7 @@ from ..runtime.text import listed, percent
 from ..sharing.behaviour import Behaviour, Interval, behaviours
 from ..sharing.pattern_draws import SEEN_TWICE, SURE, Pattern
 from .describe import describe
+from .facts import Facts
 from .verdicts import HARDLY, Verdict
 from .wording import Timeline, few_digits, with_article
 
@@ -21,6 +22,7 @@ MOST_NAMES = 8  # of series in a sentence
 
 _MOST_SAID = 5  # statements of a gist
 _LITTLE = 0.01  # patterns that make up less of all variation are not told unless they are sure
+_NEXT = 2.0  # steps: what changes faster is noise in which neighbours are alike
 _TOGETHER = 0.05  # of a period: series no further apart are in step
 _GROWS = 1.25  # times as high in the last third as in the first
 _CALENDAR = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
@@ -246,7 +248,7 @@ class Story:
     @property
     def named(self) -> str:
         """Its title as it stands in a sentence: "a 1-year cycle"."""
-        plural = self.pattern.kind in ("changes", "noise")
+        plural = self.pattern.kind in ("changes", "noise")  # and what cannot be counted
         return self.title if plural else with_article(self.title)
 
     # --- numbers in their units ---
@@ -372,7 +374,7 @@ class Story:
 def gist(told: Sequence[Story]) -> list[str]:
     """Return the statements that a person would repeat, what makes up most first."""
     matter = [each for each in told if each.sentence and (each.weight >= _LITTLE or each.owners)]
-    matter.sort(key=lambda each: (not each.owners, -each.weight))
+    matter.sort(key=lambda each: (not each.owners, "noise" in each.title, -each.weight))
     said = [each.sentence for each in matter[:_MOST_SAID]]
     return said or ["No series certainly has a pattern."]
 
@@ -453,6 +455,7 @@ def _titles(patterns: Sequence[Pattern], timeline: Timeline) -> list[str]:
 
 def _title(pattern: Pattern, timeline: Timeline) -> str:
     kernel = pattern.kernel.change_units(timeline.span, timeline.start)
+    facts = Facts(kernel, timeline)
     date = (
         timeline.date(pattern.date * timeline.span + timeline.start)
         if pattern.date == pattern.date
@@ -467,6 +470,8 @@ def _title(pattern: Pattern, timeline: Timeline) -> str:
             if timeline.origin is not None
             else f"cycle of {few_digits(length)}"
         )
+    if pattern.kind == "changes" and facts.lengthscale <= _NEXT * timeline.step:
+        return "correlated noise"
     plain = {
         "trend": "trend", "walk": "random walk", "noise": "noise of changing size",
         "shift": f"shift of level around {date}", "event": f"single event around {date}",

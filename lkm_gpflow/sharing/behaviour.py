@@ -24,6 +24,8 @@ from .posterior import VISIBLE
 _FINE = 360  # points of a period
 _FEWEST_DRAWS = 8
 _THIRD = 1.0 / 3.0
+_MOST_CORRELATED = 0.8
+_LASTING = ("cycle", "trend", "shift", "event")
 _QUARTER = 0.25  # of a period: of what is further apart nobody leads
 
 
@@ -163,8 +165,8 @@ def _cycle(
         measured: dict[str, Any] = {
             # Peak and trough of the mean: those of single draws lie further apart by chance.
             "size": Interval.of(0.5 * (own[:, mean.argmax()] - own[:, mean.argmin()]), level),
-            "peak": circular(own.argmax(axis=1) / _FINE, level),
-            "trough": circular(own.argmin(axis=1) / _FINE, level),
+            "peak": circular(own.argmax(axis=1) / _FINE, level, mean.argmax() / _FINE),
+            "trough": circular(own.argmin(axis=1) / _FINE, level, mean.argmin() / _FINE),
         }
         if whole <= 0.5:
             measured["growth"] = Interval.of(ratio, level)
@@ -191,17 +193,19 @@ def _lags(
     return lags
 
 
-def circular(turns: Floats, level: float) -> Interval | None:
-    """Interval of points of a cycle in turns, about their circular mean, which is in [0, 1).
+def circular(turns: Floats, level: float, centre: float | None = None) -> Interval | None:
+    """Interval of points of a cycle, in turns, about their circular mean or a centre in [0, 1).
 
     None if they are all around.
     """
     mean = np.exp(2j * np.pi * turns).mean()
     if abs(mean) < 0.5:
         return None
-    centre = np.angle(mean) / (2.0 * np.pi) % 1.0
-    around = (turns - centre + 0.5) % 1.0 - 0.5
-    return Interval.of(around, level).plus(float(centre))
+    if centre is None:
+        centre = float(np.angle(mean) / (2.0 * np.pi) % 1.0)
+    around = Interval.of((turns - centre + 0.5) % 1.0 - 0.5, level)
+    lower, upper = min(around.lower, 0.0), max(around.upper, 0.0)
+    return Interval(centre, centre + lower, centre + upper)
 
 
 def lag_of(reference: Floats, other: Floats, level: float) -> Interval | None:
@@ -224,7 +228,11 @@ def _trend(
     result: _Measured = {}
     for n in enough:
         f = told.functions[visible[:, n], n, p]
-        slope = f @ centred / (centred @ centred)
+        contrast = centred / (centred @ centred)
+        # What wanders about the line is scatter, too.
+        kept = [q for q, other in enumerate(told.patterns) if other.kind in _LASTING]
+        residual = told.Y[n] - told.functions[visible[:, n], n][:, kept].sum(axis=1)
+        slope = _widened(f @ contrast, contrast, residual)
         measured: dict[str, Any] = {
             "size": Interval.of(f.std(axis=1), level),
             "slope": Interval.of(slope * (x[-1] - x[0]), level),
@@ -267,12 +275,33 @@ def _event(
 def _difference(told: PatternDraws, p: int, n: int, visible: Booleans, during: Booleans) -> Floats:
     """By how much the series is higher then than else, less its other patterns, [draws]."""
     f = told.functions[visible[:, n], n]
-    own = told.Y[n] - f.sum(axis=1) + f[:, p]
-    parts = own[:, during], own[:, ~during]
-    residual = np.nanstd(own - f[:, p], axis=1)
-    error = residual * np.sqrt(sum(1.0 / max(np.isfinite(each[0]).sum(), 1) for each in parts))
-    noise = np.random.default_rng(0).normal(size=len(own)) * error
-    return np.asarray(np.nanmean(parts[0], axis=1) - np.nanmean(parts[1], axis=1) + noise)
+    kept = [q for q, other in enumerate(told.patterns) if other.kind in _LASTING]
+    own = told.Y[n] - f[:, kept].sum(axis=1) + f[:, p]
+    contrast = np.where(during, 1.0, -1.0) / np.where(during, *_counts(own[0], during))
+    return _widened(np.nansum(own * contrast, axis=1), contrast, own - f[:, p])
+
+
+def _counts(y: Floats, during: Booleans) -> tuple[int, int]:
+    """How many values were seen during and outside."""
+    seen = np.isfinite(y)
+    return max(int(seen[during].sum()), 1), max(int(seen[~during].sum()), 1)
+
+
+def _widened(values: Floats, contrast: Floats, residual: Floats) -> Floats:
+    """Scatter numbers [T] that are sums of values times a contrast [D] at least as noise does.
+
+    Noise has the variance of the residuals [T, D], and their correlation from one to the next.
+    """
+    rho = np.clip(_next_to(np.nanmean(residual, axis=0)), 0.0, _MOST_CORRELATED)
+    error = np.nanstd(residual) * np.linalg.norm(contrast) * np.sqrt((1.0 + rho) / (1.0 - rho))
+    more = np.sqrt(max(error**2 - values.var(), 0.0))
+    return np.asarray(values + more * np.random.default_rng(0).normal(size=len(values)))
+
+
+def _next_to(residual: Floats) -> float:
+    """Correlation of residuals with the next."""
+    r = np.nan_to_num(residual - np.nanmean(residual))
+    return float(r[1:] @ r[:-1] / max(r @ r, 1e-300))
 
 
 def _wander(

@@ -10,12 +10,12 @@ The functions of a pattern add up to one function of each draw and series,
 
 Then functions go where they belong: the part of a weekly cycle that repeats every day is a daily
 cycle; what is flat but for a jump is a shift of level, whatever kernel drew it; what is flat but
-for a moment is an event.
+for a moment is an event; what rises in a line but for noise is a trend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -28,7 +28,7 @@ from .posterior import VISIBLE
 from .states import Draw
 
 PatternKind: TypeAlias = Literal[
-    "cycle", "trend", "drift", "walk", "changes", "noise", "shift", "event", "other"
+    "cycle", "trend", "drift", "walk", "changes", "noise", "shift", "event", "other", "none"
 ]
 """What a pattern is: a line or bend, slow drift, a random walk, quick smooth changes, noise of
 changing size, a shift of level, a single event; "other" has a kernel of the user's own."""
@@ -56,7 +56,9 @@ _STRAIGHT = 0.8  # spans: smooth functions of this lengthscale bend once at most
 _SORTS = {"walk": "wander", "drift": "wander", "changes": "wander"}  # told apart by shapes alone
 _BRISK = 0.1  # spans: smooth functions up to this lengthscale change quickly
 _MOMENT = 0.03  # of the times: an event is no longer
-_BETTER = 0.5  # a jump leaves no more than this part of the squares that a line leaves
+_COSTS = 3.5  # logarithms of the number of values that a jump or a line has to gain
+_AS_NOISE = 2.0  # times as variable as from one value to the next: noise, somewhat correlated
+_NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
 
 
@@ -358,9 +360,10 @@ def _cycle_of(told: PatternDraws, period: float) -> int | None:
 
 
 def _jumps(told: PatternDraws) -> PatternDraws:
-    """Move to a shift or an event what is flat, but for sure cycles, and for a jump or a moment.
+    """Move to a shift, an event or a trend what does that and little else, but for sure cycles.
 
-    A cycle that was seen less than twice is not sure.
+    Otherwise a walk might be said to explain a jump, and a line too.  A cycle that was seen less
+    than twice is not sure.
     """
     sure = told.visible.mean(axis=0) >= SURE
     is_cycle = np.array([0.0 < pattern.period <= SEEN_TWICE for pattern in told.patterns], bool)
@@ -370,44 +373,61 @@ def _jumps(told: PatternDraws) -> PatternDraws:
         if not len(patterns) or stays.all():
             continue
         seen = np.isfinite(y)
-        own = (y - told.functions[:, n, stays].sum(axis=1).mean(axis=0))[seen]
-        for kind, find in _FOUND.items():
-            during = find(told.x[seen], own)
-            if during is None:
-                continue
-            date = float(
-                told.x[seen][during].mean() if kind == "event" else told.x[seen][during][0]
-            )
-            new = next((q for q, other in enumerate(patterns)
-                        if other.kind == kind and abs(other.date - date) <= _MOMENT), None,
-            )  # fmt: skip
-            if new is None:
-                new = len(patterns)
-                patterns.append(replace(patterns[int((~stays).argmax())], kind=kind, date=date))
-                functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
-            moved = np.flatnonzero(~stays)
-            functions[:, n, moved] = 0.0
+        x, own = told.x[seen], (y - told.functions[:, n, stays].sum(axis=1).mean(axis=0))[seen]
+        during, kind = plain_form(x, own)
+        if kind == "none":
+            continue
+        date = np.nan if during is None else float(x[during][0])
+        new = next((q for q, other in enumerate(patterns) if other.kind == kind
+                    and (kind == "trend" or abs(other.date - date) <= _MOMENT)), None)  # fmt: skip
+        if new is None:
+            new = len(patterns)
+            like = patterns[int((~stays).argmax())]
+            patterns.append(replace(like, kind=kind, date=date, period=0.0))
+            functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
+        moved = np.flatnonzero(~stays)
+        f = functions[:, n, moved].sum(axis=1)
+        functions[:, n, moved] = 0.0
+        if during is not None:
             level = np.where(during, own[during].mean(), own[~during].mean())
-            functions[:, n, new] = np.interp(told.x, told.x[seen], level)
-            break
+            f = np.broadcast_to(np.interp(told.x, x, level), f.shape)
+        functions[:, n, new] = f
     more = np.full((len(functions), len(patterns) - len(told.patterns)), np.nan)
     periods = np.concatenate([told.periods, more], axis=1)
     return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
 
 
-def after_jump(x: Floats, y: Floats) -> Booleans | None:
-    """When values have jumped to another level, if they do little else."""
+def plain_form(x: Floats, y: Floats) -> tuple[Booleans | None, PatternKind]:
+    """What values do, if it is that and noise: an event or a shift, and when; a trend; or "none".
+
+    The rest is noise if it varies hardly more than from one value to the next; a jump and a line
+    have to pay for their parameters (BIC), and the one that leaves less is chosen.
+    """
+    d = len(y)
     total = np.square(y - y.mean()).sum()
-    if len(y) < 4 * _FEWEST or total == 0.0:
-        return None
+    if d < 4 * _FEWEST or total == 0.0:
+        return None, "none"
+    if (briefly := in_moment(y)) is not None:
+        return briefly, "event"
     left, right = _squares(y), _squares(y[::-1])[::-1]
-    places = np.arange(_FEWEST, len(y) - _FEWEST)
+    places = np.arange(_FEWEST, d - _FEWEST)
     best = int(places[(left[places - 1] + right[places]).argmin()])
-    stepped = left[best - 1] + right[best]
-    line = total * (1.0 - np.corrcoef(x, y)[0, 1] ** 2)
-    if stepped <= (1.0 - _NEARLY_ALL) * total and stepped <= _BETTER * line:
-        return np.arange(len(y)) >= best
-    return None
+    jumped, straight = left[best - 1] + right[best], _off_line(x, y)
+    steps, rest = np.square(np.diff(y)), min(jumped, straight)
+    if jumped < straight:
+        steps = np.delete(steps, best - 1)
+    noise = max(_AS_NOISE * 0.5 * d * steps.mean(), _NOTHING * total)
+    gain = d * np.log(total / max(rest, _NOTHING * total))
+    if rest > noise or gain < _COSTS * np.log(d):
+        return None, "none"
+    return (np.arange(d) >= best, "shift") if jumped < straight else (None, "trend")
+
+
+def _off_line(x: Floats, y: Floats) -> float:
+    """Sum of squares about the line of least squares."""
+    centred = x - x.mean()
+    f = y - y.mean()
+    return float(f @ f - (centred @ f) ** 2 / (centred @ centred))
 
 
 def _squares(y: Floats) -> Floats:
@@ -416,19 +436,14 @@ def _squares(y: Floats) -> Floats:
     return np.asarray(np.cumsum(y**2) - np.cumsum(y) ** 2 / count)
 
 
-def in_moment(x: Floats, y: Floats) -> Booleans | None:
+def in_moment(y: Floats) -> Booleans | None:
     """When values leave their level for a moment, if they do little else."""
     squares = np.square(y - np.median(y))
     width = max(1, int(_MOMENT * len(y)))
     within = np.convolve(squares, np.ones(width), "valid")
-    if len(y) < 4 * _FEWEST or within.max() < _NEARLY_ALL * squares.sum() or not squares.any():
+    if within.max() < _NEARLY_ALL * squares.sum() or not squares.any():
         return None
     best = int(within.argmax())
     places = np.arange(len(y))
     near = (places >= best) & (places < best + width)
     return np.asarray(near & (squares >= 0.1 * squares.max()))
-
-
-_FOUND: Mapping[PatternKind, Callable[[Floats, Floats], Booleans | None]] = {
-    "shift": after_jump, "event": in_moment,
-}  # fmt: skip

@@ -50,8 +50,8 @@ def test_a_year_is_told_by_month_and_size() -> None:
     (year,) = told(MONTHS, [season(MONTHS, YEAR, 196.0, 8.0)], [YEARLY], units={"a": "°C"})
     assert year.title == "1-year cycle"
     assert re.fullmatch(
-        r"a has a 1-year cycle of ±8(\.1)? °C that is highest around July and makes up (over )?\d+% of "
-        r"its variation\.", year.sentence,
+        r"a has a 1-year cycle of ±8(\.1)? °C that is highest around July and makes up "
+        r"(over )?\d+% of its variation\.", year.sentence,
     )  # fmt: skip
 
 

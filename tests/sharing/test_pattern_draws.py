@@ -8,7 +8,7 @@ import pytest
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.sharing.behaviour import Interval, behaviours, circular, lag_of, together
-from lkm_gpflow.sharing.pattern_draws import PatternDraws, after_jump, in_moment, patterns_of
+from lkm_gpflow.sharing.pattern_draws import PatternDraws, patterns_of, plain_form
 from lkm_gpflow.sharing.states import Draw
 
 X = np.linspace(0.0, 1.0, 120)
@@ -74,13 +74,31 @@ def test_what_repeats_daily_in_a_weekly_cycle_is_a_daily_cycle() -> None:
 def test_jumps_and_moments_are_told_from_lines_walks_and_cycles() -> None:
     noise = 0.05 * RNG.normal(size=120)
     step, spike = 1.0 * (X > 0.4) + noise, np.where(np.abs(X - 60 / 119) < 0.004, 4.0, 0.0) + noise
-    assert after_jump(X, step) is not None
-    assert X[after_jump(X, step)][0] == pytest.approx(0.4, abs=0.01)
-    assert X[in_moment(X, spike)].tolist() == pytest.approx([60 / 119])
-    for other in (X + noise, np.cumsum(RNG.normal(size=120)), wave(0.3) + noise, noise):
-        assert after_jump(X, other) is None
-        assert in_moment(X, other) is None
-    assert in_moment(X, step) is None
+    during, kind = plain_form(X, step)
+    assert (kind, X[during][0]) == ("shift", pytest.approx(0.4, abs=0.01))
+    during, kind = plain_form(X, spike)
+    assert (kind, X[during].tolist()) == ("event", pytest.approx([60 / 119]))
+    assert plain_form(X, X + noise) == (None, "trend")
+    for other in (np.cumsum(RNG.normal(size=120)), wave(0.3) + noise, noise):
+        assert plain_form(X, other) == (None, "none")
+
+
+@pytest.mark.slow
+def test_noise_seldom_jumps_or_rises_and_walks_never_do() -> None:
+    """Of 1,000 series each; the noise has an autocorrelation of 0.3."""
+    rng = np.random.default_rng(0)
+    e = rng.normal(size=(1000, 121))
+    noise = e[:, 1:] + 0.34 * e[:, :-1]
+    found = {
+        name: np.mean([plain_form(X, y)[1] != "none" for y in rows])
+        for name, rows in {"noise": noise, "walks": np.cumsum(e, axis=1)[:, 1:]}.items()
+    }
+    assert found["noise"] < 0.03
+    assert found["walks"] < 0.01
+    steps = 1.5 * (X > 0.3) + 0.5 * noise / noise.std()
+    assert np.mean([plain_form(X, y)[1] == "shift" for y in steps]) > 0.9
+    lines = 1.5 * X + 0.5 * noise / noise.std()
+    assert np.mean([plain_form(X, y)[1] == "trend" for y in lines]) > 0.9
 
 
 def test_a_step_that_a_line_and_a_walk_explain_is_a_shift() -> None:
