@@ -257,6 +257,8 @@ def discover_command(
             with loading():
                 from ..discovery.discover import discover
                 from ..discovery.result import load
+                from ..runtime.progress import Progress
+                from ..sharing.sampler import expected_seconds_of_chains
                 from . import output
 
                 if thin is not None:
@@ -265,13 +267,18 @@ def discover_command(
             before = load(folder.model) if update else None
             if fits and before is None:
                 say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
-            if before is not None:
-                found = before.update(frame, executor=executor, progress=not quiet)
-            else:
-                with folder.going_on():
+            with Progress(shown=not quiet) as bar, folder.going_on():
+                bar.later = expected_seconds_of_chains(table.observations, processes)
+                if before is not None:
+                    found = before.update(frame, executor=executor, progress=bar)
+                else:
                     # The table has no suspicious values any more, and its logarithms are chosen.
                     keywords |= {"transform": table.transform, "suspicious": "listed"}
-                    found = discover(frame, **keywords, ledger=folder.ledger, executor=executor)
+                    keywords |= {"progress": bar, "ledger": folder.ledger}
+                    found = discover(frame, **keywords, executor=executor)
+                bar.later = 0.0
+                if thin is None and not found.says_by_fits:
+                    found.sample(executor=executor, progress=bar)
             if thin is not None:
                 say(f"learning the result on all {len(whole)} times ...")
                 found = refit_sparse(found, whole)

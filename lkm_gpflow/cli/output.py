@@ -60,9 +60,6 @@ def write(
 
         forecast, *others = TABLES
         write_table(forecast, found.forecast(horizon, level))
-        if not found.says_by_fits:
-            say(f"{folder.path / forecast} has the forecast; drawing from the posterior ...")
-            found.sample(executor=executor, progress=False).save(folder.model, force=True)
         names = [folder.report.name, *TABLES]
         if before is not None and before is not found:
             with replacing(folder.path / CHANGES) as unfinished:

@@ -31,6 +31,7 @@ from ..model.subclasses import UnknownModelError
 from ..runtime import archive
 from ..runtime.archive import label_from_json, label_to_json
 from ..runtime.arguments import check_level, check_series
+from ..runtime.progress import Progress
 from ..runtime.text import counted, numbered, quoted
 from ..runtime.warn import warn
 from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
@@ -120,7 +121,7 @@ class Discovery:
         *,
         suspicious: Suspicious = "listed",
         executor: Executor | None = None,
-        progress: bool = True,
+        progress: bool | Progress = True,
     ) -> Discovery:
         """Take the new rows of a longer table, or revised values, without a new search.
 
@@ -250,7 +251,9 @@ class Discovery:
         """Draws of the posterior over components, who has them, heights and noise; see `sample`."""
         return self._sampled() if self.whole is self else self.whole.posterior
 
-    def sample(self, *, executor: Executor | None = None, progress: bool = True) -> Discovery:
+    def sample(
+        self, *, executor: Executor | None = None, progress: bool | Progress = True
+    ) -> Discovery:
         """Draw from the posterior now, and not when probabilities are first asked for.
 
         The draws are kept, and saved with the discovery.  It takes seconds to half a minute.
@@ -275,7 +278,9 @@ class Discovery:
         """Whether draws of the posterior have been made already."""
         return "posterior" in self.whole.__dict__
 
-    def _sampled(self, executor: Executor | None = None, progress: bool = False) -> PosteriorDraws:
+    def _sampled(
+        self, executor: Executor | None = None, progress: bool | Progress = False
+    ) -> PosteriorDraws:
         settings, fits = self.settings, self.agreed.fits
         return PosteriorDraws.of(
             self._asked[0], [fit.of_series(self._asked[1]) for fit in fits], settings.bases,

@@ -31,7 +31,7 @@ from ..forecast.stacking import MOST, average_fits
 from ..gp import limits
 from ..gp.types import Floats
 from ..runtime.executors import check_executor, run_all
-from ..runtime.progress import Progress
+from ..runtime.progress import Progress, part_of
 from ..runtime.text import counted, listed, quoted
 from ..runtime.threads import single_threaded
 from ..search.ledger import Entry, fit_key
@@ -76,7 +76,7 @@ def updated(
     *,
     seed: int,
     executor: Executor | None,
-    progress: bool,
+    progress: bool | Progress,
 ) -> Updated | None:
     """Move the forecasters of a discovery to a longer or revised table; see `Discovery.update`.
 
@@ -121,7 +121,7 @@ def updated(
         for number, each in enumerate(members)
     }  # fmt: skip
     fits = {}
-    with Progress("new rows", len(jobs), shown=progress) as bar:
+    with part_of(progress, "new rows", len(jobs)) as bar:
         for number, fit in run_all(jobs, executor, hear=bar.hear):
             fits[number] = fit
             bar.update()

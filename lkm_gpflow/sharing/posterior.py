@@ -28,6 +28,7 @@ from ..gp.lags import lag_grid
 from ..gp.likelihoods import SeriesLikelihood
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Kind, Product, parse
+from ..runtime.progress import Progress
 from ..runtime.text import numbered
 from .forms import covariance_of
 from .matching import MUCH_LIKE, correlation, period, shapes_of
@@ -79,7 +80,7 @@ class PosteriorDraws:
         *,
         seed: int = 0,
         executor: Executor | None = None,
-        progress: bool = False,
+        progress: bool | Progress = False,
     ) -> PosteriorDraws:
         """Sample; parameters are those of `sampler.sample_posterior`."""
         settings = SamplerSettings()

@@ -26,12 +26,17 @@ from ..fit.initialization import (
 from ..gp.types import Floats
 from ..kernels.bases import with_windows
 from ..kernels.grammar import Product, parse
-from ..runtime.executors import run_all
-from ..runtime.progress import Progress
+from ..runtime.executors import num_workers, run_all
+from ..runtime.news import tell
+from ..runtime.progress import Progress, part_of
 from ..runtime.threads import single_threaded
+from ..search.settings import size_of_work
 from . import moves
 from .forms import Form, Forms, KernelProposal, TruncatedNormals
 from .states import ColumnModel, ColumnState, Draw
+
+_SECONDS = 2e-4
+"""Processor seconds of two chains, per series and squared number of times."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +147,17 @@ def run_chain(
         state.start(start.kernels, start.Z, start.noise_variance)
     burn = int(settings.burn * settings.sweeps)
     with single_threaded():
+        tell(lambda: "forgetting where it began")
         for _ in draws_of(state, proposal, rng, burn):
             pass
+        tell(lambda: "drawing")
         return tuple(draws_of(state, proposal, rng, settings.sweeps - burn, settings.thin))
+
+
+def expected_seconds_of_chains(observations: Observations, parallel: int) -> float:
+    """Return about how long chains of the default length take, so many at a time."""
+    N, D = observations.Y.shape
+    return _SECONDS * size_of_work(D, N) / parallel
 
 
 def sample_posterior(
@@ -156,7 +169,7 @@ def sample_posterior(
     *,
     seed: int = 0,
     executor: Executor | None = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
 ) -> tuple[tuple[Draw, ...], ...]:
     """Sample the posterior of a table, beginning where a search has ended.
 
@@ -177,7 +190,7 @@ def sample_posterior(
     executor
         Runs the chains; None: this process.
     progress
-        Whether to show a progress bar.
+        Whether to show a progress bar; or one that is open.
 
     Returns
     -------
@@ -205,8 +218,9 @@ def sample_posterior(
         for c in range(settings.chains)
     }
     chains: dict[int, tuple[Draw, ...]] = {}
-    with Progress("chain", len(jobs), shown=progress) as bar:
-        for c, draws in run_all(jobs, executor):
+    with part_of(progress, "statements", len(jobs)) as bar:
+        bar.left(expected_seconds_of_chains(observations, min(len(jobs), num_workers(executor))))
+        for c, draws in run_all(jobs, executor, hear=bar.hear):
             chains[c] = draws
             bar.update()
     return tuple(chains[c] for c in sorted(chains))
