@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from ..data.tables import Table
 from ..discovery.result import Discovery
-from ..gp.types import Floats
+from ..gp.types import Booleans
 from ..kernels.grammar import Product
 from ..runtime.text import listed, quoted
 from ..sharing.consensus import Consensus
-from ..sharing.matching import MUCH_LIKE, one_to_one, period, shapes_of, thinned
+from ..sharing.matching import do_much_the_same, shapes_of, thinned
 from ..sharing.sampler import is_pattern
 from .describe import describe
 from .wording import Timeline, few_digits
@@ -24,9 +26,6 @@ _CLEARLY = 0.2
 
 _MOVED = 1.0
 """A forecast that moves by so many of its standard deviations is worth a sentence."""
-
-_ONE_CYCLE = 0.5
-"""Cycles are one if their frequencies differ by fewer cycles per span than this."""
 
 _MOST_NAMED = 6
 
@@ -80,53 +79,49 @@ def compare_discoveries(before: Discovery, now: Discovery) -> Changes:
 
 
 def _changed_patterns(before: Discovery, now: Discovery) -> pd.DataFrame:
-    """Return the probabilities of those that crossed the line."""
+    """Return the probabilities of those that crossed the line.
+
+    A pattern may have several forms: it is lost where no component is left that does much the same,
+    and gained where there was none.
+    """
     by_draws = before.is_sampled and now.is_sampled
     old, new = (each.consensus if by_draws else each.agreed for each in (before, now))
-    x = thinned(now.table.observations.x)
-    first, last = map(float, now.table.scaled_times(before.table.frame.index[[0, -1]]))
+    table, x = now.table, thinned(now.table.observations.x)
+    first, last = map(float, table.scaled_times(before.table.frame.index[[0, -1]]))
     kernels = [kernel.change_units(last - first, first) for kernel in old.kernels]
-    pairs = dict(_same(kernels, new.kernels, x))
-    timeline, table = Timeline.of(now.table), now.table
+    titles, others = _titles(kernels, table), _titles(new.kernels, table)
+    same = do_much_the_same(
+        kernels, new.kernels, shapes_of(kernels, x), shapes_of(new.kernels, x)
+    ) | (titles[:, None] == others)
     rows: dict[tuple[str, object], tuple[float, float]] = {}
-    everyone: list[tuple[Product, int | None, int | None]] = [
-        *((new.kernels[j], i, j) for i, j in pairs.items()),
-        *((kernel, i, None) for i, kernel in enumerate(kernels) if i not in pairs),
-        *((kernel, None, j) for j, kernel in enumerate(new.kernels) if j not in pairs.values()),
-    ]
-    for kernel, i, j in everyone:
-        if not is_pattern(kernel):
-            continue
-        title = describe(kernel.change_units(table.span, table.start), timeline).short
-        (p, had), (q, has) = _told(old, i), _told(new, j)
-        for n in np.flatnonzero((had != has) & (np.abs(p - q) >= _CLEARLY)):
-            rows[title, table.frame.columns[n]] = float(p[n]), float(q[n])
+    for k, n, p, q in _only_in(old, new, same):
+        rows[str(titles[k]), table.frame.columns[n]] = p, q
+    for k, n, p, q in _only_in(new, old, same.T):
+        rows[str(others[k]), table.frame.columns[n]] = q, p
     index = pd.MultiIndex.from_tuples(list(rows), names=["pattern", "series"])
     return pd.DataFrame(list(rows.values()), index, ["before", "now"], dtype=np.float64)
 
 
-def _told(consensus: Consensus, k: int | None) -> tuple[Floats, Floats]:
-    """Probabilities of a component and who has it, [N] each; zeros if there is no component."""
-    if k is None:
-        nothing = np.zeros(len(consensus.probabilities))
-        return nothing, nothing
-    return consensus.probabilities[:, k], consensus.Z[:, k]
+def _titles(kernels: Sequence[Product], table: Table) -> NDArray[np.str_]:
+    """Components in words, [K]."""
+    timeline = Timeline.of(table)
+    in_units = (kernel.change_units(table.span, table.start) for kernel in kernels)
+    return np.array([describe(kernel, timeline).short for kernel in in_units], np.str_)
 
 
-def _same(old: list[Product], new: tuple[Product, ...], x: Floats) -> Iterator[tuple[int, int]]:
-    """Pair the components that do much the same, and then cycles of one period."""
-    if not old or not new:
-        return
-    pairs = one_to_one(shapes_of(old, x), shapes_of(new, x), MUCH_LIKE)
-    yield from pairs
-    taken = {j for _, j in pairs}
-    for i in set(range(len(old))) - {i for i, _ in pairs}:
-        for j in set(range(len(new))) - taken:
-            p, q = period(old[i]), period(new[j])
-            if p and q and abs(1.0 / p - 1.0 / q) < _ONE_CYCLE:
-                taken.add(j)
-                yield i, j
-                break
+def _only_in(
+    own: Consensus, other: Consensus, same: Booleans
+) -> Iterator[tuple[int, int, float, float]]:
+    """Components k and series n that have them by one consensus, and in no form by the other.
+
+    With the probabilities of both.
+    """
+    for k, kernel in enumerate(own.kernels):
+        p, q = own.probabilities[:, k], other.probabilities[:, same[k]].max(axis=1, initial=0.0)
+        is_gone = own.Z[:, k] > other.Z[:, same[k]].max(axis=1, initial=0.0)
+        if is_pattern(kernel):
+            for n in np.flatnonzero(is_gone & (p - q >= _CLEARLY)):
+                yield k, int(n), float(p[n]), float(q[n])
 
 
 def _gained_and_lost(patterns: pd.DataFrame) -> Iterator[str]:

@@ -8,6 +8,7 @@ where they began.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -147,11 +148,12 @@ def run_chain(
         state.start(start.kernels, start.Z, start.noise_variance)
     burn = int(settings.burn * settings.sweeps)
     with single_threaded():
-        tell(lambda: "forgetting where it began")
-        for _ in draws_of(state, proposal, rng, burn):
-            pass
-        tell(lambda: "drawing")
-        return tuple(draws_of(state, proposal, rng, settings.sweeps - burn, settings.thin))
+        draws = []
+        for t, draw in enumerate(draws_of(state, proposal, rng, settings.sweeps), start=1):
+            tell(partial("sweep {} of {}".format, t, settings.sweeps))
+            if t > burn and (t - burn) % settings.thin == 0:
+                draws.append(draw)
+        return tuple(draws)
 
 
 def expected_seconds_of_chains(observations: Observations, parallel: int) -> float:
@@ -218,9 +220,17 @@ def sample_posterior(
         for c in range(settings.chains)
     }
     chains: dict[int, tuple[Draw, ...]] = {}
+    parallel = min(len(jobs), num_workers(executor))
+    began = time.monotonic()
+
+    def hear(news: str) -> None:
+        bar.hear(news)
+        t, sweeps = map(int, news.removeprefix("sweep ").split(" of "))
+        share = parallel * (len(chains) // parallel + t / sweeps) / len(jobs)
+        bar.left((time.monotonic() - began) * max(1.0 / share - 1.0, 0.0))
+
     with part_of(progress, "statements", len(jobs)) as bar:
-        bar.left(expected_seconds_of_chains(observations, min(len(jobs), num_workers(executor))))
-        for c, draws in run_all(jobs, executor, hear=bar.hear):
+        bar.left(expected_seconds_of_chains(observations, parallel))
+        for c, draws in run_all(jobs, executor, hear=hear):
             chains[c] = draws
-            bar.update()
     return tuple(chains[c] for c in sorted(chains))
