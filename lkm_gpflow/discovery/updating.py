@@ -19,6 +19,7 @@ from scipy.special import ndtr, ndtri, softmax
 from ..data.checks import checked
 from ..data.foreign import Tabular
 from ..data.observations import Observations
+from ..data.suspicious import without
 from ..data.tables import Suspicious, Table
 from ..fit.fits import Fit, FitSettings, State
 from ..fit.initialization import walks_begin
@@ -34,6 +35,7 @@ from ..runtime.executors import check_executor, run_all
 from ..runtime.progress import Progress, part_of
 from ..runtime.text import counted, listed, quoted
 from ..runtime.threads import single_threaded
+from ..runtime.warn import warn
 from ..search.ledger import Entry, fit_key
 from ..search.many_series import decided
 
@@ -169,7 +171,22 @@ def _longer(before: Table, frame: Tabular, suspicious: Suspicious) -> Table:
             "lkm_gpflow.refit_sparse(found, frame) learns longer tables"
         )
     _check_steps(old.index, table)
+    _warn_of_what_was_left_out(old, table)
     return table
+
+
+def _warn_of_what_was_left_out(old: pd.DataFrame, table: Table) -> None:
+    """Warn of values that look wrong, where the discovery has none: it may have left them out."""
+    again = table.frame.loc[old.index]
+    left = without(table.frame, table.with_suspicious).loc[old.index]
+    back = old.isna() & again.notna() & left.isna()
+    if back.to_numpy().any():
+        names = list(old.columns[back.any()])
+        warn(
+            f"{counted(int(back.to_numpy().sum()), 'value')} of {quoted(names)} that look wrong, "
+            f"the first at {old.index[back.any(axis=1)][0]}, were missing before: "
+            "suspicious='missing' (--drop-suspicious) leaves them out again"
+        )
 
 
 def _check_steps(old: pd.Index, table: Table) -> None:
@@ -352,8 +369,9 @@ class Surprise:
         names = [name for name, each in zip(self.names, strange, strict=True) if each]
         when = "" if np.any(now[strange] < STRANGE) else " since the search"
         return (
-            f"Search again with `discover`: the new values of {listed(names, _MOST_NAMED)}{when} "
-            "are further from the forecast than chance explains, so the patterns may have changed."
+            "Search again (`discover`; at the command line --force): the new values of "
+            f"{listed(names, _MOST_NAMED)}{when} are further from the forecast than "
+            "chance explains, so the patterns may have changed."
         )
 
 

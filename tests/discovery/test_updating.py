@@ -89,7 +89,7 @@ def test_a_level_that_jumps_advises_a_new_search(before: lkm.Discovery) -> None:
     jumped = small_table()
     jumped.loc[jumped.index[ROWS:], "b"] += 15.0
     found = before.update(jumped, progress=False)
-    assert "Search again with `discover`: the new values of b are" in found.changes
+    assert "--force): the new values of b are" in found.changes
 
 
 def test_small_surprises_that_never_end_add_up(before: lkm.Discovery) -> None:
@@ -123,6 +123,13 @@ def test_revised_values_and_another_order_of_columns(before: lkm.Discovery) -> N
     assert found.surprises == ()
     with pytest.warns(UserWarning, match="no new or revised values"):
         assert found.update(revised, progress=False) is found
+
+
+def test_what_looked_wrong_and_was_left_out_is_warned_of(before: lkm.Discovery) -> None:
+    wrong = small_table()
+    wrong.iloc[6, 2] = -999.0
+    with pytest.warns(UserWarning, match="1 value of 'c' that look wrong, the first at 2021-02-14"):
+        before.update(wrong, progress=False)
 
 
 def at_other_steps(days: int, count: int) -> pd.DataFrame:
