@@ -163,6 +163,12 @@ _HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
     default=0.9,
     help="Probability of the intervals.",
 )
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Take the new rows of a longer table into the finished result that the folder holds, "
+    "without a new search: options of the search do not count.",
+)
 @click.option("--force", is_flag=True, help="Start over and overwrite what the folder holds.")
 @click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
 def discover_command(
@@ -183,6 +189,7 @@ def discover_command(
     out: Path | None,
     jobs: int | None,
     level: float,
+    update: bool,
     force: bool,
     quiet: bool,
     **keywords: Any,
@@ -198,7 +205,8 @@ def discover_command(
     file for any browser), forecast.csv, patterns.csv, components.csv, probabilities.csv,
     kernels.csv, figures, the model (lkm_gpflow.load reads it) and the ledger of the search.  To
     continue a search that was stopped, by you or by a budget, give the same command again.  Another
-    --horizon or --level needs no new search, either.
+    --horizon or --level needs no new search, either, nor do new rows with --update:
+    changes.txt says what they changed.
     """
     with said_plainly(), signals_stop():
         if quiet:
@@ -213,6 +221,9 @@ def discover_command(
         }  # fmt: skip
         settings = DiscoverSettings(**keywords)
         whole = frame
+        if update and (force or thin is not None):
+            other = "--force" if force else "--thin"
+            raise ValueError(f"expected --update or {other}, got both")
         if thin is not None:
             frame = thinned(frame, thin, seed=settings.seed)
         table = Table.of(frame, settings.transforms, suspicious)
@@ -230,8 +241,11 @@ def discover_command(
         if settings.subset is not None:
             draw(frame.shape[1], settings.subset, settings.seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))
-        folder.claim(steps, level, table.checksum, force=force)
-        folder.check_ledger(ledger_header(settings.search, table, settings.subset))
+        if update:
+            folder.claim_update()
+        else:
+            folder.claim(steps, level, table.checksum, force=force)
+            folder.check_ledger(ledger_header(settings.search, table, settings.subset))
         say = (lambda line: None) if quiet else click.echo
         say(f"{name}: {frame.shape[1]} series of {len(frame)} times")
         fits = folder.num_fits()
@@ -243,23 +257,35 @@ def discover_command(
             # Loaded when nothing is left to complain of.
             with loading():
                 from ..discovery.discover import discover
+                from ..discovery.result import load
+                from ..runtime.progress import Progress
+                from ..sharing.sampler import expected_seconds_of_chains
                 from . import output
 
                 if thin is not None:
                     from ..discovery.long_series import refit_sparse  # loads TensorFlow
 
-            if fits:
+            before = load(folder.model) if update else None
+            if fits and before is None:
                 say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
-            with folder.going_on():
-                # The table has no suspicious values any more, and its logarithms are chosen.
-                keywords |= {"transform": table.transform, "suspicious": "listed"}
-                found = discover(frame, **keywords, ledger=folder.ledger, executor=executor)
+            with Progress(shown=not quiet) as bar, folder.going_on():
+                bar.later = expected_seconds_of_chains(table.observations, processes)
+                if before is not None:
+                    found = before.update(frame, executor=executor, progress=bar)
+                else:
+                    # The table has no suspicious values any more, and its logarithms are chosen.
+                    keywords |= {"transform": table.transform, "suspicious": "listed"}
+                    keywords |= {"progress": bar, "ledger": folder.ledger}
+                    found = discover(frame, **keywords, executor=executor)
+                bar.later = 0.0
+                if thin is None and not found.says_by_fits:
+                    found.sample(executor=executor, progress=bar)
             if thin is not None:
                 say(f"learning the result on all {len(whole)} times ...")
                 found = refit_sparse(found, whole)
             with single_threaded():
                 files = output.write(
-                    folder, found, steps, level, told_units, say, executor, title or ""
+                    folder, found, steps, level, told_units, say, executor, title or "", before
                 )
             looked_at = table.with_suspicious
             if len(looked_at):

@@ -21,6 +21,8 @@ TABLES = ("forecast.csv", "patterns.csv", "components.csv", "probabilities.csv",
 
 SUSPICIOUS = "suspicious.csv"  # values that look wrong, where there are any
 
+CHANGES = "changes.txt"  # what changed since the last result, where there was an update
+
 _PICTURE = re.compile(r"(forecasts|structure|search|components-\d{2,}(-.*)?)\.png")
 """Names of the pictures that this program draws; others are the user's own."""
 
@@ -73,7 +75,8 @@ class OutputFolder:
         if reported is not None and reported[2] != table:
             raise ValueError(
                 f"{self.path} holds the result of another table (values, times or names differ): "
-                "name another folder with --out, or start over with --force"
+                "if it is this table with new rows or revised values, take them with --update; "
+                "otherwise name another folder with --out, or start over with --force"
             )
         if (
             self.model.exists()
@@ -92,6 +95,16 @@ class OutputFolder:
                 "another folder with --out, or overwrite it with --force"
             )
 
+    def claim_update(self) -> None:
+        """Refuse a folder that holds no result, or cannot be written to."""
+        if not self.model.exists():
+            raise ValueError(
+                f"--update: expected a folder with a finished result, got {self.path}, which has "
+                f"no {self.model.name}: name the folder with --out, or leave out --update to "
+                "search"
+            )
+        check_writable(self.path, "an output folder")
+
     def _was_stopped(self) -> bool:
         """Whether a budget ended the search, which may go on from its ledger."""
         try:
@@ -106,7 +119,7 @@ class OutputFolder:
             self.ledger,
             self.model,
             self.report,
-            *(self.path / name for name in (*TABLES, SUSPICIOUS)),
+            *(self.path / name for name in (*TABLES, SUSPICIOUS, CHANGES)),
         ]
         drawn = [file for file in self.figures.glob("*.png") if _PICTURE.fullmatch(file.name)]
         return [file for file in files if file.exists()] + sorted(drawn)

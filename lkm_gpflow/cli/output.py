@@ -20,7 +20,7 @@ from ..discovery.result import Discovery
 from ..plotting.style import save_figure, unit_of
 from ..runtime.replacing import replacing
 from ..runtime.threads import single_threaded
-from .folder import TABLES, OutputFolder
+from .folder import CHANGES, TABLES, OutputFolder
 
 MOST_SHOWN = 50
 """Of more series the report, the pictures and the table of components have the first ones."""
@@ -40,10 +40,12 @@ def write(
     say: Callable[[str], object],
     executor: Executor | None = None,
     title: str = "",
+    before: Discovery | None = None,
 ) -> list[str]:
     """Write everything, and say what is being written, and at last the gist of the report.
 
-    A worker of the executor, if there is one, draws the pictures meanwhile.  Returns the names of
+    A worker of the executor, if there is one, draws the pictures meanwhile.  `before` is the
+    discovery that was updated, if one was.  Returns the names of
     files and folders; an OSError, for example because the disk is full, says what to do.
     """
     with _fits_kept(folder):
@@ -58,9 +60,13 @@ def write(
 
         forecast, *others = TABLES
         write_table(forecast, found.forecast(horizon, level))
-        if not found.says_by_fits:
-            say(f"{folder.path / forecast} has the forecast; drawing from the posterior ...")
-            found.sample(executor=executor, progress=False).save(folder.model, force=True)
+        names = [folder.report.name, *TABLES]
+        if before is not None and before is not found:
+            with replacing(folder.path / CHANGES) as unfinished:
+                unfinished.write_text(
+                    "\n".join([found.news, str(found.changes_since(before))]), encoding="utf-8"
+                )
+            names.append(CHANGES)
         say(repr(found))
         columns = list(found.table.frame.columns)
         shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
@@ -87,8 +93,7 @@ def write(
             drawn()  # where a report is, there are the pictures, too
         for said in filter(None, [*report.statements, report.caution]):
             say(click.wrap_text(said, _WIDTH, "* ", "  "))
-        names = (folder.figures, folder.ledger, folder.model)
-        return [folder.report.name, *TABLES, *(path.name for path in names)]
+        return [*names, *(path.name for path in (folder.figures, folder.ledger, folder.model))]
 
 
 @contextmanager

@@ -16,9 +16,10 @@ from ..data.foreign import Tabular
 from ..data.tables import Table
 from ..forecast.autoregression import Autoregression
 from ..forecast.forecasters import BaseForecaster
-from ..forecast.stacking import hold_out, weigh
+from ..forecast.stacking import expected_seconds_of_windows, hold_out, weigh
 from ..runtime.budget import Guard, OutOfBudget
-from ..runtime.executors import kept_in
+from ..runtime.executors import kept_in, num_workers
+from ..runtime.progress import part_of
 from ..runtime.warn import warn
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import extend_best, extended
@@ -131,14 +132,17 @@ def _learn(
     stacks = settings.weighting == "stacked"
     share = _SEARCH_SHARE if stacks or subset is not None else 1.0
     stops: list[str] = []
-    running: dict[str, Any] = {"executor": settings.executor, "progress": settings.progress}
 
     def result(rows: Sequence[Entry], stacked: Sequence[BaseForecaster] = ()) -> Discovery:
         return Discovery(
             table, search, settings.weighting, tuple(rows), tuple(stacked), _sentence(stops)
         )
 
-    with kept_in(settings.ledger, "ledger"):
+    with kept_in(settings.ledger, "ledger"), part_of(settings.progress, "search") as bar:
+        running: dict[str, Any] = {"executor": settings.executor, "progress": bar}
+        workers = num_workers(settings.executor)
+        after = expected_seconds_of_windows(everything, workers) if stacks else 0.0
+        bar.later += after
         some = everything
         if subset is not None:
             some = everything.of_series(draw(everything.num_series, subset, search.seed))
@@ -147,6 +151,7 @@ def _learn(
             for so_far in _better(found, ledger):
                 if subset is None:
                     yield result(so_far)
+        bar.later -= after
         rows: Sequence[Entry] = ledger.rows
         if subset is not None:
             with _noting(stops, lambda: "the learning on all series before all fits were learnt"):

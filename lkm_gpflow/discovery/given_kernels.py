@@ -19,7 +19,7 @@ from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of
 from ..kernels.grammar import Kind, Product, parse
 from ..runtime.arguments import check_switch
 from ..runtime.executors import check_executor, kept_in, run_all
-from ..runtime.progress import Progress
+from ..runtime.progress import part_of
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import decided, extend_best, extended
 from ..search.settings import SearchSettings, draw
@@ -137,7 +137,7 @@ def learn(
         if (0, restart) not in kept.entries
     }
     with kept_in(ledger, "ledger"):
-        with Progress("restarts", len(jobs), shown=progress) as bar:
+        with part_of(progress, "fits", len(jobs)) as bar:
             for restart, found in run_all(jobs, executor, hear=bar.hear):
                 kept.add(Entry(0, restart, 0, "start", -1, names, found))
                 bar.update()

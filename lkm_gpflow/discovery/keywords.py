@@ -21,6 +21,7 @@ from ..model.ibp import IBP
 from ..model.subclasses import name_of
 from ..runtime.arguments import check_switch
 from ..runtime.executors import check_executor
+from ..runtime.progress import Progress
 from ..search.settings import SearchSettings, Strategy, base_names
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class DiscoverSettings:
     memory_budget
         The same for bytes, or a text such as "4GB"; see `budget.resident_memory`.
     progress
-        Whether to show a progress bar.
+        Whether to show a progress bar; or one that is open.
 
     Raises
     ------
@@ -145,7 +146,7 @@ class DiscoverSettings:
     executor: Executor | None = None
     time_budget: float | str | None = None
     memory_budget: float | str | None = None
-    progress: bool = True
+    progress: bool | Progress = True
 
     def __post_init__(self) -> None:
         _check_name("learner", self.learner, LearnerName)

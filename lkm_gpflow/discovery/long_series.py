@@ -24,7 +24,7 @@ from ..fit.initialization import typical_step, walks_begin
 from ..fit.parameter_priors import add_priors
 from ..gp.types import Floats
 from ..kernels.component import ComponentKernel, to_kernel
-from ..kernels.grammar import Kind, Product
+from ..kernels.grammar import Product
 from ..model.posteriors import EnumeratedPosterior
 from ..model.sparse import NUM_INDUCING, SparseLKM
 from ..runtime.text import whole_number
@@ -137,22 +137,7 @@ def _in_time_of(table: Table, found: Discovery) -> list[Product]:
     (began,) = table.scaled_times(found.table.frame.index[:1])
     start = walks_begin(table.observations.x)
     kernels = (kernel.change_units(stretch, float(began)) for kernel in found.fit.kernels)
-    return [_started(kernel, start) for kernel in kernels]
-
-
-def _started(kernel: Product, start: float) -> Product:
-    """Return a kernel whose walks, if any, start at this time."""
-    factors = (
-        replace(
-            factor,
-            values=tuple(
-                start if kind is Kind.ORIGIN else value
-                for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
-            ),
-        )
-        for factor in kernel.factors
-    )
-    return replace(kernel, factors=tuple(factors))
+    return [kernel.beginning_at(start) for kernel in kernels]
 
 
 def _model(

@@ -28,7 +28,7 @@ from ..forecast.mixture import coverage_column
 from ..gp.types import Floats
 from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.journal import Journal
-from ..runtime.progress import Progress
+from ..runtime.progress import part_of
 from ..runtime.text import whole_number
 from . import metrics
 from .predictive import Predictive, columns_of, matrices
@@ -238,7 +238,7 @@ def backtest(
     done = {record["origin"]: record for record in kept.records}
     missing = [origin for origin in origins if origin not in done]
     name = label or (method if isinstance(method, str) else type(method).__name__)
-    with Progress(name, len(origins), done=len(done), shown=progress) as bar:
+    with part_of(progress, name, len(missing)) as bar:
         jobs = {
             origin: partial(_forecast_from, table.frame, chosen, origin, horizon, seed)
             for origin in missing

@@ -216,7 +216,7 @@ class Learner:
         known = [member for member in members if member.is_complete]
         unknown = [member for member in members if not member.is_complete]
         for number, member in enumerate([*known, *shuffled(unknown, self.rng)], start=1):
-            self._tell(f"{member.structure} enters ({number} of {len(members)})", state)
+            self._tell(f"adding {member.structure} ({number} of {len(members)})")
             grown = self.enter(state, member)
             if grown is not None:
                 state = self.improve(self.polish(grown, max_iterations=12)[0])
@@ -285,7 +285,7 @@ class Learner:
         """Hyperparameters and rows of Z in turn until nothing changes."""
         for _ in range(rounds):
             before = state
-            self._tell("refining", state)
+            self._tell("refining")
             polished, has_converged = self.polish(state, max_iterations)
             state = self.improve(polished)
             is_same = state.Z.shape == polished.Z.shape and np.allclose(state.Z, polished.Z)
@@ -345,7 +345,7 @@ class Learner:
             before = state.score
             for k in range(len(state.kernels)):
                 if k < len(state.kernels):
-                    self._tell(f"{state.kernels[k].structure} enters anew", state)
+                    self._tell(f"trying {state.kernels[k].structure} anew")
                     reduced = state.without(k)
                     state = self.keep_better(state, reduced, state.kernels[k].structure)
             for member in _missing(members, state.kernels):
@@ -381,7 +381,7 @@ class Learner:
         while k < len(state.kernels):
             kernel = state.kernels[k]
             if not any(factor.base.is_window for factor in kernel.factors):
-                self._tell(f"{kernel.structure} changes", state)
+                self._tell(f"does {kernel.structure} change?")
                 changed = max(self._changed(state, k),
                               key=lambda one: self._log_likelihoods(one).sum())  # fmt: skip
                 changed = self.refine(changed, rounds=3, max_iterations=20)
@@ -444,7 +444,7 @@ class Learner:
             history.append(posterior.elbo)
             for _ in range(rounds):
                 before = posterior.elbo
-                self._tell("finishing", state)
+                self._tell("finishing")
                 state, _ = self.polish(state, 60, posterior, tolerance=tolerance)
                 posterior = self.posterior(state)
                 history.append(posterior.elbo)
@@ -561,9 +561,9 @@ class Learner:
         found = self.engine.log_densities(state.kernels, state.parameters, noise_levels, pairs)
         return np.nan_to_num(found, nan=-np.inf)
 
-    def _tell(self, what: str, state: State) -> None:
-        """Tell whoever waits for the fit what it does, and how far it is."""
-        tell(lambda: f"{what}, BIC {self.bic(state):.1f}" if state.kernels else what)
+    def _tell(self, what: str) -> None:
+        """Tell whoever waits for the fit what it does."""
+        tell(lambda: what)
 
 
 def _key(state: State) -> StateKey:

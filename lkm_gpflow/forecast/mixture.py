@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax, stdtr
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
 from ..data.checks import LARGEST
 from ..data.transforms import Transforms
@@ -204,6 +205,14 @@ class MixtureForecast:
         mean, variance = self.modelled
         z = (self.transforms.forward(values) - mean) / np.sqrt(variance)
         return np.asarray(stdtr(self._degrees, z / unit_scale(self._degrees)))
+
+    def log_density(self, values: Floats) -> Floats:
+        """Log densities [..., P] of values in the units of the series, on the modelled scale."""
+        mean, variance = self.modelled
+        scale = np.sqrt(variance) * unit_scale(self._degrees)
+        return np.asarray(
+            student_t.logpdf(self.transforms.forward(values), self._degrees, mean, scale)
+        )
 
     @cached_property
     def _weights(self) -> Floats:

@@ -26,10 +26,10 @@ from ..fit.fits import Fit, FitSettings
 from ..fit.training import fit
 from ..kernels.grammar import parse
 from ..runtime.budget import Spent, never_spent
-from ..runtime.executors import run_all
-from ..runtime.progress import Progress
+from ..runtime.executors import num_workers, run_all
+from ..runtime.progress import Progress, part_of
 from ..search.ledger import Ledger, different, fit_from_json, fit_to_json
-from ..search.settings import SearchSettings
+from ..search.settings import SearchSettings, size_of_work
 from .autoregression import Autoregression
 from .forecasters import BaseForecaster, F, Kind, Member, with_weight
 
@@ -121,6 +121,16 @@ NUM_STARTS = 4
 """Walks are cheap: they are learnt from more starts, so that every seed finds the same."""
 
 
+_SECONDS = 8e-5
+"""Processor seconds of `hold_out`, per series and squared number of times."""
+
+
+def expected_seconds_of_windows(observations: Observations, parallel: int = 1) -> float:
+    """Return about how long `hold_out` takes, so many jobs at a time."""
+    N, D = observations.Y.shape
+    return _SECONDS * size_of_work(D, N) / parallel
+
+
 def hold_out(
     fits: Sequence[Fit],
     observations: Observations,
@@ -129,7 +139,7 @@ def hold_out(
     others: Sequence[BaseForecaster] = (),
     *,
     executor: Executor | None = None,
-    progress: bool = True,
+    progress: bool | Progress = True,
     spent: Spent = never_spent,
 ) -> None:
     """Let the best fits of a search, and walks, forecast windows of the past; `weigh` comes next.
@@ -150,7 +160,7 @@ def hold_out(
     executor
         Runs the fits and the windows; None: this process.
     progress
-        Whether to show a progress bar.
+        Whether to show a progress bar; or one that is open.
     spent
         Says when to stop.
 
@@ -163,16 +173,20 @@ def hold_out(
         f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
         for i, walk in enumerate(_walks(settings))
     }
-    _remember(ledger, walks, "walks", executor, progress, spent)
-    # The best fit of the search first: it is in the forecast whenever the budget ends.  Others,
-    # which are quick, come next.
-    found, learnt = _found(fits, settings), _learnt(settings, ledger)
-    is_allowed = any(walk.kind == "walk" for walk in _walks(settings))
-    asked = [*found[:1], *(others if is_allowed else ()), *learnt, *found[1:]]
-    scores = {
-        each.note: partial(each.held_out_scores, observations, settings.fit) for each in asked
-    }
-    _remember(ledger, scores, "held-out windows", executor, progress, spent)
+    found = _found(fits, settings)
+    total = 2 * len(walks) + len(found) + len(others)
+    with part_of(progress, "forecast weights", total) as bar:
+        bar.left(expected_seconds_of_windows(observations, num_workers(executor)))
+        remember = partial(_remember, ledger, executor=executor, bar=bar, spent=spent)
+        remember(walks)
+        # The best fit of the search first: it is in the forecast whenever the budget ends.  Others,
+        # which are quick, come next.
+        learnt = _learnt(settings, ledger)
+        is_allowed = any(walk.kind == "walk" for walk in _walks(settings))
+        asked = [*found[:1], *(others if is_allowed else ()), *learnt, *found[1:]]
+        remember(
+            {each.note: partial(each.held_out_scores, observations, settings.fit) for each in asked}
+        )
 
 
 def weigh(
@@ -298,17 +312,15 @@ def _noted(forecasters: Sequence[F], ledger: Ledger) -> list[F]:
 def _remember(
     ledger: Ledger,
     jobs: Mapping[str, Callable[[], Any]],
-    label: str,
     executor: Executor | None,
-    progress: bool,
+    bar: Progress,
     spent: Spent,
 ) -> None:
     """Run the jobs that the ledger has no note of, and note what comes out."""
     jobs = {key: job for key, job in jobs.items() if key not in ledger.notes}
-    with Progress(label, len(jobs), shown=progress) as bar:
-        for key, result in run_all(jobs, executor, spent, bar.hear):
-            ledger.note(key, result)
-            bar.update()
+    for key, result in run_all(jobs, executor, spent, bar.hear):
+        ledger.note(key, result)
+        bar.update()
 
 
 def _learn(observations: Observations, walk: _Walk, seed: Sequence[int]) -> dict[str, Any]:

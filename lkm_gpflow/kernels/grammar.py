@@ -146,6 +146,17 @@ class Product:
         variance = None if self.variance is None else self.variance / time_scale**degree
         return Product(tuple(factors), variance)
 
+    def beginning_at(self, start: float) -> Product:
+        """Return the same kernel, whose walks, if any, begin at this time."""
+        factors = []
+        for factor in self.factors:
+            values = [
+                start if kind is Kind.ORIGIN else value
+                for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
+            ]
+            factors.append(Factor(factor.base, tuple(values)))
+        return Product(tuple(factors), self.variance)
+
     def __format__(self, spec: str) -> str:
         head = [] if self.variance is None else [_number(self.variance, spec)]
         return " x ".join(head + [format(factor, spec) for factor in self.factors])

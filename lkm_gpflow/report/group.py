@@ -326,6 +326,7 @@ class GroupReport(Report):
         lines = [f"# {markdown(self.title)}", ""]
         lines += [f"- {markdown(each)}" for each in self.statements]
         lines += ["", f"**{markdown(self.caution)}**", ""] if self.caution else [""]
+        lines += [markdown(self.found.news), ""] if self.found.news else []
         lines += [markdown(self.note), ""] if self.note else []
         heads = ["series", *(each.title for each in self.patterns)]
         cells = [[one.name, *(self.cell(one, each)[1] for each in self.patterns)]

@@ -22,7 +22,7 @@ from ..gp.types import Floats
 from ..kernels.grammar import Product
 from ..runtime.budget import OutOfBudget, Spent, never_spent
 from ..runtime.executors import run_all
-from ..runtime.progress import Progress
+from ..runtime.progress import Progress, part_of
 from ..runtime.threads import single_threaded
 from .ledger import Entry, Ledger, different, fit_from_json, fit_to_json
 from .settings import draw
@@ -87,7 +87,7 @@ def extend_best(
     ledger: Ledger,
     *,
     executor: Executor | None = None,
-    progress: bool = True,
+    progress: bool | Progress = True,
     spent: Spent = never_spent,
 ) -> None:
     """Learn the best fits of a ledger again on all series; `extended` reads them.
@@ -106,7 +106,7 @@ def extend_best(
     executor
         Runs them where there are several; None, or a single one: this process, all its threads.
     progress
-        Whether to show a progress bar.
+        Whether to show a progress bar; or one that is open.
     spent
         Says which budget is spent; it is asked after the first fit to all series.
 
@@ -141,7 +141,7 @@ def _learn(
     settings: FitSettings,
     ledger: Ledger,
     executor: Executor | None,
-    progress: bool,
+    progress: bool | Progress,
     spent: Spent,
 ) -> None:
     """Learn fits again on more series, whose name the notes have; one in any case."""
@@ -155,7 +155,7 @@ def _learn(
         return spent() if any(_note(name, entry) in ledger.notes for entry in entries) else ""
 
     workers = executor if len(jobs) > 1 else None
-    with Progress(name, len(jobs), shown=progress) as bar:
+    with part_of(progress, name, len(jobs)) as bar:
         for key, fit in run_all(jobs, workers, spent_after_first, bar.hear):
             ledger.note(key, fit_to_json(fit))
             bar.update()

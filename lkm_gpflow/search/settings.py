@@ -35,6 +35,16 @@ and 1.0 at 1,600; a search needs some ten thousand."""
 MOST_SEARCHED = 50
 """A millisecond a series, evaluation and row of Z, until covariances are shared (`sharing`)."""
 
+_SECONDS = 5e-4
+"""Processor seconds per series and squared number of times for a default search with its averaging;
+the middle of the searches in the benchmark's journal."""
+
+_LOWER, _UPPER = 0.1, 4.2
+"""Factors on it that held nine tenths of these searches."""
+
+_LONG = 200
+"""From so many times on, time grows with their power 2.7 (tests/benchmarks/test_long_speed.py)."""
+
 Strategy = Literal["partial", "full"]
 
 
@@ -140,6 +150,21 @@ def check_size(num_times: int, num_series: int, subset: int | None) -> None:
             f"a search on more than {MOST_SEARCHED} series may take hours, got {num_series}: with "
             "a subset, such as 25, it searches on 25 series and then learns the result on all",
         )
+
+
+def size_of_work(num_times: int, num_series: int) -> float:
+    """Return what the time of a search, of its averaging and of draws is in proportion to."""
+    return num_series * num_times**2 * max(1.0, num_times / _LONG) ** 0.7
+
+
+def expected_seconds(
+    num_times: int, num_series: int, settings: SearchSettings, parallel: int = 1
+) -> tuple[float, float]:
+    """Return bounds on the seconds of a search by the learner "scan", `parallel` fits at a time."""
+    work = (1 + settings.depth) / 3.0 * settings.restarts / 3.0
+    seconds = _SECONDS * size_of_work(num_times, num_series) * work
+    seconds /= min(parallel, settings.restarts)
+    return _LOWER * seconds, _UPPER * seconds
 
 
 def ledger_header(settings: SearchSettings, table: Table, subset: int | None) -> dict[str, Any]:

@@ -18,11 +18,12 @@ from ..fit.fits import CRITERIA, Fit
 from ..fit.training import fit
 from ..kernels.grammar import CHANGE_POINTS
 from ..runtime.budget import Spent, never_spent
-from ..runtime.executors import run_all
+from ..runtime.executors import num_workers, run_all
+from ..runtime.progress import Progress, part_of
+from ..runtime.text import counted
 from .ledger import ACCEPTED, REGROUPED, Entry, Ledger
 from .partial_set_expansion import Attempt, Proposal, improves, proposals
-from .search_progress import progress_bar
-from .settings import SearchSettings
+from .settings import SearchSettings, expected_seconds
 
 _HOPELESS = 10
 """A fit is hopeless if it is behind the best one by the price in BIC of so many parameters, or of
@@ -38,7 +39,7 @@ def search_steps(
     ledger: Ledger,
     *,
     executor: Executor | None = None,
-    progress: bool = True,
+    progress: bool | Progress = True,
     spent: Spent = never_spent,
 ) -> Iterator[Entry]:
     """Search structures; yield every new fit as soon as it is in the ledger.
@@ -56,7 +57,7 @@ def search_steps(
     executor
         Runs the restarts of a structure; None runs them in this process.  The result is the same.
     progress
-        Whether to show a progress bar.
+        Whether to show a progress bar; or one that is open.
     spent
         Says when to stop; the first fit is finished in any case.
 
@@ -70,16 +71,18 @@ def search_steps(
         return spent() if ledger.entries else ""
 
     algorithm, step, accepted = proposals(settings), 0, -1
-    with progress_bar(observations, settings, executor, progress) as report:
+    with part_of(progress, "search") as bar:
+        report = _SearchReport(bar, settings, min(settings.restarts, num_workers(executor)))
+        report.expect(*observations.Y.shape)
         proposal = next(algorithm)
         while True:
             attempts = _attempts(proposal, settings)
-            report.begin(len(attempts), proposal.waiting * settings.restarts)
+            report.num_left = len(attempts) + proposal.waiting * settings.restarts
             known = [n for n in range(len(attempts)) if (step, n) in ledger.entries]
             for number in known:
                 report.show(ledger.entries[step, number])
             jobs = _jobs(step, proposal, attempts, observations, settings, skip=known)
-            for number, found in run_all(jobs, executor, spent_after_first, report.hear):
+            for number, found in run_all(jobs, executor, spent_after_first, bar.hear):
                 entry = Entry(
                     step, number, proposal.depth, proposal.expanded, accepted,
                     attempts[number].structure, found,
@@ -96,9 +99,32 @@ def search_steps(
             try:
                 proposal = algorithm.send(fits[best])
             except StopIteration:
-                report.end()
                 return
             step += 1
+
+
+class _SearchReport:
+    """What the progress bar says of a search: its fits, what is tried, the time left."""
+
+    def __init__(self, bar: Progress, settings: SearchSettings, parallel: int) -> None:
+        self._bar, self._settings, self._parallel = bar, settings, parallel
+        self._seconds: list[float] = []
+        self.num_left = 0  # fits of this step, and of those that may follow at the same depth
+
+    def expect(self, num_series: int, num_times: int) -> None:
+        """Say how long a search may take; nothing for a learner that was not measured."""
+        if self._settings.fit.learner == "scan":
+            self._bar.left(*expected_seconds(num_times, num_series, self._settings, self._parallel))
+
+    def show(self, entry: Entry) -> None:
+        """Show that a fit was made, and how long the rest may take."""
+        self._seconds.append(entry.fit.seconds)
+        self.num_left -= 1
+        # Every component may be expanded once at each depth that is left.
+        later = (self._settings.depth - entry.depth) * len(entry.fit.kernels)
+        count = self.num_left + later * self._settings.restarts
+        self._bar.left(float(np.mean(self._seconds)) * count / self._parallel)
+        self._bar.stand(counted(len(self._seconds), "fit"))
 
 
 def _attempts(proposal: Proposal, settings: SearchSettings) -> list[Attempt]:

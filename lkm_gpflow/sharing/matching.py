@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..fit.engine import components
-from ..gp.types import Floats, Integers
+from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
 
 
@@ -99,6 +99,23 @@ def correlation(a: Floats, b: Floats) -> Floats:
     products: Floats = a @ b.T
     both_flat = ~a.any(axis=1)[:, None] & ~b.any(axis=1)[None, :]
     return np.where(both_flat, 1.0, products)
+
+
+_ONE_CYCLE = 0.5
+"""Cycles are one if their frequencies differ by fewer cycles per span than this."""
+
+
+def do_much_the_same(
+    a: Sequence[Product], b: Sequence[Product], shapes_a: Floats, shapes_b: Floats
+) -> Booleans:
+    """Whether components, with their shapes, are one pattern in whatever form, [A, B].
+
+    Their shapes are much alike (`MUCH_LIKE`), or both are cycles of one period.
+    """
+    p, q = (np.array([period(one) for one in each]) for each in (a, b))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one_cycle = np.abs(1.0 / p[:, None] - 1.0 / q) < _ONE_CYCLE  # NaN where neither repeats
+    return np.asarray((correlation(shapes_a, shapes_b) >= MUCH_LIKE) | one_cycle)
 
 
 def one_to_one(a: Floats, b: Floats, least: float) -> list[tuple[int, int]]:

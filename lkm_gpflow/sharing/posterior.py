@@ -5,9 +5,9 @@ Each draw of the sampler decomposes a series into functions, one for each of its
 .. math:: f_k \mid x_n \sim \mathcal{GP}, \qquad x_n = \mu_n 1 + \textstyle\sum_k f_k + \epsilon_n
 
 (drawn by Matheron's rule).  A column of a draw *stands for* a component of the consensus if it does
-much the same, in whatever form: their shapes are much alike (`MUCH_LIKE`), or both are cycles of
-one period.  A component is *visible* in a series, in a draw, if the functions that stand for it
-have at least `VISIBLE` of the variance of the series.  Every statement is a share of draws.
+much the same, in whatever form (`matching.do_much_the_same`).  A component is *visible* in a
+series, in a draw, if the functions that stand for it have at least `VISIBLE` of the variance of the
+series.  Every statement is a share of draws.
 """
 
 from __future__ import annotations
@@ -30,17 +30,15 @@ from ..gp.lags import lag_grid
 from ..gp.likelihoods import SeriesLikelihood
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Kind, Product, parse
+from ..runtime.progress import Progress
 from ..runtime.text import numbered
 from .forms import covariance_of
-from .matching import MUCH_LIKE, correlation, period, shapes_of
+from .matching import do_much_the_same, shapes_of
 from .sampler import SamplerSettings, is_pattern, sample_posterior
 from .states import Draw
 
 VISIBLE = 0.02
 """What has less of a series' variance cannot be seen in it."""
-
-_ONE_CYCLE = 0.5
-"""Cycles are one if their frequencies differ by fewer cycles per span than this."""
 
 MOST_ASKED = 64
 """Of more series the fits speak: a sweep takes longer with every series."""
@@ -84,7 +82,7 @@ class PosteriorDraws:
         *,
         seed: int = 0,
         executor: Executor | None = None,
-        progress: bool = False,
+        progress: bool | Progress = False,
     ) -> PosteriorDraws:
         """Sample; parameters are those of `sampler.sample_posterior`."""
         settings = SamplerSettings()
@@ -351,10 +349,7 @@ class DrawnFunctions:
             np.array([self._known_of(one)[1] for one in each]).reshape(-1, D2)
             for each in (columns, kernels)
         )
-        p, q = (np.array([period(one) for one in each]) for each in (columns, kernels))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            one_cycle = np.abs(1.0 / p[:, None] - 1.0 / q) < _ONE_CYCLE  # NaN where neither repeats
-        return np.asarray((correlation(a, b) >= MUCH_LIKE) | one_cycle)
+        return do_much_the_same(columns, kernels, a, b)
 
     @property
     def num_series(self) -> int:

@@ -8,6 +8,7 @@ where they began.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -26,12 +27,17 @@ from ..fit.initialization import (
 from ..gp.types import Floats
 from ..kernels.bases import with_windows
 from ..kernels.grammar import Product, parse
-from ..runtime.executors import run_all
-from ..runtime.progress import Progress
+from ..runtime.executors import num_workers, run_all
+from ..runtime.news import tell
+from ..runtime.progress import Progress, part_of
 from ..runtime.threads import single_threaded
+from ..search.settings import size_of_work
 from . import moves
 from .forms import Form, Forms, KernelProposal, TruncatedNormals
 from .states import ColumnModel, ColumnState, Draw
+
+_SECONDS = 2e-4
+"""Processor seconds of two chains, per series and squared number of times."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +148,18 @@ def run_chain(
         state.start(start.kernels, start.Z, start.noise_variance)
     burn = int(settings.burn * settings.sweeps)
     with single_threaded():
-        for _ in draws_of(state, proposal, rng, burn):
-            pass
-        return tuple(draws_of(state, proposal, rng, settings.sweeps - burn, settings.thin))
+        draws = []
+        for t, draw in enumerate(draws_of(state, proposal, rng, settings.sweeps), start=1):
+            tell(partial("sweep {} of {}".format, t, settings.sweeps))
+            if t > burn and (t - burn) % settings.thin == 0:
+                draws.append(draw)
+        return tuple(draws)
+
+
+def expected_seconds_of_chains(observations: Observations, parallel: int) -> float:
+    """Return about how long chains of the default length take, so many at a time."""
+    N, D = observations.Y.shape
+    return _SECONDS * size_of_work(D, N) / parallel
 
 
 def sample_posterior(
@@ -156,7 +171,7 @@ def sample_posterior(
     *,
     seed: int = 0,
     executor: Executor | None = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
 ) -> tuple[tuple[Draw, ...], ...]:
     """Sample the posterior of a table, beginning where a search has ended.
 
@@ -177,7 +192,7 @@ def sample_posterior(
     executor
         Runs the chains; None: this process.
     progress
-        Whether to show a progress bar.
+        Whether to show a progress bar; or one that is open.
 
     Returns
     -------
@@ -205,8 +220,17 @@ def sample_posterior(
         for c in range(settings.chains)
     }
     chains: dict[int, tuple[Draw, ...]] = {}
-    with Progress("chain", len(jobs), shown=progress) as bar:
-        for c, draws in run_all(jobs, executor):
+    parallel = min(len(jobs), num_workers(executor))
+    began = time.monotonic()
+
+    def hear(news: str) -> None:
+        bar.hear(news)
+        t, sweeps = map(int, news.removeprefix("sweep ").split(" of "))
+        share = parallel * (len(chains) // parallel + t / sweeps) / len(jobs)
+        bar.left((time.monotonic() - began) * max(1.0 / share - 1.0, 0.0))
+
+    with part_of(progress, "statements", len(jobs)) as bar:
+        bar.left(expected_seconds_of_chains(observations, parallel))
+        for c, draws in run_all(jobs, executor, hear=hear):
             chains[c] = draws
-            bar.update()
     return tuple(chains[c] for c in sorted(chains))

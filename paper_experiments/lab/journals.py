@@ -9,7 +9,7 @@ from typing import Any
 
 from lkm_gpflow.runtime.executors import run_all
 from lkm_gpflow.runtime.journal import Journal
-from lkm_gpflow.runtime.progress import Progress
+from lkm_gpflow.runtime.progress import part_of
 
 from . import RESULTS
 
@@ -31,7 +31,7 @@ def fill(
 ) -> list[Record]:
     """Run jobs, append their records as they come, and return all that the journal then has."""
     records = list(journal.records)
-    with Progress(unit, len(jobs)) as bar:
+    with part_of(True, unit, len(jobs)) as bar:
         for _, record in run_all(jobs, executor):
             journal.append(record)
             records.append(record)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small import command
+from small import command, small_table
 
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.search import structure_search
@@ -99,3 +99,27 @@ def test_a_changed_option_is_said_once_before_anything_is_loaded(csv: Path, tmp_
         "settings: depth (0 there, 1 here): name another folder with --out, or start over with "
         "--force"
     )
+
+
+def test_new_rows_are_taken_without_a_new_search(
+    csv: Path, tmp_path: Path, one_picture: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, table = tmp_path / "out", small_table(num_times=22)[["a", "b"]]
+    table.iloc[:20].to_csv(csv)
+    arguments = ("discover", csv, "--out", out, *QUICK, "--horizon", 2)
+    code, said = command(*arguments, "--update")
+    assert (code, "--update: expected a folder with a finished result" in said) == (2, True)
+    assert command(*arguments)[0] == 0
+    monkeypatch.setattr(structure_search, "fit", None)  # it must not be called
+    table.to_csv(csv)
+    code, said = command(*arguments)
+    assert (code, "take them with --update" in said) == (2, True)
+    code, said = command(*arguments, "--update", "--force")
+    assert (code, "expected --update or --force, got both" in said) == (2, True)
+    code, said = command(*arguments, "--update")
+    assert code == 0, said
+    assert "2 new rows up to" in said
+    assert "2 new rows up to" in (out / "changes.txt").read_text("utf-8")
+    assert len(pd.read_csv(out / "components.csv", index_col=0).loc["a"]) % (22 + 2) == 0
+    code, said = command(*arguments)
+    assert (code, "holds a finished result already" in said) == (2, True)

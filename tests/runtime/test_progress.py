@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from lkm_gpflow.runtime import news as news_module
 from lkm_gpflow.runtime import progress as progress_module
 from lkm_gpflow.runtime.executors import check_executor, kept_in, num_workers, process_pool, run_all
 from lkm_gpflow.runtime.news import heard_by, tell
-from lkm_gpflow.runtime.progress import Progress
+from lkm_gpflow.runtime.progress import Progress, part_of
 from lkm_gpflow.runtime.text import duration
 
 
@@ -45,15 +46,15 @@ def test_a_terminal_that_does_not_say_its_size_shows_progress(rows: int, columns
     reader, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
     code = (
-        "from lkm_gpflow.runtime.progress import Progress\n"
-        "with Progress('fits', 3) as bar: bar.update()"
+        "from lkm_gpflow.runtime.progress import part_of\n"
+        "with part_of(True, 'fits', 3) as bar: bar.update()"
     )
     command = [sys.executable, "-c", code]
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, check=True)
     os.close(terminal)
     shown = os.read(reader, 10_000).decode().split("\r")
     os.close(reader)
-    assert any(line.startswith("fits:  33%") and "1/3" in line for line in shown)
+    assert any(line.startswith("about 1 s left |") for line in shown)
     assert max(len(line.strip()) for line in shown) <= (columns or 80)
 
 
@@ -89,17 +90,18 @@ def test_the_clock_goes_on_while_the_work_is_silent(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         progress_module, "tqdm", partial(progress_module.tqdm, file=terminal, mininterval=0)
     )
-    with Progress("start", 2) as bar:
-        bar.stand("expected 3 min")
-        bar.hear("SE enters")
+    with part_of(True, "search", 2) as bar:
+        bar.left(200.0, 2000.0)
+        bar.hear("adding SE")
         before = len(terminal.getvalue())
         time.sleep(0.5)
-        assert terminal.getvalue()[before:].count("start:") >= 3
-        bar.update("BIC 7.0")
+        assert terminal.getvalue()[before:].count("3 min to 33 min left") >= 3
+        bar.update()
+        assert "search, 1 of 2" in terminal.getvalue().split("\r")[-1]
     shown = terminal.getvalue()
-    assert "expected 3 min, SE enters" in shown
-    assert "1/2" in shown.split("\r")[-1]
-    assert "BIC 7.0" in shown.split("\r")[-1]
+    assert "search: adding SE" in shown
+    assert shown.split("\r")[-1].startswith("done |")
+    assert "100%" in shown.split("\r")[-1]
     after = len(terminal.getvalue())
     time.sleep(0.2)
     assert len(terminal.getvalue()) == after
@@ -107,25 +109,53 @@ def test_the_clock_goes_on_while_the_work_is_silent(monkeypatch: pytest.MonkeyPa
 
 def test_a_log_file_gets_few_lines() -> None:
     code = (
-        "from lkm_gpflow.runtime.progress import Progress\n"
-        "with Progress('start', 20) as bar:\n"
+        "from lkm_gpflow.runtime.progress import part_of\n"
+        "with part_of(True, 'search', 20) as bar:\n"
         "    for number in range(20):\n"
         "        for word in 'ab': bar.hear(f'{word} enters {number}')\n"
-        "        bar.update(f'BIC {number}')\n"
+        "        bar.update()\n"
     )
     log = subprocess.run(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=True
     ).stderr
-    assert log.count("start:") == 2
-    assert "20/20" in log.split("\r")[-1]
-    assert "BIC 19" in log.split("\r")[-1]
+    lines = [line for line in log.replace("\n", "\r").split("\r") if line.strip()]
+    assert len(lines) == 2
+    assert lines[-1].startswith("done |")
+    assert max(map(len, lines)) <= 80
+
+
+def test_one_bar_for_all_parts_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time left stands first, parts follow each other, and the bar never falls."""
+    terminal, now = Terminal(), [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(
+        progress_module, "tqdm", partial(progress_module.tqdm, file=terminal, mininterval=0)
+    )
+    with Progress() as bar:
+        bar.later = 100.0
+        with part_of(bar, "search"):
+            bar.left(300.0)
+            now[0] = 100.0
+            bar.hear("trying PER x RW x SE x LIN anew, which is long")
+            bar.left(900.0)
+            bar.hear("refining")
+        bar.later = 0.0
+        with part_of(bar, "forecast weights", 2):
+            for now[0] in (200.0, 300.0):
+                bar.update()
+    lines = [line for line in re.split(r"[\r\n]", terminal.getvalue()) if "left |" in line]
+    assert max(map(len, lines)) <= 80
+    assert [line.partition(" left")[0] for line in lines if "weights, 1" in line] == ["about 2 min"]
+    shares = [int(found[0]) for line in lines if (found := re.findall(r"(\d+)%", line))]
+    assert shares == sorted(shares)
+    assert any("search: trying PER x RW x SE x LI..." in line for line in lines)
 
 
 def test_nothing_is_shown_if_it_is_not_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
-    with Progress("start", 2, shown=False) as bar:
-        bar.expect(1)
-        bar.hear("SE enters")
-        bar.update("BIC 7.0")
+    with part_of(False, "search", 2) as bar:
+        bar.left(10.0)
+        bar.hear("adding SE")
+        bar.update()
     assert capfd.readouterr() == ("", "")
 
 

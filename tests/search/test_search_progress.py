@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lkm_gpflow.fit.fits import FitSettings
-from lkm_gpflow.search.search_progress import beforehand, expected_seconds, left
-from lkm_gpflow.search.settings import SearchSettings
+from lkm_gpflow.search.settings import SearchSettings, expected_seconds
 from paper_experiments.lab import benchmark
 
 
@@ -33,10 +31,3 @@ def test_what_makes_a_search_longer() -> None:
     assert middle(parallel=99) == middle(parallel=3)
     assert middle(depth=0) < middle(depth=1) < middle(depth=2)
     assert middle(1600) / middle(800) == pytest.approx(2.0**2.7)
-
-
-def test_in_words() -> None:
-    assert beforehand(141, 4, SearchSettings(), 1) == "expected 4 s to 3 min"
-    assert beforehand(141, 4, SearchSettings(fit=FitSettings(learner="relaxed")), 1) == ""
-    assert left([10.0, 20.0], 12, 3) == "about 60 s left"
-    assert left([], 12, 3) == left([10.0], 0, 3) == ""
