@@ -18,7 +18,6 @@ from ..explain.attribution import AUTOREGRESSION, OTHER_TITLES, WALKS, attribute
 from ..explain.comparison import clustered, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.holdout import HoldOut, hold_out_tail
-from ..explain.ties import Ties
 from ..explain.verdicts import STRONG, SURE, WEIGHTY, verdicts
 from ..explain.wording import Timeline, scale_note
 from ..gp import limits
@@ -61,7 +60,7 @@ class GroupReport(Report):
     attribution: pd.DataFrame
     likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
     hold_out: HoldOut  #: The tail, forecast from what came before it
-    #: What goes together in different series, if a coupling was asked.
+    #: What knowing one series is worth for another, if a coupling was asked.
     together: TogetherReport | None = None
     given_title: str = ""  #: The title, if one was given
     template: str = field(default="group.html", init=False)
@@ -341,7 +340,7 @@ def group_report(
     title
         Of the report; by default what it is about.
     coupled
-        ``found.couple()``, for evidence that components go together in different series.
+        ``found.couple()``, for what knowing one series is worth for the forecast of another.
 
     Raises
     ------
@@ -350,7 +349,7 @@ def group_report(
         table.
     """
     check_level(level)
-    ties = None if coupled is None else Ties(found, coupled)
+    together = TogetherReport.of(found, coupled)
     frame = found.table.frame
     units, horizon = units_by_name(units, found.whole.table.names), found.table.steps(horizon)
     parts = Decomposition.of(found)
@@ -368,14 +367,14 @@ def group_report(
         horizon=horizon,
         level=level,
         units=units,
-        summary=summary(found, components, ways_of_pairs(found, components, ties)),
+        summary=summary(found, components, ways_of_pairs(found, components)),
         components=components,
         series=series_reports(found, parts, judged, attribution, hold_out, level),
         parts=parts,
         attribution=attribution,
         likeness=pd.DataFrame(alike[order][:, order], names, names),
         hold_out=hold_out,
-        together=None if ties is None else TogetherReport(ties, components),
+        together=together,
         given_title=title,
     )
 

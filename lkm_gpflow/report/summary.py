@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from ..discovery.result import Discovery
 from ..explain.comparison import component_correlations
-from ..explain.ties import Ties
 from ..runtime.text import listed, percent
 from .component_report import MOST_NAMES, ComponentReport
 
@@ -114,13 +113,10 @@ def rests_on(found: Discovery) -> str:
     return "" if described == 1.0 else f"{text}."
 
 
-def ways_of_pairs(
-    found: Discovery, components: Sequence[ComponentReport], ties: Ties | None = None
-) -> dict[int, str]:
+def ways_of_pairs(found: Discovery, components: Sequence[ComponentReport]) -> dict[int, str]:
     """Say of components that two series have ", in step" or ", in opposite directions", by number.
 
-    A coupling says it by its evidence; without one the posteriors do by their correlation, where
-    that is more than chance (`Correlation.way`).  Nothing is said where neither is certain.
+    The posteriors say it by their correlation, where that is more than chance (`Correlation.way`).
     """
     names = found.table.names
     ways = {}
@@ -128,16 +124,7 @@ def ways_of_pairs(
         if len(each.owners) != 2:
             continue
         a, b = (names.index(owner) for owner in each.owners)
-        if ties is not None:
-            tie = ties.of(each.number - 1, a, b)
-            if tie is not None and tie.is_strong:
-                ways[each.number] = _way(tie.correlation)
-            continue
         c = component_correlations(found, a, b).get(each.number - 1)
         if c is not None and c.way:
-            ways[each.number] = _way(c.way)
+            ways[each.number] = ", in step" if c.way > 0.0 else ", in opposite directions"
     return ways
-
-
-def _way(sign: float) -> str:
-    return ", in step" if sign > 0.0 else ", in opposite directions"
