@@ -66,19 +66,14 @@ def couple(
     ahead = np.zeros(0)
     if table.axis.grid is not None or _is_even(observations.x):
         ahead = table.scaled_times(table.after(most_rows(len(observations.x))))
-    jobs = {
-        i: partial(coupling_of, member.fit, observations, ahead) for i, member in enumerate(kept)
-    }
+    jobs = {i: partial(coupling_of, each.fit, observations, ahead) for i, each in enumerate(kept)}
     rounds = -(-len(kept) // num_workers(executor))
     label = (
         f"coupling {len(table.names)} series in {counted(len(kept), 'fit')}, about "
         f"{duration(rounds * (1.0 + _SECONDS * cells**3))}"
     )
     learnt = {}
-    with (
-        threads_for(cells),
-        Progress(label, len(kept), shown=progress) as bar,
-    ):
+    with threads_for(cells), Progress(label, len(kept), shown=progress) as bar:
         for i, coupling in run_all(jobs, executor, hear=bar.hear):
             learnt[i] = coupling
             bar.update()
@@ -125,35 +120,27 @@ class CoupledDiscovery:
         """
         names, times = list(self.table.frame.columns), self.table.after(horizon)
         N, delays = len(names), self.couplings[0].delays
-        alone, rho = np.zeros(N), np.zeros((N, N))
+        alone, rho = np.zeros((N, 1, 1)), np.zeros((N, N))
         widths = np.zeros((N, N + 1, 2))  # by series and what is given: past, now
         for i, (member, coupling) in enumerate(zip(self.members, self.couplings, strict=True)):
-            own = np.array([self._widths(i, [n], times)[0, 0] for n in range(N)])
-            alone += member.weight * own
-            rho += member.weight * step_correlation(coupling, self.table.observations.x)
-            told = np.tile(own[:, None, None], (1, N + 1, 2))
+            own = np.array([self._widths(i, [n], times)[:, :1] for n in range(N)])
+            told = np.tile(own, (1, N + 1, 2))
             joined = np.any(coupling.correlations != 0.0, axis=0)
             for n, m in np.argwhere(np.triu(joined, 1)):
                 told[[n, m], [m, n]] = self._widths(i, [n, m], times)
             if joined.sum() > N:
                 told[:, N] = self._widths(i, list(range(N)), times)
+            alone += member.weight * own
             widths += member.weight * told
-        widths /= alone[:, None, None]
-        rows = {
-            (names[n], given): (
-                *widths[n, m],
-                *(
-                    (rho[n, m], delays[n] - delays[m])
-                    if m < N and rho[n, m]
-                    else (0.0 if m < N else np.nan, np.nan)
-                ),
-            )
-            for n in range(N)
-            for m, given in enumerate([*names, ALL_OTHERS])
-            if m != n
-        }
-        index = pd.MultiIndex.from_tuples(rows, names=["series", "given"])
-        return pd.DataFrame(list(rows.values()), index, ["past", "now", "correlation", "delay"])
+            rho += member.weight * step_correlation(coupling, self.table.observations.x)
+        left = widths / alone
+        pairs = {"correlation": rho, "delay": np.where(rho, delays[:, None] - delays, np.nan)}
+        pairs = {name: np.column_stack([of, np.full(N, np.nan)]) for name, of in pairs.items()}
+        others = ~np.eye(N, N + 1, dtype=bool)
+        product = pd.MultiIndex.from_product([names, [*names, ALL_OTHERS]])
+        index = product[others.ravel()].set_names(["series", "given"])
+        columns = {"past": left[..., 0], "now": left[..., 1], **pairs}
+        return pd.DataFrame({name: each[others] for name, each in columns.items()}, index)
 
     def _widths(self, i: int, places: list[int], times: pd.Index) -> Floats:
         """Mean sd over the times of some series by fit i, [P, 2].
@@ -211,10 +198,6 @@ class CoupledDiscovery:
         with threads_for(observations.num_observed):
             return predict_cells(coupling, observations, n, x)
 
-    def _ahead_cells(self, horizon: int | pd.Index) -> pd.MultiIndex:
-        product = [self.table.frame.columns, self.table.after(horizon)]
-        return pd.MultiIndex.from_product(product, names=["series", "time"])
-
     def ahead(
         self, horizon: int | pd.Index, given: Mapping[object, Course] | None = None
     ) -> MixtureForecast:
@@ -222,7 +205,8 @@ class CoupledDiscovery:
 
         If something is `given`, and no other series follows from it, a UserWarning says so.
         """
-        joint = self.joint(self._ahead_cells(horizon))
+        product = [self.table.frame.columns, self.table.after(horizon)]
+        joint = self.joint(pd.MultiIndex.from_product(product, names=["series", "time"]))
         if given is None:
             return joint
         known = joint.given(given)
@@ -233,7 +217,7 @@ class CoupledDiscovery:
 
     def what_follows(self, horizon: int | pd.Index, given: Mapping[object, Course]) -> str:
         """Say what a what-if assumes, which series it moves, and for which nothing follows."""
-        joint = self.joint(self._ahead_cells(horizon))
+        joint = self.ahead(horizon)
         moved = _moved(joint, joint.given(given))
         others = [name for name in joint.series if name not in given]
         told = [f"{name} ({moved[name]:+.1f} sd)" for name in others if name in moved]
