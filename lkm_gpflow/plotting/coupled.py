@@ -32,24 +32,24 @@ def plot_narrowing(
 ) -> Axes:
     """Draw by how much knowing each series narrows the forecast of each, as a heat map.
 
-    Numbers are per cent of the width of intervals, see `CoupledDiscovery.narrowing`; those below
-    one are blank.
+    Numbers are shares of the width of intervals, see `CoupledDiscovery.narrowing`; those below 1%
+    are blank.
     """
     columns = list(coupled.table.frame.columns)
     N = len(columns)
     ax = new_axes((2.2 + 0.6 * N, 1.4 + 0.45 * N)) if ax is None else ax
     width = coupled.narrowing(horizon)["now"].unstack().reindex(index=columns, columns=columns)
-    values = 100.0 * (1.0 - width.to_numpy())
-    values[~(values >= 1.0)] = np.nan
-    ax.imshow(values, cmap="Blues", vmin=0.0, vmax=100.0, aspect="auto")
-    write_numbers(ax, values, ".0f", 9)
+    values = 1.0 - width.to_numpy()
+    values[~(values >= 0.01)] = np.nan
+    ax.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    write_numbers(ax, values, ".0%", 9)
     shown = labels(coupled.table.names)
     ax.set_xticks(range(N), labels=shown, rotation=30, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(N), labels=shown)
     draw_cells(ax, N, N, "#DDDDDD", 0.8)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set_title("per cent by which knowing the column narrows the forecast of the row", fontsize=9)
+    ax.set_title("how much narrower the row's forecast is if the column is known", fontsize=9)
     return ax
 
 

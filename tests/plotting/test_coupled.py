@@ -30,9 +30,9 @@ def test_pairs_that_narrow_nothing_are_blank(coupled: lkm.CoupledDiscovery) -> N
     shown = np.ma.masked_invalid(ax.images[0].get_array())
     now = coupled.narrowing()["now"]
     assert shown.count() == 2
-    assert shown[0, 1] == pytest.approx(100.0 * (1.0 - now["a", "b"]))
+    assert shown[0, 1] == pytest.approx(1.0 - now["a", "b"])
     assert [text.get_text() for text in ax.texts] == [
-        f"{100.0 * (1.0 - now[pair]):.0f}" for pair in (("a", "b"), ("b", "a"))
+        f"{1.0 - now[pair]:.0%}" for pair in (("a", "b"), ("b", "a"))
     ]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
 
