@@ -38,7 +38,7 @@ _LITTLE = 0.99
 _JITTER = 1e-12
 _MOST_SHOWN = 12  # pairs by name where a coupling shows itself
 
-_SECONDS = 1e-8
+_SECONDS = 2e-8
 """Of one core, for each cell to the third power: what a fit takes on average, and a second more."""
 
 
