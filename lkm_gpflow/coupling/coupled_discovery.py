@@ -63,9 +63,9 @@ def couple(
     heaviest = sorted(members, key=lambda member: -member.weight)[:most]
     total = sum(member.weight for member in heaviest)
     kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)
-    ahead = np.zeros(0)
-    if table.axis.grid is not None or _is_even(observations.x):
-        ahead = table.scaled_times(table.after(most_rows(len(observations.x))))
+    ahead, rows = np.zeros(0), most_rows(len(observations.x))
+    if rows and (table.axis.grid is not None or _is_even(observations.x)):
+        ahead = table.scaled_times(table.after(rows))
     jobs = {i: partial(coupling_of, each.fit, observations, ahead) for i, each in enumerate(kept)}
     rounds = -(-len(kept) // num_workers(executor))
     label = (

@@ -99,6 +99,12 @@ def test_delays_follow_the_pairs_that_promise_most() -> None:
     assert best_delays(np.zeros((1, 2, 2)), 1.0).tolist() == [0, 0]
 
 
+def test_a_table_too_short_for_delays_is_coupled() -> None:
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(7, 2)), columns=["a", "b"])
+    found = made_by_hand(frame, ["1 x SE(lengthscale=2)"], [[1], [1]])
+    assert not found.couple(progress=False).couplings[0].delays.any()
+
+
 def late(seed: int, sign: float) -> pd.DataFrame:
     """A series that forgets, another that does the same three days later, and one of its own."""
     rng = np.random.default_rng((54, seed))
