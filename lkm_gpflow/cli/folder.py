@@ -19,6 +19,9 @@ from .common import check_writable
 TABLES = ("forecast.csv", "patterns.csv", "components.csv", "probabilities.csv", "kernels.csv")
 """The tables in the folder."""
 
+COUPLED = ("coupled.lkm", "coupled.csv", "narrowing.csv")
+"""Of a coupling, where it was asked: the model, its forecast, what series are worth."""
+
 SUSPICIOUS = "suspicious.csv"  # values that look wrong, where there are any
 
 CHANGES = "changes.txt"  # what changed since the last result, where there was an update
@@ -59,12 +62,14 @@ class OutputFolder:
         """The folder of pictures."""
         return self.path / "figures"
 
-    def claim(self, horizon: int, level: float, table: str, *, force: bool) -> None:
+    def claim(
+        self, horizon: int, level: float, table: str, *, couple: bool = False, force: bool
+    ) -> None:
         """Make the folder ready to be written to, without losing what is there unless by `force`.
 
-        A finished search may go on to another horizon or level, an unfinished one may go on; a
-        ValueError says if the folder holds these results already, or those of another table (by its
-        checksum), or cannot be written to.
+        A finished search may go on to another horizon or level, or to a coupling, an unfinished one
+        may go on; a ValueError says if the folder holds these results already, or those of another
+        table (by its checksum), or cannot be written to.
         """
         check_writable(self.path, "an output folder")
         if force:
@@ -83,6 +88,7 @@ class OutputFolder:
             and self.report.exists()
             and (reported is None or reported[:2] == (horizon, level))
             and not self._was_stopped()
+            and not (couple and not (self.path / COUPLED[-1]).exists())
         ):
             raise ValueError(
                 f"{self.path} holds a finished result already: name another folder with --out, "
@@ -119,7 +125,7 @@ class OutputFolder:
             self.ledger,
             self.model,
             self.report,
-            *(self.path / name for name in (*TABLES, SUSPICIOUS, CHANGES)),
+            *(self.path / name for name in (*TABLES, *COUPLED, SUSPICIOUS, CHANGES)),
         ]
         drawn = [file for file in self.figures.glob("*.png") if _PICTURE.fullmatch(file.name)]
         return [file for file in files if file.exists()] + sorted(drawn)

@@ -16,11 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import plotting
+from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
 from ..plotting.style import save_figure, unit_of
 from ..runtime.replacing import replacing
 from ..runtime.threads import single_threaded
-from .folder import CHANGES, TABLES, OutputFolder
+from .folder import CHANGES, COUPLED, TABLES, OutputFolder
 
 MOST_SHOWN = 50
 """Of more series the report, the pictures and the table of components have the first ones."""
@@ -41,6 +42,7 @@ def write(
     executor: Executor | None = None,
     title: str = "",
     before: Discovery | None = None,
+    coupled: CoupledDiscovery | None = None,
 ) -> list[str]:
     """Write everything, and say what is being written, and at last the gist of the report.
 
@@ -50,8 +52,8 @@ def write(
     """
     with _fits_kept(folder):
         folder.remove_unfinished()
-        for old in (folder.report, folder.model):  # from here on old and new are mixed
-            old.unlink(missing_ok=True)
+        for old in (folder.report, folder.model, *(folder.path / name for name in COUPLED)):
+            old.unlink(missing_ok=True)  # from here on old and new are mixed
         found.save(folder.model)  # first: what follows can be made of it
 
         def write_table(name: str, table: pd.DataFrame) -> None:
@@ -84,8 +86,20 @@ def write(
         )
         for name, table in zip(others, tables, strict=True):
             write_table(name, table)
+        if coupled is not None:
+            model, ahead, worth = COUPLED
+            coupled.save(folder.path / model)
+            write_table(ahead, coupled.forecast(horizon, level))
+            write_table(worth, coupled.narrowing())
+            say(repr(coupled))
         say("weighing the evidence for the report ...")
-        report = shown.report(horizon, level=level, units=units, title=title)
+        report = shown.report(
+            horizon,
+            level=level,
+            units=units,
+            title=title,
+            coupled=coupled if shown is found else None,
+        )
         say("writing the report ...")
         folder.note_report(horizon, level, found.table.checksum)
         with replacing(folder.report) as page:
@@ -93,6 +107,7 @@ def write(
             drawn()  # where a report is, there are the pictures, too
         for said in filter(None, [*report.statements, report.caution]):
             say(click.wrap_text(said, _WIDTH, "* ", "  "))
+        names += () if coupled is None else COUPLED
         return [*names, *(path.name for path in (folder.figures, folder.ledger, folder.model))]
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,8 +25,9 @@ from scipy.optimize import minimize
 from ..data.observations import Observations
 from ..fit.fits import LEAST_NOISE, Fit
 from ..gp.series import GaussianSeries
-from ..gp.types import Booleans, Floats
+from ..gp.types import Booleans, Floats, Integers
 from ..runtime.threads import single_threaded
+from .delays import aligned, best_delays
 from .density import CoupledDensity, check_number_of_cells
 from .loadings import Climber, Loadings, correlations, covariances
 from .patterns import Patterns
@@ -45,6 +47,13 @@ Chosen on the last windows of 15 tables of the benchmark that choose defaults, w
 with it, 0.1 forecasts 13 of them as well, and 0.6 two per cent worse.
 """
 
+_DELAY = 20.0
+"""Nats that each series with a delay gains at least.
+
+Planted delays gain 28 or more.  Where kernels fit badly some ten come by chance: of the tides of
+`paper_experiments/lab/coupling.py`, and gaps are filled less well with that delay.
+"""
+
 _SHORT = 10  # iterations of a climb that only tries something
 _PROMISING = 3.0  # nats that another column must promise to gain, before it is tried
 _WORTH = 1.0  # nats that another column gains at least
@@ -62,37 +71,71 @@ class Coupling:
     # Log Bayes factor (by BIC, see `Loadings.price`) of the correlations of each pattern, and of
     # the noise, [K + 1]; zero where there are none.
     evidence: Floats
-    # The same of each pair of series alone, [K + 1, N, N]; see `evidence_of_pairs`.
-    pair_evidence: Floats
     log_likelihood: float  # of all series together
     uncoupled: float  # the same without any correlation
+    delays: Integers  # rows by which each series follows those that lead, [N]
 
     @property
     def correlations(self) -> Floats:
         """R of the patterns and of the noise, [K + 1, N, N]."""
         return correlations(self.loadings)
 
+    def of_series(self, places: Integers) -> Coupling:
+        """Return the coupling of some of its series."""
+        patterns = replace(self.patterns, amplitudes=self.patterns.amplitudes[places])
+        loadings, delays = self.loadings[:, places], self.delays[places]
+        return replace(
+            self, patterns=patterns, loadings=loadings, delays=delays - delays.min(initial=0)
+        )
 
-def coupling_of(fit: Fit, observations: Observations) -> Coupling:
+
+def coupling_of(fit: Fit, observations: Observations, ahead: Floats | None = None) -> Coupling:
     """Learn how the series of a fit go together; its kernels and Z are held.
 
-    A CellsTooManyError says if the scaled data have too many values.
+    Parameters
+    ----------
+    fit
+        The fit.
+    observations
+        Scaled data.
+    ahead
+        Scaled times of `most_rows` rows after the last.  Delays are looked for if they are given:
+        the rows should be steps of one length.
+
+    Raises
+    ------
+    CellsTooManyError
+        If there are too many values.
     """
-    alone = independent(fit, observations)
-    amplitudes = alone.patterns.amplitudes
-    C = alone.patterns.covariances(observations.x)
+    ahead = np.zeros(0) if ahead is None else ahead
+    step, coupling, score = _learnt(independent(fit, observations), observations, ahead)
+    least = STRONG + np.log(2.0 * len(ahead) + 1.0)
+    delays = best_delays(step.gains(len(ahead)), least)
+    if not delays.any():
+        return coupling
+    moved = aligned(observations, delays, ahead)
+    _, delayed, other = _learnt(independent(fit, moved), moved)
+    if other - score < _DELAY * np.count_nonzero(delays != np.bincount(delays).argmax()):
+        return coupling
+    return replace(delayed, delays=delays)
+
+
+def _learnt(
+    alone: Coupling, observations: Observations, ahead: Floats | None = None
+) -> tuple[FirstStep, Coupling, float]:
+    """Return the first step towards correlations, all that were learnt, and their score."""
+    amplitudes, x = alone.patterns.amplitudes, observations.x
+    D = len(x)
+    C = alone.patterns.covariances(x if ahead is None else np.concatenate([x, ahead]))
+    step = FirstStep.of(C, amplitudes, observations)
+    C = C[:, :D, :D]
     climber = Climber(CoupledDensity(C, observations.Y, observations.mask), amplitudes)
-    search = _Search(climber, amplitudes > 0.0, len(observations.x))
+    search = _Search(climber, amplitudes > 0.0, D)
     none = replace(Loadings.none(*alone.loadings.shape), log_likelihood=alone.log_likelihood)
-    found, evidence = search.run(none, first_step(C, amplitudes, observations).mean)
-    pairs = evidence_of_pairs(C, covariances(found.w, amplitudes), observations)
-    return replace(
-        alone,
-        loadings=found.w,
-        evidence=evidence,
-        pair_evidence=pairs,
-        log_likelihood=found.log_likelihood,
-    )
+    found, evidence = search.run(none, step.correlations)
+    value = found.log_likelihood
+    coupling = replace(alone, loadings=found.w, evidence=evidence, log_likelihood=value)
+    return step, coupling, search.score(found)
 
 
 def independent(fit: Fit, observations: Observations) -> Coupling:
@@ -109,8 +152,7 @@ def independent(fit: Fit, observations: Observations) -> Coupling:
     density = CoupledDensity(C, observations.Y, observations.mask)
     none = Loadings.none(K, N, MOST_COLUMNS)
     value = Climber(density, patterns.amplitudes).value(none.u)
-    zero = np.zeros((K, N, N))
-    return Coupling(patterns, none.w, zero[:, 0, 0], zero, value, value)
+    return Coupling(patterns, none.w, np.zeros(K), value, value, np.zeros(N, np.int32))
 
 
 def predict_cells(
@@ -199,8 +241,19 @@ class Step:
     sd: Floats
 
 
-@single_threaded()  # one series or two at a time
-def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Step:
+@dataclass(frozen=True)
+class _Pair:
+    """Two series and the patterns that both have: what the data say of their correlations."""
+
+    n: int
+    m: int
+    patterns: IntegerArray  # [k]
+    aa: Floats  # products of their amplitudes, [k]
+    covariance: Floats  # of the correlations, if the two were independent, [k, k]
+
+
+@dataclass(frozen=True)
+class FirstStep:
     r"""Correlations one step of Fisher scoring away from independence.
 
     .. math:: s_k = a_{nk} a_{mk} b_n^\top C_k b_m, \qquad
@@ -210,57 +263,62 @@ def first_step(C: Floats, amplitudes: Floats, observations: Observations) -> Ste
     for every pair of series: where nothing is coupled, the information of different pairs is
     separate.  The prior of a correlation is normal, of mean 0 and standard deviation 0.7.
     """
-    N, K = amplitudes.shape
-    D = len(observations.x)
-    b, P = np.zeros((N, D)), np.zeros((N, K, D, D))
-    for n, mask in enumerate(observations.mask):
-        seen = np.flatnonzero(mask)
-        V = np.tensordot(np.square(amplitudes[n]), C, axes=1)[np.ix_(seen, seen)]
-        inverse = np.zeros((D, D))
-        inverse[np.ix_(seen, seen)] = np.linalg.inv(V)
-        b[n] = inverse @ observations.Y[n]
-        P[n] = inverse @ C
-    step, sd = np.zeros((2, K, N, N))
-    for n in range(N):
-        for m in range(n):
+
+    b: Floats  # [N, D]
+    parts: Floats  # C_k b_n, [K, N, D + L]
+    pairs: tuple[_Pair, ...]
+
+    @classmethod
+    @single_threaded()  # one series or two at a time
+    def of(cls, C: Floats, amplitudes: Floats, observations: Observations) -> FirstStep:
+        """Weigh the data for every pair of series; C may go on for L rows, [K, D + L, D + L]."""
+        N, K = amplitudes.shape
+        D = len(observations.x)
+        longer, C = C[:, :, :D], C[:, :D, :D]
+        b, P = np.zeros((N, D)), np.zeros((N, K, D, D))
+        for n, mask in enumerate(observations.mask):
+            seen = np.flatnonzero(mask)
+            V = np.tensordot(np.square(amplitudes[n]), C, axes=1)[np.ix_(seen, seen)]
+            inverse = np.zeros((D, D))
+            inverse[np.ix_(seen, seen)] = np.linalg.inv(V)
+            b[n] = inverse @ observations.Y[n]
+            P[n] = inverse @ C
+        pairs = []
+        for m, n in combinations(range(N), 2):
             both = np.flatnonzero((amplitudes[n] > 0.0) & (amplitudes[m] > 0.0))
             aa = amplitudes[n, both] * amplitudes[m, both]
-            s = aa * np.einsum("d,kde,e->k", b[n], C[both], b[m])
             left = P[n, both].reshape(len(both), -1)
             right = P[m, both].transpose(0, 2, 1).reshape(len(both), -1)
             F = np.outer(aa, aa) * (left @ right.T)
             covariance = np.linalg.inv(0.5 * (F + F.T) + np.eye(len(both)) / _STEP_SD**2)
-            step[both, n, m] = step[both, m, n] = covariance @ s
-            sd[both, n, m] = sd[both, m, n] = np.sqrt(covariance.diagonal())
-    return Step(np.clip(step, -0.95, 0.95), sd)
+            pairs.append(_Pair(n, m, both, aa, covariance))
+        return cls(b, b @ longer.transpose(0, 2, 1), tuple(pairs))
 
+    def slope(self, pair: _Pair, rows: int = 0) -> Floats:
+        """Slopes s [k] of the log likelihood if m follows n by so many rows."""
+        first, last = (pair.n, pair.m) if rows >= 0 else (pair.m, pair.n)
+        begin = abs(rows)  # of the rows of the last one, as the first one is moved
+        part = self.parts[pair.patterns, last, begin : begin + self.b.shape[1]]
+        return pair.aa * (part @ self.b[first])
 
-@single_threaded()
-def evidence_of_pairs(C: Floats, B: Floats, observations: Observations) -> Floats:
-    r"""Log Bayes factors that two series are correlated in a pattern, by BIC, [K, N, N].
+    @property
+    def correlations(self) -> Floats:
+        """[K, N, N]; zero where series do not both have the pattern."""
+        found = np.zeros((len(self.parts), *[len(self.b)] * 2))
+        for pair in self.pairs:
+            step = pair.covariance @ self.slope(pair)
+            found[pair.patterns, pair.n, pair.m] = found[pair.patterns, pair.m, pair.n] = step
+        return np.clip(found, -0.95, 0.95)
 
-    .. math:: \log p(y_n, y_m \mid B) - \log p(y_n, y_m \mid B \text{ with } B_k[n, m] = 0)
-       - \tfrac12 \log D
-
-    of the two series alone; zero where they are not correlated.
-    """
-    found = np.zeros_like(B)
-    price = 0.5 * np.log(len(observations.x))
-    N = observations.num_series
-    for n, m in zip(*np.triu_indices(N, 1), strict=True):
-        joined = np.flatnonzero(B[:, n, m])
-        if not len(joined):
-            continue
-        both = np.ix_(range(len(B)), (n, m), (n, m))
-        pair = [n, m]
-        density = CoupledDensity(C, observations.Y[pair], observations.mask[pair])
-        together = density.value(B[both])
-        for k in joined:
-            apart = B[both].copy()
-            apart[k, 0, 1] = apart[k, 1, 0] = 0.0
-            gain = together - density.value(apart)
-            found[k, n, m] = found[k, m, n] = gain - price
-    return found
+    def gains(self, most: int) -> Floats:
+        """Nats that correlations promise if m follows n by -most to most rows, [., N, N]."""
+        found = np.zeros((2 * most + 1, *[len(self.b)] * 2))
+        for pair in self.pairs:
+            for rows in range(-most, most + 1):
+                s = self.slope(pair, rows)
+                gain = 0.5 * float(s @ pair.covariance @ s)
+                found[most + rows, pair.n, pair.m] = found[most - rows, pair.m, pair.n] = gain
+        return found
 
 
 class _Search:
@@ -294,7 +352,8 @@ class _Search:
         gains = 0.5 * np.einsum("kn,knm,km->k", directions, slope, directions)
         return [(float(gain), direction) for gain, direction in zip(gains, directions, strict=True)]
 
-    def _score(self, at: Loadings) -> float:
+    def score(self, at: Loadings) -> float:
+        """Log likelihood less what its freedom costs."""
         return at.log_likelihood - at.price(self._owners, self._D)
 
     def _able(self) -> Sequence[int]:
@@ -311,7 +370,7 @@ class _Search:
             others: dict[int, Loadings] = {}
             for k in np.flatnonzero(found.free.any(axis=(1, 2))):
                 others[k] = self._climber.climb(found.without(int(k)), _SHORT)
-                evidence[k] = self._score(found) - self._score(others[k])
+                evidence[k] = self.score(found) - self.score(others[k])
             weakest = min(others, key=lambda k: evidence[k], default=None)
             if weakest is None or evidence[weakest] >= STRONG:
                 return found, evidence
@@ -329,7 +388,7 @@ class _Search:
         if np.array_equal(free, found.free):
             return found
         fewer = replace(found, u=np.where(free, found.u, 0.0), free=free)
-        return max(self._climber.climb(fewer, _SHORT), found, key=self._score)
+        return max(self._climber.climb(fewer, _SHORT), found, key=self.score)
 
     def _extended(self, found: Loadings) -> Loadings:
         """Add columns to the patterns where the likelihood rises most, for as long as they pay."""
@@ -351,7 +410,7 @@ class _Search:
             more = found.column(k, r, 0.3 * direction, self._owners[:, k])
             asked = more.free & ~found.free
             more = self._thinned(self._climber.climb(more, _SHORT), asked)
-            if more.free[k, :, r].any() and self._score(more) > self._score(found) + _WORTH:
+            if more.free[k, :, r].any() and self.score(more) > self.score(found) + _WORTH:
                 found, tried = self._climber.climb(more), set()
             else:
                 tried.add(k)

@@ -731,8 +731,10 @@ class Discovery:
         """
         return self.ensemble.at(self.times(horizon)).aggregate(weights, level)
 
-    def couple(self, most: int = 4) -> CoupledDiscovery:
-        """Learn which components of different series go together; see `coupling`.
+    def couple(
+        self, most: int = 4, *, executor: Executor | None = None, progress: bool = True
+    ) -> CoupledDiscovery:
+        """Learn how series go together, in seconds for 500 values, and minutes for 3,000.
 
         It is a step of its own because not every table gains: gaps and missing ends do, and sums
         and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
@@ -744,8 +746,17 @@ class Discovery:
         ----------
         most
             So many fits of the highest weight are coupled, and count from there on.
+        executor
+            Couples fits at a time; None: this process, one after the other.
+        progress
+            Whether to show a progress bar.
+
+        Raises
+        ------
+        ValueError
+            If `most` is below one, the executor none, or the table has more than 3,400 values.
         """
-        return couple(self.table, self.ensemble.fits, most)
+        return couple(self.table, self.ensemble.fits, most, executor=executor, progress=progress)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history.

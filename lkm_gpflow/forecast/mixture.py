@@ -16,7 +16,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax, stdtr
+from scipy.special import stdtr
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
@@ -363,8 +363,8 @@ class MixtureForecast:
         .. math:: \mu_a + \Sigma_{ab} \Sigma_{bb}^{-1} (y_b - \mu_b), \qquad
            \Sigma_{aa} - \Sigma_{ab} \Sigma_{bb}^{-1} \Sigma_{ba}
 
-        for each part, whose weight is multiplied by the density that it had for what is given; all
-        on the modelled scale.
+        for each part, on the modelled scale.  Weights stay: what is supposed says nothing about
+        which part is right, and twice the shock moves others twice as far.
 
         Parameters
         ----------
@@ -383,7 +383,7 @@ class MixtureForecast:
         b = np.flatnonzero(np.isfinite(values))
         if not len(b):
             raise ValueError(f"expected at least one known value, got {dict(known)!r}")
-        log_weights, parts = [], []
+        parts = []
         for part in self.parts:
             if part.covariance is None:
                 raise ValueError("expected a joint forecast, of couple(), got one of each series")
@@ -391,15 +391,12 @@ class MixtureForecast:
             own = covariance[np.ix_(b, b)]
             own = own + _JITTER * own.diagonal().mean() * np.eye(len(b))
             seen = GaussianSeries(own, values[b] - mean[b])
-            log_weights.append(np.log(part.weight) + seen.log_density)
             shift, conditional = seen.predict(covariance[b], covariance)
             conditional[b] = conditional[:, b] = 0.0
             expected = mean + shift
             expected[b] = values[b]
-            parts.append((expected, conditional))
-        weights = softmax(log_weights)
-        joint = [Part.joint(float(w), *each) for w, each in zip(weights, parts, strict=True)]
-        return replace(self, parts=tuple(joint))
+            parts.append(Part.joint(cast(float, part.weight), expected, conditional))
+        return replace(self, parts=tuple(parts))
 
     def _given_values(self, known: Mapping[object, Course]) -> Floats:
         """Return what is known of every cell as it is modelled, [P], NaN where nothing is."""

@@ -14,7 +14,7 @@ May import: explain and what lies below.
 from .all_components import plot_decomposition
 from .attribution_panels import plot_attribution, plot_attribution_shares
 from .backtests import plot_coverage, plot_scores
-from .coupled import plot_filled, plot_pairs, plot_what_if
+from .coupled import plot_filled, plot_narrowing, plot_what_if
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .kernels import plot_kernel
@@ -49,7 +49,7 @@ __all__ = [
     "plot_ledger",
     "plot_likeness",
     "plot_methods",
-    "plot_pairs",
+    "plot_narrowing",
     "plot_probabilities_over_time",
     "plot_probability_snapshots",
     "plot_scores",

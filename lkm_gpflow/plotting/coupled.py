@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from ..coupling.coupled_discovery import CoupledDiscovery
-from ..coupling.learn_coupling import STRONG
 from .style import (
     COMPONENT_COLOURS,
     FAINT_COLOUR,
@@ -27,28 +27,29 @@ from .style import (
 )
 
 
-def plot_pairs(coupled: CoupledDiscovery, ax: Axes | None = None) -> Axes:
-    """Draw how far series go together from one time to the next, as a heat map.
+def plot_narrowing(
+    coupled: CoupledDiscovery, horizon: int | pd.Index = 1, ax: Axes | None = None
+) -> Axes:
+    """Draw by how much knowing each series narrows the forecast of each, as a heat map.
 
-    Pairs without strong evidence are blank.
+    Numbers are shares of the width of intervals, see `CoupledDiscovery.narrowing`; those below 1%
+    are blank.
     """
-    names = coupled.table.names
-    N = len(names)
+    columns = list(coupled.table.frame.columns)
+    N = len(columns)
     ax = new_axes((2.2 + 0.6 * N, 1.4 + 0.45 * N)) if ax is None else ax
-    values = np.full((N, N), np.nan)
-    pairs = coupled.pairs
-    for row in pairs[pairs["evidence"] >= STRONG].itertuples():
-        n, m = names.index(str(row.first)), names.index(str(row.second))
-        values[n, m] = values[m, n] = row.correlation
-    ax.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0, aspect="auto")
-    write_numbers(ax, values, "+.2f", 9)
-    shown = labels(names)
+    width = coupled.narrowing(horizon)["now"].unstack().reindex(index=columns, columns=columns)
+    values = 1.0 - width.to_numpy()
+    values[~(values >= 0.01)] = np.nan
+    ax.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    write_numbers(ax, values, ".0%", 9)
+    shown = labels(coupled.table.names)
     ax.set_xticks(range(N), labels=shown, rotation=30, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(N), labels=shown)
     draw_cells(ax, N, N, "#DDDDDD", 0.8)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set_title("correlation of changes from one time to the next", fontsize=10)
+    ax.set_title("how much narrower the row's forecast is if the column is known", fontsize=9)
     return ax
 
 
@@ -88,7 +89,8 @@ def plot_what_if(
 ) -> Axes:
     """Draw the forecast of a series, and what it is given the future of others.
 
-    `given` is as of `CoupledDiscovery.forecast`; the `last` rows of history are shown.
+    `given` is as of `CoupledDiscovery.forecast`; the `last` rows of history are shown.  What the
+    second forecast assumes stands below.
     """
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     ahead = coupled.ahead(horizon)
@@ -103,6 +105,8 @@ def plot_what_if(
         _draw_told(ax, told, colour, name)
     mark_start(ax, history.index)
     ax.set_title(label_of[series], fontsize=10)
+    assumed = coupled.what_follows(horizon, given)
+    ax.set_xlabel("\n".join(wrap(plain(assumed, None), 100)), fontsize=8, loc="left")
     return _finished(ax, history, unit)
 
 

@@ -16,7 +16,6 @@ from ..discovery.result import Discovery
 from ..explain.decomposition import check_few
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stories import MOST_NAMES, Story, gist, stories, table_of
-from ..explain.ties import Ties
 from ..explain.wording import Timeline, scale_note
 from ..gp import limits
 from ..plotting.style import unit_of, units_by_name
@@ -29,6 +28,7 @@ from ..sharing.posterior import DISAGREE, MOST_ASKED, VISIBLE
 from .components import ComponentReport, component_report
 from .page import Picture, Report, markdown, markdown_table
 from .series_report import SeriesReport, series_reports
+from .together import TogetherReport
 
 _FEW = 12  # up to so many series have panels and pairs of their own; more are drawn in rows
 _MOST_ROWS = 20  # series that tables of page one have
@@ -50,7 +50,8 @@ class GroupReport(Report):
     components: tuple[ComponentReport, ...]  #: By which the fits express the patterns
     hold_out: HoldOut  #: The tail, forecast from what came before it
     correlations: np.ndarray[Any, np.dtype[np.float64]]  #: See `sharing.behaviour.together`
-    ties: Ties | None = None  #: What a coupling says, if one was asked
+    #: What knowing one series is worth for another, if a coupling was asked.
+    together: TogetherReport | None = None
     given_title: str = ""  #: The title, if one was given
     template: str = field(default="group.html", init=False)
 
@@ -250,14 +251,6 @@ class GroupReport(Report):
             "chance."
         )
 
-    @property
-    def coupling(self) -> list[tuple[str, str, float, float]]:
-        """Pairs that help to forecast each other, if a coupling was asked."""
-        if self.ties is None:
-            return []
-        return [(str(a), str(b), float(r), float(e))
-                for a, b, r, e in self.ties.coupled.pairs.to_numpy()]  # fmt: skip
-
     # --- how sure ---
 
     @property
@@ -339,6 +332,7 @@ class GroupReport(Report):
         lines += [markdown(text) + "\n" for text in (self.trust, self.rests_on) if text]
         if self.moves:
             lines += ["## Do they move together?", "", markdown(self.moves), ""]
+        lines += [] if self.together is None else self.together.lines
         lines += ["## How sure to be", "", markdown(self.caveat), "", "## Each series", ""]
         lines += [f"- {markdown(each.account)} Forecast: **{each.verdict}**. "
                   f"{markdown(' '.join(each.findings))}" for each in self.series]  # fmt: skip
@@ -374,7 +368,7 @@ class GroupReport(Report):
             "components": [each.to_dict() for each in self.components],
             "series": [each.to_dict() for each in self.series],
             "pairs": [list(pair) for pair in self.pairs],
-            "coupling": [list(pair) for pair in self.coupling],
+            "together": None if self.together is None else self.together.records,
             "trust": self.trust,
             "caveat": self.caveat,
         }  # fmt: skip
@@ -398,7 +392,8 @@ class GroupReport(Report):
             "intervals."
         )
         ax = plotting.plot_decomposition(self.found, self.horizon, level=self.level)[0]
-        return [Picture.of("Every series and its components", caption, ax)]
+        pictures = [Picture.of("Every series and its components", caption, ax)]
+        return pictures if self.together is None else [*pictures, self.together.picture()]
 
 
 @single_threaded()
@@ -426,7 +421,7 @@ def group_report(
     title
         Of the report; empty: one is made.
     coupled
-        What `Discovery.couple` found, to say which series help to forecast each other.
+        ``found.couple()``, for what knowing one series is worth for the forecast of another.
 
     Returns
     -------
@@ -441,7 +436,7 @@ def group_report(
     """
     check_level(level)
     check_few(found)
-    ties = None if coupled is None else Ties(found, coupled)
+    worth = TogetherReport.of(found, coupled)
     units, horizon = units_by_name(units, found.whole.table.names), found.table.steps(horizon)
     told, hold_out = stories(found, level, units), hold_out_tail(found)
     return GroupReport(
@@ -454,7 +449,7 @@ def group_report(
         components=tuple(component_report(found, k) for k in range(len(found.names))),
         hold_out=hold_out,
         correlations=together(found.pattern_draws, level),
-        ties=ties,
+        together=worth,
         given_title=title,
     )
 

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 
 from .. import plotting
-from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
 from ..explain.comparison import Correlation, clustered, component_correlations, likeness
 from ..explain.decomposition import Decomposition
 from ..explain.describe import Description, describe
-from ..explain.ties import Ties, Together
 from ..explain.verdicts import ORDER, Verdict, verdicts
 from ..explain.wording import Timeline, how_sure, scale_note, sentence
 from ..gp.types import Floats
@@ -48,8 +46,6 @@ class PairComponent(Numbered):
     probabilities: tuple[float, float]  # P(z_nk = 1) in both
     shares: tuple[float, ...]  # its share in the variation of its owners
     correlation: Correlation | None  # of the two posteriors, if both have it and it varies
-    # What the coupling says, in place of the correlation, if there is one.
-    tie: Together | None = None
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -88,8 +84,6 @@ class PairComponent(Numbered):
     @property
     def together(self) -> str:
         """Whether it moves the same way in both; empty where that cannot be said."""
-        if self.tie is not None:
-            return self.tie.text
         if self.correlation is None:
             return ""
         c = self.correlation
@@ -99,10 +93,7 @@ class PairComponent(Numbered):
         if c.way:
             return f"It moves {way} ({numbers})."
         if c.is_strong:
-            return (
-                f"It seems to move {way}, but that may be chance ({numbers}); a coupling, "
-                "found.couple(), can tell."
-            )
+            return f"It seems to move {way}, but that may be chance ({numbers})."
         return f"It moves together weakly, if at all ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +107,6 @@ class PairComponent(Numbered):
             "probabilities": list(self.probabilities),
             "shares": list(self.shares),
             "correlation": None if c is None else [c.typical, c.lower, c.upper],
-            "coupling": None if self.tie is None else self.tie.to_dict(),
         }
 
 
@@ -295,29 +285,21 @@ def pair_report(
     *,
     level: float = 0.9,
     units: Mapping[Any, str] | None = None,
-    coupled: CoupledDiscovery | None = None,
 ) -> PairReport:
     """Report what two series share and what each has alone.
 
-    The default horizon is a tenth of the rows; `units` are those of the series, by name.  Give
-    ``coupled=found.couple()`` for evidence that components go together: without it the report has
-    the correlation of their posteriors, which need not mean anything, since two random walks look
-    correlated more often than not.  A ValueError is raised if there is no such series, or the two
-    are one; the level is not between 0 and 1; or the coupling is of another table.
+    The default horizon is a tenth of the rows; `units` are those of the series, by name.  The
+    correlation of components is that of their posteriors, so far.  A ValueError is raised if there
+    is no such series, or the two are one, or the level is not between 0 and 1.
     """
     check_level(level)
     units = units_by_name(units, found.whole.table.names)
     horizon = found.table.steps(horizon)
-    tied = {}
-    if coupled is not None:
-        tied = Ties(found, coupled).of_pair(*found.places(a, b))
     titles = labels_by_name(found.table.frame)
     found, places = found.select([a, b]), (0, 1)
     parts = Decomposition.of(found)
-    correlated = component_correlations(found, *places) if coupled is None else {}
-    return _pair(
-        found, parts, likeness(parts), (a, b), titles, correlated, tied, horizon, level, units
-    )
+    correlated = component_correlations(found, *places)
+    return _pair(found, parts, likeness(parts), (a, b), titles, correlated, horizon, level, units)
 
 
 @single_threaded()
@@ -340,7 +322,7 @@ def all_pairs(
     ordered = found.table.frame.columns[order]
     pairs = {
         (names[i], names[j]): _pair(
-            found, parts, alike, (columns[i], columns[j]), titles, {}, {}, horizon, level, units
+            found, parts, alike, (columns[i], columns[j]), titles, {}, horizon, level, units
         )
         for i, j in combinations(range(len(columns)), 2)
     }
@@ -354,7 +336,6 @@ def _pair(
     series: tuple[object, object],
     titles: Mapping[object, str],
     correlated: Mapping[int, Correlation],
-    tied: Mapping[int, Together],
     horizon: int,
     level: float,
     units: Mapping[str, str],
@@ -381,7 +362,6 @@ def _pair(
                 probabilities=(a, b),
                 shares=tuple(float(parts.share[places[i], k]) for i in owners),
                 correlation=correlated.get(k),
-                tie=tied.get(k),
             )
         )
     return PairReport(

@@ -254,6 +254,23 @@ def test_a_finished_result_is_kept(finished: Path, tmp_path: Path) -> None:
     assert (finished / "model.lkm").stat().st_mtime_ns == before
 
 
+def test_a_finished_result_may_be_coupled(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    asked = (write_tiny(tmp_path / "odd.csv", *ODD_NAMES), "--out", out, "--horizon", 5, *QUICK)
+    result = run(*asked, "--couple")
+    assert result.exit_code == 0, result.output
+    assert "coupling 3 series in " in result.output
+    coupled = lkm.CoupledDiscovery.load(out / "coupled.lkm")
+    told = pd.read_csv(out / "coupled.csv")
+    np.testing.assert_allclose(told.iloc[:, 2:], coupled.forecast(5), rtol=1e-8)
+    worth = pd.read_csv(out / "narrowing.csv")
+    assert list(worth.columns) == ["series", "given", "past", "now", "correlation", "delay"]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "What knowing one series is worth for another" in page
+    refused(run(*asked, "--couple"), "finished result")
+
+
 def test_force_starts_over(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(finished, out)

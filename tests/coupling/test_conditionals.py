@@ -24,7 +24,7 @@ def coupling(w: np.ndarray) -> Coupling:
     """Of two patterns, of which series 1 has both."""
     kernels = (parse("1 x SE(lengthscale=0.2)"), parse("1 x OU(lengthscale=0.5)"))
     patterns = Patterns(kernels, AMPLITUDES, ((0,), (1,)))
-    return Coupling(patterns, w, np.zeros(3), np.zeros((3, 3, 3)), 0.0, 0.0)
+    return Coupling(patterns, w, np.zeros(3), 0.0, 0.0, np.zeros(3, np.int32))
 
 
 def loadings(longest: float = 0.9) -> np.ndarray:

@@ -15,13 +15,13 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.coupling.coupled_discovery import couple
+from lkm_gpflow.coupling.delays import aligned
 from lkm_gpflow.coupling.density import CoupledDensity
 from lkm_gpflow.coupling.learn_coupling import (
     STRONG,
+    FirstStep,
     adapted,
     coupling_of,
-    evidence_of_pairs,
-    first_step,
 )
 from lkm_gpflow.coupling.loadings import Climber, Loadings, correlations
 from lkm_gpflow.coupling.patterns import Patterns
@@ -93,8 +93,7 @@ def by_brute_force(
 
 def test_first_step_by_finite_differences() -> None:
     C, amplitudes, found = small_problem()
-    told = first_step(C, amplitudes, found.table.observations)
-    step = told.mean
+    step = FirstStep.of(C, amplitudes, found.table.observations).correlations
     K, N = len(C), len(amplitudes)
 
     def moved(pairs: dict[tuple[int, int, int], float]) -> float:
@@ -124,24 +123,25 @@ def test_first_step_by_finite_differences() -> None:
     assert step[1, 0, 1] == 0.0  # the first series has no SE
 
 
-def test_evidence_of_pairs_by_brute_force() -> None:
-    C, amplitudes, found = small_problem()
+def test_slope_by_rows_is_that_of_aligned_series() -> None:
+    """Series c is moved, or b is: what one more correlation promises is that of moved rows."""
+    kernels = ["0.6 x OU(lengthscale=50)", "0.4 x SE(lengthscale=60)"]
+    found = fit_of(kernels, [[1, 0], [1, 1], [1, 1]])[1]
     observations = found.table.observations
-    R = np.tile(np.eye(3), (3, 1, 1))
-    R[0, 0, 1] = R[0, 1, 0] = 0.5
-    R[2, 1, 2] = R[2, 2, 1] = -0.4
-    B = R * amplitudes.T[:, :, None] * amplitudes.T[:, None, :]
-    told = evidence_of_pairs(C, B, observations)
-    assert np.array_equal(told != 0.0, (R != 0.0) & ~np.eye(3, dtype=bool))
-
-    def density(n: int, m: int, R: np.ndarray) -> float:
-        pair = found.select([found.table.names[n], found.table.names[m]])
-        return by_brute_force(C, amplitudes[[n, m]], R[np.ix_(range(3), (n, m), (n, m))], pair)
-
-    for k, n, m in [(0, 0, 1), (2, 1, 2)]:
-        gain = density(n, m, R) - density(n, m, np.tile(np.eye(3), (3, 1, 1)))
-        expected = gain - 0.5 * np.log(len(observations.x))
-        np.testing.assert_allclose([told[k, n, m], told[k, m, n]], expected, rtol=1e-8)
+    patterns = Patterns.of(found.fit, observations.x)
+    a = patterns.amplitudes
+    ahead = observations.x[-1] + np.arange(1, 5) * np.diff(observations.x)[0]
+    longer = patterns.covariances(np.concatenate([observations.x, ahead]))
+    step = FirstStep.of(longer, a, observations)
+    pair = next(each for each in step.pairs if (each.m, each.n) == (1, 2))
+    for rows, delays in ((3, [0, 3, 0]), (-2, [0, 0, 2])):
+        moved = aligned(observations, np.array(delays), ahead)
+        assert moved.num_observed == observations.num_observed
+        C = patterns.covariances(moved.x)
+        expected = FirstStep.of(C, a, moved)
+        other = next(each for each in expected.pairs if (each.m, each.n) == (1, 2))
+        np.testing.assert_allclose(step.slope(pair, rows), expected.slope(other), rtol=1e-6)
+        assert step.gains(4)[4 + rows, 2, 1] == step.gains(4)[4 - rows, 1, 2]
 
 
 class Late(lkm.LKM):
@@ -255,7 +255,6 @@ def test_coupled_walks_are_found(planted: tuple[lkm.Discovery, lkm.Discovery]) -
     assert R[0, 1] == pytest.approx(-0.7, abs=0.12)
     assert np.abs(R[np.triu_indices(6, 1)][1:]).max() < 0.35
     assert coupling.evidence[walk] > STRONG
-    assert coupling.pair_evidence[walk, 0, 1] > STRONG
     assert coupling.log_likelihood > coupling.uncoupled + 20.0
 
 

@@ -20,20 +20,20 @@ def coupled() -> lkm.CoupledDiscovery:
     found = made_by_hand(small_table(), ["0.4 x RW(start=-7)"], [[1], [1], [1]])
     w = np.zeros((2, 3, 1))
     w[0, :2] = 0.9
-    pairs = np.zeros((2, 3, 3))
-    pairs[0, 0, 1] = pairs[0, 1, 0] = 5.0
     patterns = Patterns.of(found.fit, found.table.observations.x)
-    coupling = Coupling(patterns, w, np.array([5.0, 0.0]), pairs, 0.0, 0.0)
+    coupling = Coupling(patterns, w, np.array([5.0, 0.0]), 0.0, 0.0, np.zeros(3, np.int32))
     return CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
 
 
-def test_pairs_without_evidence_are_blank(coupled: lkm.CoupledDiscovery) -> None:
-    ax = plotting.plot_pairs(coupled)
+def test_pairs_that_narrow_nothing_are_blank(coupled: lkm.CoupledDiscovery) -> None:
+    ax = plotting.plot_narrowing(coupled)
     shown = np.ma.masked_invalid(ax.images[0].get_array())
-    correlation = coupled.pairs["correlation"].iloc[0]
+    now = coupled.narrowing()["now"]
     assert shown.count() == 2
-    assert shown[0, 1] == shown[1, 0] == pytest.approx(correlation)
-    assert [text.get_text() for text in ax.texts] == [f"{correlation:+.2f}"] * 2
+    assert shown[0, 1] == pytest.approx(1.0 - now["a", "b"])
+    assert [text.get_text() for text in ax.texts] == [
+        f"{1.0 - now[pair]:.0%}" for pair in (("a", "b"), ("b", "a"))
+    ]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
 
 
@@ -59,4 +59,5 @@ def test_what_if_shows_both_forecasts(coupled: lkm.CoupledDiscovery) -> None:
     np.testing.assert_allclose(plain.get_ydata(), coupled.forecast(4).loc["a", "mean"])
     told = coupled.forecast(4, given=given).loc["a", "mean"]
     np.testing.assert_allclose(scenario.get_ydata(), told)
+    assert ax.get_xlabel().replace("\n", " ") == coupled.what_follows(4, given)
     assert "given b" in [text.get_text() for text in ax.get_legend().texts]

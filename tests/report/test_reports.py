@@ -361,42 +361,33 @@ def test_what_comes_next_stands_beside_what_was(report: GroupReport) -> None:
 
 
 def coupled_by_hand(found: lkm.Discovery, correlation: float) -> lkm.CoupledDiscovery:
-    """A coupling in which the wave of the first two series has this correlation."""
+    """A coupling in which the noise of the first two series has this correlation."""
     alone = independent(found.fit, found.table.observations)
-    w, pairs = alone.loadings.copy(), alone.pair_evidence.copy()
-    wave = [str(kernel.structure) for kernel in alone.patterns.kernels].index("PER")
-    w[wave, :2, 0] = np.sqrt(abs(correlation)) * np.array([np.sign(correlation), 1.0])
-    pairs[wave, 0, 1] = pairs[wave, 1, 0] = 9.0 * (correlation != 0.0)
-    coupling = replace(alone, loadings=w, pair_evidence=pairs)
+    w = alone.loadings.copy()
+    w[-1, :2, 0] = np.sqrt(abs(correlation)) * np.array([np.sign(correlation), 1.0])
+    coupling = replace(alone, loadings=w)
     return lkm.CoupledDiscovery(found.table, (Member(found.fit, 1.0),), (coupling,))
 
 
-def test_a_coupling_says_what_goes_together(tmp_path: Path) -> None:
+def test_a_coupling_says_what_knowing_a_series_is_worth(tmp_path: Path) -> None:
     found = found_in(waves())
     coupled = coupled_by_hand(found, -0.9)
-    ends = coupled.correlations().loc[("PER", "Gold", "Oil")]
-    (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
-    assert wave.together == (
-        "It moves in opposite directions (correlation -0.90, 90% interval "
-        f"{ends['lower']:+.2f} to {ends['upper']:+.2f}, log evidence 9.0)."
-    )
-    assert wave.correlation is None  # that of the posteriors is not told beside it
     report = found.report(coupled=coupled)
-    ((a, b, r, evidence), *_) = report.coupling
-    assert (a, b) == ("Gold", "Oil")
-    assert r < -0.5
-    assert evidence > 3.0
+    (said,) = report.together.said
+    now = coupled.narrowing().loc[("Gold", "Oil"), "now"]
+    assert said == (
+        f"Knowing Oil narrows the forecast of Gold by {1.0 - now:.0%}: Gold moves against Oil "
+        f"(correlation {coupled.pairs['correlation'].iloc[0]:+.2f})."
+    ) or said.startswith("Knowing Gold narrows the forecast of Oil by")
+    assert f"- {said}" in unescape(report.text).replace("\\", "")
+    record = report.to_dict()["together"][0]
+    assert (record["series"], record["given"]) == ("Gold", "Oil")
+    assert record["now"] == pytest.approx(now)
     page = report.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "For prediction, by the coupling" in page
-
-
-def test_a_coupling_that_finds_nothing_says_so() -> None:
-    found = found_in(waves())
-    coupled = coupled_by_hand(found, 0.0)
-    (wave,) = found.compare("Gold", "Oil", coupled=coupled).components
-    assert "There is no strong evidence that it moves in step in both" in wave.together
-    assert found.compare("Gold", "USD", coupled=coupled).components[0].together == ""
-    assert found.report().coupling == []
+    assert said in unescape(page)
+    (nothing,) = found.report(coupled=coupled_by_hand(found, 0.0)).together.said
+    assert nothing.startswith("There is no strong evidence")
+    assert "What knowing one series" not in found.report().text
 
 
 def told_as(found: lkm.Discovery, probabilities: dict[str, Sequence[float]]) -> GroupReport:
