@@ -51,17 +51,13 @@ def write(
     files and folders; an OSError, for example because the disk is full, says what to do.
     """
     with _fits_kept(folder):
-        folder.remove_unfinished()
-        for old in (folder.report, folder.model, *(folder.path / name for name in COUPLED)):
-            old.unlink(missing_ok=True)  # from here on old and new are mixed
-        found.save(folder.model)  # first: what follows can be made of it
+        write_forecast(folder, found, horizon, level)
 
         def write_table(name: str, table: pd.DataFrame) -> None:
             with replacing(folder.path / name) as unfinished:
                 table.to_csv(unfinished)
 
-        forecast, *others = TABLES
-        write_table(forecast, found.forecast(horizon, level))
+        _, *others = TABLES
         names = [folder.report.name, *TABLES]
         if before is not None and before is not found:
             with replacing(folder.path / CHANGES) as unfinished:
@@ -109,6 +105,16 @@ def write(
             say(click.wrap_text(said, _WIDTH, "* ", "  "))
         names += () if coupled is None else COUPLED
         return [*names, *(path.name for path in (folder.figures, folder.ledger, folder.model))]
+
+
+def write_forecast(folder: OutputFolder, found: Discovery, horizon: int, level: float) -> None:
+    """Write the model, of which all else can be made, and the forecast."""
+    folder.remove_unfinished()
+    for old in (folder.report, folder.model):  # from here on old and new are mixed
+        old.unlink(missing_ok=True)
+    found.save(folder.model)
+    with replacing(folder.path / TABLES[0]) as unfinished:
+        found.forecast(horizon, level).to_csv(unfinished)
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from ..kernels.grammar import UnknownBaseError, parse
 from ..runtime import archive
 from ..runtime.arguments import check_series
 from ..runtime.executors import check_executor, num_workers, run_all
-from ..runtime.progress import Progress
-from ..runtime.text import counted, duration, listed, percent, whole_number
+from ..runtime.progress import part_of
+from ..runtime.text import counted, listed, percent, whole_number
 from ..runtime.threads import threads_for
 from ..runtime.warn import warn
 from .delays import aligned, later, most_rows
@@ -68,12 +68,10 @@ def couple(
         ahead = table.scaled_times(table.after(rows))
     jobs = {i: partial(coupling_of, each.fit, observations, ahead) for i, each in enumerate(kept)}
     rounds = -(-len(kept) // num_workers(executor))
-    label = (
-        f"coupling {len(table.names)} series in {counted(len(kept), 'fit')}, about "
-        f"{duration(rounds * (1.0 + _SECONDS * cells**3))}"
-    )
+    label = f"coupling {len(table.names)} series"
     learnt = {}
-    with threads_for(cells), Progress(label, len(kept), shown=progress) as bar:
+    with threads_for(cells), part_of(progress, label, len(kept)) as bar:
+        bar.left(rounds * (1.0 + _SECONDS * cells**3))
         for i, coupling in run_all(jobs, executor, hear=bar.hear):
             learnt[i] = coupling
             bar.update()

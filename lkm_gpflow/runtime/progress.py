@@ -85,6 +85,11 @@ class Progress:
             self._news = news
             self._refresh()
 
+    def write(self, line: str) -> None:
+        """Write a line above the bar."""
+        if self._shown:
+            self._bar.write(line)
+
     def stand(self, text: str) -> None:
         """Show how this part stands, before the news."""
         self._standing, self._news = text, ""
