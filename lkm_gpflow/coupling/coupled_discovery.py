@@ -35,6 +35,7 @@ def couple(table: Table, members: Sequence[Member], most: int = 4) -> CoupledDis
     `density.LARGEST`).
     """
     most = whole_number(most, "most fits to couple", 1)
+    table.observations.check_alike("couplings of series")
     heaviest = sorted(members, key=lambda member: -member.weight)[:most]
     total = sum(member.weight for member in heaviest)
     kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)

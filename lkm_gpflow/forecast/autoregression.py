@@ -230,5 +230,6 @@ def _held_out_forecast(observations: Observations, calendar: Calendar, window: W
 
 
 def _learn(observations: Observations, calendar: Calendar, seed: int) -> SeasonalAutoregression:
+    observations = observations.plain
     seasons = seen_seasons(observations, calendar.season)
     return SeasonalAutoregression.of(observations, seasons, seed, steps=calendar.steps)

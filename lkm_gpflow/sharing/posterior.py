@@ -307,6 +307,7 @@ class DrawnFunctions:
         self._observations, self._likelihood = observations, likelihood
         self._grid = lag_grid(observations.x)
         self._seen = [np.flatnonzero(mask > 0.0) for mask in observations.mask]
+        self._sds = observations.standard()[1]
         self._known: dict[Product, tuple[Floats, Floats]] = {}
 
     def stand_for(self, columns: Sequence[Product], kernels: Sequence[Product]) -> Booleans:
@@ -326,8 +327,7 @@ class DrawnFunctions:
         shares = np.zeros(draw.Z.shape)
         for n, seen in enumerate(self._seen):
             owned = np.flatnonzero(draw.Z[n])
-            y = self._observations.Y[n, seen]
-            if len(owned) and (whole := float(y.var())) > 0.0:
+            if len(owned) and (whole := float(self._sds[n]) ** 2) > 0.0:
                 f = self.drawn(draw, n, owned, rng)
                 shares[n, owned] = f[:, seen].var(axis=1) / whole
         return shares
@@ -340,7 +340,8 @@ class DrawnFunctions:
 
         with g and e of the prior, their scale drawn given the data; P takes the level off.
         """
-        seen, noise = self._seen[n], float(np.exp(draw.log_noise[n]))
+        seen = self._seen[n]
+        noise = np.exp(draw.log_noise[n]) + self._observations.known_of(n, seen)
         y, d, D = self._observations.Y[n, seen], len(seen), len(self._observations.x)
         known = [self._known_of(draw.kernels[k]) for k in owned]
         heights = np.exp(draw.log_heights[n, owned])
