@@ -1,6 +1,7 @@
 """Transformations of series: the scale on which they are modelled, and the way back.
 
-A series is modelled as it is, or its logarithm is.  A forecast that is normal on the modelled scale
+A series is modelled as it is, or its logarithm is, or a latent function is of which its values are
+counts or shares (`gp.points`).  A forecast that is normal on the modelled scale
 is then normal or lognormal in the units of the series.  A forecast that is Student-t there (see
 `likelihoods`) has exact quantiles in the units too, but the exponential of a Student-t has no
 mean: mean and variance are those of the lognormal of the same log mean and log variance.
@@ -8,13 +9,14 @@ mean: mean and variance are those of the lognormal of the same log mean and log 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
+from ..gp.points import PointLikelihood, Student
 from ..gp.types import Booleans, Floats, Integers
 from ..runtime.text import did_you_mean, quoted
 from .box_cox import wants_logarithm
@@ -36,15 +38,18 @@ class Transforms:
     .. math:: y^* = \log y
 
     where `is_log`, and :math:`y^* = y` elsewhere.  All methods broadcast over series, which are the
-    last axis.
+    last axis.  Of a series with a link the modelled scale is that of its latent function.
 
     Parameters
     ----------
     is_log
         [N].
+    kinds
+        Likelihoods of the values, or None, [N]; empty: there are none.
     """
 
     is_log: Booleans
+    kinds: tuple[PointLikelihood | None, ...] = ()
 
     @classmethod
     def none(cls, count: int) -> Transforms:
@@ -96,6 +101,25 @@ class Transforms:
             _check_positive(frame.iloc[:, column])
         return cls(is_log)
 
+    def with_kinds(
+        self, kinds: tuple[PointLikelihood | None, ...], columns: list[object], transform: Transform
+    ) -> Transforms:
+        """Return them with likelihoods of values: a link goes before a logarithm that was chosen.
+
+        Raises
+        ------
+        ValueError
+            If a logarithm was asked for of a series with a link.
+        """
+        linked = Transforms(self.is_log, kinds).is_linked
+        both = np.flatnonzero(linked & self.is_log)
+        if len(both) and transform != "auto":
+            raise ValueError(
+                f"transform: expected 'none' for the series {columns[both[0]]!r}, which has the "
+                f"likelihood {kinds[both[0]]!r} and its link, got 'log'"
+            )
+        return Transforms(self.is_log & ~linked, kinds if any(kinds) else ())
+
     @property
     def names(self) -> list[TransformName]:
         """The name of each series' transformation."""
@@ -104,11 +128,43 @@ class Transforms:
     @property
     def any(self) -> bool:
         """Whether any series is modelled on another scale than its own."""
-        return bool(self.is_log.any())
+        return bool(self.is_curved.any())
+
+    @property
+    def links(self) -> bool:
+        """Whether any series has a link."""
+        return bool(self.is_linked.any())
+
+    @property
+    def multiplies(self) -> Booleans:
+        """Where components multiply, rather than add: values, rates or odds, [N]."""
+        return self.is_log | self._where(lambda kind: kind.link in ("log", "logit"))
+
+    @property
+    def is_linked(self) -> Booleans:
+        """Which series have a link, [N]."""
+        return self._where(lambda kind: not isinstance(kind, Student))
+
+    @property
+    def is_curved(self) -> Booleans:
+        """Which series are modelled on another scale than their own, [N]."""
+        return self.is_log | self.is_linked
+
+    def _where(self, holds: Callable[[PointLikelihood], bool]) -> Booleans:
+        found = [kind is not None and holds(kind) for kind in self.kinds]
+        return np.array(found or np.zeros(len(self.is_log)), np.bool_)
+
+    def _linked(self) -> Iterator[tuple[PointLikelihood, Booleans]]:
+        """Yield each likelihood with a link and where it holds, [N]."""
+        linked = self.is_linked
+        for kind in dict.fromkeys(k for k, each in zip(self.kinds, linked, strict=False) if each):
+            if kind is not None:
+                yield kind, linked & self._where(lambda own, kind=kind: own == kind)  # type: ignore[misc]
 
     def of_series(self, places: Sequence[int] | Integers) -> Transforms:
         """Return those of some series."""
-        return Transforms(self.is_log[np.asarray(places)])
+        kinds = tuple(self.kinds[n] for n in np.asarray(places)) if self.kinds else ()
+        return Transforms(self.is_log[np.asarray(places)], kinds)
 
     def forward(self, values: Floats) -> Floats:
         """Return values [..., N] on the modelled scale; NaN where there is no logarithm."""
@@ -131,7 +187,40 @@ class Transforms:
         with np.errstate(over="ignore", divide="ignore"):
             centre = self.back(mean + 0.5 * v)
             spread: Floats = np.exp(2.0 * (m + v) + np.log(-np.expm1(-v)))
-        return centre, np.where(self.is_log, spread, variance)
+        spread = np.where(self.is_log, spread, variance)
+        for kind, own in self._linked():
+            centre[..., own], spread[..., own] = kind.predictive_moments(
+                mean[..., own], variance[..., own]
+            )
+        return centre, spread
+
+    def means(self, values: Floats) -> Floats:
+        """Return values [..., N] of the modelled scale in the units; of a link their means."""
+        found = self.back(values)
+        for kind, own in self._linked():
+            found[..., own] = kind.mean(kind.clipped(values[..., own]))
+        return found
+
+    def quantile(self, q: float, modelled: Floats, mean: Floats, variance: Floats) -> Floats:
+        """Quantiles in the series' units, from those on the modelled scale and its moments, [N]."""
+        found = self.back(modelled)
+        for kind, own in self._linked():
+            found[own] = kind.predictive_quantile(q, mean[own], variance[own])
+        return found
+
+    def cdf(self, values: Floats, modelled: Floats, mean: Floats, variance: Floats) -> Floats:
+        """Probabilities of no more than values, given those on the modelled scale, [N]."""
+        found = modelled.copy()
+        for kind, own in self._linked():
+            found[own] = kind.predictive_cdf(values[own], mean[own], variance[own])
+        return found
+
+    def draw(self, values: Floats, rng: np.random.Generator) -> Floats:
+        """Return values [..., N] of the modelled scale in the series' units; of a link, draws."""
+        found = self.back(values)
+        for kind, own in self._linked():
+            found[..., own] = kind.draw(values[..., own], rng)
+        return found
 
     def joint_moments(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         r"""Mean [N] and covariance [N, N] in the units of variables that are jointly normal.

@@ -16,13 +16,16 @@ from scipy.stats import norm
 
 from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.observations import Observations
+from ..data.sites import Sites
 from ..data.tables import Table
-from ..fit.fits import PLAIN_MODEL, Fit
+from ..data.transforms import Transforms
+from ..fit.fits import PLAIN_MODEL, Fit, object_from_json, object_to_json
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
 from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
 from ..forecast.stacking import average_fits, forecaster_from_json
 from ..gp.likelihoods import GAUSSIAN
+from ..gp.points import FromGPflow, PointLikelihood
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
 from ..model import subclasses
@@ -369,8 +372,9 @@ class Discovery:
         series.  Means add up to the series' posterior mean less its training average, on average
         over the fits of the search; "others" are components that only few of them have.
 
-        Of a series that is modelled by its logarithm, in percent: by how much the component raises
-        or lowers what the others make.  There components multiply.
+        Of a series that is modelled by its logarithm, and of counts, in percent: by how much the
+        component raises or lowers what the others make.  There components multiply.  Of shares, and
+        of yes or no, it is the odds that they multiply.
 
         Raises
         ------
@@ -403,9 +407,9 @@ class Discovery:
         """Moments and interval of components of series n, in its units, or in percent."""
         m, s = mean * self.table.scale[n], sd * self.table.scale[n]
         ends = {} if half is None else {"lower": m - half * s, "upper": m + half * s}
-        if not self.table.transforms.is_log[n]:
+        if not self.table.transforms.multiplies[n]:
             return {"mean": m, "sd": s, **ends}
-        own = self.table.transforms.of_series([n])
+        own = Transforms(np.ones(1, np.bool_))
         factor, variance = (each[..., 0] for each in own.moments(m[..., None], s[..., None] ** 2))
         percent = {name: 100.0 * np.expm1(end) for name, end in ends.items()}
         return {"mean": 100.0 * (factor - 1.0), "sd": 100.0 * np.sqrt(variance), **percent}
@@ -809,6 +813,7 @@ class Discovery:
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
             "stacked": [each.to_json() for each in whole.stacked],
             "transforms": whole.table.transforms.names,
+            **_sites_to_json(whole.table),
         }
         if "posterior" in whole.__dict__:
             document["posterior"] = whole.posterior.to_json()
@@ -843,6 +848,16 @@ class Discovery:
         return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"
 
 
+def _sites_to_json(table: Table) -> dict[str, Any]:
+    """Return what a file keeps of the sites of a table, if it has some."""
+    if table.sites is None:
+        return {}
+    if any(isinstance(kind, FromGPflow) for kind in table.sites.kinds):
+        raise ValueError("expected likelihoods of lkm_gpflow, got one of GPflow: no file keeps it")
+    kinds = [kind and object_to_json(kind) for kind in table.sites.kinds]
+    return {"sites": table.sites.to_json(), "kinds": kinds}
+
+
 def load(path: str | Path) -> Discovery:
     """Read a discovery that `Discovery.save` wrote.
 
@@ -857,6 +872,9 @@ def load(path: str | Path) -> Discovery:
     frame, document = archive.read_archive(path, "Discovery")
     with archive.fitting_together(path, UnknownBaseError, UnknownModelError):
         table = Table.of(frame, dict(zip(list(frame.columns), document["transforms"], strict=True)))
+        if "sites" in document:
+            kinds = tuple(k and object_from_json(k, PointLikelihood) for k in document["kinds"])
+            table = table.sited(Sites.from_json(document["sites"], kinds))
         settings = SearchSettings.from_json(document["settings"])
         if settings.fit.model != PLAIN_MODEL:
             subclasses.model_class(

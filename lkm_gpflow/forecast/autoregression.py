@@ -56,11 +56,11 @@ class Calendar:
     def of(cls, table: Table) -> Calendar | None:
         """Read it off a table; None if a vector autoregression cannot be asked.
 
-        That is so of one series, of more than `MOST_SERIES`, of rows at irregular times, and if
-        more than a fifth of the steps or of a series is missing.
+        That is so of one series, of more than `MOST_SERIES`, of counts and shares, of rows at
+        irregular times, and if more than a fifth of the steps or of a series is missing.
         """
         observations, rows = table.observations, len(table.frame)
-        if not 2 <= observations.num_series <= MOST_SERIES:
+        if not 2 <= observations.num_series <= MOST_SERIES or table.transforms.links:
             return None
         if observations.mask.mean(axis=1).min() < 1.0 - _MOST_MISSING:
             return None

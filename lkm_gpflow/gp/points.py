@@ -19,15 +19,12 @@ import numpy as np
 from scipy.special import (
     betainc,
     betaln,
-    digamma,
     expit,
     gammaln,
     log_expit,
     logit,
-    nbdtr,
     ndtr,
     pdtr,
-    polygamma,
     xlog1py,
     xlogy,
 )
@@ -36,7 +33,7 @@ from .types import Floats
 
 PointName: TypeAlias = Literal["student", "poisson", "negative-binomial", "binomial", "share"]
 
-Link: TypeAlias = Literal["identity", "log", "logit"]
+Link: TypeAlias = Literal["identity", "log", "logit", "own"]
 
 _NODES = 32
 """Of Gauss and Hermite: errors of expected log densities stay below 1e-6 for sds up to two."""
@@ -61,7 +58,7 @@ class PointLikelihood(abc.ABC):
     """
 
     link: ClassVar[Link] = "identity"
-    """On which scale the function lives: of the values, of logarithms, or of log odds."""
+    """On which scale the function lives: of the values, of logarithms, of log odds, or its own."""
 
     is_whole: ClassVar[bool] = False
     """Whether values are whole numbers."""
@@ -456,3 +453,134 @@ def _drawn_counts(rate: Floats, rng: np.random.Generator) -> Floats:
     """Draw Poisson counts; of huge rates normal ones, as NumPy refuses them."""
     drawn = rng.poisson(np.minimum(rate, 1e15)).astype(np.float64)
     return np.where(rate > 1e15, rate, drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class FromGPflow(PointLikelihood):
+    """A likelihood of GPflow, by its `variational_expectations` and densities on grids of values.
+
+    Parameters
+    ----------
+    likelihood
+        Of one latent function and one value.
+    whole
+        Whether values are whole numbers.
+    """
+
+    likelihood: Any
+    whole: bool = False
+
+    words: ClassVar[str] = "values of a likelihood of your own"
+
+    @property
+    def is_whole(self) -> bool:  # type: ignore[override]
+        """See `PointLikelihood`."""
+        return self.whole
+
+    @property
+    def link(self) -> Link:  # type: ignore[override]
+        """See `PointLikelihood`: what the conditional mean shows."""
+        f = np.array([-1.0, 0.5, 2.0])
+        mean, known = self.mean(f), {"identity": f, "log": np.exp(f), "logit": expit(f)}
+        named: tuple[Link, ...] = ("identity", "log", "logit")
+        return next((each for each in named if np.allclose(mean, known[each])), "own")
+
+    def _asked(self, method: str, *columns: Floats) -> list[Floats]:
+        """Call a method of the likelihood with columns, [P, 1] each, and no inputs."""
+        shape = np.broadcast_shapes(*(np.shape(each) for each in columns))
+        given = [np.broadcast_to(each, shape).reshape(-1, 1) for each in columns]
+        nothing = np.zeros((given[0].shape[0], 0))
+        found = getattr(self.likelihood, method)(nothing, *given)
+        every = found if isinstance(found, tuple) else (found,)
+        return [np.asarray(each, np.float64).reshape(shape) for each in every]
+
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        f, y = np.broadcast_arrays(f, y)
+        return self._asked("log_prob", f, y)[0]
+
+    def guess(self, y: Floats) -> Floats:
+        """See `PointLikelihood`: the likeliest of many."""
+        f = np.linspace(-10.0, 10.0, 401) if self.link != "identity" else y
+        if self.link == "identity":
+            return y
+        best = np.nan_to_num(self.log_prob(y[:, None], f), nan=-np.inf).argmax(axis=1)
+        return np.clip(f[best], -5.0, 8.0)
+
+    def mean(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return self._asked("conditional_mean", f)[0]
+
+    def variance(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return self._asked("conditional_variance", f)[0]
+
+    def expectations(self, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, ...]:
+        """See `PointLikelihood`; by automatic differentiation."""
+        import tensorflow as tf
+
+        m, v, Y = (tf.constant(each[:, None], tf.float64) for each in (mean, variance, y))
+        nothing = tf.zeros((len(y), 0), tf.float64)
+        with tf.GradientTape() as tape:
+            tape.watch([m, v])
+            value = self.likelihood.variational_expectations(nothing, m, v, Y)
+        by_mean, by_variance = tape.gradient(value, [m, v])
+        return tuple(np.asarray(each).reshape(-1) for each in (value, by_mean, by_variance))
+
+    def predictive_moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """See `PointLikelihood`."""
+        centre, spread = self._asked("predict_mean_and_var", mean, variance)
+        return centre, spread
+
+    def _cumulated(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Values on grids, and probabilities of no more than them, [P, G] each."""
+        centre, spread = self.predictive_moments(mean, variance)
+        steps = np.linspace(-12.0, 12.0, 1201)
+        grid = centre[:, None] + np.sqrt(spread)[:, None] * steps
+        if self.whole:
+            grid = np.unique(np.round(grid), axis=1)
+        asked = (each[:, None] for each in (mean, variance))
+        density = np.exp(self._asked("predict_log_density", *asked, grid)[0])
+        width = np.gradient(grid, axis=1)
+        if self.whole:  # a grid of cells may name a number twice
+            width = np.diff(grid, axis=1, prepend=grid[:, :1] - 1.0)
+            density = np.where(grid < self._least, 0.0, density)
+        mass = np.nan_to_num(density) * width
+        return grid, np.cumsum(mass, axis=1) / mass.sum(axis=1, keepdims=True)
+
+    @property
+    def _least(self) -> float:
+        """Smallest whole number: zero if no density is said of minus one."""
+        density = self.log_prob(np.array([-1.0]), np.array([0.3]))
+        return -np.inf if np.isfinite(density[0]) and density[0] > -30.0 else 0.0
+
+    def predictive_cdf(self, y: Floats, mean: Floats, variance: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        grid, share = self._cumulated(mean, variance)
+        places = (grid <= y[:, None]).sum(axis=1)
+        padded = np.column_stack([np.zeros(len(y)), share])
+        return np.asarray(np.take_along_axis(padded, places[:, None], axis=1)[:, 0])
+
+    def predictive_quantile(self, q: float, mean: Floats, variance: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        grid, share = self._cumulated(mean, variance)
+        return np.asarray(np.take_along_axis(grid, (share >= q).argmax(axis=1)[:, None], 1)[:, 0])
+
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        y, f = np.broadcast_arrays(y, f)
+        found = self.predictive_cdf(y.ravel(), f.ravel(), np.full(f.size, 1e-10))
+        return found.reshape(f.shape)
+
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """See `PointLikelihood`; f is rounded to one of 256 values."""
+        nodes = np.linspace(f.min(), f.max(), 256)
+        grid, share = self._cumulated(nodes, np.full(len(nodes), 1e-10))
+        flat = f.ravel()
+        nearest = np.abs(np.subtract.outer(flat, nodes)).argmin(axis=1)
+        drawn = np.empty(flat.shape)
+        for k in np.unique(nearest):
+            own = nearest == k
+            places = np.searchsorted(share[k], rng.random(own.sum()))
+            drawn[own] = grid[k, np.minimum(places, grid.shape[1] - 1)]
+        return drawn.reshape(f.shape)

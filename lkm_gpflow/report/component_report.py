@@ -251,7 +251,7 @@ def component_report(
     """Put together what there is to say about component k."""
     names, consensus, judged = found.table.names, found.consensus, verdicts.to_numpy()
     timeline = Timeline.of(found.table)
-    is_log = found.table.transforms.is_log
+    is_log = found.table.transforms.multiplies
     heights = parts.mean[k].std(axis=0) * found.table.scale
     heights = np.where(is_log, 100.0 * np.expm1(np.where(is_log, heights, 0.0)), heights)
     claims = {
