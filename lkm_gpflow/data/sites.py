@@ -67,8 +67,11 @@ _LEAST = 1e-2
 _MOST_CHOOSING = 150
 """Of more values the last ones choose the parameters of a likelihood."""
 
-SUSPICIOUS_WEIGHT = 0.2
-"""Values of a smaller Student weight are listed: five standard deviations away."""
+LITTLE_WEIGHT = 0.25
+"""Values of a smaller Student weight count less and are listed: four standard deviations away.
+
+Others would give the learnt noise, and with it forecasts, too little.
+"""
 
 _SINGLE_DIGITS = 9.0
 """Whole numbers are small counts if some are so small."""
@@ -95,7 +98,7 @@ class Sites:
     kinds
         Likelihoods, with the parameters that were chosen, [N].
     weights
-        Student weights of the values, at most one, [D, N]; one in other series.
+        Student weights of values that count less, [D, N]; one of all others.
     """
 
     values: Floats
@@ -153,7 +156,7 @@ class Sites:
         for n, kind in enumerate(self.kinds):
             if not isinstance(kind, Student):
                 continue
-            for place in np.flatnonzero(self.weights[:, n] < SUSPICIOUS_WEIGHT):
+            for place in np.flatnonzero(self.weights[:, n] < LITTLE_WEIGHT):
                 far = np.sqrt((kind.degrees + 1.0) / self.weights[place, n] - kind.degrees)
                 row = frame.columns[n], frame.index[place], frame.iat[place, n]
                 rows.append((*row, "little weight", float(far)))
@@ -249,7 +252,7 @@ def _student(y: Floats, K: Floats, kind: Student) -> tuple[_Site, Floats]:
         weights = kind.weights(squares / scale**2)
         if np.max(np.abs(weights - before)) < 1e-3:
             break
-    weights = np.minimum(weights, 1.0)
+    weights = np.where(weights < LITTLE_WEIGHT, weights, 1.0)
     extra = (spread * scale) ** 2 * (1.0 / weights - 1.0)
     location = float((weights * y).sum() / weights.sum())
     deviation = float(np.sqrt((weights * np.square(y - location)).sum() / weights.sum()))

@@ -146,6 +146,11 @@ class Transforms:
         return self._where(lambda kind: not isinstance(kind, Student))
 
     @property
+    def is_whole(self) -> Booleans:
+        """Which series are whole numbers, [N]."""
+        return self._where(lambda kind: kind.is_whole)
+
+    @property
     def is_curved(self) -> Booleans:
         """Which series are modelled on another scale than their own, [N]."""
         return self.is_log | self.is_linked
@@ -212,6 +217,7 @@ class Transforms:
         """Probabilities of no more than values, given those on the modelled scale, [N]."""
         found = modelled.copy()
         for kind, own in self._linked():
+            own = own & np.isfinite(values)
             found[own] = kind.predictive_cdf(values[own], mean[own], variance[own])
         return found
 

@@ -56,7 +56,7 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     values = frame.to_numpy()[-tail:].T  # [N, tail]
     probabilities = np.full((N, tail), np.nan)
     if told is not None:
-        probabilities = told.cdf(values.ravel()).reshape(N, tail)
+        probabilities = told.pit(values.ravel()).reshape(N, tail)
     return HoldOut(
         frame.index[-tail:], pd.DataFrame(probabilities, frame.columns, frame.index[-tail:])
     )

@@ -207,6 +207,10 @@ class MixtureForecast:
         found = np.asarray(stdtr(self._degrees, z / unit_scale(self._degrees)))
         return self.transforms.cdf(values, found, mean, variance)
 
+    def pit(self, values: Floats) -> Floats:
+        """`cdf`, in the middle of its step where values are whole numbers, [P]."""
+        return 0.5 * (self.cdf(values) + self.cdf(values - self.transforms.is_whole))
+
     @cached_property
     def _weights(self) -> Floats:
         """Weights of the parts in each cell, [F, P]."""

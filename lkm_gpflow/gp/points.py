@@ -176,9 +176,9 @@ class PointLikelihood(abc.ABC):
 class Student(PointLikelihood):
     r"""Measurements with outliers: Student-t noise about f.
 
-    As a normal of a variance of its own at every value, :math:`\sigma^2 / w`.  What a site knows of
-    it is how much more that is than the noise of the others, which is learnt:
-    :math:`\sigma^2 (1 / w - 1)_+`.  So forecasts are of values that are not outliers.
+    That is a normal of a variance of its own at every value, :math:`\sigma^2 / w`.  What a site
+    knows of a value of little weight is how much more that is than the noise of the others, which
+    is learnt: :math:`\sigma^2 (1 / w - 1)`.  So forecasts are of values that are not outliers.
 
     Parameters
     ----------
@@ -327,7 +327,11 @@ class Binomial(PointLikelihood):
 
     link: ClassVar[Link] = "logit"
     is_whole: ClassVar[bool] = True
-    words: ClassVar[str] = "successes of trials"
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """See `PointLikelihood`."""
+        return "yes or no" if self.trials == 1 else f"successes of {self.trials} trials"
 
     def __post_init__(self) -> None:
         if isinstance(self.trials, bool) or self.trials != int(self.trials) or self.trials < 1:
@@ -576,9 +580,9 @@ class FromGPflow(PointLikelihood):
         """See `PointLikelihood`; f is rounded to one of 256 values."""
         nodes = np.linspace(f.min(), f.max(), 256)
         grid, share = self._cumulated(nodes, np.full(len(nodes), 1e-10))
-        flat = f.ravel()
-        nearest = np.abs(np.subtract.outer(flat, nodes)).argmin(axis=1)
-        drawn = np.empty(flat.shape)
+        between = max(float(nodes[1] - nodes[0]), 1e-300)
+        nearest = np.clip(np.rint((f.ravel() - nodes[0]) / between), 0, 255).astype(int)
+        drawn = np.empty(nearest.shape)
         for k in np.unique(nearest):
             own = nearest == k
             places = np.searchsorted(share[k], rng.random(own.sum()))
