@@ -14,7 +14,7 @@ sites.  Student noise needs no other value, only more variance where a value is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -317,7 +317,11 @@ def _best(y: Floats, K: Floats, kind: PointLikelihood) -> PointLikelihood:
 
 
 def chosen(
-    frame: pd.DataFrame, left: pd.DataFrame, found: pd.DataFrame | None, choice: Any
+    frame: pd.DataFrame,
+    left: pd.DataFrame,
+    found: pd.DataFrame | None,
+    choice: Any,
+    logs: Collection[object] = (),
 ) -> tuple[Kinds, list[str]]:
     """Return the likelihood of each series, and what was chosen here, a sentence each.
 
@@ -331,6 +335,8 @@ def chosen(
         The suspicious values.
     choice
         See `PointChoice`.
+    logs
+        Series whose logarithms are asked for: "auto" chooses no link for them.
 
     Raises
     ------
@@ -339,7 +345,7 @@ def chosen(
     """
     columns: list[object] = list(frame.columns)
     if isinstance(choice, str) and choice == "auto":
-        return rules(left, found)
+        return rules(left, found, logs)
     by_name = choice if isinstance(choice, Mapping) else dict.fromkeys(columns, choice)
     for name in by_name:
         if name not in columns:
@@ -347,11 +353,13 @@ def chosen(
             raise ValueError(
                 f"likelihood: expected some of the series {quoted(columns)}, got {name!r}{hint}"
             )
-    automatic, notes = rules(left, found) if "auto" in by_name.values() else ((), [])
+    wants = any(isinstance(each, str) and each == "auto" for each in by_name.values())
+    automatic, notes = rules(left, found, logs) if wants else ((), [])
     kinds = []
     for n, name in enumerate(columns):
         wanted = by_name.get(name, "none")
-        kind = automatic[n] if wanted == "auto" else _named(name, wanted, frame[name].to_numpy())
+        is_open = isinstance(wanted, str) and wanted == "auto"
+        kind = automatic[n] if is_open else _named(name, wanted, frame[name].to_numpy())
         if kind is not None:
             kind.check(name, frame[name].to_numpy())
         kinds.append(kind)
@@ -365,7 +373,7 @@ def _named(name: object, wanted: Any, values: Floats) -> PointLikelihood | None:
     if hasattr(wanted, "variational_expectations"):
         seen = values[np.isfinite(values)]
         return FromGPflow(wanted, bool(np.all(seen == np.round(seen))))
-    if wanted in ("none", "gaussian", "scaled"):
+    if isinstance(wanted, str) and wanted in ("none", "gaussian", "scaled"):
         return None
     named: dict[str, PointLikelihood] = {
         "student": Student(), "poisson": Poisson(), "negative-binomial": NegativeBinomial(),
@@ -379,7 +387,9 @@ def _named(name: object, wanted: Any, values: Floats) -> PointLikelihood | None:
     return named[wanted]
 
 
-def rules(frame: pd.DataFrame, found: pd.DataFrame | None) -> tuple[Kinds, list[str]]:
+def rules(
+    frame: pd.DataFrame, found: pd.DataFrame | None, logs: Collection[object] = ()
+) -> tuple[Kinds, list[str]]:
     """Return what the values of each series show, and a sentence for each kind.
 
     Zeros and ones are yes or no.  Numbers from 0 to 1 or 100 that come near their bounds are
@@ -397,10 +407,13 @@ def rules(frame: pd.DataFrame, found: pd.DataFrame | None) -> tuple[Kinds, list[
             kinds.append(share)
         else:
             kinds.append(Poisson() if _are_counts(y, alone=True) else None)
+    kinds = [
+        None if name in logs else kind for name, kind in zip(frame.columns, kinds, strict=True)
+    ]
     if any(isinstance(kind, Poisson) for kind in kinds):
         kinds = [
-            Poisson() if kind is None and _are_counts(y, alone=False) else kind
-            for kind, y in zip(kinds, columns, strict=True)
+            Poisson() if kind is None and name not in logs and _are_counts(y, alone=False) else kind
+            for name, kind, y in zip(frame.columns, kinds, columns, strict=True)
         ]
     outliers = set() if found is None else set(found.loc[found["kind"] == "outlier", "series"])
     kinds = [

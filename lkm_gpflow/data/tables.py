@@ -206,7 +206,9 @@ class Table:
                 check_variation(name, column.dropna().to_numpy())
         times = axis.to_numbers(sound.index)
         transforms = Transforms.of(sound, transform, left)
-        kinds, notes = chosen(sound, left, None if suspicious == "missing" else found, points)
+        logs = () if transform == "auto" else sound.columns[transforms.is_log]
+        outliers = None if suspicious == "missing" else found
+        kinds, notes = chosen(sound, left, outliers, points, list(logs))
         transforms = transforms.with_kinds(kinds, list(sound.columns), transform)
         values = transforms.forward(sound.to_numpy())
         table = cls(

@@ -119,6 +119,7 @@ def test_what_values_show(values: Array, kind: PointLikelihood | None) -> None:
 def test_whole_numbers_beside_counts_are_counts() -> None:
     frame = pd.DataFrame({"few": counts(1.0), "many": counts(60.0), "other": counts(60.0) + 0.5})
     assert rules(frame, None)[0] == (Poisson(), Poisson(), None)
+    assert rules(frame, None, ["many"])[0] == (Poisson(), None, None)
 
 
 @pytest.mark.parametrize("name", ["toy", "demo", "stocks", "houses", "currencies", "gonu"])
