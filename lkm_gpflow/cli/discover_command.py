@@ -237,6 +237,8 @@ def discover_command(
             frame = thinned(frame, thin, seed=settings.seed)
         points = "none" if thin is not None and likelihood is None else settings.points
         table = Table.of(frame, settings.transforms, suspicious, points)
+        if thin is not None:
+            table.observations.check_alike("--thin")
         frame = table.frame
         steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
         table.after(steps)

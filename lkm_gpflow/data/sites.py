@@ -64,8 +64,14 @@ _USUAL, _LOOSE = 0.1, 2.0
 _LEAST = 1e-2
 """A series whose f hardly moves is scaled as if it had this share of the variance of its sites."""
 
+_AT_A_TIME = 500
+"""Longer series are gone through in parts: sites are a matter of their neighbours."""
+
 _MOST_CHOOSING = 150
 """Of more values the last ones choose the parameters of a likelihood."""
+
+_MOST_SERIES = 50
+"""Tables of more series stay as they are, unless they are asked for."""
 
 LITTLE_WEIGHT = 0.25
 """Values of a smaller Student weight count less and are listed: four standard deviations away.
@@ -132,15 +138,21 @@ class Sites:
             if kind is None:
                 continue
             seen = np.flatnonzero(np.isfinite(modelled[:, n]))
-            y, K = modelled[seen, n], _flexible(x[seen], period)
-            if isinstance(kind, Student):
-                own, weights = _student(y, K, kind)
-                sites.weights[seen, n] = weights
-            else:
-                chosen[n] = kind = _best(y, K, kind)
-                own = _Site.of(y, K, kind)
-            sites.values[seen, n], sites.variances[seen, n] = own.values, own.variances
-            sites.location[n], sites.scale[n] = own.location, own.scale
+            last = seen[-_MOST_CHOOSING:]
+            chosen[n] = kind = _best(modelled[last, n], _flexible(x[last], period), kind)
+            moments = []
+            for some in np.array_split(seen, -(-len(seen) // _AT_A_TIME)):
+                y, K = modelled[some, n], _flexible(x[some], period)
+                if isinstance(kind, Student):
+                    own, sites.weights[some, n] = _student(y, K, kind)
+                else:
+                    own = _Site.of(y, K, kind)
+                sites.values[some, n], sites.variances[some, n] = own.values, own.variances
+                moments.append((len(some), own.location, own.location**2 + own.scale**2))
+            counts, firsts, seconds = np.array(moments).T
+            sites.location[n] = np.average(firsts, weights=counts)
+            second = np.average(seconds, weights=counts)
+            sites.scale[n] = np.sqrt(second - sites.location[n] ** 2)
         return replace(sites, kinds=tuple(chosen))
 
     def of_series(self, places: Any) -> Sites:
@@ -308,9 +320,7 @@ def _best(y: Floats, K: Floats, kind: PointLikelihood) -> PointLikelihood:
     several = kind.candidates()
     if len(several) == 1:
         return several[0]
-    last = slice(-_MOST_CHOOSING, None)
-    bounds = [_Site.of(y[last], K[:, last, last], each).bound for each in several]
-    return several[int(np.argmax(bounds))]
+    return several[int(np.argmax([_Site.of(y, K, each).bound for each in several]))]
 
 
 # --- which series have which --------------------------------------------------------------------
@@ -345,7 +355,8 @@ def chosen(
     """
     columns: list[object] = list(frame.columns)
     if isinstance(choice, str) and choice == "auto":
-        return rules(left, found, logs)
+        automatic, notes = rules(left, found, logs)
+        return _possible(frame, automatic), notes
     by_name = choice if isinstance(choice, Mapping) else dict.fromkeys(columns, choice)
     for name in by_name:
         if name not in columns:
@@ -355,6 +366,7 @@ def chosen(
             )
     wants = any(isinstance(each, str) and each == "auto" for each in by_name.values())
     automatic, notes = rules(left, found, logs) if wants else ((), [])
+    automatic = _possible(frame, automatic)
     kinds = []
     for n, name in enumerate(columns):
         wanted = by_name.get(name, "none")
@@ -364,6 +376,15 @@ def chosen(
             kind.check(name, frame[name].to_numpy())
         kinds.append(kind)
     return tuple(kinds), notes
+
+
+def _possible(frame: pd.DataFrame, kinds: Kinds) -> Kinds:
+    """Return likelihoods without those of series with sentinels, to which they give no density."""
+    values = frame.to_numpy().T
+    return tuple(
+        kind if kind is None or kind.refused(y) is None else None
+        for kind, y in zip(kinds, values, strict=False)
+    )
 
 
 def _named(name: object, wanted: Any, values: Floats) -> PointLikelihood | None:
@@ -397,6 +418,8 @@ def rules(
     so are then all other whole numbers that scatter so.  Series with isolated outliers have Student
     noise.
     """
+    if frame.shape[1] > _MOST_SERIES:
+        return (None,) * frame.shape[1], []
     columns = [frame.iloc[:, n].dropna().to_numpy() for n in range(frame.shape[1])]
     kinds: list[PointLikelihood | None] = []
     for name, y in zip(frame.columns, columns, strict=True):

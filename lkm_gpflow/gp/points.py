@@ -93,18 +93,23 @@ class PointLikelihood(abc.ABC):
     def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
         """Draw a value for every f."""
 
-    def check(self, name: object, values: Floats) -> None:
-        """Refuse values of a series that the likelihood gives no density; NaN is missing."""
+    def refused(self, values: Floats) -> float | None:
+        """Return the first value to which the likelihood gives no density; NaN is missing."""
         low, high = self.bounds
         seen = values[np.isfinite(values)]
         bad = (seen < low) | (seen > high)
         if self.is_whole:
             bad |= seen != np.round(seen)
-        if np.any(bad):
+        return float(seen[bad][0]) if np.any(bad) else None
+
+    def check(self, name: object, values: Floats) -> None:
+        """Refuse a series with such a value."""
+        value, (low, high) = self.refused(values), self.bounds
+        if value is not None:
             kind = "whole numbers" if self.is_whole else "numbers"
             raise ValueError(
                 f"likelihood: series {name!r}: expected {kind} from {low:g} to {high:g} for "
-                f"{self!r}, got {seen[bad][0]:g}"
+                f"{self!r}, got {value:g}"
             )
 
     def candidates(self) -> tuple[PointLikelihood, ...]:
