@@ -11,8 +11,7 @@ import click
 from ..data.files import TAB
 from ..data.shapes import LongNames
 from ..data.transforms import Transform
-from ..gp.likelihoods import LikelihoodName
-from ..gp.points import PointName
+from ..gp.likelihoods import LikelihoodName, PointName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 
 _Value = TypeVar("_Value")

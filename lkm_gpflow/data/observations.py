@@ -25,7 +25,7 @@ class Observations:
         One where observed, [N, D].
     known
         Variances of noise that are known beside the one that is learnt, [N, D]; None: zero.  Values
-        are then Gaussian sites of another likelihood (`gp.points`).
+        are then Gaussian sites of another likelihood (`gp.likelihoods`).
     """
 
     x: Floats

@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
-from ..gp.points import (
+from ..gp.likelihoods import (
     Binomial,
     FromGPflow,
     NegativeBinomial,
@@ -326,7 +326,7 @@ def _best(y: Floats, K: Floats, kind: PointLikelihood) -> PointLikelihood:
 # --- which series have which --------------------------------------------------------------------
 
 
-def chosen(
+def kinds_of(
     frame: pd.DataFrame,
     left: pd.DataFrame,
     found: pd.DataFrame | None,

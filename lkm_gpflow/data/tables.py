@@ -13,14 +13,14 @@ from typing import Literal, TypeAlias, cast, get_args
 import numpy as np
 import pandas as pd
 
-from ..gp.points import PointLikelihood
+from ..gp.likelihoods import PointLikelihood
 from ..gp.types import Floats, Integers
 from .checks import check_variation, checked
 from .foreign import Tabular
 from .grids import Grid, grid_of
 from .observations import Observations
 from .reading import without_blank_end
-from .sites import PointChoice, Sites, chosen
+from .sites import PointChoice, Sites, kinds_of
 from .suspicious import find as find_suspicious
 from .suspicious import without
 from .transforms import Transform, Transforms
@@ -208,7 +208,7 @@ class Table:
         transforms = Transforms.of(sound, transform, left)
         logs = () if transform == "auto" else sound.columns[transforms.is_log]
         outliers = None if suspicious == "missing" else found
-        kinds, notes = chosen(sound, left, outliers, points, list(logs))
+        kinds, notes = kinds_of(sound, left, outliers, points, list(logs))
         transforms = transforms.with_kinds(kinds, list(sound.columns), transform)
         values = transforms.forward(sound.to_numpy())
         table = cls(

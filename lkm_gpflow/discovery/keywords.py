@@ -47,7 +47,7 @@ class DiscoverSettings:
         "log": model the logarithms of the series, which must be positive; results are in the units
         of the data, and patterns are percentages.  ``{"Gold": "log"}``: only of these series.
         "auto": only of series whose swings clearly grow with their level
-        (`data.box_cox.log_gain`).  By default "auto", with the learner "relaxed" "none".
+        (`data.transforms.log_gain`).  By default "auto", with the learner "relaxed" "none".
     suspicious
         Values that look wrong (see `data.suspicious`) are "listed" in `Discovery.suspicious`, or
         "missing": then sentinels, outliers and stuck values count as unobserved, too.
@@ -85,7 +85,7 @@ class DiscoverSettings:
         an object for whole series (see `gp.likelihoods`).  "student" (outliers count less),
         "poisson", "negative-binomial", "binomial" (yes or no, 1 or 0), "share" (from 0 to 1, or to
         100): a latent function of each series is "scaled", and its values scatter so; also an
-        object (see `gp.points`) or one of ``gpflow.likelihoods``, or for some series
+        object (see `gp.likelihoods`) or one of ``gpflow.likelihoods``, or for some series
         ``{"visits": "poisson"}``.  "auto": the values of up to 50 series say which (see
         `data.sites.rules`).  By default "auto", with a subset or a `model` "scaled", with the
         learner "relaxed" "gaussian".

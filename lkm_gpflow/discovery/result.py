@@ -24,8 +24,7 @@ from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, w
 from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
 from ..forecast.stacking import average_fits, forecaster_from_json
-from ..gp.likelihoods import GAUSSIAN
-from ..gp.points import FromGPflow, PointLikelihood
+from ..gp.likelihoods import GAUSSIAN, FromGPflow, PointLikelihood
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
 from ..model import subclasses

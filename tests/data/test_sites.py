@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, multivariate_t
 from lkm_gpflow import datasets
 from lkm_gpflow.data.sites import Sites, rules
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.gp.points import Binomial, NegativeBinomial, PointLikelihood, Poisson, Share
+from lkm_gpflow.gp.likelihoods import Binomial, NegativeBinomial, PointLikelihood, Poisson, Share
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.keywords import DiscoverSettings
 from lkm_gpflow.discovery.result import Discovery, load
 from lkm_gpflow.explain.attribution import attribute
-from lkm_gpflow.gp.points import Binomial, Poisson, Share, Student
+from lkm_gpflow.gp.likelihoods import Binomial, Poisson, Share, Student
 from lkm_gpflow.model.lkm import LKM
 
 QUICK: dict[str, Any] = {

@@ -6,7 +6,7 @@ import gpflow
 import numpy as np
 import pytest
 
-from lkm_gpflow.gp.points import (
+from lkm_gpflow.gp.likelihoods import (
     Binomial,
     FromGPflow,
     NegativeBinomial,
