@@ -123,7 +123,7 @@ class LearntOnce:
     def steps(self, x: Floats) -> Floats:
         """Return by how many steps scaled times lie after the last row, [M]; also between two."""
         a_step = 1.0 / self.calendar.steps[-1]
-        count = int(np.clip(np.ceil((x.max() - 1.0) / a_step), 1, _MOST_STEPS))
+        count = int(np.clip(np.ceil((x.max(initial=1.0) - 1.0) / a_step), 1, _MOST_STEPS))
         grid = _grid(self.table, self.table.frame.index[-1], 1.0, count)
         further = np.maximum(x - grid[-1], 0.0) / a_step
         return np.interp(x, grid, np.arange(len(grid))) + further
