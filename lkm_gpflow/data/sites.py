@@ -79,16 +79,25 @@ LITTLE_WEIGHT = 0.25
 Others would give the learnt noise, and with it forecasts, too little.
 """
 
+_MOST_OFF = 0.03
+"""Share of counts that may be far off: more are how a series is."""
+
+_NO_TRUST = 100.0
+"""Variance of the site of such a count, in variances of f: it says nothing."""
+
 _SINGLE_DIGITS = 9.0
 """Whole numbers are small counts if some are so small."""
 
 _UNDER = 0.5
 """Counts scatter from step to step with a variance of at least this share of their mean."""
 
-_EDGE = 0.02
-"""Shares come within so much of their bounds."""
+_EDGE, _NAMED_EDGE = 0.02, 0.1
+"""Shares come within so much of their bounds, of series with a word for them in their names."""
 
-_PERCENT_WORDS = ("%", "percent", "pct", "share")
+_PERCENT_WORDS = (
+    "%", "percent", "pct", "share", "humidity", "occupancy", "availability", "utili", "fraction",
+    "proportion", "coverage", "uptime",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ class Sites:
                 if isinstance(kind, Student):
                     own, sites.weights[some, n] = _student(y, K, kind)
                 else:
-                    own = _Site.of(y, K, kind)
+                    own, sites.weights[some, n] = _without_spikes(y, K, kind)
                 sites.values[some, n], sites.variances[some, n] = own.values, own.variances
                 moments.append((len(some), own.location, own.location**2 + own.scale**2))
             counts, firsts, seconds = np.array(moments).T
@@ -166,10 +175,9 @@ class Sites:
         """Return values of little Student weight as rows of `suspicious.find`."""
         rows = []
         for n, kind in enumerate(self.kinds):
-            if not isinstance(kind, Student):
-                continue
+            degrees = kind.degrees if isinstance(kind, Student) else Student().degrees
             for place in np.flatnonzero(self.weights[:, n] < LITTLE_WEIGHT):
-                far = np.sqrt((kind.degrees + 1.0) / self.weights[place, n] - kind.degrees)
+                far = np.sqrt((degrees + 1.0) / self.weights[place, n] - degrees)
                 row = frame.columns[n], frame.index[place], frame.iat[place, n]
                 rows.append((*row, "little weight", float(far)))
         return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -200,13 +208,17 @@ def _flexible(x: Floats, period: float | None) -> Floats:
 
 @dataclass(frozen=True)
 class _Site:
-    """Sites of one series, [d]; mean and sd of f over time, and the evidence lower bound."""
+    """Sites of one series, [d], mean and sd of f over time, evidence lower bound, errors [d].
+
+    The errors are those of each value given all others, in their standard deviations.
+    """
 
     values: Floats
     variances: Floats
     location: float
     scale: float
     bound: float
+    errors: Floats
 
     @classmethod
     def of(cls, y: Floats, K: Floats, kind: PointLikelihood) -> _Site:
@@ -242,7 +254,22 @@ class _Site:
         values, variances = linear / precision, 1.0 / precision
         # Of a function that hardly moves, a share of what the sites say.
         spread = max(m.var() + v.mean(), _LEAST / np.mean(precision))
-        return cls(values, variances, float(m.mean()), float(np.sqrt(spread)), bound)
+        errors = (values - m) / np.sqrt(np.maximum(variances - v, 1e-12))
+        return cls(values, variances, float(m.mean()), float(np.sqrt(spread)), bound, errors)
+
+
+def _without_spikes(y: Floats, K: Floats, kind: PointLikelihood) -> tuple[_Site, Floats]:
+    """Sites, of counts without the few values that are far off, and the weights of these."""
+    own, weights = _Site.of(y, K, kind), np.ones(len(y))
+    found = Student().weights(np.square(own.errors))
+    off = found < LITTLE_WEIGHT
+    if kind.link != "log" or not 0 < off.sum() <= _MOST_OFF * len(y):
+        return own, weights
+    rest = np.flatnonzero(~off)
+    kept = _Site.of(y[rest], K[:, rest[:, None], rest], kind)
+    values, variances = own.values, own.variances + _NO_TRUST * kept.scale**2
+    values[rest], variances[rest], weights[off] = kept.values, kept.variances, found[off]
+    return replace(kept, values=values, variances=variances), weights
 
 
 def _student(y: Floats, K: Floats, kind: Student) -> tuple[_Site, Floats]:
@@ -268,7 +295,7 @@ def _student(y: Floats, K: Floats, kind: Student) -> tuple[_Site, Floats]:
     extra = (spread * scale) ** 2 * (1.0 / weights - 1.0)
     location = float((weights * y).sum() / weights.sum())
     deviation = float(np.sqrt((weights * np.square(y - location)).sum() / weights.sum()))
-    return _Site(y, extra, location, deviation, 0.0), weights
+    return _Site(y, extra, location, deviation, 0.0, squares), weights
 
 
 def _prior(K: Floats, log_variances: Floats) -> Floats:
@@ -452,12 +479,11 @@ def _share(name: str, y: Floats) -> Share | None:
     if low < 0.0 or high > 100.0 or (high <= 1.0 and is_whole):
         return None
     upper = 1.0 if high <= 1.0 else 100.0
-    is_called = any(word in name.lower() for word in _PERCENT_WORDS)
-    near = [low <= _EDGE * upper, high >= (1.0 - _EDGE) * upper]
+    edge = upper * (_NAMED_EDGE if any(w in name.lower() for w in _PERCENT_WORDS) else _EDGE)
+    near = [low <= edge, high >= upper - edge]
     is_full = int(np.sum(y == upper)) > 1
-    if is_full or (is_called and any(near)) or (all(near) and not is_whole):
-        return Share(0.0, upper)
-    return None
+    is_called = edge > _EDGE * upper and any(near)
+    return Share(0.0, upper) if is_full or is_called or (all(near) and not is_whole) else None
 
 
 def _are_counts(y: Floats, *, alone: bool) -> bool:

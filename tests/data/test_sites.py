@@ -86,6 +86,18 @@ def test_outliers_get_variance_and_others_keep_none() -> None:
     assert abs(table.location[0] - 10.0) < 0.3
 
 
+def test_counts_that_are_far_off_say_nothing() -> None:
+    rng, t = np.random.default_rng(0), np.arange(140)
+    y = rng.poisson(50.0 * np.exp(0.2 * np.sin(2.0 * np.pi * t / 7.0))).astype(float)
+    clean = Sites.of(t / 139.0, y[:, None], (Poisson(),), 7.0 / 139.0)
+    assert np.all(clean.weights == 1.0)
+    y[[70, 71]], y[100] = [900.0, 700.0], 0.0
+    sites = Sites.of(t / 139.0, y[:, None], (Poisson(),), 7.0 / 139.0)
+    assert set(np.flatnonzero(sites.weights[:, 0] < 1.0)) == {70, 71, 100}
+    assert sites.variances[[70, 71, 100], 0].min() > 50.0 * sites.scale[0] ** 2
+    np.testing.assert_allclose(sites.scale, clean.scale, rtol=0.1)
+
+
 def counts(rate: float, size: int = 100) -> Array:
     return np.random.default_rng(0).poisson(rate, size).astype(float)
 
@@ -107,6 +119,7 @@ SHARES = np.random.default_rng(1).beta(0.5, 0.5, 100)
         (SHARES, Share()),
         (np.round(100.0 * SHARES), Share(0.0, 100.0)),
         (0.3 + 0.6 * SHARES, None),
+        (np.where(np.arange(100) == 7, -999.0, counts(2.0)), None),
         (120.0 * SHARES, None),
     ],
 )
