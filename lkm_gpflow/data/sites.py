@@ -230,7 +230,7 @@ class _Site:
         )
         m, v = 0.5 * (guess + centre), np.full(len(y), 0.5)
         _, by_mean, by_variance = kind.expectations(y, m, v)
-        precision = np.maximum(-2.0 * by_variance, 1e-6)
+        precision = np.maximum(-2.0 * by_variance, kind.least_precision(m))
         linear = by_mean + precision * m
         log_variances = np.full(len(K), np.log(_USUAL))
         bound = -np.inf
@@ -246,7 +246,7 @@ class _Site:
                 own = -0.5 * (LOG_2PI + np.log(variances)
                               + (np.square(values - m) + v) / variances)  # fmt: skip
                 bound = evidence + float((value - own).sum())
-                wanted = np.maximum(-2.0 * by_variance, 1e-6)
+                wanted = np.maximum(-2.0 * by_variance, kind.least_precision(m))
                 linear = 0.5 * (linear + by_mean + wanted * m)
                 precision = 0.5 * (precision + wanted)
             if np.max(np.abs(m - before) / np.sqrt(v)) < _SETTLED:

@@ -251,6 +251,9 @@ _MOST = 50.0
 
 _BISECTIONS = 60
 
+_STEP = 1e-3
+"""Of differences of means by f."""
+
 
 @lru_cache(maxsize=4)
 def hermite(count: int = _NODES) -> tuple[Floats, Floats]:
@@ -276,6 +279,9 @@ class PointLikelihood(abc.ABC):
 
     words: ClassVar[str] = "values"
     """What the values are, for sentences."""
+
+    is_concave: ClassVar[bool] = True
+    """Whether log densities are concave in f: else sites are given a least precision."""
 
     @abc.abstractmethod
     def log_prob(self, y: Floats, f: Floats) -> Floats:
@@ -339,6 +345,13 @@ class PointLikelihood(abc.ABC):
         rest = found - weights * self.log_prob(y, mean)[:, None]
         by_mean, by_variance = rest @ nodes, rest @ (np.square(nodes) - 1.0)
         return found.sum(axis=1), by_mean / sd[:, 0], 0.5 * by_variance / variance
+
+    def least_precision(self, f: Floats) -> Floats | float:
+        """Of sites: where log densities may bend upwards, half of what a mean and variance tell."""
+        if self.is_concave:
+            return 1e-6
+        slope = (self.mean(f + _STEP) - self.mean(f - _STEP)) / (2.0 * _STEP)
+        return np.maximum(0.5 * np.square(slope) / self.variance(f), 1e-6)
 
     # --- forecasts, f normal ---
 
@@ -605,6 +618,7 @@ class Share(PointLikelihood):
 
     link: ClassVar[Link] = "logit"
     words: ClassVar[str] = "shares"
+    is_concave: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not -np.inf < self.lower < self.upper < np.inf:
@@ -688,6 +702,7 @@ class FromGPflow(PointLikelihood):
     whole: bool = False
 
     words: ClassVar[str] = "values of a likelihood of your own"
+    is_concave: ClassVar[bool] = False
 
     @property
     def is_whole(self) -> bool:  # type: ignore[override]

@@ -98,6 +98,15 @@ def test_counts_that_are_far_off_say_nothing() -> None:
     np.testing.assert_allclose(sites.scale, clean.scale, rtol=0.1)
 
 
+def test_shares_far_from_their_neighbours_keep_a_say() -> None:
+    """The log density of a beta distribution may bend upwards, where a site has no variance."""
+    y = 97.0 + np.random.default_rng(0).normal(size=60)
+    y[30] = 60.0
+    sites = Sites.of(np.linspace(0.0, 1.0, 60), y[:, None], (Share(0.0, 100.0, 100.0),), None)
+    assert sites.variances.max() < 10.0
+    assert sites.values[30, 0] < 2.5 < np.median(sites.values)
+
+
 def counts(rate: float, size: int = 100) -> Array:
     return np.random.default_rng(0).poisson(rate, size).astype(float)
 
