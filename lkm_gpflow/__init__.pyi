@@ -20,9 +20,15 @@ from .discovery.result import load as load
 from .discovery.thinning import thin as thin
 from .evaluation.backtesting import Backtest as Backtest
 from .evaluation.backtesting import backtest as backtest
+from .gp.likelihoods import Binomial as Binomial
 from .gp.likelihoods import GaussianNoise as GaussianNoise
+from .gp.likelihoods import NegativeBinomial as NegativeBinomial
+from .gp.likelihoods import PointLikelihood as PointLikelihood
+from .gp.likelihoods import Poisson as Poisson
 from .gp.likelihoods import ScaledNoise as ScaledNoise
 from .gp.likelihoods import SeriesLikelihood as SeriesLikelihood
+from .gp.likelihoods import Share as Share
+from .gp.likelihoods import Student as Student
 from .kernels.grammar import EXTENDED_BASES as EXTENDED_BASES
 from .kernels.grammar import PAPER_BASES as PAPER_BASES
 from .kernels.grammar import Product as Product

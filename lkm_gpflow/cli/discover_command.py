@@ -20,6 +20,7 @@ from ..coupling.density import check_number_of_cells
 from ..data.files import read_table
 from ..data.reading import Dialect
 from ..data.shapes import LongNames
+from ..data.sites import PointChoice
 from ..data.tables import Suspicious, Table
 from ..data.transforms import Transform
 from ..discovery.keywords import DiscoverSettings
@@ -31,11 +32,20 @@ from ..runtime.loading import loading
 from ..runtime.replacing import replacing
 from ..runtime.text import counted, did_you_mean, listed, quoted
 from ..runtime.threads import single_threaded
-from ..runtime.warn import TableNote
+from ..runtime.warn import TableNote, warn
 from ..search.settings import check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import SUSPICIOUS, OutputFolder
-from .options import ReadAs, Spreading, bases, long_columns, new_folder, separator, transform
+from .options import (
+    ReadAs,
+    Spreading,
+    bases,
+    likelihoods,
+    long_columns,
+    new_folder,
+    separator,
+    transform,
+)
 
 _HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
 
@@ -91,6 +101,14 @@ _HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
     help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
     "series (may be given several times); auto: of the series whose swings grow with their level.  "
     "Results are in the units of the data.  [default: auto]",
+)
+@click.option(
+    "--likelihood",
+    type=ReadAs("likelihood", likelihoods),
+    metavar="auto|scaled|gaussian|student|poisson|negative-binomial|binomial|share",
+    help="How values scatter: counts (poisson, negative-binomial), yes or no (binomial), shares of "
+    "1 or 100 (share), measurements with outliers (student) or without (scaled, gaussian); or for "
+    "some series visits=poisson,open=share.  [default: auto, what the values show]",
 )
 @click.option(
     "--horizon",
@@ -193,6 +211,7 @@ def discover_command(
     title: str | None,
     long: LongNames | None,
     transforms: tuple[Transform, ...],
+    likelihood: PointChoice | None,
     horizon: int | None,
     out: Path | None,
     jobs: int | None,
@@ -227,6 +246,7 @@ def discover_command(
         suspicious: Suspicious = "missing" if drop_suspicious else "listed"
         keywords |= {
             "transform": _one(transforms), "suspicious": suspicious, "progress": not quiet,
+            "likelihood": likelihood,
         }  # fmt: skip
         settings = DiscoverSettings(**keywords)
         whole = frame
@@ -235,7 +255,10 @@ def discover_command(
             raise ValueError(f"expected --update or {other}, got both")
         if thin is not None:
             frame = thinned(frame, thin, seed=settings.seed)
-        table = Table.of(frame, settings.transforms, suspicious)
+        points = "none" if thin is not None and likelihood is None else settings.points
+        table = Table.of(frame, settings.transforms, suspicious, points)
+        if thin is not None:
+            table.observations.check_alike("--thin")
         frame = table.frame
         steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
         table.after(steps)
@@ -284,8 +307,12 @@ def discover_command(
                 if before is not None:
                     found = before.update(frame, executor=executor, progress=bar)
                 else:
-                    # The table has no suspicious values any more, and its logarithms are chosen.
+                    # The table has no suspicious values any more; logarithms and counts are chosen.
                     keywords |= {"transform": table.transform, "suspicious": "listed"}
+                    for note in table.notes:
+                        warn(note)
+                    if settings.points != "none":
+                        keywords["likelihood"] = table.kinds or "scaled"
                     keywords |= {"progress": bar, "ledger": folder.ledger}
                     found = discover(frame, **keywords, executor=executor)
                 bar.later = 0.0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import click
 
 from ..data.files import TAB
 from ..data.shapes import LongNames
 from ..data.transforms import Transform
+from ..gp.likelihoods import LikelihoodName, PointName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
 
 _Value = TypeVar("_Value")
@@ -94,6 +95,20 @@ def transform(text: str) -> Transform:
             f"expected auto, log, none, or the name of a series and =log, got {text!r}"
         )
     return {series: "log"}
+
+
+def likelihoods(text: str) -> Any:
+    """Read a likelihood of all series, or of some: "poisson", or "visits=poisson,open=share"."""
+    known = ("auto", *get_args(LikelihoodName), *get_args(PointName))
+    named = [each.rpartition("=") for each in text.split(",")]
+    for _, _, kind in named:
+        if kind not in known:
+            raise ValueError(f"expected a likelihood among {known}, got {kind!r}")
+    if all(sign for _, sign, _ in named):
+        return {series: kind for series, _, kind in named}
+    if len(named) > 1:
+        raise ValueError(f"expected one likelihood, or names such as visits=poisson, got {text!r}")
+    return text
 
 
 def new_folder(text: str) -> Path:

@@ -83,7 +83,9 @@ class LatentKernelModel:
             return None
         search = (self.bases, self.depth, self.restarts, self.priors, self.learner, seed)
         chosen = (self.likelihood, self.criterion)
-        key = f"{search}{chosen}{Table.of(train, self.transform).observations.fingerprint}"
+        is_open = self.learner == "scan" and self.likelihood is None
+        table = Table.of(train, self.transform, "listed", "auto" if is_open else "none")
+        key = f"{search}{chosen}{table.observations.fingerprint}"
         return self.ledgers / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.jsonl"
 
 

@@ -56,6 +56,7 @@ def couple(
     `density.LARGEST`).
     """
     most = whole_number(most, "most fits to couple", 1)
+    table.observations.check_alike("couplings of series")
     check_executor(executor)
     observations = table.observations
     cells = observations.num_observed

@@ -23,11 +23,15 @@ class Observations:
         One row per series, [N, D]; zero where missing.
     mask
         One where observed, [N, D].
+    known
+        Variances of noise that are known beside the one that is learnt, [N, D]; None: zero.  Values
+        are then Gaussian sites of another likelihood (`gp.likelihoods`).
     """
 
     x: Floats
     Y: Floats
     mask: Floats
+    known: Floats | None = None
 
     @property
     def num_series(self) -> int:
@@ -41,8 +45,50 @@ class Observations:
 
     @property
     def table(self) -> tuple[Floats, Floats]:
-        """The same in GPflow's order: X [D, 1] and Y [D, N], with NaN where missing."""
+        """The same in GPflow's order: X [D, 1] and Y [D, N], with NaN where missing.
+
+        Raises
+        ------
+        ValueError
+            If noise is known of each value: whoever asks here takes no notice of it.
+        """
+        self.check_alike("models of TensorFlow")
         return self.x[:, None], np.where(self.mask > 0.0, self.Y, np.nan).T
+
+    @property
+    def plain(self) -> Observations:
+        """The same for who takes all values alike: those of much known noise are missing."""
+        if self.known is None:
+            return self
+        mask = self.mask * (self.known < 1.0)
+        return Observations(self.x, self.Y * mask, mask)
+
+    def check_alike(self, who: str) -> None:
+        """Refuse what treats all values of a series alike, if noise is known of each value."""
+        if self.known is not None:
+            raise ValueError(
+                f"{who}: expected series with Gaussian noise, got counts, shares or Student noise, "
+                "which they do not take: discover(..., likelihood='scaled') goes without"
+            )
+
+    def noise(self, variance: Floats) -> Floats:
+        """Variances of the noise of every value, learnt [N] and known together, [N, D]."""
+        own = 0.0 if self.known is None else self.known
+        return np.asarray(variance[:, None] + own + np.zeros_like(self.Y))
+
+    def known_of(self, n: int, places: Integers | slice = slice(None)) -> Floats | float:
+        """Known variances of some values of a series; zero if none are known."""
+        return 0.0 if self.known is None else self.known[n, places]
+
+    def standard(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each series, [N] each; noisy values count less."""
+        if self.known is None:
+            values = np.where(self.mask > 0.0, self.Y, np.nan)
+            return np.nanmean(values, axis=1), np.nanstd(values, axis=1)
+        weights = self.mask / (1.0 + self.known)
+        weights /= weights.sum(axis=1, keepdims=True)
+        mean = (weights * self.Y).sum(axis=1)
+        return mean, np.sqrt((weights * np.square(self.Y - mean[:, None])).sum(axis=1))
 
     @cached_property
     def is_complete(self) -> bool:
@@ -70,17 +116,20 @@ class Observations:
 
     def of_series(self, places: Integers) -> Observations:
         """Return the observations of some series."""
-        return Observations(self.x, self.Y[places], self.mask[places])
+        known = None if self.known is None else self.known[places]
+        return Observations(self.x, self.Y[places], self.mask[places], known)
 
     def at_times(self, places: Integers) -> Observations:
         """Return the observations at some times, on the same scales."""
-        return Observations(self.x[places], self.Y[:, places], self.mask[:, places])
+        known = None if self.known is None else self.known[:, places]
+        return Observations(self.x[places], self.Y[:, places], self.mask[:, places], known)
 
     @property
     def fingerprint(self) -> str:
         """A checksum of the scaled data."""
         digest = hashlib.sha256()
-        for array in (self.x, self.Y, self.mask):
+        arrays = [self.x, self.Y, self.mask, *([] if self.known is None else [self.known])]
+        for array in arrays:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 

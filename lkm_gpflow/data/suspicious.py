@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from ..gp.types import Booleans, Floats
-from .box_cox import STRONG, log_gain
+from .transforms import STRONG, log_gain
 
 COLUMNS = ("series", "time", "value", "kind", "how_far")
 

@@ -13,12 +13,14 @@ from typing import Literal, TypeAlias, cast, get_args
 import numpy as np
 import pandas as pd
 
+from ..gp.likelihoods import PointLikelihood
 from ..gp.types import Floats, Integers
 from .checks import check_variation, checked
 from .foreign import Tabular
 from .grids import Grid, grid_of
 from .observations import Observations
 from .reading import without_blank_end
+from .sites import PointChoice, Sites, kinds_of
 from .suspicious import find as find_suspicious
 from .suspicious import without
 from .transforms import Transform, Transforms
@@ -148,6 +150,10 @@ class Table:
         Which series are modelled by their logarithms.
     suspicious
         Values that look wrong, see `suspicious.find`; None where nobody looked.
+    sites
+        Where some series are counts, shares or have outliers: what is learnt from.
+    notes
+        What was chosen for them here, a sentence each.
     """
 
     frame: pd.DataFrame
@@ -158,10 +164,16 @@ class Table:
     scale: Floats
     transforms: Transforms
     suspicious: pd.DataFrame | None = None
+    sites: Sites | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, frame: Tabular, transform: Transform = "none", suspicious: Suspicious | None = None
+        cls,
+        frame: Tabular,
+        transform: Transform = "none",
+        suspicious: Suspicious | None = None,
+        points: PointChoice = "none",
     ) -> Table:
         """Check a table and measure its scaling; a ValueError says what is wrong and where.
 
@@ -174,6 +186,8 @@ class Table:
         suspicious
             "listed": look for values that look wrong; "missing": treat single ones as missing, too.
             None: do not look.
+        points
+            Which series are counts, shares or have outliers, see `sites`.
         """
         sound = checked(frame)
         if suspicious not in (None, *get_args(Suspicious)):
@@ -192,8 +206,12 @@ class Table:
                 check_variation(name, column.dropna().to_numpy())
         times = axis.to_numbers(sound.index)
         transforms = Transforms.of(sound, transform, left)
+        logs = () if transform == "auto" else sound.columns[transforms.is_log]
+        outliers = None if suspicious == "missing" else found
+        kinds, notes = kinds_of(sound, left, outliers, points, list(logs))
+        transforms = transforms.with_kinds(kinds, list(sound.columns), transform)
         values = transforms.forward(sound.to_numpy())
-        return cls(
+        table = cls(
             sound,
             axis,
             float(times[0]),
@@ -203,6 +221,25 @@ class Table:
             transforms,
             found if suspicious is not None else None,
         )
+        if not any(transforms.kinds):
+            return table
+        season = 1 if axis.grid is None else axis.grid.season
+        period = season * axis.step / table.span if season > 1 else None
+        x = (times - table.start) / table.span
+        return table.sited(Sites.of(x, values, transforms.kinds, period), tuple(notes))
+
+    def sited(self, sites: Sites, notes: tuple[str, ...] = ()) -> Table:
+        """Return the table with sites, which say its scaling and what has little weight."""
+        looked = self.suspicious
+        if looked is not None and len(little := sites.little_weight(self.frame)):
+            keys = ["series", "time"]
+            listed = pd.MultiIndex.from_frame(looked[keys])
+            new = ~pd.MultiIndex.from_frame(little[keys]).isin(listed)
+            looked = pd.concat([looked, little[new]], ignore_index=True) if len(looked) else little
+        return replace(
+            self, sites=sites, notes=notes, suspicious=looked, location=sites.location,
+            scale=sites.scale, transforms=replace(self.transforms, kinds=sites.kinds),
+        )  # fmt: skip
 
     @property
     def with_suspicious(self) -> pd.DataFrame:
@@ -262,6 +299,7 @@ class Table:
             scale=self.scale[places],
             transforms=self.transforms.of_series(places),
             suspicious=None,
+            sites=None if self.sites is None else self.sites.of_series(places),
         )
 
     def scaled_times(self, index: pd.Index) -> Floats:
@@ -274,8 +312,16 @@ class Table:
         return dict(zip(self.frame.columns, self.transforms.names, strict=True))
 
     @property
+    def kinds(self) -> dict[object, PointLikelihood]:
+        """Likelihoods of the series that have one, by name, as `of` takes them."""
+        every = zip(self.frame.columns, self.transforms.kinds, strict=False)
+        return {name: kind for name, kind in every if kind is not None}
+
+    @property
     def modelled(self) -> Floats:
-        """The values on the modelled scale, [D, N]: logarithms where these are modelled."""
+        """The values on the modelled scale, [D, N]: logarithms or sites where they are modelled."""
+        if self.sites is not None:
+            return self.sites.values
         return self.transforms.forward(self.frame.to_numpy())
 
     @property
@@ -287,10 +333,14 @@ class Table:
         """
         values = ((self.modelled - self.location) / self.scale).round(9)
         mask = np.isfinite(values)
+        known = None
+        if self.sites is not None:
+            known = np.ascontiguousarray((self.sites.variances / np.square(self.scale)).round(9).T)
         return Observations(
             x=self.scaled_times(self.frame.index),
             Y=np.ascontiguousarray(np.where(mask, values, 0.0).T),
             mask=np.ascontiguousarray(mask.T.astype(np.float64)),
+            known=known,
         )
 
 

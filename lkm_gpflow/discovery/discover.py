@@ -113,9 +113,9 @@ def discover_steps(frame: Tabular, settings: DiscoverSettings) -> Iterator[Disco
 def _steps(frame: Tabular, settings: DiscoverSettings) -> Iterator[Discovery]:
     """Check what is given, then search and weigh the best fits within the budgets."""
     guard = Guard(settings.time_budget, settings.memory_budget)
-    table = Table.of(frame, settings.transforms, settings.suspicious)
+    table = Table.of(frame, settings.transforms, settings.suspicious, settings.points)
     check_size(*table.frame.shape, settings.subset)
-    for doubt in doubts(table.frame, table.suspicious):
+    for doubt in [*doubts(table.frame, table.suspicious), *table.notes]:
         warn(doubt)
     header = ledger_header(settings.search, table, settings.subset)
     ledger = Ledger(header, None if settings.ledger is None else Path(settings.ledger))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 
 from ..data.foreign import Tabular
+from ..data.sites import PointChoice
 from ..data.tables import Suspicious
 from ..data.transforms import Transform
 from ..fit.fits import PLAIN_MODEL, Criterion, FitSettings, LearnerName, PriorName
@@ -47,7 +48,7 @@ class DiscoverSettings:
         "log": model the logarithms of the series, which must be positive; results are in the units
         of the data, and patterns are percentages.  ``{"Gold": "log"}``: only of these series.
         "auto": only of series whose swings clearly grow with their level
-        (`data.box_cox.log_gain`).  By default "auto", with the learner "relaxed" "none".
+        (`data.transforms.log_gain`).  By default "auto", with the learner "relaxed" "none".
     suspicious
         Values that look wrong (see `data.suspicious`) are "listed" in `Discovery.suspicious`, or
         "missing": then sentinels, outliers and stuck values count as unobserved, too.
@@ -80,10 +81,15 @@ class DiscoverSettings:
         How the learner "relaxed" climbs its bound; None: 300 steps of Adam while the temperature
         falls from 1 to 0.3, then blocks of 50, at most ten, until one gains less than half a nat.
     likelihood
-        How a series scatters around its covariance: "gaussian" (the paper), "scaled" (a scale of
-        each series is integrated out, so that series may show a pattern at different heights), or
-        an object (see `gp.likelihoods`).  By default "scaled", with the learner "relaxed"
-        "gaussian".
+        How values scatter.  "scaled": normally, with a scale of each series that is integrated out,
+        so that series may show a pattern at different heights; "gaussian": normally (the paper); or
+        an object for whole series (see `gp.likelihoods`).  "student" (outliers count less),
+        "poisson", "negative-binomial", "binomial" (yes or no, 1 or 0), "share" (from 0 to 1, or to
+        100): a latent function of each series is "scaled", and its values scatter so; also an
+        object (see `gp.likelihoods`) or one of ``gpflow.likelihoods``, or for some series
+        ``{"visits": "poisson"}``.  "auto": the values of up to 50 series say which (see
+        `data.sites.rules`).  By default "auto", with a subset or a `model` "scaled", with the
+        learner "relaxed" "gaussian".
     criterion
         The score that compares structures: "bic" (the paper) or "bic+prior" (with the prior of Z).
         By default "bic+prior", with the learner "relaxed" "bic".
@@ -137,7 +143,7 @@ class DiscoverSettings:
     prior: PriorName | IBP = "finite"
     model: type[LKM] | None = None
     annealing: Annealing | None = None
-    likelihood: LikelihoodName | SeriesLikelihood | None = None
+    likelihood: LikelihoodName | SeriesLikelihood | PointChoice | None = None
     criterion: Criterion | None = None
     averaging: Averaging | None = None
     subset: int | None = None
@@ -153,13 +159,33 @@ class DiscoverSettings:
         _check_name("suspicious", self.suspicious, Suspicious)
         check_switch(self.priors, "priors")
         check_executor(self.executor)
-        _ = self.search, self.weighting, self.transforms  # or say what does not go together
+        _ = (
+            self.search,
+            self.weighting,
+            self.transforms,
+            self.points,
+        )  # or say what does not go together
 
     @property
     def transforms(self) -> Transform:
         """Which series are modelled by their logarithms."""
         chosen: Transform = "auto" if self.learner == "scan" else "none"
         return chosen if self.transform is None else self.transform
+
+    @property
+    def points(self) -> PointChoice:
+        """Which series are counts, shares or have outliers."""
+        takes_them = self.learner == "scan" and self.model is None
+        if self.likelihood is None:
+            return "auto" if takes_them and self.subset is None else "none"
+        if _is_of_series(self.likelihood):
+            return "none"
+        if not takes_them:
+            raise ValueError(
+                "expected likelihood 'gaussian', 'scaled' or a SeriesLikelihood with the learner "
+                f"'relaxed' or a model of your own, got {self.likelihood!r}"
+            )
+        return cast(PointChoice, self.likelihood)
 
     @property
     def weighting(self) -> Averaging:
@@ -189,9 +215,9 @@ class DiscoverSettings:
 
     def _fit(self) -> FitSettings:
         ours = self.learner == "scan"
-        likelihood = (
-            ("scaled" if ours else "gaussian") if self.likelihood is None else self.likelihood
-        )
+        likelihood: Any = self.likelihood
+        if not _is_of_series(likelihood):
+            likelihood = "scaled" if ours else "gaussian"
         criterion = self.criterion or ("bic+prior" if ours else "bic")
         _check_name("criterion", criterion, Criterion)
         if self.annealing is not None and not isinstance(self.annealing, Annealing):
@@ -243,6 +269,12 @@ def keywords_of(
         return cast("Callable[Concatenate[Tabular, _Keywords], _Result]", call)
 
     return decorate
+
+
+def _is_of_series(likelihood: object) -> bool:
+    """Whether a likelihood is one of whole series."""
+    named = isinstance(likelihood, str) and likelihood in get_args(LikelihoodName)
+    return named or isinstance(likelihood, SeriesLikelihood)
 
 
 def _check_name(option: str, given: str, known: object) -> None:

@@ -96,6 +96,7 @@ def refit_sparse(
         raise ValueError(
             f"expected the columns {list(found.table.frame.columns)}, got {list(frame.columns)}"
         )
+    found.table.observations.check_alike("learning on all times")
     table = Table.of(frame, found.table.transform)
     found.table.axis.to_numbers(table.frame.index[:1])  # or say that its times are of another sort
     kernels = _in_time_of(table, found)

@@ -17,13 +17,15 @@ from scipy.stats import norm
 from ..coupling.coupled_discovery import CoupledDiscovery, couple
 from ..data.foreign import Tabular
 from ..data.observations import Observations
+from ..data.sites import Sites
 from ..data.tables import Suspicious, Table
-from ..fit.fits import PLAIN_MODEL, Fit
+from ..data.transforms import Transforms
+from ..fit.fits import PLAIN_MODEL, Fit, object_from_json, object_to_json
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
 from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
 from ..forecast.stacking import average_fits, forecaster_from_json
-from ..gp.likelihoods import GAUSSIAN
+from ..gp.likelihoods import GAUSSIAN, FromGPflow, PointLikelihood
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
 from ..model import subclasses
@@ -328,7 +330,7 @@ class Discovery:
         else:
             posterior, observations = self.posterior, self._asked[0]
         functions, drawn = self._drawn(posterior, observations)
-        seen = observations.at_times(posterior.times)
+        seen = observations.at_times(posterior.times).plain
         chain = np.repeat(np.arange(len(posterior.chains)), [len(c) for c in posterior.chains])
         day = 0.0 if self.table.axis.origin is None else 1.0 / self.table.span
         Y = np.where(seen.mask > 0.0, seen.Y, np.nan)
@@ -511,8 +513,9 @@ class Discovery:
         series.  Means add up to the series' posterior mean less its training average, on average
         over the fits of the search; "others" are components that only few of them have.
 
-        Of a series that is modelled by its logarithm, in percent: by how much the component raises
-        or lowers what the others make.  There components multiply.
+        Of a series that is modelled by its logarithm, and of counts, in percent: by how much the
+        component raises or lowers what the others make.  There components multiply.  Of shares, and
+        of yes or no, it is the odds that they multiply.
 
         Raises
         ------
@@ -545,9 +548,9 @@ class Discovery:
         """Moments and interval of components of series n, in its units, or in percent."""
         m, s = mean * self.table.scale[n], sd * self.table.scale[n]
         ends = {} if half is None else {"lower": m - half * s, "upper": m + half * s}
-        if not self.table.transforms.is_log[n]:
+        if not self.table.transforms.multiplies[n]:
             return {"mean": m, "sd": s, **ends}
-        own = self.table.transforms.of_series([n])
+        own = Transforms(np.ones(1, np.bool_))
         factor, variance = (each[..., 0] for each in own.moments(m[..., None], s[..., None] ** 2))
         percent = {name: 100.0 * np.expm1(end) for name, end in ends.items()}
         return {"mean": 100.0 * (factor - 1.0), "sd": 100.0 * np.sqrt(variance), **percent}
@@ -964,6 +967,7 @@ class Discovery:
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
             "stacked": [each.to_json() for each in whole.stacked],
             "transforms": whole.table.transforms.names,
+            **_sites_to_json(whole.table),
         }
         if whole.is_sampled:
             document["posterior"] = whole.posterior.to_json()
@@ -998,6 +1002,16 @@ class Discovery:
         return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"
 
 
+def _sites_to_json(table: Table) -> dict[str, Any]:
+    """Return what a file keeps of the sites of a table, if it has some."""
+    if table.sites is None:
+        return {}
+    if any(isinstance(kind, FromGPflow) for kind in table.sites.kinds):
+        raise ValueError("expected likelihoods of lkm_gpflow, got one of GPflow: no file keeps it")
+    kinds = [kind and object_to_json(kind) for kind in table.sites.kinds]
+    return {"sites": table.sites.to_json(), "kinds": kinds}
+
+
 def load(path: str | Path) -> Discovery:
     """Read a discovery that `Discovery.save` wrote.
 
@@ -1012,6 +1026,9 @@ def load(path: str | Path) -> Discovery:
     frame, document = archive.read_archive(path, "Discovery")
     with archive.fitting_together(path, UnknownBaseError, UnknownModelError):
         table = Table.of(frame, dict(zip(list(frame.columns), document["transforms"], strict=True)))
+        if "sites" in document:
+            kinds = tuple(k and object_from_json(k, PointLikelihood) for k in document["kinds"])
+            table = table.sited(Sites.from_json(document["sites"], kinds))
         settings = SearchSettings.from_json(document["settings"])
         if settings.fit.model != PLAIN_MODEL:
             subclasses.model_class(

@@ -157,7 +157,7 @@ def _longer(before: Table, frame: Tabular, suspicious: Suspicious) -> Table:
             f"{quoted(sound.columns)}: leave out others, or discover the table anew"
         )
     before.axis.to_numbers(sound.index)  # or say that its times are of another sort
-    table = Table.of(sound[list(old.columns)], before.transform, suspicious)
+    table = Table.of(sound[list(old.columns)], before.transform, suspicious, before.kinds or "none")
     absent = old.index.difference(table.frame.index)
     if len(absent):
         raise ValueError(

@@ -106,9 +106,14 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
     return table.sort_index(axis=1, level="moment", sort_remaining=False)
 
 
+_SHORT = 1e-6
+"""Shortest chord of a link."""
+
+
 def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
     """Return parts of the modelled scale in the units of the series, [M, N]; see `attribute`."""
-    is_log = found.table.transforms.is_log
+    transforms = found.table.transforms
+    is_log, is_curved = transforms.is_log, transforms.is_curved
     told = found.predict(times).to_numpy().reshape(len(is_log), len(times), -1)
     mean, sd = told[:, :, 0].T, told[:, :, 1].T
     level = parts["mean", LEVEL]
@@ -117,10 +122,14 @@ def _in_units(found: Discovery, times: pd.Index, parts: Parts) -> Parts:
     with np.errstate(over="ignore", invalid="ignore"):  # of series that are no logarithms
         # (e^m - e^l) / (m - l), which is e^l where both are one.
         slope = np.exp(level) * np.where(shift == 0.0, 1.0, np.expm1(shift) / shift)
+        if transforms.links:
+            step = np.where(np.abs(shift) < _SHORT, _SHORT, shift)
+            chord = (transforms.means(level + step) - transforms.means(level)) / step
+            slope = np.where(is_log, slope, chord)
         gain = {"mean": slope, "variance": np.square(sd) / whole}
-        scaled = {key: np.where(is_log, m * gain[key[0]], m) for key, m in parts.items()}
+        scaled = {key: np.where(is_curved, m * gain[key[0]], m) for key, m in parts.items()}
     rest = sum(m for key, m in scaled.items() if key[0] == "mean" and key[1] != LEVEL)
-    scaled["mean", LEVEL] = np.where(is_log, mean - rest, level)
+    scaled["mean", LEVEL] = np.where(is_curved, mean - rest, level)
     return scaled
 
 

@@ -61,7 +61,7 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     probabilities = np.full((N, tail), np.nan)
     medians = np.full((N, tail), np.nan)
     if told is not None:
-        probabilities = told.cdf(values.ravel()).reshape(N, tail)
+        probabilities = told.pit(values.ravel()).reshape(N, tail)
         medians = told.quantile(0.5).reshape(N, tail)
     guesses = {"forecast": medians.T} | {
         name: guess.to_numpy() for name, guess in naive_guesses(found.table, tail).items()

@@ -42,13 +42,15 @@ def whitened(found: Discovery) -> list[pd.Series]:
     if len(found.table.frame) > limits.LONGEST:
         first = len(found.table.frame) - _LAST
     frame, x = found.table.frame.iloc[first:], found.table.observations.x[first:]
-    mask, Y = found.table.observations.mask[:, first:], found.table.observations.Y[:, first:]
-    D, predictor = len(x), found.predictors.of(fit)
+    observations = found.table.observations
+    mask, Y = observations.mask[:, first:], observations.Y[:, first:]
+    noise = observations.noise(fit.noise_variance)[:, first:]
+    predictor = found.predictors.of(fit)
     C, scales = predictor.covariances(x), predictor.scales(fit.Z)
     residuals = []
     for n, name in enumerate(frame.columns):
         seen = mask[n] > 0.0
-        V = np.tensordot(fit.Z[n], C, axes=1) + fit.noise_variance[n] * np.eye(D)
+        V = np.tensordot(fit.Z[n], C, axes=1) + np.diag(noise[n])
         L = cholesky(V[np.ix_(seen, seen)], lower=True)
         values = solve_triangular(L, Y[n][seen], lower=True) / np.sqrt(scales[n])
         residuals.append(pd.Series(values, frame.index[seen], name=name))

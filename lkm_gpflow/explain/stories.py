@@ -406,7 +406,7 @@ def stories(
     scaled = (origins - timeline.start) / timeline.span
     measured = behaviours(told, level, scaled, periods)
     names = tuple(table.names)
-    is_log = tuple(bool(one) for one in table.transforms.is_log)
+    is_log = tuple(bool(one) for one in table.transforms.multiplies)
     own_units = tuple(
         "%" if log else (units or {}).get(name, "") for name, log in zip(names, is_log, strict=True)
     )

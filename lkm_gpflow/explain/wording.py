@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -147,11 +148,29 @@ def scale_note(table: Table) -> str:
     """Say which series are modelled by their logarithms and what that means; else nothing."""
     is_log = table.transforms.is_log
     names = [name for name, each in zip(table.names, is_log, strict=True) if each]
+    kinds = "".join(f" {note}" for note in _kind_notes(table))
     if not names:
-        return ""
+        return kinds.strip()
     who = "All series" if is_log.all() and len(names) > 1 else listed(names, _MOST_NAMED)
     verb = "is" if len(names) == 1 else "are"
     return (
         f"{who} {verb} modelled on a log scale: components multiply rather than add, their heights "
-        "are percentages, and a straight line stands for growth at a constant rate."
+        f"are percentages, and a straight line stands for growth at a constant rate.{kinds}"
     )
+
+
+def _kind_notes(table: Table) -> Iterator[str]:
+    """Say which series are counts, shares or have outliers, and what that means."""
+    meaning = {
+        "log": "components multiply the rate, and their heights are percentages of it",
+        "logit": "components multiply the odds, and their heights are percentages of these",
+        "own": "components add on the scale of its link",
+        "identity": "values that are far off count less, and are listed as suspicious",
+    }
+    by_words: dict[tuple[str, str], list[str]] = {}
+    for name, kind in zip(table.names, table.transforms.kinds, strict=False):
+        if kind is not None:
+            by_words.setdefault((kind.words, meaning[kind.link]), []).append(name)
+    for (words, what), names in by_words.items():
+        verb = "is" if len(names) == 1 else "are"
+        yield f"{listed(names, _MOST_NAMED)} {verb} modelled as {words}: {what}."

@@ -60,8 +60,10 @@ class Seen:
         """Where to write a symmetric matrix [D, D] that goes to `out`: there, or to `whole`."""
         return out.T if self.is_all else whole
 
-    def select(self, V: Floats, noise_variance: float, out: Floats) -> None:
+    def select(self, V: Floats, noise_variance: Floats | float, out: Floats) -> None:
         """Write a symmetric matrix [D, D] to `out`, without missing rows, with noise.
+
+        The noise is a number or one for each point that was observed, [d].
 
         What was written to `target` is there already.
         """
@@ -338,18 +340,19 @@ class Objective:
         seen = seen_by_series(observations)
         pairs = [np.flatnonzero(self._pairs.series == n) for n in range(observations.num_series)]
         self._plan = [
-            (n, own, seen[n], np.ascontiguousarray(seen[n].rows(observations.Y[n])))
+            (n, own, seen[n], np.ascontiguousarray(seen[n].rows(observations.Y[n])),
+             observations.known_of(n, seen[n].places))
             for n, own in enumerate(pairs)
             if own.size
-        ]
+        ]  # fmt: skip
         # Series of one pattern use the same memory, one after the other.
         most: dict[int, int] = {}
-        for _, own, points, _ in self._plan:
+        for _, own, points, *_ in self._plan:
             most[id(points)] = max(most.get(id(points), 1), len(own))
         self._memory = {
             id(points): [points.covariance]
             + [matrix(len(points.covariance)) for _ in range(most[id(points)] - 1)]
-            for _, _, points, _ in self._plan
+            for _, _, points, *_ in self._plan
         }
         self._whole, self._scattered = np.empty((D, D)), matrix(D)
 
@@ -365,8 +368,9 @@ class Objective:
         """One factor for every pair; all of a series are held until their weights are known."""
         covariances = RowCovariances(found.parts, self._engine.grid, self._pairs.configurations)
         total, d_noise = 0.0, np.zeros(self._layout.num_series)
-        for n, own, seen, y in self._plan:
-            factors = list(self._factorised(covariances, own, seen, noise_variance[n], y))
+        for n, own, seen, y, known in self._plan:
+            noise = noise_variance[n] + known
+            factors = list(self._factorised(covariances, own, seen, noise, y))
             log_joint = np.array([f.log_density for f in factors]) + self._log_weights[own]
             evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
             total += evidence
@@ -385,7 +389,7 @@ class Objective:
         covariances: RowCovariances,
         own: Integers,
         seen: Seen,
-        noise_variance: float,
+        noise_variance: Floats | float,
         y: Floats,
     ) -> Iterator[GaussianSeries]:
         """The pairs of one series, their factors in its memory."""
@@ -453,7 +457,10 @@ def pair_log_densities(
     D = len(observations.x)
     seen, flat = seen_by_series(observations), covariances.reshape(len(covariances), D * D)
     rows = [points.rows(y) for points, y in zip(seen, observations.Y, strict=True)]
-    levels = noise_levels.T.tolist()
+    levels = [
+        [level + observations.known_of(n, points.places) for level in own]
+        for n, (points, own) in enumerate(zip(seen, noise_levels.T.tolist(), strict=True))
+    ]
     for configuration, places in by_configuration(pairs.configurations):
         V = (configuration @ flat).reshape(D, D)
         for p in places:
@@ -482,7 +489,9 @@ def _scanned(
     levels = np.broadcast_to(noise_variance, found.shape).transpose(2, 0, 1).tolist()
     for n, (points, y) in enumerate(zip(seen_by_series(observations), observations.Y, strict=True)):
         V = (points.block(base[n] + C) for C in added)
-        found[:, :, n] = log_densities(V, levels[n], points.rows(y), likelihood)
+        known = observations.known_of(n, points.places)
+        noise = [[level + known for level in own] for own in levels[n]]
+        found[:, :, n] = log_densities(V, noise, points.rows(y), likelihood)
     return found
 
 

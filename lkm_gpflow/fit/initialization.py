@@ -264,8 +264,9 @@ def likely_periods(observations: Observations, count: int = 6) -> Floats:
     rest = np.zeros_like(observations.Y)
     for n, (y, mask) in enumerate(zip(observations.Y, observations.mask, strict=True)):
         seen = mask > 0.0
-        line = np.polyfit(x[seen], y[seen], 1)
-        rest[n, seen] = y[seen] - np.polyval(line, x[seen])
+        trust = 1.0 / (1.0 + observations.known_of(n, seen) + np.zeros(len(x))[seen])
+        line = np.polyfit(x[seen], y[seen], 1, w=np.sqrt(trust))
+        rest[n, seen] = trust * (y[seen] - np.polyval(line, x[seen]))
     power = lomb_scargle(x, rest, observations.mask, frequencies).sum(axis=0)
     peaks, _ = find_peaks(np.concatenate([[-1.0], power, [-1.0]]))
     best = sorted(peaks - 1, key=lambda i: -power[i])[:count]

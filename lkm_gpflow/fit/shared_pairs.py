@@ -109,7 +109,7 @@ class SharedPairs:
     @property
     def are_many(self) -> bool:
         """Whether so many pairs share a covariance that it is worth decomposing."""
-        if self._observations.num_series < _FEWEST_SERIES:
+        if self._observations.num_series < _FEWEST_SERIES or self._observations.known is not None:
             return False
         return len(self._series) >= _WORTH_SHARING * self._num_covariances
 

@@ -56,11 +56,11 @@ class Calendar:
     def of(cls, table: Table) -> Calendar | None:
         """Read it off a table; None if a vector autoregression cannot be asked.
 
-        That is so of one series, of more than `MOST_SERIES`, of rows at irregular times, and if
-        more than a fifth of the steps or of a series is missing.
+        That is so of one series, of more than `MOST_SERIES`, of counts and shares, of rows at
+        irregular times, and if more than a fifth of the steps or of a series is missing.
         """
         observations, rows = table.observations, len(table.frame)
-        if not 2 <= observations.num_series <= MOST_SERIES:
+        if not 2 <= observations.num_series <= MOST_SERIES or table.transforms.links:
             return None
         if observations.mask.mean(axis=1).min() < 1.0 - _MOST_MISSING:
             return None
@@ -123,7 +123,7 @@ class LearntOnce:
     def steps(self, x: Floats) -> Floats:
         """Return by how many steps scaled times lie after the last row, [M]; also between two."""
         a_step = 1.0 / self.calendar.steps[-1]
-        count = int(np.clip(np.ceil((x.max() - 1.0) / a_step), 1, _MOST_STEPS))
+        count = int(np.clip(np.ceil((x.max(initial=1.0) - 1.0) / a_step), 1, _MOST_STEPS))
         grid = _grid(self.table, self.table.frame.index[-1], 1.0, count)
         further = np.maximum(x - grid[-1], 0.0) / a_step
         return np.interp(x, grid, np.arange(len(grid))) + further
@@ -230,5 +230,6 @@ def _held_out_forecast(observations: Observations, calendar: Calendar, window: W
 
 
 def _learn(observations: Observations, calendar: Calendar, seed: int) -> SeasonalAutoregression:
+    observations = observations.plain
     seasons = seen_seasons(observations, calendar.season)
     return SeasonalAutoregression.of(observations, seasons, seed, steps=calendar.steps)

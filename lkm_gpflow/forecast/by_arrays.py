@@ -100,7 +100,7 @@ class ByArrays(Predictor):
         """Return a series given the covariance of its components [D, D], and its observed rows."""
         seen = np.flatnonzero(self.observations.mask[n])
         V = total[np.ix_(seen, seen)]
-        V.flat[:: len(V) + 1] += self.fit.noise_variance[n]
+        V.flat[:: len(V) + 1] += self.fit.noise_variance[n] + self.observations.known_of(n, seen)
         return GaussianSeries(V, self.observations.Y[n, seen], self.settings.likelihood), seen
 
     @cached_property

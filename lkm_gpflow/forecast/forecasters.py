@@ -308,7 +308,7 @@ class Ensemble:
 
     def variance_factors(self, x: Floats) -> Floats:
         """Factors of the variance of forecasts at scaled times, [M, N]."""
-        is_wider = (x > self.table.observations.x[-1])[:, None] & ~self.table.transforms.is_log
+        is_wider = (x > self.table.observations.x[-1])[:, None] & ~self.table.transforms.is_curved
         return np.where(is_wider & self.averages, FORECAST_VARIANCE, 1.0)
 
     def degrees_of_freedom(self, x: Floats) -> Floats:
@@ -319,7 +319,7 @@ class Ensemble:
         observations = self.table.observations
         likelihood = self.predictors.settings.likelihood
         of_model = likelihood.predictive_degrees(observations.mask.sum(axis=1))
-        of_forecast = np.where(self.table.transforms.is_log, np.inf, FORECAST_DEGREES)
+        of_forecast = np.where(self.table.transforms.is_curved, np.inf, FORECAST_DEGREES)
         is_forecast = (x > observations.x[-1]) & self.averages
         return np.where(is_forecast[:, None], of_forecast, of_model)
 

@@ -103,7 +103,8 @@ def score_of_window(forecast: HeldOut, observations: Observations, window: Windo
     if np.all(unseen):
         return 0.0
     seen = np.where(unseen, forecast.mean, observations.Y[:, rows])
-    sd = np.sqrt(forecast.variance)
+    own = 0.0 if observations.known is None else observations.known[:, rows]
+    sd = np.sqrt(forecast.variance + own)
     log_density: Any = np.ma.masked_array(t.logpdf(seen, TAILS, forecast.mean, sd), unseen)
     return float(log_density.mean(axis=1).mean())
 
@@ -137,18 +138,21 @@ class Past:
     def of(cls, observations: Observations, window: Window) -> Past | None:
         """Return the past of a window; None if it tells nothing of what the window has."""
         rows = slice(window.begin, window.end)
-        mask = observations.mask[:, : window.begin]
-        told = mask.sum(axis=1) >= MIN_OBSERVED
-        Y = np.where(mask > 0.0, observations.Y[:, : window.begin], np.nan)
-        told[told] &= np.nanstd(Y[told], axis=1) > _CONSTANT
+        before = observations.at_times(np.arange(window.begin, dtype=np.int32))
+        told = before.mask.sum(axis=1) >= MIN_OBSERVED
+        told[told] &= before.of_series(np.flatnonzero(told)).standard()[1] > _CONSTANT
         if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
             return None
-        location, scale = np.nanmean(Y[told], axis=1), np.nanstd(Y[told], axis=1)
+        before = before.of_series(np.flatnonzero(told))
+        location, scale = before.standard()
         begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
         past = Observations(
             x=(observations.x[: window.begin] - begin) / span,
-            Y=np.nan_to_num((Y[told] - location[:, None]) / scale[:, None]).round(9),
-            mask=mask[told],
+            Y=np.where(
+                before.mask > 0.0, (before.Y - location[:, None]) / scale[:, None], 0.0
+            ).round(9),
+            mask=before.mask,
+            known=None if before.known is None else before.known / np.square(scale)[:, None],
         )
         return cls(past, told, location, scale, begin, span)
 
@@ -212,10 +216,10 @@ def _predict(state: State, engine: Engine, x: Floats) -> tuple[Floats, Floats]:
     D, noise_variance = len(past.x), np.maximum(state.noise_variance, LEAST_NOISE)
     C = engine.covariances(state.kernels, state.parameters, np.concatenate([past.x, x]))
     moments = []
-    for y, mask, z, noise in zip(past.Y, past.mask, state.Z, noise_variance, strict=True):
-        seen = np.flatnonzero(mask)
+    for n, (y, z, noise) in enumerate(zip(past.Y, state.Z, noise_variance, strict=True)):
+        seen = np.flatnonzero(past.mask[n])
         total = np.tensordot(z, C, axes=1)
-        V = total[np.ix_(seen, seen)] + noise * np.eye(len(seen))
+        V = total[np.ix_(seen, seen)] + (noise + past.known_of(n, seen)) * np.eye(len(seen))
         series = GaussianSeries(V, y[seen], likelihood)
         if np.isnan(series.q):
             raise ValueError("the covariance of a series is not positive definite")

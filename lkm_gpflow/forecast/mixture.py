@@ -198,13 +198,19 @@ class MixtureForecast:
     def quantile(self, q: float) -> Floats:
         """Quantiles in the units of the series, [P]."""
         mean, variance = self.modelled
-        return self.transforms.back(mean + unit_quantile(q, self._degrees) * np.sqrt(variance))
+        modelled = mean + unit_quantile(q, self._degrees) * np.sqrt(variance)
+        return self.transforms.quantile(q, modelled, mean, variance)
 
     def cdf(self, values: Floats) -> Floats:
         """Probabilities of no more than these values [P], which are in the units of the series."""
         mean, variance = self.modelled
         z = (self.transforms.forward(values) - mean) / np.sqrt(variance)
-        return np.asarray(stdtr(self._degrees, z / unit_scale(self._degrees)))
+        found = np.asarray(stdtr(self._degrees, z / unit_scale(self._degrees)))
+        return self.transforms.cdf(values, found, mean, variance)
+
+    def pit(self, values: Floats) -> Floats:
+        """`cdf`, in the middle of its step where values are whole numbers, [P]."""
+        return 0.5 * (self.cdf(values) + self.cdf(values - self.transforms.is_whole))
 
     def log_density(self, values: Floats) -> Floats:
         """Log densities [..., P] of values in the units of the series, on the modelled scale."""
@@ -276,7 +282,7 @@ class MixtureForecast:
             where = np.flatnonzero(self._weights[f])
             taken = np.flatnonzero(rng.random(count) >= 1.0 - share[f])
             paths[np.ix_(taken, where)] = self.parts[f].draw(len(taken), rng)[:, where]
-        told = self.transforms.back(paths).T
+        told = self.transforms.draw(paths, rng).T
         return pd.DataFrame(told, self.cells, pd.RangeIndex(count, name="sample"))
 
     def aggregate(
@@ -287,9 +293,9 @@ class MixtureForecast:
     ) -> pd.DataFrame:
         """Weighted sums of the series at every time, in the units of the series.
 
-        Mean and sd are exact.  The quantiles of a multiple of one series are those of the series;
-        those of a sum are normal or, where logarithms are modelled, those of draws that all times
-        share, so that intervals do not flutter.
+        Mean and sd are exact, but of draws where series are counts or shares.  The quantiles of a
+        multiple of one series are those of the series; those of a sum are normal or, where another
+        scale is modelled, those of draws that all times share, so that intervals do not flutter.
 
         Parameters
         ----------
@@ -339,13 +345,17 @@ class MixtureForecast:
         if len(some) == 1:
             q = [p if w[0] > 0.0 else 1.0 - p for p in probabilities]
             return [*told, *(float(w[0] * self.quantile(each)[some[0]]) for each in q)]
+        if transforms.links:
+            sums = self._draws(some) @ w
+            return [float(sums.mean()), float(sums.std()), *np.quantile(sums, probabilities)]
         if transforms.any:
             return [*told, *np.quantile(self._draws(some) @ w, probabilities)]
         return [*told, *(told[0] + told[1] * norm.ppf(probabilities))]
 
     def _draws(self, some: Integers) -> Floats:
         """Draw some cells of one time, in units, [draws, p]; each part has its share, to a draw."""
-        normal = np.random.default_rng(0).standard_normal((_DRAWS, len(some)))
+        rng = np.random.default_rng(0)
+        normal = rng.standard_normal((_DRAWS, len(some)))
         share = np.cumsum(self._weights[:, some[0]])
         which = np.searchsorted(share / share[-1], (np.arange(_DRAWS) + 0.5) / _DRAWS)
         values = np.empty_like(normal)
@@ -353,7 +363,7 @@ class MixtureForecast:
             own, covariance = normal[which == f], part.between(some)
             own = own * np.sqrt(covariance) if covariance.ndim == 1 else own @ root(covariance).T
             values[which == f] = part.mean[some] + own
-        return self.transforms.of_series(some).back(values)
+        return self.transforms.of_series(some).draw(values, rng)
 
     # --- what if ---
 

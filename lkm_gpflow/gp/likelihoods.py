@@ -1,4 +1,4 @@
-r"""How the values of a series scatter, once its covariance is known: the likelihood of the LKM.
+r"""How values scatter: of a whole series given its covariance, and each given a latent function.
 
 A series has D observed values x and a covariance V, noise included.  Everything that a likelihood
 says depends on them through the quadratic form and the number of values:
@@ -12,7 +12,13 @@ says depends on them through the quadratic form and the number of values:
 `GaussianNoise` is the paper's.  `ScaledNoise` integrates a scale of each series out.  Another
 likelihood is a subclass of `SeriesLikelihood` with four short formulas.
 
-Formulas get numbers, arrays or tensors, and use operations that all three have (those of
+A count, a share or a measurement that may be an outlier has a density :math:`p(y \mid f)` given a
+latent function f on the scale of a link, a `PointLikelihood`.  Learning knows Gaussian noise alone,
+so each value becomes a *site*, a pseudo-observation of f with a variance of its own
+(`data.sites`).  For that a likelihood says what its expected log density is under a normal f, with
+its derivatives; for forecasts it says how y scatters given f.
+
+Formulas of series get numbers, arrays or tensors, and use operations that all three have (those of
 `elementary` among them).  Formulas of NumPy alone work as well: TensorFlow then calls
 them from its graph.
 """
@@ -26,7 +32,19 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import gammaln, stdtrit
+from scipy.special import (
+    betainc,
+    betaln,
+    expit,
+    gammaln,
+    log_expit,
+    logit,
+    ndtr,
+    pdtr,
+    stdtrit,
+    xlog1py,
+    xlogy,
+)
 
 from .elementary import log, log1p, log_gamma
 from .types import LOG_2PI, Floats
@@ -217,3 +235,584 @@ def unit_quantile(p: float | Floats, degrees: Floats) -> Floats:
 def unit_scale(degrees: Floats) -> Floats:
     """Scales with which Student-t distributions have variance one; one for the normal."""
     return np.sqrt(1.0 - 2.0 / degrees)
+
+
+# --- single values ------------------------------------------------------------------------------
+
+PointName: TypeAlias = Literal["student", "poisson", "negative-binomial", "binomial", "share"]
+
+Link: TypeAlias = Literal["identity", "log", "logit", "own"]
+
+_NODES = 32
+"""Of Gauss and Hermite: errors of expected log densities stay below 1e-6 for sds up to two."""
+
+_MOST = 50.0
+"""Latent functions of links are clipped at so much in size: exponentials stay finite."""
+
+_BISECTIONS = 60
+
+_STEP = 1e-3
+"""Of differences of means by f."""
+
+
+@lru_cache(maxsize=4)
+def hermite(count: int = _NODES) -> tuple[Floats, Floats]:
+    """Nodes and weights with which expectations under a standard normal are sums, [count] each."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+class PointLikelihood(abc.ABC):
+    """Base class: the density of a value given a latent function, in NumPy.
+
+    Subclasses are frozen dataclasses, so that settings can hold, compare and save them.
+    """
+
+    link: ClassVar[Link] = "identity"
+    """On which scale the function lives: of the values, of logarithms, of log odds, or its own."""
+
+    is_whole: ClassVar[bool] = False
+    """Whether values are whole numbers."""
+
+    bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    """The smallest and the largest value."""
+
+    words: ClassVar[str] = "values"
+    """What the values are, for sentences."""
+
+    is_concave: ClassVar[bool] = True
+    """Whether log densities are concave in f: else sites are given a least precision."""
+
+    @abc.abstractmethod
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """``log p(y | f)``; arguments broadcast."""
+
+    @abc.abstractmethod
+    def guess(self, y: Floats) -> Floats:
+        """Return latent values near which the sites may begin, as values say by themselves."""
+
+    @abc.abstractmethod
+    def mean(self, f: Floats) -> Floats:
+        """``E[y | f]``."""
+
+    @abc.abstractmethod
+    def variance(self, f: Floats) -> Floats:
+        """``Var[y | f]``."""
+
+    @abc.abstractmethod
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """Probability of no more than y given f; arguments broadcast."""
+
+    @abc.abstractmethod
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """Draw a value for every f."""
+
+    def refused(self, values: Floats) -> float | None:
+        """Return the first value to which the likelihood gives no density; NaN is missing."""
+        low, high = self.bounds
+        seen = values[np.isfinite(values)]
+        bad = (seen < low) | (seen > high)
+        if self.is_whole:
+            bad |= seen != np.round(seen)
+        return float(seen[bad][0]) if np.any(bad) else None
+
+    def check(self, name: object, values: Floats) -> None:
+        """Refuse a series with such a value."""
+        value, (low, high) = self.refused(values), self.bounds
+        if value is not None:
+            kind = "whole numbers" if self.is_whole else "numbers"
+            raise ValueError(
+                f"likelihood: series {name!r}: expected {kind} from {low:g} to {high:g} for "
+                f"{self!r}, got {value:g}"
+            )
+
+    def candidates(self) -> tuple[PointLikelihood, ...]:
+        """Return likelihoods of other parameters, of which the data may choose."""
+        return (self,)
+
+    def expectations(self, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, ...]:
+        r"""Expected log density under a normal f, and its derivatives by its mean and variance.
+
+        .. math:: \frac{\partial}{\partial m} E = E[\ell\, z] / s, \qquad
+           \frac{\partial}{\partial v} E = E[\ell\, (z^2 - 1)] / 2 v, \qquad f = m + s z
+
+        by Gauss-Hermite (Opper and Archambeau 2009); all [D].
+        """
+        nodes, weights = hermite()
+        sd = np.sqrt(variance)[:, None]
+        found = self.log_prob(y[:, None], mean[:, None] + sd * nodes) * weights
+        # Without the value at the mean, or small variances would lose digits.
+        rest = found - weights * self.log_prob(y, mean)[:, None]
+        by_mean, by_variance = rest @ nodes, rest @ (np.square(nodes) - 1.0)
+        return found.sum(axis=1), by_mean / sd[:, 0], 0.5 * by_variance / variance
+
+    def least_precision(self, f: Floats) -> Floats | float:
+        """Of sites: where log densities may bend upwards, half of what a mean and variance tell."""
+        if self.is_concave:
+            return 1e-6
+        slope = (self.mean(f + _STEP) - self.mean(f - _STEP)) / (2.0 * _STEP)
+        return np.maximum(0.5 * np.square(slope) / self.variance(f), 1e-6)
+
+    # --- forecasts, f normal ---
+
+    def predictive_moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of y if f is normal, of the shape of `mean`."""
+        nodes, weights = hermite()
+        f = self.clipped(mean[..., None] + np.sqrt(variance)[..., None] * nodes)
+        means = self.mean(f)
+        centre = means @ weights
+        return centre, (self.variance(f) + np.square(means - centre[..., None])) @ weights
+
+    def predictive_cdf(self, y: Floats, mean: Floats, variance: Floats) -> Floats:
+        """Probability of no more than y if f is normal, [P] each."""
+        nodes, weights = hermite()
+        f = self.clipped(mean[:, None] + np.sqrt(variance)[:, None] * nodes)
+        return np.asarray(self.cdf(y[:, None], f) @ weights)
+
+    def predictive_quantile(self, q: float, mean: Floats, variance: Floats) -> Floats:
+        """Smallest y whose `predictive_cdf` is at least q, by bisection, [P]."""
+        nodes, _ = hermite()
+        widest = mean[:, None] + np.sqrt(variance)[:, None] * nodes[[0, -1]]
+        low, high = self._bracket(self.clipped(widest))
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            middle = np.floor(middle) if self.is_whole else middle
+            is_above = self.predictive_cdf(middle, mean, variance) >= q
+            low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+            if np.all(high - low <= (1.0 if self.is_whole else 1e-9 * (1.0 + np.abs(high)))):
+                break
+        return high
+
+    def _bracket(self, widest: Floats) -> tuple[Floats, Floats]:
+        """Return values below and above all quantiles, [P] each, from the extremes of f, [P, 2]."""
+        far = 40.0 * np.sqrt(self.variance(widest)) + 10.0
+        low, high = self.bounds
+        lowest = (self.mean(widest) - far).min(axis=1)
+        highest = (self.mean(widest) + far).max(axis=1)
+        if self.is_whole:  # the lowest one has no probability of less
+            return np.floor(np.maximum(lowest, low - 1.0)), np.ceil(np.minimum(highest, high))
+        return np.maximum(lowest, low), np.minimum(highest, high)
+
+    def clipped(self, f: Floats) -> Floats:
+        """Return latent values within what exponentials bear."""
+        return f if self.link == "identity" else np.clip(f, -_MOST, _MOST)
+
+
+@dataclass(frozen=True)
+class Student(PointLikelihood):
+    r"""Measurements with outliers: Student-t noise about f.
+
+    That is a normal of a variance of its own at every value, :math:`\sigma^2 / w`.  What a site
+    knows of a value of little weight is how much more that is than the noise of the others, which
+    is learnt: :math:`\sigma^2 (1 / w - 1)`.  So forecasts are of values that are not outliers.
+
+    Parameters
+    ----------
+    scale
+        Sigma, of the modelled values; None: it is estimated.
+    degrees
+        Degrees of freedom.
+    """
+
+    scale: float | None = None
+    degrees: float = 4.0
+
+    words: ClassVar[str] = "measurements with outliers"
+
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        v, scale = self.degrees, 1.0 if self.scale is None else self.scale
+        constant = gammaln(0.5 * (v + 1.0)) - gammaln(0.5 * v) - 0.5 * np.log(v * np.pi)
+        z = (y - f) / scale
+        return np.asarray(constant - np.log(scale) - 0.5 * (v + 1.0) * np.log1p(z * z / v))
+
+    def weights(self, squares: Floats) -> Floats:
+        """Weights w of values from expected squares of their standardised errors."""
+        return (self.degrees + 1.0) / (self.degrees + squares)
+
+    def guess(self, y: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return y
+
+    def mean(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return f
+
+    def variance(self, f: Floats) -> Floats:
+        """See `PointLikelihood`: of values that are not outliers, whose noise is learnt."""
+        return np.zeros_like(f)
+
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`; as `variance`."""
+        return np.asarray(ndtr(1e12 * (y - f)))
+
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """See `PointLikelihood`; as `variance`."""
+        return f
+
+
+class _Counts(PointLikelihood):
+    """Whole numbers from zero on, whose logarithm of the mean is f."""
+
+    link: ClassVar[Link] = "log"
+    is_whole: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    words: ClassVar[str] = "counts"
+
+    def guess(self, y: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.log(y + 0.5)
+
+    def mean(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.exp(f)
+
+
+@dataclass(frozen=True)
+class Poisson(_Counts):
+    """Counts that scatter as little as counts can, beside the noise of f that is learnt."""
+
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.asarray(y * f - np.exp(self.clipped(f)) - gammaln(y + 1.0))
+
+    def expectations(self, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, ...]:
+        """See `PointLikelihood`; in closed form."""
+        rate = np.exp(self.clipped(mean + 0.5 * variance))
+        return y * mean - rate - gammaln(y + 1.0), y - rate, -0.5 * rate
+
+    def variance(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.exp(f)
+
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.where(y < 0.0, 0.0, pdtr(np.maximum(y, 0.0), np.exp(f)))
+
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """See `PointLikelihood`."""
+        return np.asarray(_drawn_counts(np.exp(self.clipped(f)), rng))
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(_Counts):
+    r"""Counts that scatter more: of variance :math:`\lambda + \alpha \lambda^2`.
+
+    Parameters
+    ----------
+    alpha
+        Squared coefficient of variation of the rate; None: it is estimated.
+    """
+
+    alpha: float | None = None
+
+    @property
+    def _size(self) -> float:
+        return 1.0 / (self.alpha or 0.3)
+
+    def candidates(self) -> tuple[PointLikelihood, ...]:
+        """See `PointLikelihood`."""
+        if self.alpha is not None:
+            return (self,)
+        return tuple(NegativeBinomial(alpha) for alpha in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0))
+
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        r = self._size
+        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
+        odds = self.clipped(f) - np.log(r)
+        return np.asarray(constant + y * log_expit(odds) + r * log_expit(-odds))
+
+    def variance(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.exp(f) + np.exp(2.0 * f) / self._size
+
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        r = self._size
+        share = betainc(r, np.floor(np.maximum(y, 0.0)) + 1.0, expit(np.log(r) - f))
+        return np.where(y < 0.0, 0.0, share)
+
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """See `PointLikelihood`."""
+        rate = np.exp(self.clipped(f)) * rng.gamma(self._size, 1.0 / self._size, np.shape(f))
+        return _drawn_counts(rate, rng)
+
+
+@dataclass(frozen=True)
+class Binomial(PointLikelihood):
+    """Successes of so many trials, whose log odds are f; of one trial yes or no.
+
+    Parameters
+    ----------
+    trials
+        Of each value.
+    """
+
+    trials: int = 1
+
+    link: ClassVar[Link] = "logit"
+    is_whole: ClassVar[bool] = True
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """See `PointLikelihood`."""
+        return "yes or no" if self.trials == 1 else f"successes of {self.trials} trials"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trials, bool) or self.trials != int(self.trials) or self.trials < 1:
+            raise ValueError(f"trials: expected a whole number from one on, got {self.trials!r}")
+
+    @property
+    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+        """See `PointLikelihood`."""
+        return 0.0, float(self.trials)
+
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        n = float(self.trials)
+        constant = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
+        return np.asarray(constant + y * log_expit(f) + (n - y) * log_expit(-f))
+
+    def guess(self, y: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.asarray(logit((y + 0.5) / (self.trials + 1.0)))
+
+    def mean(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.asarray(self.trials * expit(f))
+
+    def variance(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.asarray(self.trials * expit(f) * expit(-f))
+
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        n, k = float(self.trials), np.floor(y)
+        inner = betainc(np.maximum(n - k, 0.5), np.maximum(k + 1.0, 0.5), expit(-f))
+        return np.where(k < 0.0, 0.0, np.where(k >= n, 1.0, inner))
+
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """See `PointLikelihood`."""
+        return rng.binomial(self.trials, expit(f)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Share(PointLikelihood):
+    r"""Shares of a whole: a beta distribution of mean :math:`1 / (1 + e^{-f})`.
+
+    Parameters
+    ----------
+    lower, upper
+        The bounds: 0 and 1, or 0 and 100 for percentages.
+    precision
+        Sum of the parameters of the beta distribution; None: it is estimated.
+    edge
+        Values at a bound count as so far from it, in shares: the density there is none.
+    """
+
+    lower: float = 0.0
+    upper: float = 1.0
+    precision: float | None = None
+    edge: float = 0.002
+
+    link: ClassVar[Link] = "logit"
+    words: ClassVar[str] = "shares"
+    is_concave: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not -np.inf < self.lower < self.upper < np.inf:
+            raise ValueError(f"expected a lower bound below the upper, got {self!r}")
+
+    @property
+    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+        """See `PointLikelihood`."""
+        return self.lower, self.upper
+
+    @property
+    def _precision(self) -> float:
+        return 30.0 if self.precision is None else self.precision
+
+    @property
+    def _width(self) -> float:
+        return self.upper - self.lower
+
+    def _share(self, y: Floats) -> Floats:
+        return np.clip((y - self.lower) / self._width, self.edge, 1.0 - self.edge)
+
+    def candidates(self) -> tuple[PointLikelihood, ...]:
+        """See `PointLikelihood`."""
+        if self.precision is not None:
+            return (self,)
+        every = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+        return tuple(Share(self.lower, self.upper, each, self.edge) for each in every)
+
+    def _shapes(self, f: Floats) -> tuple[Floats, Floats]:
+        f = np.clip(f, -12.0, 12.0)
+        return self._precision * expit(f), self._precision * expit(-f)
+
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        share, (a, b) = self._share(y), self._shapes(f)
+        density = xlogy(a - 1.0, share) + xlog1py(b - 1.0, -share) - betaln(a, b)
+        return np.asarray(density - np.log(self._width))
+
+    def guess(self, y: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.asarray(logit(self._share(y)))
+
+    def mean(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return np.asarray(self.lower + self._width * expit(f))
+
+    def variance(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        spread = self._width**2 / (1.0 + self._precision)
+        return np.asarray(spread * expit(f) * expit(-f))
+
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        share = np.clip((y - self.lower) / self._width, 0.0, 1.0)
+        return np.asarray(betainc(*self._shapes(f), share))
+
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """See `PointLikelihood`."""
+        return self.lower + self._width * rng.beta(*self._shapes(f))
+
+
+def _drawn_counts(rate: Floats, rng: np.random.Generator) -> Floats:
+    """Draw Poisson counts; of huge rates normal ones, as NumPy refuses them."""
+    drawn = rng.poisson(np.minimum(rate, 1e15)).astype(np.float64)
+    return np.where(rate > 1e15, rate, drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class FromGPflow(PointLikelihood):
+    """A likelihood of GPflow, by its `variational_expectations` and densities on grids of values.
+
+    Parameters
+    ----------
+    likelihood
+        Of one latent function and one value.
+    whole
+        Whether values are whole numbers.
+    """
+
+    likelihood: Any
+    whole: bool = False
+
+    words: ClassVar[str] = "values of a likelihood of your own"
+    is_concave: ClassVar[bool] = False
+
+    @property
+    def is_whole(self) -> bool:  # type: ignore[override]
+        """See `PointLikelihood`."""
+        return self.whole
+
+    @property
+    def link(self) -> Link:  # type: ignore[override]
+        """See `PointLikelihood`: what the conditional mean shows."""
+        f = np.array([-1.0, 0.5, 2.0])
+        mean, known = self.mean(f), {"identity": f, "log": np.exp(f), "logit": expit(f)}
+        named: tuple[Link, ...] = ("identity", "log", "logit")
+        return next((each for each in named if np.allclose(mean, known[each])), "own")
+
+    def _asked(self, method: str, *columns: Floats) -> list[Floats]:
+        """Call a method of the likelihood with columns, [P, 1] each, and no inputs."""
+        shape = np.broadcast_shapes(*(np.shape(each) for each in columns))
+        given = [np.broadcast_to(each, shape).reshape(-1, 1) for each in columns]
+        nothing = np.zeros((given[0].shape[0], 0))
+        found = getattr(self.likelihood, method)(nothing, *given)
+        every = found if isinstance(found, tuple) else (found,)
+        return [np.asarray(each, np.float64).reshape(shape) for each in every]
+
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        f, y = np.broadcast_arrays(f, y)
+        return self._asked("log_prob", f, y)[0]
+
+    def guess(self, y: Floats) -> Floats:
+        """See `PointLikelihood`: the likeliest of many."""
+        f = np.linspace(-10.0, 10.0, 401) if self.link != "identity" else y
+        if self.link == "identity":
+            return y
+        best = np.nan_to_num(self.log_prob(y[:, None], f), nan=-np.inf).argmax(axis=1)
+        return np.clip(f[best], -5.0, 8.0)
+
+    def mean(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return self._asked("conditional_mean", f)[0]
+
+    def variance(self, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        return self._asked("conditional_variance", f)[0]
+
+    def expectations(self, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, ...]:
+        """See `PointLikelihood`; by automatic differentiation."""
+        import tensorflow as tf
+
+        m, v, Y = (tf.constant(each[:, None], tf.float64) for each in (mean, variance, y))
+        nothing = tf.zeros((len(y), 0), tf.float64)
+        with tf.GradientTape() as tape:
+            tape.watch([m, v])
+            value = self.likelihood.variational_expectations(nothing, m, v, Y)
+        by_mean, by_variance = tape.gradient(value, [m, v])
+        return tuple(np.asarray(each).reshape(-1) for each in (value, by_mean, by_variance))
+
+    def predictive_moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """See `PointLikelihood`."""
+        centre, spread = self._asked("predict_mean_and_var", mean, variance)
+        return centre, spread
+
+    def _cumulated(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Values on grids, and probabilities of no more than them, [P, G] each."""
+        centre, spread = self.predictive_moments(mean, variance)
+        steps = np.linspace(-12.0, 12.0, 1201)
+        grid = centre[:, None] + np.sqrt(spread)[:, None] * steps
+        if self.whole:
+            grid = np.unique(np.round(grid), axis=1)
+        asked = (each[:, None] for each in (mean, variance))
+        density = np.exp(self._asked("predict_log_density", *asked, grid)[0])
+        width = np.gradient(grid, axis=1)
+        if self.whole:  # a grid of cells may name a number twice
+            width = np.diff(grid, axis=1, prepend=grid[:, :1] - 1.0)
+            density = np.where(grid < self._least, 0.0, density)
+        mass = np.nan_to_num(density) * width
+        return grid, np.cumsum(mass, axis=1) / mass.sum(axis=1, keepdims=True)
+
+    @property
+    def _least(self) -> float:
+        """Smallest whole number: zero if no density is said of minus one."""
+        density = self.log_prob(np.array([-1.0]), np.array([0.3]))
+        return -np.inf if np.isfinite(density[0]) and density[0] > -30.0 else 0.0
+
+    def predictive_cdf(self, y: Floats, mean: Floats, variance: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        grid, share = self._cumulated(mean, variance)
+        places = (grid <= y[:, None]).sum(axis=1)
+        padded = np.column_stack([np.zeros(len(y)), share])
+        return np.asarray(np.take_along_axis(padded, places[:, None], axis=1)[:, 0])
+
+    def predictive_quantile(self, q: float, mean: Floats, variance: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        grid, share = self._cumulated(mean, variance)
+        return np.asarray(np.take_along_axis(grid, (share >= q).argmax(axis=1)[:, None], 1)[:, 0])
+
+    def cdf(self, y: Floats, f: Floats) -> Floats:
+        """See `PointLikelihood`."""
+        y, f = np.broadcast_arrays(y, f)
+        found = self.predictive_cdf(y.ravel(), f.ravel(), np.full(f.size, 1e-10))
+        return found.reshape(f.shape)
+
+    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
+        """See `PointLikelihood`; f is rounded to one of 256 values."""
+        nodes = np.linspace(f.min(), f.max(), 256)
+        grid, share = self._cumulated(nodes, np.full(len(nodes), 1e-10))
+        between = max(float(nodes[1] - nodes[0]), 1e-300)
+        nearest = np.clip(np.rint((f.ravel() - nodes[0]) / between), 0, 255).astype(int)
+        drawn = np.empty(nearest.shape)
+        for k in np.unique(nearest):
+            own = nearest == k
+            places = np.searchsorted(share[k], rng.random(own.sum()))
+            drawn[own] = grid[k, np.minimum(places, grid.shape[1] - 1)]
+        return drawn.reshape(f.shape)

@@ -182,7 +182,7 @@ def log_density(V: Floats, y: Floats, likelihood: SeriesLikelihood = GAUSSIAN) -
 
 def log_densities(
     V: Iterable[Floats],
-    noise_variance: Sequence[Sequence[float]],
+    noise_variance: Sequence[Sequence[Floats | float]],
     y: Floats,
     likelihood: SeriesLikelihood = GAUSSIAN,
 ) -> Floats:
@@ -195,7 +195,7 @@ def log_densities(
     V
         M covariances without noise, [D, D].
     noise_variance
-        L noise variances of each covariance.
+        L noise variances of each covariance: numbers, or one for each value, [D].
     y
         Observed values, [D].
     likelihood

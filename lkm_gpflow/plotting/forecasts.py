@@ -137,7 +137,7 @@ def plot_components(
     parts = discovery.components(series, horizon, level)
     n = discovery.table.frame.columns.get_loc(series)
     has = discovery.consensus.Z[n]
-    if discovery.table.transforms.is_log[n]:
+    if discovery.table.transforms.multiplies[n]:
         unit = "%"
     shown = _numbers(discovery, names)
     panels = panel_axes(axes, max(len(shown), 1), columns=3, size=(3.6, 2.3), sharey=True)

@@ -340,6 +340,7 @@ class DrawnFunctions:
         self._observations, self._likelihood = observations, likelihood
         self._grid = lag_grid(observations.x)
         self._seen = [np.flatnonzero(mask > 0.0) for mask in observations.mask]
+        self._sds = observations.standard()[1]
         self._known: dict[Product, tuple[Floats, Floats]] = {}
 
     def stand_for(self, columns: Sequence[Product], kernels: Sequence[Product]) -> Booleans:
@@ -368,7 +369,7 @@ class DrawnFunctions:
         """Return the share of each function [N, J, D] in the variance of the series, [N, J]."""
         shares = np.zeros(f.shape[:2])
         for n, seen in enumerate(self._seen):
-            if (whole := float(self._observations.Y[n, seen].var())) > 0.0:
+            if (whole := float(self._sds[n]) ** 2) > 0.0:
                 shares[n] = f[n][:, seen].var(axis=1) / whole
         return shares
 
@@ -380,7 +381,8 @@ class DrawnFunctions:
 
         with g and e of the prior, their scale drawn given the data; P takes the level off.
         """
-        seen, noise = self._seen[n], float(np.exp(draw.log_noise[n]))
+        seen = self._seen[n]
+        noise = np.exp(draw.log_noise[n]) + self._observations.known_of(n, seen)
         y, d, D = self._observations.Y[n, seen], len(seen), len(self._observations.x)
         known = [self._known_of(draw.kernels[k]) for k in owned]
         heights = np.exp(draw.log_heights[n, owned])

@@ -58,6 +58,7 @@ class SeriesDensity:
     def __init__(self, observations: Observations, likelihood: SeriesLikelihood) -> None:
         self._Y = observations.Y
         self._ones = observations.mask
+        self._known = observations.known
         self._is_complete = observations.is_complete
         self._likelihood = likelihood
         self._seen = observations.mask.sum(axis=1)  # [N]
@@ -71,6 +72,8 @@ class SeriesDensity:
         W[:, :D, :D] = V
         i = np.arange(D)
         W[:, i, i] += np.exp(log_noise)[:, None]
+        if self._known is not None:
+            W[:, i, i] += self._known[series]
         if not self._is_complete:
             mask = self._ones[series]
             W[:, :D, :D] *= mask[:, :, None] * mask[:, None, :]

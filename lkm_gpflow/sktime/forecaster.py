@@ -111,9 +111,11 @@ class LKMForecaster(BaseForecaster):
         if self.kernels is not None:
             self.found_ = learn(y, self.kernels, **common)
         else:
+            # Its distributions are normal, lognormal or Student-t.
             self.found_ = discover(
-                y, bases=self.bases, depth=self.depth, averaging=self.averaging, **common
-            )
+                y, bases=self.bases, depth=self.depth, averaging=self.averaging,
+                likelihood="scaled", **common,
+            )  # fmt: skip
         return self
 
     def _moments(self, fh: Any) -> tuple[Floats, Floats]:

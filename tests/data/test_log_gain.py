@@ -8,8 +8,8 @@ import pytest
 from statsmodels.api import OLS, add_constant
 
 from lkm_gpflow import datasets
-from lkm_gpflow.data.box_cox import ORDERS, STRONG, log_gain, wants_logarithm
 from lkm_gpflow.data.tables import Table
+from lkm_gpflow.data.transforms import ORDERS, STRONG, log_gain, wants_logarithm
 from lkm_gpflow.gp.types import Floats
 
 
