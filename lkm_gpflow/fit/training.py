@@ -45,6 +45,7 @@ from .fits import MOST_ROUNDS, PLAIN_MODEL, Fit, FitSettings, State
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .layout import Layout
 from .target import Target
+from .toeplitz_engine import ToeplitzEngine
 
 ENUMERATE_AT_MOST = 10
 """The posterior is over all rows of Z up to this K, over neighbours of the rows beyond."""
@@ -169,9 +170,10 @@ def _fit(
 
 
 def engine_for(observations: Observations, settings: FitSettings) -> Engine:
-    """Return the engine of a model class: LAPACK for `LKM`, TensorFlow for its subclasses."""
+    """Return the engine of a model class: that of `LKM` itself, or TensorFlow for a subclass."""
     if settings.model == PLAIN_MODEL:
-        return LapackEngine(observations, settings.likelihood)
+        plain = ToeplitzEngine if ToeplitzEngine.serves(observations) else LapackEngine
+        return plain(observations, settings.likelihood)
     from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
 
     return TensorEngine(observations, settings.model, settings.likelihood)
@@ -226,17 +228,14 @@ class Learner:
         """Add the best of many candidates for a member, for the series that gain from it."""
         candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
         noise = _NOISE_FACTORS[:, None] * state.noise_variance  # [L, N]
-        C = self.engine.covariances(state.kernels, state.parameters)
-        base = np.tensordot(state.Z, C, axes=1)  # [N, D, D]
+        entrance = self.engine.entrance(state.kernels, state.parameters, state.Z)
         now = self._log_likelihoods(state)
         if len(candidates) > 1:
-            candidates, likely = self.engine.promising(
-                base, candidates, state.parameters, noise, _SCANNED
-            )
-            found = self.engine.scan(base, candidates, state.parameters, likely[:, None])
+            candidates, likely = entrance.promising(candidates, noise, _SCANNED)
+            found = entrance.scan(candidates, likely[:, None])
             gain = np.maximum(np.nan_to_num(found[:, 0], nan=-np.inf) - now, 0.0).sum(axis=1)
             candidates = [candidates[int(np.argmax(gain))]]
-        [densities] = self.engine.scan(base, candidates, state.parameters, noise)
+        [densities] = entrance.scan(candidates, noise)
         densities = np.nan_to_num(densities, nan=-np.inf)
         gains = np.maximum(densities.max(axis=0) - now, 0.0)
         # Learning on will raise the gain: half the price of its parameters is enough to enter.
