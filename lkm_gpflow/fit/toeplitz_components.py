@@ -30,8 +30,8 @@ from .covariances import pull_factors
 
 Factors: TypeAlias = Sequence[tuple[BaseKernel, Sequence[float]]]
 
-_SHARE = 10
-"""At most a tenth of the rows are columns of one component: more cost more than they save."""
+_SHARE = 5
+"""At most a fifth of the rows are columns of one component: more cost more than they save."""
 
 _SIGMAS = 7.4
 """Where a squared exponential ends, in time and in frequency: there it is below 1e-11."""

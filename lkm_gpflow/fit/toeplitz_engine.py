@@ -23,7 +23,7 @@ from ..kernels.grammar import Product
 from .assignments import Pairs
 from .engine import Entrance, LapackEngine, LapackEntrance, Objective, Rows
 from .layout import Layout
-from .toeplitz_components import Factors, ToeplitzComponent, toeplitz_component
+from .toeplitz_components import ToeplitzComponent, toeplitz_component
 
 FEWEST_TIMES = 300
 """Below it LAPACK is as fast."""
@@ -54,7 +54,7 @@ class _Times:
         return np.concatenate([self._Y[n : n + 1], columns, self._gaps[key]])
 
 
-class _Sums:
+class ComponentSums:
     """Sums of components in Toeplitz form, for rows of Z.
 
     Parameters
@@ -140,10 +140,22 @@ class ToeplitzEngine(LapackEngine):
         """Whether the times of a table are regular, and so many that this is faster."""
         return len(observations.x) >= FEWEST_TIMES and are_regular(observations.x)
 
-    def sums(self, specified: Sequence[tuple[float, Factors]]) -> _Sums:
-        """Return components, given by variances and factors, for rows of Z."""
-        found = [toeplitz_component(self._times.lags, *each) for each in specified]
-        return _Sums(self._times, found, self.likelihood)
+    def sums(self, kernels: Sequence[Product]) -> ComponentSums:
+        """Return complete products in Toeplitz form, for rows of Z."""
+        layout = Layout(kernels, num_series=0)
+        return self.sums_at(layout, layout.pack(np.empty(0)))
+
+    def sums_at(self, layout: Layout, flat: Floats) -> ComponentSums:
+        """Return the components at a flat vector in Toeplitz form, for rows of Z."""
+        values, place = layout.values(flat).tolist(), layout.shapes.start
+        found = []
+        for variance, product in zip(values, layout.products, strict=False):
+            factors = []
+            for factor in product.factors:
+                factors.append((factor.base, values[place : place + len(factor.values)]))
+                place += len(factor.values)
+            found.append(toeplitz_component(self._times.lags, variance, factors))
+        return ComponentSums(self._times, found, self.likelihood)
 
     def log_densities(
         self,
@@ -153,7 +165,7 @@ class ToeplitzEngine(LapackEngine):
         pairs: Pairs,
     ) -> Floats:
         """See `Engine.log_densities`."""
-        sums = self.sums(_specified(kernels))
+        sums = self.sums(kernels)
         serves = sums.serve(pairs.configurations)
         found = np.empty((len(noise_levels), len(serves)))
         for p in np.flatnonzero(serves):
@@ -175,32 +187,13 @@ class ToeplitzEngine(LapackEngine):
         return _ToeplitzEntrance(self, self.observations, kernels, parameters, Z)
 
 
-def _specified(kernels: Sequence[Product]) -> list[tuple[float, Factors]]:
-    """Variances and factors of complete products."""
-    layout = Layout(kernels, num_series=0)
-    return _at(layout, layout.pack(np.empty(0)))
-
-
-def _at(layout: Layout, flat: Floats) -> list[tuple[float, Factors]]:
-    """Variances and factors at a flat vector."""
-    values, place = layout.values(flat).tolist(), layout.shapes.start
-    found: list[tuple[float, Factors]] = []
-    for k, product in enumerate(layout.products):
-        factors = []
-        for factor in product.factors:
-            factors.append((factor.base, values[place : place + len(factor.values)]))
-            place += len(factor.values)
-        found.append((values[k], factors))
-    return found
-
-
 class _ToeplitzObjective(Objective):
     """`Objective` with `_ToeplitzRows`."""
 
     _engine: ToeplitzEngine
 
     def _rows(self, flat: Floats) -> Rows:
-        sums, others = self._engine.sums(_at(self._layout, flat)), partial(super()._rows, flat)
+        sums, others = self._engine.sums_at(self._layout, flat), partial(super()._rows, flat)
         return _ToeplitzRows(sums, self._layout, self._pairs.configurations, others)
 
 
@@ -220,7 +213,11 @@ class _ToeplitzRows:
     """
 
     def __init__(
-        self, sums: _Sums, layout: Layout, configurations: Floats, others: Callable[[], Rows]
+        self,
+        sums: ComponentSums,
+        layout: Layout,
+        configurations: Floats,
+        others: Callable[[], Rows],
     ) -> None:
         self._sums, self._layout, self._configurations = sums, layout, configurations
         self._serves, self._make_others = sums.serve(configurations), others
@@ -287,7 +284,7 @@ class _ToeplitzEntrance(LapackEntrance):
 
     def scan(self, candidates: Sequence[Product], noise_variance: Floats) -> Floats:
         """See `Entrance.scan`."""
-        sums = self._engine.sums(_specified([*self._kernels, *candidates]))
+        sums = self._engine.sums([*self._kernels, *candidates])
         M, N = len(candidates), len(self._Z)
         found = np.empty((M, *noise_variance.shape[-2:]))
         levels = np.broadcast_to(noise_variance, found.shape)
