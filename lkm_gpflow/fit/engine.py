@@ -351,7 +351,7 @@ class Rows(Protocol):
         """Add the weighted gradient of pair p of series n; return that by the noise variance."""
 
     def gradient(self) -> Floats:
-        """The sum of what was added, by the flat vector, [size], zero for noise variances."""
+        """The sum of what was added, by the flat vector, [size]; less what `add` has returned."""
 
 
 class Objective:
@@ -423,7 +423,7 @@ class Objective:
                 if r >= _NO_WEIGHT:
                     d_noise[n] += rows.add(n, p, r, factor)
         gradient = rows.gradient()
-        gradient[self._layout.noise] = noise_variance * d_noise
+        gradient[self._layout.noise] += noise_variance * d_noise
         return total, gradient
 
     def _by_eigenbases(self, found: Components, noise_variance: Floats) -> tuple[float, Floats]:

@@ -6,18 +6,18 @@ of Z with a component that has not got this form stay with LAPACK, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from ..data.observations import Observations
 from ..gp.lags import Lags
 from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
-from ..gp.toeplitz import RowTransforms, ToeplitzSeries, are_regular
+from ..gp.toeplitz import RowTransforms, ToeplitzSeries, are_regular, predictors
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
 from .assignments import Pairs
@@ -29,94 +29,94 @@ FEWEST_TIMES = 300
 """Below it LAPACK is as fast."""
 
 
-class _Times:
-    """Regular times, and the transforms of the series at them.
-
-    Parameters
-    ----------
-    observations
-        The table.
-    """
-
-    def __init__(self, observations: Observations) -> None:
-        self.lags = Lags(observations.x, observations.x - observations.x[0])
-        self.transforms = RowTransforms(len(observations.x))
-        self._observations = observations
-        self._Y = self.transforms.forward(observations.Y)
-        self._gaps: dict[bytes, NDArray[np.complex128]] = {}
-
-    def rows(self, n: int, columns: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """RowTransforms of a series, of columns, and of the units where the series has gaps."""
-        mask = self._observations.mask[n]
-        key = mask.tobytes()
-        if key not in self._gaps:
-            self._gaps[key] = self.transforms.units(np.flatnonzero(mask == 0.0))
-        return np.concatenate([self._Y[n : n + 1], columns, self._gaps[key]])
+_AT_ONCE = 10**6
+"""So many numbers are in the rows of the series that are gone through together."""
 
 
 class ComponentSums:
-    """Sums of components in Toeplitz form, for rows of Z.
+    """Sums of components in Toeplitz form, for pairs of a series and a row of Z.
 
     Parameters
     ----------
-    times
-        The times.
+    engine
+        Gives the series.
     components
         K of them; None for those that have not got the form.
-    likelihood
-        How a series scatters around its covariance.
     """
 
     def __init__(
-        self,
-        times: _Times,
-        components: Sequence[ToeplitzComponent | None],
-        likelihood: SeriesLikelihood,
+        self, engine: ToeplitzEngine, components: Sequence[ToeplitzComponent | None]
     ) -> None:
-        self.components, self._times, self._likelihood = components, times, likelihood
+        self.components, self._engine = components, engine
         self._has_form = np.array([one is not None for one in components], bool)
+        self._counts = np.array([0 if one is None else len(one.weights) for one in components], int)
+        nothing = np.zeros(engine.transforms.D)
+        self._by_lag = np.array([nothing if one is None else one.by_lag for one in components])
         self._transformed: dict[int, NDArray[np.complex128]] = {}
-        self._known: dict[bytes, tuple[Floats, NDArray[np.complex128], Floats]] = {}
 
     def serve(self, configurations: Floats) -> Booleans:
         """Of which rows of Z, [P, K], the sums have the form, [P]."""
         return ~(configurations[:, ~self._has_form] > 0.0).any(axis=1)
 
-    def series(self, n: int, configuration: Floats, noise_variance: float) -> ToeplitzSeries:
-        """Return series n with a row of Z that has the form."""
-        by_lag, columns, weights = self._sum(configuration)
-        r = by_lag.copy()
-        r[0] += noise_variance
-        rows = self._times.rows(n, columns)
-        return ToeplitzSeries(r, self._times.transforms, rows, weights, self._likelihood)
+    def series(
+        self, numbers: Integers, configurations: Floats, noise_variance: Floats
+    ) -> Iterator[tuple[Integers, ToeplitzSeries]]:
+        """Series with rows of Z that have the form, some at a time, with their places.
+
+        Parameters
+        ----------
+        numbers, configurations, noise_variance
+            Which series, [P], their rows, [P, K], and noise, [P].
+        """
+        counts = configurations @ self._counts + 1 + self._engine.num_gaps[numbers]
+        of_series, of_row = self._engine.num_gaps[numbers], configurations @ self._counts
+        _, group = np.unique(np.array([of_series, of_row]), axis=1, return_inverse=True)
+        group = group.reshape(-1)
+        for number in range(group.max(initial=-1) + 1):
+            every = np.flatnonzero(group == number)
+            at_once = max(1, int(_AT_ONCE // (counts[every[0]] * self._engine.transforms.D)))
+            for places in np.split(every, range(at_once, len(every), at_once)):
+                own = numbers[places], configurations[places], noise_variance[places]
+                yield places, self._some(*own)
+
+    def log_densities(
+        self, numbers: Integers, configurations: Floats, noise_variance: Floats
+    ) -> Floats:
+        """Log densities of `series`, [P]."""
+        found = np.empty(len(numbers))
+        for places, block in self.series(numbers, configurations, noise_variance):
+            found[places] = block.log_densities
+        return found
 
     def own(self, configuration: Floats) -> list[tuple[int, ToeplitzComponent, slice]]:
         """The components of a row of Z, by number, with the places of their columns."""
         found, place = [], 0
-        for k in np.flatnonzero(configuration):
+        for k in np.flatnonzero(configuration).tolist():
             component = self.components[k]
             assert component is not None  # `serve` has seen to it
-            found.append((int(k), component, slice(place, place + len(component.weights))))
-            place += len(component.weights)
+            found.append((k, component, slice(place, place + self._counts[k])))
+            place += self._counts[k]
         return found
 
-    def _sum(self, configuration: Floats) -> tuple[Floats, NDArray[np.complex128], Floats]:
-        """Sum by lag [D], transformed columns [m, F] and their weights [m, m]."""
-        key = configuration.tobytes()
-        if key not in self._known:
-            own = self.own(configuration)
-            by_lag = np.zeros(self._times.transforms.D)
-            for _, component, _ in own:
-                by_lag += component.by_lag
-            columns = [self._times.transforms.forward(np.empty((0, len(by_lag))))]
-            columns += [self._columns(k, component) for k, component, _ in own]
-            weights = block_diag(np.empty((0, 0)), *(component.weights for _, component, _ in own))
-            self._known[key] = by_lag, np.concatenate(columns), weights
-        return self._known[key]
+    def _some(
+        self, numbers: Integers, configurations: Floats, noise_variance: Floats
+    ) -> ToeplitzSeries:
+        """Series of as many columns and gaps each."""
+        engine, r = self._engine, configurations @ self._by_lag
+        r[:, 0] += noise_variance
+        m = int(configurations[0] @ self._counts)
+        rows = np.empty((len(r), 1 + m + engine.num_gaps[numbers[0]], engine.Y.shape[1]), complex)
+        W = np.zeros((len(r), m, m))
+        for n, configuration, own_rows, own_W in zip(numbers, configurations, rows, W, strict=True):
+            own_rows[0], own_rows[1 + m :] = engine.Y[n], engine.gaps(n)
+            for k, component, columns in self.own(configuration) if m else ():
+                own_rows[1:][columns] = self._columns(k, component)
+                own_W[columns, columns] = component.weights
+        return ToeplitzSeries(predictors(r), r[:, 0], engine.transforms, rows, W, engine.likelihood)
 
     def _columns(self, k: int, component: ToeplitzComponent) -> NDArray[np.complex128]:
         if k not in self._transformed:
-            self._transformed[k] = self._times.transforms.forward(component.columns)
+            self._transformed[k] = self._engine.transforms.forward(component.columns)
         return self._transformed[k]
 
 
@@ -133,7 +133,21 @@ class ToeplitzEngine(LapackEngine):
 
     def __init__(self, observations: Observations, likelihood: SeriesLikelihood = GAUSSIAN) -> None:
         super().__init__(observations, likelihood)
-        self._times = _Times(observations)
+        self._lags = Lags(observations.x, observations.x - observations.x[0])
+        self.transforms = RowTransforms(len(observations.x))
+        self.Y = self.transforms.forward(observations.Y)
+        """The series transformed, [N, F]."""
+        self.num_gaps = (observations.mask == 0.0).sum(axis=1)
+        """Values that each series lacks, [N]."""
+        self._gaps: dict[bytes, NDArray[np.complex128]] = {}
+
+    def gaps(self, n: int) -> NDArray[np.complex128]:
+        """Transforms of units at the places where a series has no values, [g, F]."""
+        mask = self.observations.mask[n]
+        key = mask.tobytes() if self.num_gaps[n] else b""
+        if key not in self._gaps:
+            self._gaps[key] = self.transforms.units(np.flatnonzero(mask == 0.0))
+        return self._gaps[key]
 
     @staticmethod
     def serves(observations: Observations) -> bool:
@@ -154,8 +168,8 @@ class ToeplitzEngine(LapackEngine):
             for factor in product.factors:
                 factors.append((factor.base, values[place : place + len(factor.values)]))
                 place += len(factor.values)
-            found.append(toeplitz_component(self._times.lags, variance, factors))
-        return ComponentSums(self._times, found, self.likelihood)
+            found.append(toeplitz_component(self._lags, variance, factors))
+        return ComponentSums(self, found)
 
     def log_densities(
         self,
@@ -165,12 +179,13 @@ class ToeplitzEngine(LapackEngine):
         pairs: Pairs,
     ) -> Floats:
         """See `Engine.log_densities`."""
-        sums = self.sums(kernels)
+        sums, L = self.sums(kernels), len(noise_levels)
         serves = sums.serve(pairs.configurations)
-        found = np.empty((len(noise_levels), len(serves)))
-        for p in np.flatnonzero(serves):
-            n, row = int(pairs.series[p]), pairs.configurations[p]
-            found[:, p] = [sums.series(n, row, s).log_density for s in noise_levels[:, n]]
+        found = np.empty((L, len(serves)))
+        series, rows = pairs.series[serves], pairs.configurations[serves]
+        found[:, serves] = sums.log_densities(
+            np.tile(series, L), np.tile(rows, (L, 1)), noise_levels[:, series].ravel()
+        ).reshape(L, -1)
         if not serves.all():
             others = Pairs(pairs.series[~serves], pairs.configurations[~serves])
             found[:, ~serves] = super().log_densities(kernels, parameters, noise_levels, others)
@@ -194,7 +209,15 @@ class _ToeplitzObjective(Objective):
 
     def _rows(self, flat: Floats) -> Rows:
         sums, others = self._engine.sums_at(self._layout, flat), partial(super()._rows, flat)
-        return _ToeplitzRows(sums, self._layout, self._pairs.configurations, others)
+        return _ToeplitzRows(sums, self._layout, flat, self._pairs, others)
+
+
+@dataclass
+class _Served:
+    """A pair in Toeplitz form, and what its gradient weighs."""
+
+    log_density: float
+    weight: float = 0.0
 
 
 class _ToeplitzRows:
@@ -204,10 +227,10 @@ class _ToeplitzRows:
     ----------
     sums
         The components.
-    layout
-        Places of their hyperparameters.
-    configurations
-        The rows, [P, K].
+    layout, flat
+        Places of the hyperparameters, and the flat vector.
+    pairs
+        Series with their rows.
     others
         Makes the `Rows` of those that have not got the form.
     """
@@ -216,17 +239,21 @@ class _ToeplitzRows:
         self,
         sums: ComponentSums,
         layout: Layout,
-        configurations: Floats,
+        flat: Floats,
+        pairs: Pairs,
         others: Callable[[], Rows],
     ) -> None:
-        self._sums, self._layout, self._configurations = sums, layout, configurations
-        self._serves, self._make_others = sums.serve(configurations), others
-        self._totals: list[list[Floats]] = [
-            []
-            if one is None
-            else [np.zeros_like(a) for a in (one.by_lag, one.columns, one.weights)]
-            for one in sums.components
-        ]
+        self._sums, self._layout, self._pairs, self._make_others = sums, layout, pairs, others
+        self._noise = np.exp(flat[layout.noise])
+        self._places = np.flatnonzero(sums.serve(pairs.configurations))
+        series = pairs.series[self._places]
+        rows = pairs.configurations[self._places]
+        self._blocks = list(sums.series(series, rows, self._noise[series]))
+        self._served = {
+            int(self._places[place]): _Served(log_density)
+            for places, block in self._blocks
+            for place, log_density in zip(places, block.log_densities.tolist(), strict=True)
+        }
 
     @cached_property
     def _others(self) -> Rows:
@@ -234,41 +261,56 @@ class _ToeplitzRows:
 
     def factors(self, n: int, own: Integers, noise_variance: float) -> Sequence[Any]:
         """See `Rows.factors`."""
-        serves = self._serves[own]
-        rest = [] if serves.all() else self._others.factors(n, own[~serves], noise_variance)
-        others = iter(rest)
-        return [
-            self._sums.series(n, self._configurations[p], noise_variance)
-            if self._serves[p]
-            else next(others)
-            for p in own
-        ]
+        rest = np.array([p for p in own if p not in self._served], np.int32)
+        others = iter(self._others.factors(n, rest, noise_variance) if rest.size else ())
+        return [self._served.get(p) or next(others) for p in own.tolist()]
 
     def add(self, n: int, p: int, weight: float, factor: Any) -> float:
-        """See `Rows.add`."""
-        if not self._serves[p]:
+        """See `Rows.add`; pairs in Toeplitz form are added later, all at once."""
+        if not isinstance(factor, _Served):
             return self._others.add(n, p, weight, factor)
-        by_lag, columns, weights = factor.gradient()
-        for k, _, own in self._sums.own(self._configurations[p]):
-            total = self._totals[k]
-            total[0] += weight * by_lag
-            total[1] += weight * columns[own]
-            total[2] += weight * weights[own, own]
-        return weight * float(by_lag[0])
+        factor.weight = weight
+        return 0.0
 
     def gradient(self) -> Floats:
         """See `Rows.gradient`."""
-        found = np.zeros(self._layout.size) if self._serves.all() else self._others.gradient()
+        is_all = len(self._served) == len(self._pairs.series)
+        found = np.zeros(self._layout.size) if is_all else self._others.gradient()
+        totals = self._totals(found[self._layout.noise])
         place = self._layout.shapes.start
         for k, product in enumerate(self._layout.products):
             count = sum(len(factor.values) for factor in product.factors)
             component = self._sums.components[k]
             if component is not None:
-                by_variance, *by_values = component.pull(*self._totals[k])
+                by_variance, *by_values = component.pull(*totals[k])
                 found[k] += by_variance
                 found[place : place + count] += by_values
             place += count
         return found
+
+    def _totals(self, d_noise: Floats) -> list[list[Floats]]:
+        """Gradients by each component's three parts; those by noise are added to `d_noise`."""
+        totals: list[list[Floats]] = [
+            []
+            if one is None
+            else [np.zeros_like(a) for a in (one.by_lag, one.columns, one.weights)]
+            for one in self._sums.components
+        ]
+        for places, block in self._blocks:
+            pairs = self._places[places]
+            weights = np.array([self._served[p].weight for p in pairs.tolist()])
+            by_lag, by_columns, by_weights = block.gradient()
+            by_lag *= weights[:, None]
+            series, rows = self._pairs.series[pairs], self._pairs.configurations[pairs]
+            np.add.at(d_noise, series, self._noise[series] * by_lag[:, 0])
+            for total, summed in zip(totals, rows.T @ by_lag, strict=True):
+                if total:
+                    total[0] += summed
+            for i, row in enumerate(rows if by_weights.size else ()):
+                for k, _, own in self._sums.own(row):
+                    totals[k][1] += weights[i] * by_columns[i, own]
+                    totals[k][2] += weights[i] * by_weights[i, own, own]
+        return totals
 
 
 class _ToeplitzEntrance(LapackEntrance):
@@ -291,10 +333,12 @@ class _ToeplitzEntrance(LapackEntrance):
         added = np.eye(M)
         has_form = sums.serve(np.concatenate([np.zeros((M, len(self._kernels))), added], axis=1))
         serves = sums.serve(np.concatenate([self._Z, np.zeros((N, M))], axis=1))
-        for n in np.flatnonzero(serves):
-            for m in np.flatnonzero(has_form):
-                row = np.concatenate([self._Z[n], added[m]])
-                found[m, :, n] = [sums.series(n, row, s).log_density for s in levels[m, :, n]]
+        m, n = (each.ravel() for each in np.meshgrid(has_form.nonzero(), serves.nonzero()))
+        rows, L = np.concatenate([self._Z[n], added[m]], axis=1), found.shape[1]
+        densities = sums.log_densities(
+            np.tile(n.astype(np.int32), L), np.tile(rows, (L, 1)), levels[m, :, n].T.ravel()
+        )
+        found[m, :, n] = densities.reshape(L, -1).T
         every = np.ones(M, bool)
         for own, some in ((np.flatnonzero(~serves), every), (np.flatnonzero(serves), ~has_form)):
             if own.size and some.any():

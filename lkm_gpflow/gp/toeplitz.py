@@ -1,17 +1,15 @@
-r"""A series at regular times whose covariance is Toeplitz plus a few columns, in O(D^2).
+r"""Series at regular times whose covariances are Toeplitz plus a few columns, in O(D log^2 D).
 
 .. math:: V = T + U^\top W U, \qquad T_{ij} = r_{|i - j|}
 
-Levinson's recursion finds how T predicts a value from those before it, a, and with it the
-determinant.  The inverse is then a difference of products of triangular Toeplitz matrices (Gohberg
-and Semencul 1972), applied by fast Fourier transforms, and Woodbury's identity adds the columns.  A
-value that is missing is a column of its own, with a weight that tends to infinity: nothing is
-approximated.  `series` has the same for any covariance, in O(D^3).
+How T predicts a value from those before it says its determinant and its inverse: a difference of
+products of triangular Toeplitz matrices (Gohberg and Semencul 1972), applied by fast Fourier
+transforms.  Woodbury's identity adds the columns.  A value that is missing is a column of its own,
+with a weight that tends to infinity.  Nothing is approximated; `series` has the same for any
+covariance, in O(D^3).
 """
 
 from __future__ import annotations
-
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +18,7 @@ from scipy import fft
 from .likelihoods import GAUSSIAN, SeriesLikelihood
 from .types import Floats, Integers
 
-try:  # not public: `durbin` does the same, in four times the time
+try:  # not public: without it short series take longer
     from scipy.linalg._solve_toeplitz import levinson
 except ImportError:
     levinson = None
@@ -28,11 +26,102 @@ except ImportError:
 _EVEN = 1e-9
 """Times are regular if they are off by a smaller share of a step."""
 
+_SHORT, _FEW = 525, 6570
+"""Up to so many times, and so many more shared by the series, Levinson's recursion is faster."""
+
+_LEAF = 50
+"""So many steps of Schur's recursion are taken one by one."""
+
 
 def are_regular(x: Floats) -> bool:
     """Whether times, [D], are evenly spaced."""
     off = np.abs(x - np.linspace(x[0], x[-1], len(x))).max()
     return bool(off * (len(x) - 1) <= _EVEN * (x[-1] - x[0]))
+
+
+# --- prediction -----------------------------------------------------------------------------------
+
+
+def predictors(R: Floats) -> tuple[Floats, Floats]:
+    """Best predictions from all values before, for P covariances by lag, [P, D].
+
+    Returns
+    -------
+    Errors of prediction as combinations of the value and those before it, the latest first,
+    [P, D]; and partial correlations, up to their sign, [P, D - 1].  Where T is not positive
+    definite, one of these is not below one, or NaN.
+    """
+    count, D = R.shape
+    is_long = D > _SHORT + _FEW / count
+    if levinson is None or is_long:
+        with np.errstate(all="ignore"):
+            partial, polynomials = _schur(R[:, :-1], R[:, 1:])
+        return polynomials.sum(axis=0), partial
+    errors, partial = np.ones((count, D)), np.full((count, D - 1), np.nan)
+    for r, error, own in zip(R, errors, partial, strict=True):
+        try:
+            coefficients, found = levinson(np.concatenate([r[-2:0:-1], r[:-1]]), r[1:].copy())
+        except np.linalg.LinAlgError:
+            continue
+        error[1:], own[:] = -np.asarray(coefficients), np.asarray(found)[1:]
+    return errors, partial
+
+
+def _schur(alpha: Floats, beta: Floats) -> tuple[Floats, Floats]:
+    r"""Schur's recursion over n steps, halves at a time (Ammar and Gragg 1988).
+
+    A step is :math:`(u, v) \leftarrow (u + k z v,\; z v + k u)` with the k that makes the next
+    coefficient of u zero; u begins as z beta(z), v as alpha(z).
+
+    Parameters
+    ----------
+    alpha, beta
+        Coefficients, [P, n].
+
+    Returns
+    -------
+    The k, [P, n]; and the polynomials p and q of u = p u_0 + q v_0 after all steps,
+    [2, P, n + 1].  Those of v are theirs in reverse, q's first.
+    """
+    n = alpha.shape[1]
+    if n <= _LEAF:
+        return _schur_step_by_step(alpha, beta)
+    m = n // 2
+    k, first = _schur(alpha[:, :m], beta[:, :m])
+    length = fft.next_fast_len(n + 2, real=True)
+    p, q = fft.rfft(first, length)
+    p_back, q_back = fft.rfft(first[:, :, ::-1], length)
+    v_0 = fft.rfft(alpha, length)
+    u_0 = fft.rfft(np.concatenate([np.zeros_like(beta[:, :1]), beta], axis=1), length)
+    # What wraps around lies below the coefficients that are read.
+    u = fft.irfft(p * u_0 + q * v_0, length)[:, m + 1 : n + 1]
+    v = fft.irfft(q_back * u_0 + p_back * v_0, length)[:, m:n]
+    others, second = _schur(v, u)
+    r, s = fft.rfft(second, length)
+    both = fft.irfft(np.array([r * p + s * q_back, r * q + s * p_back]), length)
+    return np.concatenate([k, others], axis=1), both[:, :, : n + 1]
+
+
+def _schur_step_by_step(alpha: Floats, beta: Floats) -> tuple[Floats, Floats]:
+    """`_schur`, one step after the other."""
+    count, n = alpha.shape
+    # Columns: the series, p and q.  That of v moves on by a place a step, instead of times z.
+    u, v = np.zeros((3, count, n + 1)), np.zeros((3, count, 2 * n + 1))
+    u[0, :, 1:], v[0, :, n : 2 * n] = beta, alpha
+    u[1, :, 0] = v[2, :, n] = 1.0
+    k = np.empty((n, count, 1))
+    by_u, by_v = np.empty_like(u), np.empty_like(u)
+    for j in range(1, n + 1):
+        window = v[:, :, n - j : 2 * n - j + 1]
+        np.divide(u[0, :, j : j + 1], v[0, :, n : n + 1], out=k[j - 1])
+        np.multiply(u, k[j - 1], out=by_u)
+        np.multiply(window, k[j - 1], out=by_v)
+        u -= by_v
+        window -= by_u
+    return -k[:, :, 0].T, u[1:]
+
+
+# --- series ---------------------------------------------------------------------------------------
 
 
 class RowTransforms:
@@ -49,7 +138,7 @@ class RowTransforms:
         self._length = fft.next_fast_len(2 * D, real=True)
 
     def forward(self, rows: Floats) -> NDArray[np.complex128]:
-        """RowTransforms of rows [..., D] or shorter."""
+        """Transforms of rows [..., D]."""
         return np.asarray(fft.rfft(rows, self._length))
 
     def back(self, transformed: NDArray[np.complex128]) -> Floats:
@@ -57,139 +146,111 @@ class RowTransforms:
         return np.asarray(fft.irfft(transformed, self._length)[..., : self.D])
 
     def units(self, places: Integers) -> NDArray[np.complex128]:
-        """RowTransforms of rows that are one at a place and zero elsewhere."""
+        """Transforms of rows that are one at a place and zero elsewhere."""
         rows = np.zeros((len(places), self.D))
         rows[np.arange(len(places)), places] = 1.0
         return self.forward(rows)
 
 
-def durbin(r: Floats) -> tuple[Floats, Floats]:
-    """Coefficients of the best prediction from D - 1 values before, and partial correlations.
-
-    Parameters
-    ----------
-    r
-        Covariances by lag, [D].
-
-    Returns
-    -------
-    Both [D - 1].
-    """
-    phi, partial, error = np.empty(len(r) - 1), np.empty(len(r) - 1), r[0]
-    for j in range(len(phi)):
-        known = phi[:j]
-        phi[j] = partial[j] = (r[j + 1] - known @ r[j:0:-1]) / error
-        known -= partial[j] * known[::-1].copy()
-        error *= 1.0 - partial[j] ** 2
-    return phi, partial
-
-
-def _predicted(r: Floats) -> tuple[Floats, Floats]:
-    """`durbin`, compiled where SciPy has it."""
-    if levinson is None:
-        return durbin(r)
-    phi, partial = levinson(np.concatenate([r[-2:0:-1], r[:-1]]), r[1:].copy())
-    return np.asarray(phi), np.asarray(partial)[1:]
-
-
 class ToeplitzSeries:
-    r"""Observed values y of a series with covariance T + U' W U, noise included.
+    r"""P series of observed values y with covariances T + U' W U, noise included.
 
-    As `GaussianSeries`; where the covariance is not positive definite, `log_density` is NaN.
+    As `GaussianSeries`, of many that have as many columns and as many gaps.
 
     Parameters
     ----------
-    r
-        T by lag, [D], positive definite by itself.
+    prediction
+        Of T, see `predictors`: of each a row.
+    variances
+        The diagonals of T, [P].
     transforms
         Of rows of D numbers.
     rows
-        RowTransforms of y, of the m columns U and of the units at the g places where y is missing,
-        [1 + m + g, F].
+        Transforms of y, of the m columns U and of the units at the g places where y is missing,
+        [P, 1 + m + g, F].
     W
-        Weights of the columns, [m, m], symmetric; they may be singular or indefinite.
+        Weights of the columns, [P, m, m], symmetric; they may be singular or indefinite.
     likelihood
         Gaussian, or another.
+
+    Attributes
+    ----------
+    log_densities
+        [P]; NaN where a covariance, or T, is not positive definite.
     """
 
     def __init__(
         self,
-        r: Floats,
+        prediction: tuple[Floats, Floats],
+        variances: Floats,
         transforms: RowTransforms,
         rows: NDArray[np.complex128],
         W: Floats,
         likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
-        self._transforms, self._likelihood, self._m = transforms, likelihood, len(W)
-        self._count = len(r) + 1 + len(W) - len(rows)
-        self.log_density = np.nan
-        if self._invert(r):
-            self._condition(rows, W)
+        self._transforms, self._m = transforms, W.shape[1]
+        errors, partial = prediction
+        is_definite = (variances > 0.0) & (np.abs(partial) < 1.0).all(axis=1)
+        errors = np.where(is_definite[:, None], errors, np.nan)
+        with np.errstate(all="ignore"):
+            logs = np.log(variances)[:, None] + np.cumsum(np.log1p(-np.square(partial)), axis=1)
+            log_determinant = np.log(variances) + logs.sum(axis=1)
+        self._error = np.exp(logs[:, -1])[:, None, None]
+        # T^-1 = (L(a) L(a)' - L(b) L(b)') / error, lower triangular and Toeplitz.
+        self._ab = np.zeros((len(errors), 2, transforms.D))
+        self._ab[:, 0], self._ab[:, 1, 1:] = errors, errors[:, :0:-1]
+        self._AB = transforms.forward(self._ab)[:, :, None]  # [P, 2, 1, F]
+        A, B = self._AB.swapaxes(0, 1)
+        self._La, self._Lb = transforms.back(A.conj() * rows), transforms.back(B.conj() * rows)
+        G = self._La @ self._La.swapaxes(1, 2) - self._Lb @ self._Lb.swapaxes(1, 2)
+        G /= self._error  # X T^-1 X', X the rows
+        log_determinant += self._condition(G, W)
+        self._q = np.einsum("pc,pc->p", G[:, 0], self._v)
+        self._h = np.einsum("pmc,pc->pm", G[:, 1 : 1 + self._m], self._v)
+        count = transforms.D + 1 + self._m - rows.shape[1]
+        q = np.where(self._q > 0.0, self._q, np.nan)
+        self._weight = np.asarray(likelihood.weight(q, count) + 0.0 * q)
+        self.log_densities: Floats = np.asarray(likelihood.log_density(q, log_determinant, count))
 
-    def _invert(self, r: Floats) -> bool:
-        """Find T's inverse and determinant; whether it is positive definite."""
-        try:
-            phi, partial = _predicted(r)
-        except np.linalg.LinAlgError:
-            return False
-        if not (r[0] > 0.0 and np.all(np.abs(partial) < 1.0)):
-            return False
-        log_errors = np.log(r[0]) + np.cumsum(np.log1p(-np.square(partial)))
-        self._log_determinant = float(np.log(r[0]) + log_errors.sum())
-        self._error = float(np.exp(log_errors[-1]))
-        self._ab = np.zeros((2, len(r)))
-        self._ab[0, 0], self._ab[0, 1:], self._ab[1, 1:] = 1.0, -phi, -phi[::-1]
-        self._AB = self._transforms.forward(self._ab)
-        return True
-
-    def _condition(self, rows: NDArray[np.complex128], W: Floats) -> None:
-        """Add the columns, leave missing values out, and find the density."""
-        A, B = self._AB
-        self._La, self._Lb = (self._transforms.back(one.conj() * rows) for one in (A, B))
-        G = (self._La @ self._La.T - self._Lb @ self._Lb.T) / self._error  # X T^-1 X'
-        m, count = self._m, len(rows) - 1
-        self._G = G[1:, 1:]
+    def _condition(self, G: Floats, W: Floats) -> Floats:
+        """Add the columns and leave missing values out; by what log determinants change, [P]."""
+        m, count = self._m, G.shape[1] - 1
+        self._G = G[:, 1:, 1:]
         # W with the limit of infinite weights for missing values, both sides divided by these.
-        weights, self._K = np.eye(count), np.zeros((count, count))
-        weights[:m, :m] = W
-        self._K.flat[: m * count : count + 1] = 1.0
-        self._K += weights @ self._G
+        weights, identity = np.zeros((2, len(G), count, count))
+        weights[:, :m, :m] = W
+        weights[:, range(m, count), range(m, count)] = 1.0
+        identity[:, range(m), range(m)] = 1.0
+        self._K = identity + weights @ self._G
         sign, log_determinant = np.linalg.slogdet(self._K)
-        if not sign > 0.0:
-            return
-        self._S = np.linalg.solve(self._K, weights)
-        self._S = 0.5 * (self._S + self._S.T)
-        self._v = np.concatenate([[1.0], -self._S @ G[1:, 0]])
-        q = float(G[0] @ self._v)
-        self._h = G[1 : 1 + m] @ self._v
-        if q > 0.0:
-            log_determinant += self._log_determinant
-            self._weight = float(self._likelihood.weight(q, self._count))
-            self.log_density = float(self._likelihood.log_density(q, log_determinant, self._count))
-
-    @cached_property
-    def _M(self) -> Floats:
-        """Of X T^-1, the gradient by V without that of T alone, [1 + m + g, 1 + m + g]."""
-        M = 0.5 * self._weight * np.outer(self._v, self._v)
-        M[1:, 1:] += 0.5 * self._S
-        return M
+        fails = ~(sign > 0.0)
+        self._K[fails] = np.eye(count)
+        S = np.linalg.solve(self._K, weights)
+        self._S = 0.5 * (S + S.swapaxes(1, 2))
+        others = np.einsum("pcd,pd->pc", self._S, G[:, 1:, 0])
+        self._v = np.concatenate([np.ones((len(G), 1)), -others], axis=1)
+        self._v[fails] = np.nan
+        return np.asarray(log_determinant)
 
     def gradient(self) -> tuple[Floats, Floats, Floats]:
-        """Gradients of `log_density` by r [D], by columns [m, D] and by their weights [m, m]."""
-        D, (A, B) = self._transforms.D, self._AB
+        """Gradients by r [P, D], by columns [P, m, D] and by their weights [P, m, m]."""
         forward, back = self._transforms.forward, self._transforms.back
+        A, B = self._AB.swapaxes(0, 1)
         Z = back(A * forward(self._La) - B * forward(self._Lb)) / self._error  # X T^-1
-        MZ = self._M @ Z
-        both = np.einsum("pf,pf->f", forward(MZ).conj(), forward(Z))
-        k = np.arange(D)
-        steps = forward(self._ab * k)
-        ones = np.square(np.abs(A)) - np.square(np.abs(B))
-        moments = steps[0].conj() * A - steps[1].conj() * B
+        # Of X T^-1, the gradient by V without that of T alone.
+        weight = self._weight[:, None, None]
+        M = 0.5 * weight * self._v[:, :, None] * self._v[:, None, :]
+        M[:, 1:, 1:] += 0.5 * self._S
+        MZ = M @ Z
+        both = np.einsum("pcf,pcf->pf", forward(MZ).conj(), forward(Z))
+        k = np.arange(self._transforms.D)
+        A, B, a, b = A[:, 0], B[:, 0], *forward(self._ab * k).swapaxes(0, 1)
+        ones, moments = np.abs(A) ** 2 - np.abs(B) ** 2, a.conj() * A - b.conj() * B
         by_lag, ones, moments = back(np.array([both, ones, moments]))
-        by_lag -= 0.5 * ((D - k) * ones - moments) / self._error
-        by_lag[1:] *= 2.0
+        by_lag -= 0.5 * ((k[::-1] + 1) * ones - moments) / self._error[:, 0]
+        by_lag[:, 1:] *= 2.0
         m = self._m
-        inverse = np.linalg.solve(self._K.T, self._G[:, :m]).T[:, :m] if m else np.empty((0, 0))
-        weights = self._weight * np.outer(self._h, self._h)
-        weights -= 0.5 * (inverse + inverse.T)
-        return by_lag, -2.0 * MZ[1 : 1 + m], 0.5 * weights
+        inverse = np.linalg.solve(self._K.swapaxes(1, 2), self._G[:, :, :m])[:, :m]
+        weights = 0.5 * weight * self._h[:, :, None] * self._h[:, None, :]
+        weights -= 0.25 * (inverse + inverse.swapaxes(1, 2))
+        return by_lag, -2.0 * MZ[:, 1 : 1 + m], weights

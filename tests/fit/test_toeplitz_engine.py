@@ -137,17 +137,18 @@ def test_entrances_are_lapacks() -> None:
     np.testing.assert_array_equal(likely, expected)
 
 
-def test_the_recursion_in_numpy_is_scipys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SciPy's is not public: where it is gone, nothing but time is lost."""
+@pytest.mark.parametrize("D", [2, 3, 40, 130, 400])
+def test_both_recursions_predict_alike(D: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levinson's is not public in SciPy: where it is gone, nothing but time is lost."""
     assert toeplitz.levinson is not None
-    data, layout = observations(150, 2, 0.05, 3), Layout([parse("1 x SE(lengthscale=0.1)")], 2)
-    objective = ToeplitzEngine(data).objective(layout, Pairs.of_rows(np.ones((2, 1))), np.zeros(2))
-    flat = layout.pack(np.array([0.01, 0.1]))
-    value, gradient = objective(flat)
+    h = np.arange(D) / D
+    smooth = np.exp(-0.5 * np.square(h / np.array([[0.3], [0.02], [5.0]])))
+    R = smooth + np.cos(9.0 * h) + 1e-5 * (h == 0.0)
+    errors, partial = toeplitz.predictors(R)
     monkeypatch.setattr(toeplitz, "levinson", None)
-    found, slopes = objective(flat)
-    assert found == pytest.approx(value, rel=1e-10)
-    np.testing.assert_allclose(slopes, gradient, rtol=1e-8)
+    others, again = toeplitz.predictors(R)
+    np.testing.assert_allclose(others, errors, atol=1e-9 * abs(errors).max())
+    np.testing.assert_allclose(abs(again), abs(partial), atol=1e-9)
 
 
 def test_an_indefinite_covariance_is_nan() -> None:
