@@ -52,7 +52,7 @@ def predictors(R: Floats) -> tuple[Floats, Floats]:
     definite, one of these is not below one, or NaN.
     """
     count, D = R.shape
-    is_long = D > _SHORT + _FEW / count
+    is_long = _SHORT + _FEW / count < D
     if levinson is None or is_long:
         with np.errstate(all="ignore"):
             partial, polynomials = _schur(R[:, :-1], R[:, 1:])
