@@ -50,8 +50,10 @@ class ComponentSums:
         self.components, self._engine = components, engine
         self._has_form = np.array([one is not None for one in components], bool)
         self._counts = np.array([0 if one is None else len(one.weights) for one in components], int)
-        nothing = np.zeros(engine.transforms.D)
-        self._by_lag = np.array([nothing if one is None else one.by_lag for one in components])
+        self._by_lag = np.zeros((len(components), engine.transforms.D))
+        for by_lag, one in zip(self._by_lag, components, strict=True):
+            if one is not None:
+                by_lag[:] = one.by_lag
         self._transformed: dict[int, NDArray[np.complex128]] = {}
 
     def serve(self, configurations: Floats) -> Booleans:

@@ -39,6 +39,7 @@ STRUCTURES = [
     "PER x PER", "LIN x PER", "LIN x SE", "RW x PER", "RW x SE", "IOU x PER", "IOU x SE",
     "LIN x SE x PER", "UNTIL", "FROM x PER", "RW x UNTIL", "LIN x OU", "LIN x WN", "RW x OU",
 ]  # fmt: skip
+ENGINES = (LapackEngine, ToeplitzEngine)
 WITHOUT_FORM = ("LIN x SE x PER", "RW x UNTIL", "LIN x OU", "LIN x WN", "RW x OU")
 
 
@@ -127,10 +128,13 @@ def test_entrances_are_lapacks() -> None:
         parse("1 x LIN(location=0.1) x SE(lengthscale=0.002)"),
         parse("2 x LIN(location=0.3)"),
     ]
-    dense, fast = (engine(data).entrance(held, {}, Z) for engine in (LapackEngine, ToeplitzEngine))
+    dense, fast = (engine(data).entrance(held, {}, Z) for engine in ENGINES)
     for levels in (noise, np.array([noise, 2.0 * noise, 3.0 * noise])):
         expected = dense.scan(candidates, levels)
         np.testing.assert_allclose(fast.scan(candidates, levels), expected, rtol=1e-9)
+    pairs = Pairs.of_rows(np.zeros((3, 0)))
+    alone = [engine(data).log_densities((), {}, noise, pairs) for engine in ENGINES]
+    np.testing.assert_allclose(*alone, rtol=1e-12)
     kept, likely = fast.promising(candidates, noise, 2)
     others, expected = dense.promising(candidates, noise, 2)
     assert kept == others
