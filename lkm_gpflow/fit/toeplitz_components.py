@@ -9,7 +9,8 @@ r"""Components at regular times as a Toeplitz matrix and a few columns, with the
 - RW and IOU are :math:`t(|x_i - x_j|) + u(x_i) + u(x_j) - \kappa'`: a tent, which is
   stationary, and the columns 1 and u.  Times a sum of few waves they have these columns for each.
 
-Anything else, and whatever needs more columns than it is worth, is not of this form.
+Anything else is not of this form.  What needs more columns than it is worth is left to LAPACK, on
+longer tables to nobody: its covariance is NaN, and learning turns back.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ Factors: TypeAlias = Sequence[tuple[BaseKernel, Sequence[float]]]
 
 _SHARE = 5
 """At most a fifth of the rows are columns of one component: more cost more than they save."""
+
+_LONGEST_DENSE = 600
+"""On more rows a search would spend nearly all of its time on components of too many columns."""
 
 _SIGMAS = 7.4
 """Where a squared exponential ends, in time and in frequency: there it is below 1e-11."""
@@ -65,7 +69,7 @@ class ToeplitzComponent:
 
 
 def toeplitz_component(lags: Lags, variance: float, factors: Factors) -> ToeplitzComponent | None:
-    """Return a product of base kernels in this form, or None if it has not got it.
+    """Return a product of base kernels in this form, or None if it is left to LAPACK.
 
     Parameters
     ----------
@@ -80,15 +84,24 @@ def toeplitz_component(lags: Lags, variance: float, factors: Factors) -> Toeplit
     moving = [(base, values) for base, values in factors if not base.stationary]
     if not moving and any(base.name != "C" for base, _ in stationary):
         return _of_lags(lags, variance, stationary)
+    is_walk = bool(moving) and moving[0][0].name in _TENTS
+    if is_walk:
+        # The start of a walk is the last of its values.
+        has_form = len(moving) == 1 and moving[0][1][-1] <= lags.x[0]
+    else:
+        has_form = all(base.name in _ENVELOPES for base, _ in moving)
+    if not has_form or not all(base.name in ("C", *_SPECTRA) for base, _ in stationary):
+        return None
     waves = _Waves.of(lags, stationary, len(lags.x) // _SHARE)
-    if waves is None:
-        return None
-    if all(base.name in _ENVELOPES for base, _ in moving):
-        return _Enveloped(lags, variance, factors, waves).component()
-    [(base, values), *others] = moving  # the start of a walk is the last of its values
-    if others or base.name not in _TENTS or values[-1] > lags.x[0]:
-        return None
-    return _Walk(lags, variance, factors, waves).component()
+    if waves is not None:
+        return (_Walk if is_walk else _Enveloped)(lags, variance, factors, waves).component()
+    return None if len(lags.x) <= _LONGEST_DENSE else _out_of_reach(len(lags.x))
+
+
+def _out_of_reach(D: int) -> ToeplitzComponent:
+    """Return a component of which nothing is known."""
+    nothing = np.empty((0, D)), np.empty((0, 0))
+    return ToeplitzComponent(np.full(D, np.nan), *nothing, lambda *_: [])
 
 
 def _of_lags(lags: Lags, variance: float, factors: Factors) -> ToeplitzComponent:
@@ -169,14 +182,12 @@ class _Waves:
 
     @classmethod
     def of(cls, lags: Lags, factors: Factors, most: int) -> _Waves | None:
-        """Return the waves, or None if the product is no sum of some, or needs too many columns."""
+        """Return the waves of C, SE and PER, or None if these are more than `most` columns."""
         found = _Spectrum(np.ones(1), np.zeros(1), np.empty((0, 1)), np.empty((0, 1)))
         span = float(lags.x[-1] - lags.x[0])
         for base, values in factors:
             if base.name == "C":
                 continue
-            if base.name not in _SPECTRA:
-                return None
             found = _times(found, _SPECTRA[base.name](span, *values))
             if 2 * len(found.omega) > most:
                 return None

@@ -51,9 +51,12 @@ class ComponentSums:
         self._has_form = np.array([one is not None for one in components], bool)
         self._counts = np.array([0 if one is None else len(one.weights) for one in components], int)
         self._by_lag = np.zeros((len(components), engine.transforms.D))
-        for by_lag, one in zip(self._by_lag, components, strict=True):
-            if one is not None:
-                by_lag[:] = one.by_lag
+        self._is_unknown = np.zeros(len(components))
+        for k, one in enumerate(components):
+            if one is not None and np.isnan(one.by_lag[0]):
+                self._is_unknown[k] = 1.0
+            elif one is not None:
+                self._by_lag[k] = one.by_lag
         self._transformed: dict[int, NDArray[np.complex128]] = {}
 
     def serve(self, configurations: Floats) -> Booleans:
@@ -106,6 +109,7 @@ class ComponentSums:
         """Series of as many columns and gaps each."""
         engine, r = self._engine, configurations @ self._by_lag
         r[:, 0] += noise_variance
+        r[configurations @ self._is_unknown > 0.0] = np.nan
         m = int(configurations[0] @ self._counts)
         rows = np.empty((len(r), 1 + m + engine.num_gaps[numbers[0]], engine.Y.shape[1]), complex)
         W = np.zeros((len(r), m, m))

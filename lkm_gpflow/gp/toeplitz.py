@@ -26,7 +26,7 @@ except ImportError:
 _EVEN = 1e-9
 """Times are regular if they are off by a smaller share of a step."""
 
-_SHORT, _FEW = 525, 6570
+_SHORT, _FEW = 300, 6000
 """Up to so many times, and so many more shared by the series, Levinson's recursion is faster."""
 
 _LEAF = 50
@@ -105,20 +105,21 @@ def _schur(alpha: Floats, beta: Floats) -> tuple[Floats, Floats]:
 def _schur_step_by_step(alpha: Floats, beta: Floats) -> tuple[Floats, Floats]:
     """`_schur`, one step after the other."""
     count, n = alpha.shape
-    # Columns: the series, p and q.  That of v moves on by a place a step, instead of times z.
-    u, v = np.zeros((3, count, n + 1)), np.zeros((3, count, 2 * n + 1))
+    # p and q; what is left of the series stands behind p, which is shorter.  Instead of times z,
+    # v moves on by a place a step.
+    u, v = np.zeros((2, count, n + 1)), np.zeros((2, count, 2 * n + 1))
     u[0, :, 1:], v[0, :, n : 2 * n] = beta, alpha
-    u[1, :, 0] = v[2, :, n] = 1.0
+    u[0, :, 0] = v[1, :, n] = 1.0
     k = np.empty((n, count, 1))
-    by_u, by_v = np.empty_like(u), np.empty_like(u)
-    for j in range(1, n + 1):
+    by_u, by_v = np.empty((2, *u.shape))
+    for j, own in enumerate(k, start=1):
         window = v[:, :, n - j : 2 * n - j + 1]
-        np.divide(u[0, :, j : j + 1], v[0, :, n : n + 1], out=k[j - 1])
-        np.multiply(u, k[j - 1], out=by_u)
-        np.multiply(window, k[j - 1], out=by_v)
+        np.divide(u[0, :, j : j + 1], v[0, :, n : n + 1], out=own)
+        np.multiply(u, own, out=by_u)
+        np.multiply(window, own, out=by_v)
         u -= by_v
         window -= by_u
-    return -k[:, :, 0].T, u[1:]
+    return -k[:, :, 0].T, u
 
 
 # --- series ---------------------------------------------------------------------------------------

@@ -155,6 +155,21 @@ def test_both_recursions_predict_alike(D: int, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(abs(again), abs(partial), atol=1e-9)
 
 
+def test_too_many_columns_are_out_of_reach_on_long_tables() -> None:
+    """Learning turns back there, and series without the component do not notice."""
+    structure = [
+        parse("1 x SE(lengthscale=0.1)"),
+        parse("1 x RW(start=-0.3) x SE(lengthscale=0.01)"),
+    ]
+    data, pairs = observations(601, 2, 0.0, 6), Pairs.of_rows(np.array([[1.0, 0.0], [1.0, 1.0]]))
+    engine, layout = ToeplitzEngine(data), Layout(structure, 2)
+    noise = np.array([[0.1, 0.2]])
+    [[first, second]] = engine.log_densities(structure, {}, noise, pairs)
+    assert np.isfinite(first)
+    assert np.isnan(second)
+    assert np.isnan(engine.objective(layout, pairs, np.zeros(2))(layout.pack(noise[0]))[0])
+
+
 def test_an_indefinite_covariance_is_nan() -> None:
     layout = Layout([parse("1e8 x SE(lengthscale=100)")], 2)
     objective = ToeplitzEngine(observations(300, 2, 0.0, 4)).objective(
