@@ -113,6 +113,10 @@ _BLOCK = 8
 """A rough scan sees so many blocks of so many neighbouring times: short lags and long ones."""
 
 
+_AT_ONCE = 500
+"""Of more times diagonals are taken in parts."""
+
+
 class Engine(Protocol):
     """What learning asks of a model on the times of one table.
 
@@ -213,8 +217,12 @@ def components(products: Sequence[Product], x: Floats) -> Floats:
 
 
 def variances(products: Sequence[Product], x: Floats) -> Floats:
-    """Diagonals [K, D] of `components`."""
-    return np.array([component.diagonal() for component in components_at(products, lag_grid(x))])
+    """Diagonals [K, D] of `components`; of long tables a part of the times is seen at once."""
+    parts = np.array_split(x, range(_AT_ONCE, len(x), _AT_ONCE))
+    every = [components_at(products, lag_grid(part)) for part in parts]
+    return np.array([np.concatenate(of_one) for of_one in zip(
+        *([component.diagonal() for component in some] for some in every), strict=True
+    )])  # fmt: skip
 
 
 class LapackEngine:

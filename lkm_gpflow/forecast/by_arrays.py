@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.engine import pair_log_densities
 from ..fit.model_covariances import fit_covariances
+from ..fit.training import engine_for
 from ..gp.limits import MIN_WEIGHT
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers
@@ -125,8 +125,6 @@ class ByArrays(Predictor):
 
     def _log_densities(self, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
-        C, noise = self.covariances(self.observations.x), self.fit.noise_variance
-        found = pair_log_densities(
-            C, noise[None], self.observations, pairs, self.settings.likelihood
-        )[0]
-        return np.nan_to_num(found, nan=-np.inf)
+        fit, engine = self.fit, engine_for(self.observations, self.settings)
+        found = engine.log_densities(fit.kernels, fit.parameters, fit.noise_variance[None], pairs)
+        return np.nan_to_num(found[0], nan=-np.inf)
