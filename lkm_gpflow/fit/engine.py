@@ -174,6 +174,26 @@ class Engine(Protocol):
     ) -> Entrance:
         """What each series has, [N, K] of complete products, for one more component to enter."""
 
+    def predict(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        Z: Floats,
+        noise_variance: Floats,
+        x: Floats,
+    ) -> tuple[Floats, Floats]:
+        r"""Mean and variance of new observations at times x after the table's, [N, M].
+
+        .. math:: C_* V^{-1} y, \qquad s\, (\mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2)
+
+        with s the predictive scale of the likelihood.
+
+        Raises
+        ------
+        ValueError
+            If a covariance is not positive definite.
+        """
+
 
 class Entrance(Protocol):
     """What each series has already, and what one of several more components would add to it."""
@@ -287,6 +307,29 @@ class LapackEngine:
     ) -> Entrance:
         """See `Engine.entrance`."""
         return LapackEntrance(self, self.observations, kernels, parameters, Z)
+
+    def predict(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        Z: Floats,
+        noise_variance: Floats,
+        x: Floats,
+    ) -> tuple[Floats, Floats]:
+        """See `Engine.predict`."""
+        past, D = self.observations, len(self.observations.x)
+        C = self.covariances(kernels, parameters, np.concatenate([past.x, x]))
+        moments = []
+        for y, mask, z, noise in zip(past.Y, past.mask, Z, noise_variance, strict=True):
+            seen = np.flatnonzero(mask)
+            total = np.tensordot(z, C, axes=1)
+            V = total[np.ix_(seen, seen)] + noise * np.eye(len(seen))
+            series = GaussianSeries(V, y[seen], self.likelihood)
+            if np.isnan(series.q):
+                raise ValueError("the covariance of a series is not positive definite")
+            moments.append(series.predict(total[seen, D:], total.diagonal()[D:] + noise))
+        mean, variance = zip(*moments, strict=True)
+        return np.array(mean), np.array(variance)
 
 
 class LapackEntrance:

@@ -64,7 +64,12 @@ class ComponentSums:
         return ~(configurations[:, ~self._has_form] > 0.0).any(axis=1)
 
     def series(
-        self, numbers: Integers, configurations: Floats, noise_variance: Floats
+        self,
+        numbers: Integers,
+        configurations: Floats,
+        noise_variance: Floats,
+        *,
+        backwards: bool = False,
     ) -> Iterator[tuple[Integers, ToeplitzSeries]]:
         """Series with rows of Z that have the form, some at a time, with their places.
 
@@ -72,6 +77,8 @@ class ComponentSums:
         ----------
         numbers, configurations, noise_variance
             Which series, [P], their rows, [P, K], and noise, [P].
+        backwards
+            Whether time runs backwards, which saves work where the gaps are at the end.
         """
         counts = configurations @ self._counts + 1 + self._engine.num_gaps[numbers]
         of_series, of_row = self._engine.num_gaps[numbers], configurations @ self._counts
@@ -82,7 +89,7 @@ class ComponentSums:
             at_once = max(1, int(_AT_ONCE // (counts[every[0]] * self._engine.transforms.D)))
             for places in np.split(every, range(at_once, len(every), at_once)):
                 own = numbers[places], configurations[places], noise_variance[places]
-                yield places, self._some(*own)
+                yield places, self._some(*own, backwards)
 
     def log_densities(
         self, numbers: Integers, configurations: Floats, noise_variance: Floats
@@ -104,21 +111,25 @@ class ComponentSums:
         return found
 
     def _some(
-        self, numbers: Integers, configurations: Floats, noise_variance: Floats
+        self, numbers: Integers, configurations: Floats, noise_variance: Floats, backwards: bool
     ) -> ToeplitzSeries:
         """Series of as many columns and gaps each."""
         engine, r = self._engine, configurations @ self._by_lag
         r[:, 0] += noise_variance
         r[configurations @ self._is_unknown > 0.0] = np.nan
         m = int(configurations[0] @ self._counts)
-        rows = np.empty((len(r), 1 + m + engine.num_gaps[numbers[0]], engine.Y.shape[1]), complex)
-        W = np.zeros((len(r), m, m))
-        for n, configuration, own_rows, own_W in zip(numbers, configurations, rows, W, strict=True):
-            own_rows[0], own_rows[1 + m :] = engine.Y[n], engine.gaps(n)
+        rows = np.empty((len(r), 1 + m, engine.Y.shape[1]), complex)
+        W, gaps = np.zeros((len(r), m, m)), np.array([engine.gaps(n) for n in numbers.tolist()])
+        rows[:, 0] = engine.Y[numbers]
+        for configuration, own_rows, own_W in zip(configurations, rows[:, 1:], W, strict=True):
             for k, component, columns in self.own(configuration) if m else ():
-                own_rows[1:][columns] = self._columns(k, component)
+                own_rows[columns] = self._columns(k, component)
                 own_W[columns, columns] = component.weights
-        return ToeplitzSeries(predictors(r), r[:, 0], engine.transforms, rows, W, engine.likelihood)
+        if backwards:
+            rows, gaps = engine.transforms.backwards(rows), engine.transforms.D - 1 - gaps
+        return ToeplitzSeries(
+            predictors(r), r[:, 0], engine.transforms, rows, W, gaps, engine.likelihood
+        )
 
     def _columns(self, k: int, component: ToeplitzComponent) -> NDArray[np.complex128]:
         if k not in self._transformed:
@@ -145,15 +156,10 @@ class ToeplitzEngine(LapackEngine):
         """The series transformed, [N, F]."""
         self.num_gaps = (observations.mask == 0.0).sum(axis=1)
         """Values that each series lacks, [N]."""
-        self._gaps: dict[bytes, NDArray[np.complex128]] = {}
 
-    def gaps(self, n: int) -> NDArray[np.complex128]:
-        """Transforms of units at the places where a series has no values, [g, F]."""
-        mask = self.observations.mask[n]
-        key = mask.tobytes() if self.num_gaps[n] else b""
-        if key not in self._gaps:
-            self._gaps[key] = self.transforms.units(np.flatnonzero(mask == 0.0))
-        return self._gaps[key]
+    def gaps(self, n: int) -> Integers:
+        """Places where a series has no value, [g]."""
+        return np.flatnonzero(self.observations.mask[n] == 0.0)
 
     @staticmethod
     def serves(observations: Observations) -> bool:
@@ -196,6 +202,31 @@ class ToeplitzEngine(LapackEngine):
             others = Pairs(pairs.series[~serves], pairs.configurations[~serves])
             found[:, ~serves] = super().log_densities(kernels, parameters, noise_levels, others)
         return found
+
+    def predict(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        Z: Floats,
+        noise_variance: Floats,
+        x: Floats,
+    ) -> tuple[Floats, Floats]:
+        """See `Engine.predict`: values that go on at the same steps are values that are missing."""
+        past, times = self.observations, np.concatenate([self.observations.x, x])
+        beyond = np.zeros((len(Z), len(x)))
+        table = Observations(times, np.hstack([past.Y, beyond]), np.hstack([past.mask, beyond]))
+        sums = ToeplitzEngine(table, self.likelihood).sums(kernels)
+        if not (are_regular(times) and sums.serve(Z).all()):
+            return super().predict(kernels, parameters, Z, noise_variance, x)
+        mean, variance = np.empty((2, *beyond.shape))
+        numbers = np.arange(len(Z), dtype=np.int32)
+        for places, block in sums.series(numbers, Z, noise_variance, backwards=True):
+            means, covariances = block.missing()
+            mean[places] = means[:, -len(x) :]
+            variance[places] = np.einsum("pgg->pg", covariances)[:, -len(x) :]
+        if np.isnan(mean).any():
+            raise ValueError("the covariance of a series is not positive definite")
+        return mean, variance
 
     def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
         """See `Engine.objective`."""

@@ -146,11 +146,10 @@ class RowTransforms:
         """The first D entries of what was transformed, [..., D]."""
         return np.asarray(fft.irfft(transformed, self._length)[..., : self.D])
 
-    def units(self, places: Integers) -> NDArray[np.complex128]:
-        """Transforms of rows that are one at a place and zero elsewhere."""
-        rows = np.zeros((len(places), self.D))
-        rows[np.arange(len(places)), places] = 1.0
-        return self.forward(rows)
+    def backwards(self, transformed: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """Transforms of rows in reverse order, from those of the rows."""
+        turns = np.arange(transformed.shape[-1]) * (self.D - 1) / self._length
+        return transformed.conj() * np.exp(-2j * np.pi * turns)
 
 
 class ToeplitzSeries:
@@ -167,10 +166,11 @@ class ToeplitzSeries:
     transforms
         Of rows of D numbers.
     rows
-        Transforms of y, of the m columns U and of the units at the g places where y is missing,
-        [P, 1 + m + g, F].
+        Transforms of y, zero where it is missing, and of the m columns U, [P, 1 + m, F].
     W
         Weights of the columns, [P, m, m], symmetric; they may be singular or indefinite.
+    gaps
+        Where y is missing, [P, g].
     likelihood
         Gaussian, or another.
 
@@ -178,6 +178,8 @@ class ToeplitzSeries:
     ----------
     log_densities
         [P]; NaN where a covariance, or T, is not positive definite.
+    scales
+        Factors of predictive variances, [P].
     """
 
     def __init__(
@@ -187,6 +189,7 @@ class ToeplitzSeries:
         transforms: RowTransforms,
         rows: NDArray[np.complex128],
         W: Floats,
+        gaps: Integers,
         likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
         self._transforms, self._m = transforms, W.shape[1]
@@ -201,17 +204,46 @@ class ToeplitzSeries:
         self._ab = np.zeros((len(errors), 2, transforms.D))
         self._ab[:, 0], self._ab[:, 1, 1:] = errors, errors[:, :0:-1]
         self._AB = transforms.forward(self._ab)[:, :, None]  # [P, 2, 1, F]
-        A, B = self._AB.swapaxes(0, 1)
-        self._La, self._Lb = transforms.back(A.conj() * rows), transforms.back(B.conj() * rows)
-        G = self._La @ self._La.swapaxes(1, 2) - self._Lb @ self._Lb.swapaxes(1, 2)
-        G /= self._error  # X T^-1 X', X the rows
+        self._La, self._Lb = (
+            self._applied(rows, gaps, *one) for one in zip(
+                self._ab.swapaxes(0, 1), self._AB.swapaxes(0, 1), strict=True
+            )
+        )  # fmt: skip
+        reach = int(gaps.max(initial=-1)) + 1  # what belongs to gaps is zero from here on
+        G = np.empty((len(rows), *2 * (self._La.shape[1],)))
+        for own, some in (
+            (slice(1 + self._m), slice(None)),
+            (slice(1 + self._m, None), slice(reach)),
+        ):
+            G[:, own] = self._La[:, own, some] @ self._La[:, :, some].swapaxes(1, 2)
+            G[:, own] -= self._Lb[:, own, some] @ self._Lb[:, :, some].swapaxes(1, 2)
+        G /= self._error  # X T^-1 X', X the rows, and units at the gaps
         log_determinant += self._condition(G, W)
         self._q = np.einsum("pc,pc->p", G[:, 0], self._v)
         self._h = np.einsum("pmc,pc->pm", G[:, 1 : 1 + self._m], self._v)
-        count = transforms.D + 1 + self._m - rows.shape[1]
+        count = transforms.D - gaps.shape[1]
         q = np.where(self._q > 0.0, self._q, np.nan)
         self._weight = np.asarray(likelihood.weight(q, count) + 0.0 * q)
         self.log_densities: Floats = np.asarray(likelihood.log_density(q, log_determinant, count))
+        self.scales: Floats = np.asarray(likelihood.predictive_scale(q, count) + 0.0 * q)
+
+    def _applied(
+        self, rows: NDArray[np.complex128], gaps: Integers, c: Floats, C: NDArray[np.complex128]
+    ) -> Floats:
+        """``L(c)'`` times the rows and units at the gaps, [P, 1 + m + g, D]."""
+        found = np.zeros((len(rows), rows.shape[1] + gaps.shape[1], self._transforms.D))
+        found[:, : rows.shape[1]] = self._transforms.back(C.conj() * rows)
+        if gaps.size:
+            lags = gaps[:, :, None] - np.arange(gaps.max() + 1)
+            turned = np.take_along_axis(c[:, None], np.maximum(lags, 0), axis=2)
+            found[:, rows.shape[1] :, : gaps.max() + 1] = np.where(lags >= 0, turned, 0.0)
+        return found
+
+    def missing(self) -> tuple[Floats, Floats]:
+        """Means [P, g] and covariances [P, g, g] of what is missing, with noise."""
+        first = self._m
+        covariances = self.scales[:, None, None] * self._S[:, first:, first:]
+        return self._v[:, 1 + first :], covariances
 
     def _condition(self, G: Floats, W: Floats) -> Floats:
         """Add the columns and leave missing values out; by what log determinants change, [P]."""

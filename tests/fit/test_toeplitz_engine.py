@@ -141,6 +141,24 @@ def test_entrances_are_lapacks() -> None:
     np.testing.assert_array_equal(likely, expected)
 
 
+@pytest.mark.parametrize("gaps", [0.0, 0.05])
+def test_predictions_are_lapacks(gaps: float) -> None:
+    """At steps that go on, and elsewhere; with a row that has not got the form."""
+    data, noise = observations(300, 2, gaps, 7), np.array([0.1, 0.02])
+    structure = [
+        parse("1 x IOU(lengthscale=0.1, start=-0.3)"),
+        parse("1 x PER(period=0.11, lengthscale=1)"),
+        parse("1 x LIN(location=0.1) x OU(lengthscale=0.01)"),
+    ]
+    for Z in (np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), np.ones((2, 3))):
+        for x in (1.0 + np.arange(1, 31) / 299.0, np.array([1.1, 1.5])):
+            expected, found = (
+                engine(data, ScaledNoise()).predict(structure, {}, Z, noise, x)
+                for engine in (LapackEngine, ToeplitzEngine)
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.parametrize("D", [2, 3, 40, 130, 400])
 def test_both_recursions_predict_alike(D: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Levinson's is not public in SciPy: where it is gone, nothing but time is lost."""
