@@ -174,6 +174,15 @@ class Engine(Protocol):
     ) -> Entrance:
         """What each series has, [N, K] of complete products, for one more component to enter."""
 
+    def scales(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_variance: Floats,
+        pairs: Pairs,
+    ) -> Floats:
+        """Predictive scales of the likelihood for all pairs, [P], noise variances [N]."""
+
     def predict(
         self,
         kernels: Sequence[Product],
@@ -307,6 +316,22 @@ class LapackEngine:
     ) -> Entrance:
         """See `Engine.entrance`."""
         return LapackEntrance(self, self.observations, kernels, parameters, Z)
+
+    def scales(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_variance: Floats,
+        pairs: Pairs,
+    ) -> Floats:
+        """See `Engine.scales`."""
+        C, found = self.covariances(kernels, parameters), []
+        for n, z in zip(pairs.series, pairs.configurations, strict=True):
+            seen = np.flatnonzero(self.observations.mask[n])
+            V = np.tensordot(z, C, axes=1)[np.ix_(seen, seen)]
+            V.flat[:: len(V) + 1] += noise_variance[n]
+            found.append(GaussianSeries(V, self.observations.Y[n, seen], self.likelihood).scale)
+        return np.array(found)
 
     def predict(
         self,

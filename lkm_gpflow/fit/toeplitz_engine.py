@@ -25,6 +25,9 @@ from .engine import Entrance, LapackEngine, LapackEntrance, Objective, Rows
 from .layout import Layout
 from .toeplitz_components import ToeplitzComponent, toeplitz_component
 
+_ON_GRID = 1e-6
+"""Times that are off by a smaller share of a step are on the grid."""
+
 FEWEST_TIMES = 300
 """Below it LAPACK is as fast."""
 
@@ -50,7 +53,8 @@ class ComponentSums:
         self.components, self._engine = components, engine
         self._has_form = np.array([one is not None for one in components], bool)
         self._counts = np.array([0 if one is None else len(one.weights) for one in components], int)
-        self._by_lag = np.zeros((len(components), engine.transforms.D))
+        lengths = [len(one.by_lag) for one in components if one is not None]
+        self._by_lag = np.zeros((len(components), max(lengths, default=engine.transforms.D)))
         self._is_unknown = np.zeros(len(components))
         for k, one in enumerate(components):
             if one is not None and np.isnan(one.by_lag[0]):
@@ -109,6 +113,15 @@ class ComponentSums:
             found.append((k, component, slice(place, place + self._counts[k])))
             place += self._counts[k]
         return found
+
+    def sum(self, configuration: Floats) -> tuple[Floats, Floats, Floats]:
+        """Sum of components that have the form: by lag, columns [m, D] and their weights."""
+        own = [component for _, component, _ in self.own(configuration)]
+        columns = np.concatenate([component.columns for component in own])
+        weights = np.zeros((len(columns), len(columns)))
+        for _, component, places in self.own(configuration):
+            weights[places, places] = component.weights
+        return configuration @ self._by_lag, columns, weights
 
     def _some(
         self, numbers: Integers, configurations: Floats, noise_variance: Floats, backwards: bool
@@ -173,6 +186,11 @@ class ToeplitzEngine(LapackEngine):
 
     def sums_at(self, layout: Layout, flat: Floats) -> ComponentSums:
         """Return the components at a flat vector in Toeplitz form, for rows of Z."""
+        return ComponentSums(self, self._components(layout, flat, self._lags))
+
+    def _components(
+        self, layout: Layout, flat: Floats, lags: Lags
+    ) -> list[ToeplitzComponent | None]:
         values, place = layout.values(flat).tolist(), layout.shapes.start
         found = []
         for variance, product in zip(values, layout.products, strict=False):
@@ -180,8 +198,8 @@ class ToeplitzEngine(LapackEngine):
             for factor in product.factors:
                 factors.append((factor.base, values[place : place + len(factor.values)]))
                 place += len(factor.values)
-            found.append(toeplitz_component(self._lags, variance, factors))
-        return ComponentSums(self, found)
+            found.append(toeplitz_component(lags, variance, factors))
+        return found
 
     def log_densities(
         self,
@@ -201,6 +219,22 @@ class ToeplitzEngine(LapackEngine):
         if not serves.all():
             others = Pairs(pairs.series[~serves], pairs.configurations[~serves])
             found[:, ~serves] = super().log_densities(kernels, parameters, noise_levels, others)
+        return found
+
+    def scales(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        noise_variance: Floats,
+        pairs: Pairs,
+    ) -> Floats:
+        """See `Engine.scales`."""
+        sums = self.sums(kernels)
+        if not sums.serve(pairs.configurations).all():
+            return super().scales(kernels, parameters, noise_variance, pairs)
+        found, own = np.empty(len(pairs.series)), (pairs.series, pairs.configurations)
+        for places, block in sums.series(*own, noise_variance[pairs.series]):
+            found[places] = block.scales
         return found
 
     def predict(
@@ -227,6 +261,77 @@ class ToeplitzEngine(LapackEngine):
         if np.isnan(mean).any():
             raise ValueError("the covariance of a series is not positive definite")
         return mean, variance
+
+    def moments(
+        self,
+        kernels: Sequence[Product],
+        pairs: Pairs,
+        noise_variance: Floats,
+        x: Floats,
+        groups: Floats,
+        *,
+        full_cov: bool,
+    ) -> Iterator[tuple[int, int, Floats, Floats]] | None:
+        """Moments of sums of components, given the series; None where LAPACK has to find them.
+
+        Parameters
+        ----------
+        kernels
+            K complete products.
+        pairs
+            Series with their rows of Z.
+        noise_variance
+            Of all series, [N].
+        x
+            Times, [M], on the table's grid or where it goes on.
+        groups
+            Which components make up each sum, [G, K].
+        full_cov
+            Whether to find covariances over the times, or variances.
+
+        Yields
+        ------
+        Places of a pair and of a sum that is not zero, mean [M], and variance [M] or [M, M].
+        """
+        steps = (x - self.observations.x[0]) / self._lags.lags[1]
+        places, D = steps.round().astype(int), len(self._lags.x)
+        if not len(x) or places.min() < 0 or abs(steps - places).max() > _ON_GRID:
+            return None
+        ahead = self._lags.lags[1] * np.arange(max(D, places.max() + 1))
+        layout = Layout(kernels, num_series=0)
+        lags = Lags(self.observations.x[0] + ahead, ahead)
+        far = ComponentSums(self, self._components(layout, layout.pack(np.empty(0)), lags))
+        near = self.sums(kernels)
+        if not (near.serve(pairs.configurations) & far.serve(pairs.configurations)).all():
+            return None
+        return self._moments(near, far, pairs, noise_variance, places, groups, full_cov)
+
+    def _moments(
+        self,
+        near: ComponentSums,
+        far: ComponentSums,
+        pairs: Pairs,
+        noise_variance: Floats,
+        places: Integers,
+        groups: Floats,
+        full_cov: bool,
+    ) -> Iterator[tuple[int, int, Floats, Floats]]:
+        D = self.transforms.D
+        lags = abs(places[:, None] - np.arange(D))
+        own = pairs.series, pairs.configurations, noise_variance[pairs.series]
+        for some, block in near.series(*own):
+            for i, p in enumerate(some.tolist()):
+                among = groups * pairs.configurations[p]
+                for g in np.flatnonzero(among.any(axis=1)).tolist():
+                    r, U, W = far.sum(among[g])
+                    projected = U[:, places].T @ W  # [M, m]
+                    cross = r[lags] + projected @ U[:, :D]
+                    if full_cov:
+                        prior = r[abs(places[:, None] - places)] + projected @ U[:, places]
+                    else:
+                        prior = r[0] + np.einsum("mc,cm->m", projected, U[:, places])
+                    mean, known = block.explained(i, cross, full=full_cov)
+                    yield p, g, mean, block.scales[i] * (prior - known)
 
     def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
         """See `Engine.objective`."""

@@ -265,6 +265,35 @@ class ToeplitzSeries:
         self._v[fails] = np.nan
         return np.asarray(log_determinant)
 
+    def explained(self, p: int, cross: Floats, *, full: bool) -> tuple[Floats, Floats]:
+        """Means of M other values given series p, and by how much their covariance shrinks.
+
+        Parameters
+        ----------
+        p
+            Which series.
+        cross
+            Covariances of the others with all D values, [M, D].
+        full
+            Whether all covariances are asked for, or variances.
+
+        Returns
+        -------
+        Means [M], and ``C V^-1 C'``, [M, M], or its diagonal, [M].
+        """
+        A, B = self._AB[p]
+        transformed = self._transforms.forward(cross)
+        La = self._transforms.back(A.conj() * transformed)
+        Lb = self._transforms.back(B.conj() * transformed)
+        H = (La @ self._La[p].T - Lb @ self._Lb[p].T) / self._error[p]
+        inner = H[:, 1:] @ self._S[p]
+        if full:
+            known = (La @ La.T - Lb @ Lb.T) / self._error[p] - inner @ H[:, 1:].T
+        else:
+            squares = np.einsum("md,md->m", La, La) - np.einsum("md,md->m", Lb, Lb)
+            known = squares / self._error[p, 0] - np.einsum("mc,mc->m", inner, H[:, 1:])
+        return H @ self._v[p], known
+
     def gradient(self) -> tuple[Floats, Floats, Floats]:
         """Gradients by r [P, D], by columns [P, m, D] and by their weights [P, m, m]."""
         forward, back = self._transforms.forward, self._transforms.back

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
-from lkm_gpflow.fit.engine import LapackEngine
+from lkm_gpflow.fit.engine import LapackEngine, components
 from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.fit.initialization import typical_step
 from lkm_gpflow.fit.layout import Layout
@@ -18,6 +18,7 @@ from lkm_gpflow.fit.toeplitz_engine import FEWEST_TIMES, ToeplitzEngine
 from lkm_gpflow.fit.training import engine_for
 from lkm_gpflow.gp import toeplitz
 from lkm_gpflow.gp.likelihoods import GAUSSIAN, ScaledNoise
+from lkm_gpflow.gp.series import GaussianSeries
 from lkm_gpflow.kernels.grammar import Product, parse
 
 Array = NDArray[np.float64]
@@ -157,6 +158,37 @@ def test_predictions_are_lapacks(gaps: float) -> None:
                 for engine in (LapackEngine, ToeplitzEngine)
             )
             np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("full_cov", [False, True])
+def test_moments_of_sums_are_conditionals(full_cov: bool) -> None:
+    """Within the data, beyond them and where nothing was observed, by Gaussian conditioning."""
+    data, noise = observations(300, 2, 0.03, 8), np.array([0.1, 0.02])
+    structure = [
+        parse("1 x RW(start=-0.3) x PER(period=0.4, lengthscale=3)"),
+        parse("0.5 x LIN(location=0.2)"),
+        parse("1 x SE(lengthscale=0.05)"),
+    ]
+    x = np.arange(0, 340, 3) / 299.0
+    groups = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
+    pairs = Pairs(np.array([0, 1, 1], np.int32), np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, 1]]))
+    engine, C = ToeplitzEngine(data, ScaledNoise()), components(structure, np.append(data.x, x))
+    asked = (structure, pairs, noise)
+    found = list(engine.moments(*asked, x, groups, full_cov=full_cov) or ())
+    assert sorted((p, g) for p, g, _, _ in found) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+    for p, g, mean, variance in found:
+        n, row = pairs.series[p], pairs.configurations[p]
+        seen, new = np.flatnonzero(data.mask[n]), np.arange(300, 300 + len(x))
+        V = np.tensordot(row, C, axes=1)[np.ix_(seen, seen)] + noise[n] * np.eye(len(seen))
+        series = GaussianSeries(V, data.Y[n, seen], ScaledNoise())
+        own = np.tensordot(groups[g] * row, C, axes=1)
+        prior = own[np.ix_(new, new)]
+        expected = series.predict(own[np.ix_(seen, new)], prior if full_cov else np.diag(prior))
+        np.testing.assert_allclose(mean, expected[0], atol=1e-7)
+        np.testing.assert_allclose(variance, expected[1], atol=1e-7)
+        scales = engine.scales(structure, {}, noise, pairs)
+        assert scales[p] == pytest.approx(series.scale)
+    assert engine.moments(*asked, np.array([0.5001]), groups, full_cov=full_cov) is None
 
 
 @pytest.mark.parametrize("D", [2, 3, 40, 130, 400])
