@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
@@ -40,7 +40,7 @@ from ..model.ibp import FiniteIBP
 from ..runtime.news import tell
 from ..runtime.threads import single_threaded
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
-from .engine import Engine, LapackEngine
+from .engine import Engine, LapackEngine, components
 from .fits import MOST_ROUNDS, PLAIN_MODEL, Fit, FitSettings, State
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .layout import Layout
@@ -177,6 +177,42 @@ def engine_for(observations: Observations, settings: FitSettings) -> Engine:
     from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
 
     return TensorEngine(observations, settings.model, settings.likelihood)
+
+
+def model_covariances(
+    kernels: Sequence[Product],
+    x: Floats,
+    model: str,
+    parameters: Mapping[str, Any],
+    num_series: int,
+) -> Floats:
+    """Covariances [K, D, D] of complete products on any times x [D], under any model.
+
+    Parameters
+    ----------
+    kernels
+        K of them.
+    x
+        Scaled times.
+    model
+        Name of the model class.
+    parameters
+        The model's own, by path.
+    num_series
+        N.
+    """
+    if model == PLAIN_MODEL:
+        return components(kernels, x)
+    from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
+
+    nothing = Observations(x, *np.zeros((2, num_series, len(x))))
+    return TensorEngine(nothing, model).covariances(kernels, parameters)
+
+
+def fit_covariances(fit: Fit, x: Floats, kernels: Sequence[Product] | None = None) -> Floats:
+    """Covariances [K, D, D] of a fit's components, or of others under its model, on x [D]."""
+    own = fit.kernels if kernels is None else kernels
+    return model_covariances(own, x, fit.model, fit.parameters, len(fit.Z))
 
 
 class Learner:

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.model_covariances import fit_covariances
 from ..fit.toeplitz_engine import ToeplitzEngine
-from ..fit.training import engine_for
+from ..fit.training import engine_for, fit_covariances
 from ..gp.limits import MIN_WEIGHT
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers
