@@ -58,6 +58,9 @@ _AT_ONCE = 10**6
 _SHARE = 5
 """At most a fifth of the rows are columns of one component: more cost more than they save."""
 
+_MOST_COLUMNS = 120
+"""At most so many in any case: a transform each for every series."""
+
 _LONGEST_DENSE = 600
 """On more rows a search would spend nearly all of its time on components of too many columns."""
 
@@ -116,7 +119,7 @@ def toeplitz_component(lags: Lags, variance: float, factors: Factors) -> Toeplit
         has_form = all(base.name in _ENVELOPES for base, _ in moving)
     if not has_form or not all(base.name in ("C", *_SPECTRA) for base, _ in stationary):
         return None if len(lags.x) <= limits.LONGEST else _out_of_reach(len(lags.x))
-    waves = _Waves.of(lags, stationary, len(lags.x) // _SHARE)
+    waves = _Waves.of(lags, stationary, min(len(lags.x) // _SHARE, _MOST_COLUMNS))
     if waves is not None:
         return (_Walk if is_walk else _Enveloped)(lags, variance, factors, waves).component()
     return None if len(lags.x) <= _LONGEST_DENSE else _out_of_reach(len(lags.x))

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
-from ..gp.limits import MAX_ENUMERATED_COMPONENTS
+from ..gp import limits
 from ..gp.types import Floats
 from ..kernels.grammar import Product, change_point, parse
 from ..model.criterion import bic
@@ -177,6 +177,13 @@ def engine_for(observations: Observations, settings: FitSettings) -> Engine:
     from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
 
     return TensorEngine(observations, settings.model, settings.likelihood)
+
+
+def most_times(observations: Observations, settings: FitSettings) -> int:
+    """Most times of a table on which its models are learnt and asked: more if it is regular."""
+    is_plain = settings.model == PLAIN_MODEL and settings.learner == "scan"
+    is_fast = is_plain and ToeplitzEngine.serves(observations)
+    return limits.LONGEST_REGULAR if is_fast else limits.LONGEST
 
 
 def model_covariances(
@@ -458,7 +465,7 @@ class Learner:
 
     def limit(self, state: State) -> State:
         """Drop the components that are missed least, down to what can be enumerated."""
-        while len(state.kernels) > MAX_ENUMERATED_COMPONENTS:
+        while len(state.kernels) > limits.MAX_ENUMERATED_COMPONENTS:
             without = [self.improve(state.without(k)) for k in range(len(state.kernels))]
             state = self.refine(max(without, key=lambda smaller: smaller.score), rounds=2)
         return state
