@@ -116,7 +116,7 @@ def test_it_warns_if_inducing_variables_are_too_few() -> None:
 
 def test_a_search_on_too_many_times_is_refused_before_it_begins() -> None:
     frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=20_000)})
-    with pytest.raises(ValueError, match="at most 10000 times, 4000 unless.*got 20000.*thin"):
+    with pytest.raises(ValueError, match=r"at most 10000 times, 4000 unless.*got 20000.*thin"):
         lkm.discover(frame, progress=False)
 
 
