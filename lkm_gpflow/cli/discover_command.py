@@ -271,7 +271,7 @@ def discover_command(
         Guard(settings.time_budget, settings.memory_budget)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # discover warns, too
-            check_size(*frame.shape, settings.subset)
+            check_size(table.observations, settings.search.fit, settings.subset)
         if settings.subset is not None:
             draw(frame.shape[1], settings.subset, settings.seed)
         folder = OutputFolder(out or Path(f"{name}-lkm"))

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..fit.fits import LEAST_NOISE, PLAIN_MODEL, Fit
-from ..fit.model_covariances import fit_covariances, model_covariances
+from ..fit.training import fit_covariances, model_covariances
 from ..gp.types import Floats
 from ..kernels.grammar import Product
 

@@ -48,8 +48,8 @@ def discover(frame: Tabular, settings: DiscoverSettings) -> Discovery:
     ------
     ValueError
         If the table or a setting is wrong; the message says what was expected, what was given, and
-        where.  Also if the table has more than ``LKM.LONGEST`` times: see `thin` and
-        `refit_sparse`.
+        where.  Also if the table has more than ``LKM.LONGEST`` times, or 10,000 if they are
+        regular: see `thin` and `refit_sparse`.
     OSError, WorkersLost
         If the ledger cannot be written, or workers are lost for good; the message says how to
         continue.
@@ -59,9 +59,9 @@ def discover(frame: Tabular, settings: DiscoverSettings) -> Discovery:
     Warns
     -----
     UserWarning
-        If the table has more than 1,000 times, more than 50 series without a subset, or raises a
-        doubt (`data.doubts`): few values, times on no grid, numbers that may be dates, values far
-        from all others.
+        If the table has more than 1,000 irregular times, more than 50 series without a subset, or
+        raises a doubt (`data.doubts`): few values, times on no grid, numbers that may be dates,
+        values far from all others.
     """
     try:
         (found,) = deque(_steps(frame, settings), maxlen=1)
@@ -114,7 +114,7 @@ def _steps(frame: Tabular, settings: DiscoverSettings) -> Iterator[Discovery]:
     """Check what is given, then search and weigh the best fits within the budgets."""
     guard = Guard(settings.time_budget, settings.memory_budget)
     table = Table.of(frame, settings.transforms, settings.suspicious, settings.points)
-    check_size(*table.frame.shape, settings.subset)
+    check_size(table.observations, settings.search.fit, settings.subset)
     for doubt in [*doubts(table.frame, table.suspicious), *table.notes]:
         warn(doubt)
     header = ledger_header(settings.search, table, settings.subset)

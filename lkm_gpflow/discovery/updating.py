@@ -23,13 +23,12 @@ from ..data.suspicious import without
 from ..data.tables import Suspicious, Table
 from ..fit.fits import Fit, FitSettings, State
 from ..fit.initialization import walks_begin
-from ..fit.training import Learner
+from ..fit.training import Learner, most_times
 from ..forecast.autoregression import Autoregression
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, with_weight
 from ..forecast.held_out import HeldOut, Window, score_of_window, windows
 from ..forecast.predictors import Predictors
 from ..forecast.stacking import MOST, average_fits
-from ..gp import limits
 from ..gp.types import Floats
 from ..runtime.executors import check_executor, run_all
 from ..runtime.progress import Progress, part_of
@@ -106,7 +105,7 @@ def updated(
             f"{ensemble.predictors.settings.learner!r}: discover the longer table"
         )
     before = ensemble.table
-    table = _longer(before, frame, suspicious)
+    table = _longer(before, frame, suspicious, ensemble.predictors.settings)
     new = table.frame.index[table.frame.index > before.frame.index[-1]]
     others = table.frame.index.difference(before.frame.index).difference(new)
     revised = _num_revised(before.frame, table.frame)
@@ -148,7 +147,7 @@ def updated(
 # --- the table ---
 
 
-def _longer(before: Table, frame: Tabular, suspicious: Suspicious) -> Table:
+def _longer(before: Table, frame: Tabular, suspicious: Suspicious, settings: FitSettings) -> Table:
     """Return the longer table; a ValueError says what does not go on from the one before."""
     old, sound = before.frame, checked(frame)
     if set(sound.columns) != set(old.columns):
@@ -165,9 +164,9 @@ def _longer(before: Table, frame: Tabular, suspicious: Suspicious) -> Table:
             f"{len(absent)} of them, the first {absent[0]}: append the new rows to the old table, "
             "with NaN for values that are no longer known, or discover the table anew"
         )
-    if len(table.frame) > limits.LONGEST:
+    if len(table.frame) > (most := most_times(table.observations, settings)):
         raise ValueError(
-            f"expected at most {limits.LONGEST:g} times, got {len(table.frame)}: "
+            f"expected at most {most:g} times, got {len(table.frame)}: "
             "lkm_gpflow.refit_sparse(found, frame) learns longer tables"
         )
     _check_steps(old.index, table)

@@ -137,13 +137,19 @@ class ProductComponent:
 
     def _pull(self, stationary: bool, gradient: Floats) -> list[float]:
         """From a gradient by the product of the factors of one kind to that by their values."""
-        own = [part for part, kind in zip(self._parts, self._kinds, strict=True)
-               if kind is stationary]  # fmt: skip
-        found: list[float] = []
-        for j, (_, pull) in enumerate(own):
-            upstream = _product([k for i, (k, _) in enumerate(own) if i != j], gradient)
-            found += pull(upstream if stationary else np.asfortranarray(upstream))
-        return found
+        return pull_factors(
+            [part for part, kind in zip(self._parts, self._kinds, strict=True)
+             if kind is stationary], gradient,
+        )  # fmt: skip
+
+
+def pull_factors(factors: Sequence[tuple[Floats, Pull]], gradient: Floats) -> list[float]:
+    """From a gradient by a product of factors to that by the values of each."""
+    found: list[float] = []
+    for j, (_, pull) in enumerate(factors):
+        others = [k for i, (k, _) in enumerate(factors) if i != j]
+        found += pull(np.asfortranarray(_product(others, gradient)))
+    return found
 
 
 def _product(factors: Sequence[Floats], first: Floats) -> Floats:

@@ -9,13 +9,14 @@ stationary kernels are evaluated once for every lag (`covariances`), missing poi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ..data.observations import Observations
-from ..gp.lags import lag_grid, matrix
+from ..gp.lags import LagGrid, lag_grid, matrix
 from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.series import GaussianSeries, log_densities
 from ..gp.types import Floats, Integers
@@ -42,9 +43,17 @@ class Seen:
         """Of the points that were observed, [d]."""
         self.is_all = len(self.places) == len(pattern)
         """Whether that is every point."""
-        self._pairs = (self.places[:, None] * len(pattern) + self.places).ravel()
-        self.covariance = matrix(len(self.places))
+        self._D = len(pattern)
+
+    @cached_property
+    def _pairs(self) -> Integers:
+        """Places of pairs of observed points in a flat matrix."""
+        return (self.places[:, None] * self._D + self.places).ravel()
+
+    @cached_property
+    def covariance(self) -> Floats:
         """For the use of whoever comes next, [d, d] in Fortran's order."""
+        return matrix(len(self.places))
 
     def rows(self, y: Floats) -> Floats:
         """Return the observed entries of a series, [d]."""
@@ -54,18 +63,14 @@ class Seen:
         """Return the observed rows and columns of a matrix [D, D], [d, d]."""
         if self.is_all:
             return V
-        return V.ravel().take(self._pairs, mode="clip").reshape(self.covariance.shape)
-
-    def target(self, out: Floats, whole: Floats) -> Floats:
-        """Where to write a symmetric matrix [D, D] that goes to `out`: there, or to `whole`."""
-        return out.T if self.is_all else whole
+        d = len(self.places)
+        return V.ravel().take(self._pairs, mode="clip").reshape(d, d)
 
     def select(self, V: Floats, noise_variance: Floats | float, out: Floats) -> None:
         """Write a symmetric matrix [D, D] to `out`, without missing rows, with noise.
 
         The noise is a number or one for each point that was observed, [d].
-
-        What was written to `target` is there already.
+        V may be `out` itself.
         """
         flat = out.T.reshape(-1)
         if not self.is_all:
@@ -107,6 +112,10 @@ _NO_WEIGHT = 1e-14
 _NUM_BLOCKS = 8
 _BLOCK = 8
 """A rough scan sees so many blocks of so many neighbouring times: short lags and long ones."""
+
+
+_AT_ONCE = 500
+"""Of more times diagonals are taken in parts."""
 
 
 class Engine(Protocol):
@@ -161,40 +170,63 @@ class Engine(Protocol):
     def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
         """Sum over rows and series as a function of the flat vector, with its gradient."""
 
-    def scan(
+    def entrance(
+        self, kernels: Sequence[Product], parameters: Mapping[str, Any], Z: Floats
+    ) -> Entrance:
+        """What each series has, [N, K] of complete products, for one more component to enter."""
+
+    def scales(
         self,
-        base: Floats,
-        candidates: Sequence[Product],
+        kernels: Sequence[Product],
         parameters: Mapping[str, Any],
         noise_variance: Floats,
+        pairs: Pairs,
     ) -> Floats:
+        """Predictive scales of the likelihood for all pairs, [P], noise variances [N]."""
+
+    def predict(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        Z: Floats,
+        noise_variance: Floats,
+        x: Floats,
+    ) -> tuple[Floats, Floats]:
+        r"""Mean and variance of new observations at times x after the table's, [N, M].
+
+        .. math:: C_* V^{-1} y, \qquad s\, (\mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2)
+
+        with s the predictive scale of the likelihood.
+
+        Raises
+        ------
+        ValueError
+            If a covariance is not positive definite.
+        """
+
+
+class Entrance(Protocol):
+    """What each series has already, and what one of several more components would add to it."""
+
+    def scan(self, candidates: Sequence[Product], noise_variance: Floats) -> Floats:
         """Log densities [M, L, N] of every series with one of M more components.
 
         Parameters
         ----------
-        base
-            Covariances of what each series has already, without noise, [N, D, D].
         candidates
             M complete products.
-        parameters
-            The model's own.
         noise_variance
             L noise variances for each series, [L, N], or with each candidate, [M, L, N].
         """
 
     def promising(
-        self,
-        base: Floats,
-        candidates: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_variance: Floats,
-        count: int,
+        self, candidates: Sequence[Product], noise_variance: Floats, count: int
     ) -> tuple[list[Product], Floats]:
         """The candidates that gain most on a part of the times, and with how much noise.
 
         Parameters
         ----------
-        base, candidates, parameters, noise_variance
+        candidates, noise_variance
             As of `scan`; the first row of noise variances, [L, N], is what the series have now.
         count
             Number of candidates at most.
@@ -215,8 +247,12 @@ def components(products: Sequence[Product], x: Floats) -> Floats:
 
 
 def variances(products: Sequence[Product], x: Floats) -> Floats:
-    """Diagonals [K, D] of `components`."""
-    return np.array([component.diagonal() for component in components_at(products, lag_grid(x))])
+    """Diagonals [K, D] of `components`; of long tables a part of the times is seen at once."""
+    parts = np.array_split(x, range(_AT_ONCE, len(x), _AT_ONCE))
+    every = [components_at(products, lag_grid(part)) for part in parts]
+    return np.array([np.concatenate(of_one) for of_one in zip(
+        *([component.diagonal() for component in some] for some in every), strict=True
+    )])  # fmt: skip
 
 
 class LapackEngine:
@@ -232,8 +268,12 @@ class LapackEngine:
 
     def __init__(self, observations: Observations, likelihood: SeriesLikelihood = GAUSSIAN) -> None:
         self.observations, self.likelihood = observations, likelihood
-        self.grid = lag_grid(observations.x)
         self.parameters: Mapping[str, Any] = {}
+
+    @cached_property
+    def grid(self) -> LagGrid:
+        """The times with their lags."""
+        return lag_grid(self.observations.x)
 
     def covariances(
         self, kernels: Sequence[Product], parameters: Mapping[str, Any], x: Floats | None = None
@@ -272,37 +312,123 @@ class LapackEngine:
         """See `Engine.objective`."""
         return Objective(self, layout, pairs, log_weights)
 
-    def scan(
+    def entrance(
+        self, kernels: Sequence[Product], parameters: Mapping[str, Any], Z: Floats
+    ) -> Entrance:
+        """See `Engine.entrance`."""
+        return LapackEntrance(self, self.observations, kernels, parameters, Z)
+
+    def scales(
         self,
-        base: Floats,
-        candidates: Sequence[Product],
+        kernels: Sequence[Product],
         parameters: Mapping[str, Any],
         noise_variance: Floats,
+        pairs: Pairs,
     ) -> Floats:
-        """See `Engine.scan`."""
-        C = self.covariances(candidates, parameters)
-        return _scanned(base, C, noise_variance, self.observations, self.likelihood)
+        """See `Engine.scales`."""
+        C, found = self.covariances(kernels, parameters), []
+        for n, z in zip(pairs.series, pairs.configurations, strict=True):
+            seen = np.flatnonzero(self.observations.mask[n])
+            V = np.tensordot(z, C, axes=1)[np.ix_(seen, seen)]
+            V.flat[:: len(V) + 1] += noise_variance[n] + self.observations.known_of(n, seen)
+            found.append(GaussianSeries(V, self.observations.Y[n, seen], self.likelihood).scale)
+        return np.array(found)
+
+    def predict(
+        self,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        Z: Floats,
+        noise_variance: Floats,
+        x: Floats,
+    ) -> tuple[Floats, Floats]:
+        """See `Engine.predict`."""
+        past, D = self.observations, len(self.observations.x)
+        C = self.covariances(kernels, parameters, np.concatenate([past.x, x]))
+        moments = []
+        for n, (y, z, noise) in enumerate(zip(past.Y, Z, noise_variance, strict=True)):
+            seen = np.flatnonzero(past.mask[n])
+            total = np.tensordot(z, C, axes=1)
+            V = total[np.ix_(seen, seen)] + (noise + past.known_of(n, seen)) * np.eye(len(seen))
+            series = GaussianSeries(V, y[seen], self.likelihood)
+            if np.isnan(series.q):
+                raise ValueError("the covariance of a series is not positive definite")
+            moments.append(series.predict(total[seen, D:], total.diagonal()[D:] + noise))
+        mean, variance = zip(*moments, strict=True)
+        return np.array(mean), np.array(variance)
+
+
+class LapackEntrance:
+    """`Entrance` by LAPACK.
+
+    Parameters
+    ----------
+    engine
+        Gives covariances.
+    observations
+        The table, or some of its series.
+    kernels, parameters, Z
+        As of `Engine.entrance`.
+    """
+
+    def __init__(
+        self,
+        engine: LapackEngine,
+        observations: Observations,
+        kernels: Sequence[Product],
+        parameters: Mapping[str, Any],
+        Z: Floats,
+    ) -> None:
+        self._engine, self._observations = engine, observations
+        self._kernels, self._parameters, self._Z = kernels, parameters, Z
+
+    @cached_property
+    def _base(self) -> Floats:
+        """Covariances of what each series has, [N, D, D]."""
+        C = self._engine.covariances(self._kernels, self._parameters)
+        return np.tensordot(self._Z, C, axes=1)
+
+    def _base_at(self, places: Integers) -> Floats:
+        """The same at some of the times."""
+        return self._base[:, places[:, None], places]
+
+    def scan(self, candidates: Sequence[Product], noise_variance: Floats) -> Floats:
+        """See `Entrance.scan`."""
+        C = self._engine.covariances(candidates, self._parameters)
+        return _scanned(self._base, C, noise_variance, self._observations, self._engine.likelihood)
 
     def promising(
-        self,
-        base: Floats,
-        candidates: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_variance: Floats,
-        count: int,
+        self, candidates: Sequence[Product], noise_variance: Floats, count: int
     ) -> tuple[list[Product], Floats]:
-        """See `Engine.promising`; the density of a part of the observations is exact."""
-        places = _part(len(self.observations.x))
-        part = self.observations.at_times(places)
+        """See `Entrance.promising`; the density of a part of the observations is exact."""
+        places = _part(len(self._observations.x))
+        part = self._observations.at_times(places)
         nothing = np.zeros((1, len(places), len(places)))
-        C = np.concatenate([self.covariances(candidates, parameters, part.x), nothing])
-        own = base[:, places[:, None], places]
-        found = _scanned(own, C, noise_variance, part, self.likelihood)
+        own = self._engine.covariances(candidates, self._parameters, part.x)
+        C = np.concatenate([own, nothing])
+        base = self._base_at(places)
+        found = _scanned(base, C, noise_variance, part, self._engine.likelihood)
         found = np.nan_to_num(found, nan=-np.inf)
         gains = np.maximum(found[:-1].max(axis=1) - found[-1, 0], 0.0).sum(axis=1)
         best = np.argsort(-gains, kind="stable")[:count]
         level = found[best].argmax(axis=1)
         return [candidates[m] for m in best], np.take_along_axis(noise_variance, level, axis=0)
+
+
+class Rows(Protocol):
+    """Rows of Z at a flat vector: densities of series, and what their gradients add up to."""
+
+    def factors(self, n: int, own: Integers, noise_variance: float) -> Sequence[Any]:
+        """The pairs of series n, by place: what has a `log_density`, NaN if there is none.
+
+        They serve until those of the next series are asked for.
+        """
+
+    def add(self, n: int, p: int, weight: float, factor: Any) -> float:
+        """Add the weighted gradient of pair p of series n; return that by the noise variance."""
+
+    def gradient(self) -> Floats:
+        """The sum of what was added, by the flat vector, [size]; less what `add` has returned."""
 
 
 class Objective:
@@ -331,73 +457,51 @@ class Objective:
         self._engine, self._layout = engine, layout
         self._pairs, self._log_weights = pairs, log_weights
         self._shared = SharedPairs(engine.observations, pairs, engine.likelihood)
-        if not self._shared.are_many:
-            self._prepare()
 
-    def _prepare(self) -> None:
-        """Set memory aside: a covariance for each row of a series at a time."""
-        observations, D = self._engine.observations, len(self._engine.observations.x)
-        seen = seen_by_series(observations)
-        pairs = [np.flatnonzero(self._pairs.series == n) for n in range(observations.num_series)]
-        self._plan = [
-            (n, own, seen[n], np.ascontiguousarray(seen[n].rows(observations.Y[n])),
-             observations.known_of(n, seen[n].places))
-            for n, own in enumerate(pairs)
-            if own.size
-        ]  # fmt: skip
-        # Series of one pattern use the same memory, one after the other.
-        most: dict[int, int] = {}
-        for _, own, points, *_ in self._plan:
-            most[id(points)] = max(most.get(id(points), 1), len(own))
-        self._memory = {
-            id(points): [points.covariance]
-            + [matrix(len(points.covariance)) for _ in range(most[id(points)] - 1)]
-            for _, _, points, *_ in self._plan
-        }
-        self._whole, self._scattered = np.empty((D, D)), matrix(D)
+    @cached_property
+    def _by_series(self) -> list[tuple[int, Integers]]:
+        """Series, and places of their pairs."""
+        every = range(self._engine.observations.num_series)
+        places = ((n, np.flatnonzero(self._pairs.series == n)) for n in every)
+        return [(n, own) for n, own in places if own.size]
+
+    @cached_property
+    def _memory(self) -> _Memory:
+        return _Memory(self._engine.observations, self._by_series)
 
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient at a flat vector; NaN where a covariance is not positive definite."""
-        found = self._engine.components(self._layout, flat)
         noise_variance = np.exp(flat[self._layout.noise])
-        if self._shared.are_many:
-            return self._by_eigenbases(found, noise_variance)
-        return self._by_cholesky(found, noise_variance)
+        if self._shares:
+            return self._by_eigenbases(self._engine.components(self._layout, flat), noise_variance)
+        return self._by_rows(self._rows(flat), noise_variance)
 
-    def _by_cholesky(self, found: Components, noise_variance: Floats) -> tuple[float, Floats]:
+    @property
+    def _shares(self) -> bool:
+        """Whether covariances that pairs share are decomposed."""
+        return self._shared.are_many
+
+    def _rows(self, flat: Floats) -> Rows:
+        """How the rows of Z are gone through at a flat vector."""
+        found = self._engine.components(self._layout, flat)
+        return _CholeskyRows(self._engine, found, self._pairs.configurations, self._memory)
+
+    def _by_rows(self, rows: Rows, noise_variance: Floats) -> tuple[float, Floats]:
         """One factor for every pair; all of a series are held until their weights are known."""
-        covariances = RowCovariances(found.parts, self._engine.grid, self._pairs.configurations)
         total, d_noise = 0.0, np.zeros(self._layout.num_series)
-        for n, own, seen, y, known in self._plan:
-            noise = noise_variance[n] + known
-            factors = list(self._factorised(covariances, own, seen, noise, y))
+        for n, own in self._by_series:
+            factors = rows.factors(n, own, noise_variance[n])
             log_joint = np.array([f.log_density for f in factors]) + self._log_weights[own]
             evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
             total += evidence
             if not np.isfinite(total):
                 return np.nan, np.full(self._layout.size, np.nan)
             for p, r, factor in zip(own, np.exp(log_joint - evidence), factors, strict=True):
-                if r < _NO_WEIGHT:
-                    continue
-                G = factor.lower_gradient()
-                d_noise[n] -= r * float(G.trace())
-                covariances.add(p, -r, seen.whole(G, self._scattered))
-        return total, self._gradient(found, covariances.gradients(), noise_variance * d_noise)
-
-    def _factorised(
-        self,
-        covariances: RowCovariances,
-        own: Integers,
-        seen: Seen,
-        noise_variance: Floats | float,
-        y: Floats,
-    ) -> Iterator[GaussianSeries]:
-        """The pairs of one series, their factors in its memory."""
-        for p, V in zip(own, self._memory[id(seen)], strict=False):
-            whole = seen.target(V, self._whole)
-            covariances.write(p, whole)
-            seen.select(whole, noise_variance, V)
-            yield GaussianSeries(V, y, self._engine.likelihood, overwrite=True)
+                if r >= _NO_WEIGHT:
+                    d_noise[n] += rows.add(n, p, r, factor)
+        gradient = rows.gradient()
+        gradient[self._layout.noise] += noise_variance * d_noise
+        return total, gradient
 
     def _by_eigenbases(self, found: Components, noise_variance: Floats) -> tuple[float, Floats]:
         """One eigendecomposition for every row, see `shared_pairs`."""
@@ -412,16 +516,99 @@ class Objective:
             self._engine.grid.collect(lower) if component.is_stationary else lower
             for component, lower in zip(found.parts, map(_doubled_lower, d_components), strict=True)
         ]
-        gradient = self._gradient(found, by_component, noise_variance * d_noise)
+        gradient = found.pull_back(by_component)
+        gradient[self._layout.noise] = noise_variance * d_noise
         return float(evidence.sum()), gradient
 
-    def _gradient(
-        self, found: Components, by_component: Sequence[Floats], d_noise: Floats
-    ) -> Floats:
-        """From gradients by components and log noise variances to that by the flat vector."""
-        gradient = found.pull_back(by_component)
-        gradient[self._layout.noise] = d_noise
-        return gradient
+
+class _Memory:
+    """Memory for the covariances of all rows of one series; those of one pattern share it.
+
+    Parameters
+    ----------
+    observations
+        The table.
+    by_series
+        Series, and places of their pairs.
+    """
+
+    def __init__(
+        self, observations: Observations, by_series: Sequence[tuple[int, Integers]]
+    ) -> None:
+        self.seen = seen_by_series(observations)
+        self.y = [
+            np.ascontiguousarray(points.rows(y))
+            for points, y in zip(self.seen, observations.Y, strict=True)
+        ]
+        self._D, self._by_series = len(observations.x), by_series
+
+    @cached_property
+    def covariances(self) -> Mapping[int, Sequence[Floats]]:
+        """For each pattern, as many matrices as a series has rows."""
+        most: dict[int, int] = {}
+        for n, own in self._by_series:
+            pattern = id(self.seen[n])
+            most[pattern] = max(most.get(pattern, 1), len(own))
+        return {
+            id(points): [points.covariance]
+            + [matrix(len(points.covariance)) for _ in range(most[id(points)] - 1)]
+            for points in {id(self.seen[n]): self.seen[n] for n, _ in self._by_series}.values()
+        }
+
+    @cached_property
+    def whole(self) -> Floats:
+        """For a covariance at all times, [D, D]."""
+        return np.empty((self._D, self._D))
+
+    @cached_property
+    def scattered(self) -> Floats:
+        """For a gradient at all times, [D, D] in Fortran's order."""
+        return matrix(self._D)
+
+
+class _CholeskyRows:
+    """`Rows` by a Cholesky factor each.
+
+    Parameters
+    ----------
+    engine
+        Gives times and likelihood.
+    found
+        Components at a flat vector.
+    configurations
+        The rows, [P, K].
+    memory
+        For their covariances.
+    """
+
+    def __init__(
+        self, engine: LapackEngine, found: Components, configurations: Floats, memory: _Memory
+    ) -> None:
+        self._likelihood, self._found, self._memory = engine.likelihood, found, memory
+        self._observations = engine.observations
+        self._covariances = RowCovariances(found.parts, engine.grid, configurations)
+
+    def factors(self, n: int, own: Integers, noise_variance: float) -> list[GaussianSeries]:
+        """See `Rows.factors`."""
+        memory, seen, found = self._memory, self._memory.seen[n], []
+        noise = noise_variance + self._observations.known_of(n, seen.places)
+        for p, V in zip(own, memory.covariances[id(seen)], strict=False):
+            whole = V.T if seen.is_all else memory.whole
+            self._covariances.write(p, whole)
+            seen.select(whole, noise, V)
+            found.append(GaussianSeries(V, memory.y[n], self._likelihood, overwrite=True))
+        return found
+
+    def add(self, n: int, p: int, weight: float, factor: Any) -> float:
+        """See `Rows.add`."""
+        G = factor.lower_gradient()
+        by_noise = -weight * float(G.trace())
+        self._covariances.add(p, -weight, self._memory.seen[n].whole(G, self._memory.scattered))
+        return by_noise
+
+    def gradient(self) -> Floats:
+        """See `Rows.gradient`."""
+        return self._found.pull_back(self._covariances.gradients())
 
 
 def pair_log_densities(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -181,8 +181,8 @@ class Proposer:
 
     @classmethod
     def of(cls, observations: Observations) -> Proposer:
-        """Look at the data once."""
-        return cls(observations.x, likely_periods(observations))
+        """Look at the data once: the fits of a search ask for the same table."""
+        return cls(observations.x, _periods_of(*_as_bytes(observations)))
 
     @cached_property
     def _step(self) -> float:
@@ -245,6 +245,16 @@ def log_uniform(lower: float, upper: float, rng: np.random.Generator) -> float:
     """Draw a number whose logarithm is uniform; the upper bound where the lower is above it."""
     lower = min(lower, upper)
     return float(np.exp(rng.uniform(np.log(lower), np.log(upper))))
+
+
+def _as_bytes(observations: Observations) -> tuple[bytes, bytes, bytes]:
+    return observations.x.tobytes(), observations.Y.tobytes(), observations.mask.tobytes()
+
+
+@lru_cache(maxsize=4)
+def _periods_of(x: bytes, Y: bytes, mask: bytes) -> Floats:
+    times, *rows = np.frombuffer(x), np.frombuffer(Y), np.frombuffer(mask)
+    return likely_periods(Observations(times, *(row.reshape(-1, len(times)) for row in rows)))
 
 
 def likely_periods(observations: Observations, count: int = 6) -> Floats:

@@ -23,16 +23,16 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ..data.observations import Observations
-from ..gp.limits import MAX_ENUMERATED_COMPONENTS
+from ..gp import limits
 from ..gp.types import Floats
 from ..kernels.grammar import Product, change_point, parse
 from ..model.criterion import bic
@@ -40,11 +40,12 @@ from ..model.ibp import FiniteIBP
 from ..runtime.news import tell
 from ..runtime.threads import single_threaded
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
-from .engine import Engine, LapackEngine
+from .engine import Engine, LapackEngine, components
 from .fits import MOST_ROUNDS, PLAIN_MODEL, Fit, FitSettings, State
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .layout import Layout
 from .target import Target
+from .toeplitz_engine import ToeplitzEngine
 
 ENUMERATE_AT_MOST = 10
 """The posterior is over all rows of Z up to this K, over neighbours of the rows beyond."""
@@ -169,12 +170,56 @@ def _fit(
 
 
 def engine_for(observations: Observations, settings: FitSettings) -> Engine:
-    """Return the engine of a model class: LAPACK for `LKM`, TensorFlow for its subclasses."""
+    """Return the engine of a model class: that of `LKM` itself, or TensorFlow for a subclass."""
     if settings.model == PLAIN_MODEL:
-        return LapackEngine(observations, settings.likelihood)
+        plain = ToeplitzEngine if ToeplitzEngine.serves(observations) else LapackEngine
+        return plain(observations, settings.likelihood)
     from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
 
     return TensorEngine(observations, settings.model, settings.likelihood)
+
+
+def most_times(observations: Observations, settings: FitSettings) -> int:
+    """Most times of a table on which its models are learnt and asked: more if it is regular."""
+    is_plain = settings.model == PLAIN_MODEL and settings.learner == "scan"
+    is_fast = is_plain and ToeplitzEngine.serves(observations)
+    return limits.LONGEST_REGULAR if is_fast else limits.LONGEST
+
+
+def model_covariances(
+    kernels: Sequence[Product],
+    x: Floats,
+    model: str,
+    parameters: Mapping[str, Any],
+    num_series: int,
+) -> Floats:
+    """Covariances [K, D, D] of complete products on any times x [D], under any model.
+
+    Parameters
+    ----------
+    kernels
+        K of them.
+    x
+        Scaled times.
+    model
+        Name of the model class.
+    parameters
+        The model's own, by path.
+    num_series
+        N.
+    """
+    if model == PLAIN_MODEL:
+        return components(kernels, x)
+    from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
+
+    nothing = Observations(x, *np.zeros((2, num_series, len(x))))
+    return TensorEngine(nothing, model).covariances(kernels, parameters)
+
+
+def fit_covariances(fit: Fit, x: Floats, kernels: Sequence[Product] | None = None) -> Floats:
+    """Covariances [K, D, D] of a fit's components, or of others under its model, on x [D]."""
+    own = fit.kernels if kernels is None else kernels
+    return model_covariances(own, x, fit.model, fit.parameters, len(fit.Z))
 
 
 class Learner:
@@ -226,17 +271,14 @@ class Learner:
         """Add the best of many candidates for a member, for the series that gain from it."""
         candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
         noise = _NOISE_FACTORS[:, None] * state.noise_variance  # [L, N]
-        C = self.engine.covariances(state.kernels, state.parameters)
-        base = np.tensordot(state.Z, C, axes=1)  # [N, D, D]
+        entrance = self.engine.entrance(state.kernels, state.parameters, state.Z)
         now = self._log_likelihoods(state)
         if len(candidates) > 1:
-            candidates, likely = self.engine.promising(
-                base, candidates, state.parameters, noise, _SCANNED
-            )
-            found = self.engine.scan(base, candidates, state.parameters, likely[:, None])
+            candidates, likely = entrance.promising(candidates, noise, _SCANNED)
+            found = entrance.scan(candidates, likely[:, None])
             gain = np.maximum(np.nan_to_num(found[:, 0], nan=-np.inf) - now, 0.0).sum(axis=1)
             candidates = [candidates[int(np.argmax(gain))]]
-        [densities] = self.engine.scan(base, candidates, state.parameters, noise)
+        [densities] = entrance.scan(candidates, noise)
         densities = np.nan_to_num(densities, nan=-np.inf)
         gains = np.maximum(densities.max(axis=0) - now, 0.0)
         # Learning on will raise the gain: half the price of its parameters is enough to enter.
@@ -423,7 +465,7 @@ class Learner:
 
     def limit(self, state: State) -> State:
         """Drop the components that are missed least, down to what can be enumerated."""
-        while len(state.kernels) > MAX_ENUMERATED_COMPONENTS:
+        while len(state.kernels) > limits.MAX_ENUMERATED_COMPONENTS:
             without = [self.improve(state.without(k)) for k in range(len(state.kernels))]
             state = self.refine(max(without, key=lambda smaller: smaller.score), rounds=2)
         return state

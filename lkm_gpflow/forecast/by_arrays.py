@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import softmax
 
 from ..fit.assignments import Pairs, log_prior_weights
-from ..fit.engine import pair_log_densities
-from ..fit.model_covariances import fit_covariances
+from ..fit.toeplitz_engine import ToeplitzEngine
+from ..fit.training import engine_for, fit_covariances
 from ..gp.limits import MIN_WEIGHT
 from ..gp.series import GaussianSeries
 from ..gp.types import Floats, Integers
@@ -42,16 +42,39 @@ class ByArrays(Predictor):
             parts = np.array_split(x, range(_AT_A_TIME, len(x), _AT_A_TIME))
             means, variances = zip(*(self.sums(part, sums, Z=Z) for part in parts), strict=True)
             return np.concatenate(means, axis=2), np.concatenate(variances, axis=2)
+        shape = (self.observations.num_series, len(sums), len(x))
+        mean, second = np.zeros(shape), np.zeros(shape + shape[-1:] * full_cov)
+        for n, weight, some, m, V in self._moments(x, sums, full_cov, Z):
+            squares = m[:, :, None] * m[:, None, :] if full_cov else np.square(m)
+            mean[n, some] += weight * m
+            second[n, some] += weight * ((V if full_cov else np.maximum(V, 0.0)) + squares)
+        if full_cov:
+            return mean, second - mean[..., :, None] * mean[..., None, :]
+        return mean, np.maximum(second - np.square(mean), 0.0)
+
+    def _moments(
+        self, x: Floats, sums: Floats, full_cov: bool, Z: Floats | None
+    ) -> Iterator[tuple[int, float, Integers, Floats, Floats]]:
+        """Yield series, weights, which sums are not zero, their means and covariances."""
+        pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
+        engine, fit = engine_for(self.observations, self.settings), self.fit
+        if isinstance(engine, ToeplitzEngine):
+            found = engine.moments(
+                fit.kernels, pairs, fit.noise_variance, x, sums, full_cov=full_cov
+            )
+            if found is not None:
+                for p, g, mean, variance in found:
+                    which = np.array([g], np.int32)
+                    yield int(pairs.series[p]), weights[p], which, mean[None], variance[None]
+                return
         own, where = np.unique(np.concatenate([self.observations.x, x]), return_inverse=True)
         old, new = np.split(where.reshape(-1), [len(self.observations.x)])
         every = self.covariances(own)
         C, C_cross = (every[:, old[:, None], times] for times in (old, new))
         C_new = every[:, new[:, None], new] if full_cov else every[:, new, new]
-        shape = (self.observations.num_series, len(sums), len(x))
-        mean, second = np.zeros(shape), np.zeros(shape + shape[-1:] * full_cov)
-        for n, z, weight in self._rows(Z):
+        for n, z, weight in zip(pairs.series, pairs.configurations, weights, strict=True):
             among = sums * z
-            some = np.flatnonzero(among.any(axis=1))
+            some: Integers = np.flatnonzero(among.any(axis=1)).astype(np.int32)
             if not some.size * len(x):  # all moments are zero, or there are none
                 continue
             series, seen = self._series(n, np.tensordot(z, C, axes=1))
@@ -59,27 +82,23 @@ class ByArrays(Predictor):
             prior = np.tensordot(among[some], C_new, axes=1)
             W = series.whiten(cross.transpose(1, 0, 2).reshape(len(seen), -1))
             W = W.reshape(len(seen), len(some), len(x))
-            m = series.b @ cross  # [G, M]
             if full_cov:
                 V = prior - W.transpose(1, 2, 0) @ W.transpose(1, 0, 2)
-                V = series.scale * V + m[:, :, None] * m[:, None, :]
             else:
                 V = prior - np.square(W).sum(axis=0)
-                V = np.maximum(series.scale * V, 0.0) + np.square(m)
-            mean[n, some] += weight * m
-            second[n, some] += weight * V
-        if full_cov:
-            return mean, second - mean[..., :, None] * mean[..., None, :]
-        return mean, np.maximum(second - np.square(mean), 0.0)
+            m = np.asarray(series.b @ cross, np.float64)  # [G, M]
+            yield n, weight, some, m, series.scale * V
 
     @single_threaded()
     def noise(self, Z: Floats | None = None) -> Floats:
         """See `Predictor.noise`."""
         if not self.settings.likelihood.rescales:
             return self.fit.noise_variance
-        C, total = self.covariances(self.observations.x), np.zeros(self.observations.num_series)
-        for n, z, weight in self._rows(Z):
-            total[n] += weight * self._series(n, np.tensordot(z, C, axes=1))[0].scale
+        pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
+        engine, total = engine_for(self.observations, self.settings), np.zeros(len(self.fit.Z))
+        fit = self.fit
+        scales = engine.scales(fit.kernels, fit.parameters, fit.noise_variance, pairs)
+        np.add.at(total, pairs.series, weights * scales)
         return total * self.fit.noise_variance
 
     def observed(self, x: Floats) -> tuple[Floats, Floats]:
@@ -90,11 +109,6 @@ class ByArrays(Predictor):
     def covariances(self, x: Floats) -> Floats:
         """See `Predictor.covariances`."""
         return fit_covariances(self.fit, x)
-
-    def _rows(self, Z: Floats | None) -> Iterator[tuple[int, Floats, float]]:
-        """Yield series, rows [K] and weights of the rows of Z."""
-        pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
-        yield from zip(pairs.series, pairs.configurations, weights, strict=True)
 
     def _series(self, n: int, total: Floats) -> tuple[GaussianSeries, Integers]:
         """Return a series given the covariance of its components [D, D], and its observed rows."""
@@ -125,8 +139,6 @@ class ByArrays(Predictor):
 
     def _log_densities(self, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
-        C, noise = self.covariances(self.observations.x), self.fit.noise_variance
-        found = pair_log_densities(
-            C, noise[None], self.observations, pairs, self.settings.likelihood
-        )[0]
-        return np.nan_to_num(found, nan=-np.inf)
+        fit, engine = self.fit, engine_for(self.observations, self.settings)
+        found = engine.log_densities(fit.kernels, fit.parameters, fit.noise_variance[None], pairs)
+        return np.nan_to_num(found[0], nan=-np.inf)

@@ -19,7 +19,7 @@ import pandas as pd
 from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
-from ..gp import limits
+from ..fit.training import most_times
 from ..gp.types import Floats, Integers
 from ..runtime.text import quoted
 from ..runtime.threads import single_threaded
@@ -335,7 +335,8 @@ class Ensemble:
         no fit can be learnt again.
         """
         observations, settings = self.table.observations, self.predictors.settings
-        fits = self.fits[:most_fits] if len(observations.x) <= limits.LONGEST else []
+        is_short = len(observations.x) <= most_times(observations, settings)
+        fits = self.fits[:most_fits] if is_short else []
         told = []
         for member in fits:
             with suppress(ValueError):  # not positive definite, or of a subclass of LKM

@@ -10,10 +10,8 @@ from scipy.stats import t
 
 from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
-from ..fit.engine import Engine
 from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State
 from ..fit.training import Learner
-from ..gp.series import GaussianSeries
 from ..gp.types import Booleans, Floats
 from ..runtime.threads import single_threaded
 
@@ -202,27 +200,7 @@ def held_out_forecast(
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
     x = (observations.x[window.begin : window.end] - past.begin) / past.span
-    return past.back(*_predict(state, learner.engine, x))
-
-
-def _predict(state: State, engine: Engine, x: Floats) -> tuple[Floats, Floats]:
-    r"""Mean and variance of new observations at times x, [N, M].
-
-    .. math:: C_* V^{-1} y, \qquad s\, (\mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2)
-
-    with s the predictive scale of the likelihood.
-    """
-    past, likelihood = engine.observations, engine.likelihood
-    D, noise_variance = len(past.x), np.maximum(state.noise_variance, LEAST_NOISE)
-    C = engine.covariances(state.kernels, state.parameters, np.concatenate([past.x, x]))
-    moments = []
-    for n, (y, z, noise) in enumerate(zip(past.Y, state.Z, noise_variance, strict=True)):
-        seen = np.flatnonzero(past.mask[n])
-        total = np.tensordot(z, C, axes=1)
-        V = total[np.ix_(seen, seen)] + (noise + past.known_of(n, seen)) * np.eye(len(seen))
-        series = GaussianSeries(V, y[seen], likelihood)
-        if np.isnan(series.q):
-            raise ValueError("the covariance of a series is not positive definite")
-        moments.append(series.predict(total[seen, D:], total.diagonal()[D:] + noise))
-    mean, variance = zip(*moments, strict=True)
-    return np.array(mean), np.array(variance)
+    found = learner.engine.predict(
+        state.kernels, state.parameters, state.Z, np.maximum(state.noise_variance, LEAST_NOISE), x
+    )
+    return past.back(*found)

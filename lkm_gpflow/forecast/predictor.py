@@ -16,8 +16,9 @@ from ..gp.types import Floats
 _AT_A_TIME = 500
 """Series that are gone through at a time: memory does not grow with their number."""
 
+_TIMES = 1000
 _JUDGES = 200
-"""Of more series evenly spaced ones, about as many, say what components explain."""
+"""Of more times and series evenly spaced ones, about as many, say what components explain."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,13 @@ class Predictor(ABC):
     def explained(self) -> Floats:
         """Variance over time of the mean of every component, on average over series, [K].
 
-        Of many series evenly spaced ones are asked.
+        Of many series and of many times evenly spaced ones are asked.
         """
         N, judges = self.observations.num_series, self
         if N > _JUDGES:
             (judges,) = self._of_some(slice(None, None, -(-N // _JUDGES)))
-        mean, _ = judges.sums(self.observations.x, np.eye(len(self.fit.kernels)))
+        x = self.observations.x[:: -(-len(self.observations.x) // _TIMES)]
+        mean, _ = judges.sums(x, np.eye(len(self.fit.kernels)))
         return np.asarray(mean.var(axis=2).mean(axis=0))
 
     def _of_some(self, *which: slice) -> Iterator[Predictor]:

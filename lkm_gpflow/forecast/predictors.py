@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..fit.fits import Fit, FitSettings
-from ..gp import limits
+from ..fit.training import most_times
 from .by_arrays import ByArrays
 from .predictor import Predictor
 
@@ -44,7 +44,8 @@ class Predictors:
         return known
 
     def _kind(self, fit: Fit) -> type[Predictor]:
-        if fit.relaxed is None and len(self.observations.x) <= limits.LONGEST:
+        most = most_times(self.observations, self.settings)
+        if fit.relaxed is None and len(self.observations.x) <= most:
             return ByArrays
         from .by_model import ByModel  # with TensorFlow, which takes seconds to load
 

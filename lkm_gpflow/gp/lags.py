@@ -18,8 +18,23 @@ _LONG, _LONGEST = 500, 1000
 """Of more times a grid takes many megabytes, and hundreds."""
 
 
-class LagGrid:
-    """Times [D], and R different lags between two of them.
+class Lags:
+    """Times [D], and R different lags between two of them: what stationary kernels look at.
+
+    Parameters
+    ----------
+    x
+        Scaled times, [D], sorted.
+    lags
+        [R], increasing.
+    """
+
+    def __init__(self, x: Floats, lags: Floats) -> None:
+        self.x, self.lags = x, lags
+
+
+class LagGrid(Lags):
+    """Times [D] with the places of their lags, for matrices over pairs of times.
 
     A stationary kernel is evaluated once for every lag.  On a regular grid these are D, and a
     matrix and its sums over lags are views of its memory with other strides; elsewhere they are
@@ -32,13 +47,12 @@ class LagGrid:
     """
 
     def __init__(self, x: Floats) -> None:
-        self.x = x
         D = len(x)
         distances = np.abs(x[:, None] - x[None, :]).ravel()
         _, first, lag_of_pair = np.unique(
             distances.round(_LAG_DIGITS), return_index=True, return_inverse=True
         )
-        self.lags: Floats = distances[first]
+        super().__init__(x, distances[first])
         self.lag_of_pair: Integers = lag_of_pair.reshape(-1).astype(np.int32)
         steps = np.abs(np.subtract.outer(np.arange(D), np.arange(D)))
         self._is_regular = np.array_equal(self.lag_of_pair, steps.ravel())

@@ -6,6 +6,9 @@ LONGEST = 4000
 """Most time points of a dense covariance: there N = K = 4 take 15 s of processor and 7 GB for one
 relaxed bound."""
 
+LONGEST_REGULAR = 10_000
+"""The same where times are regular and no dense covariance is needed: a year of hours has 8,760."""
+
 MAX_ENUMERATED_COMPONENTS = 12
 """2^K rows of Z are held for at most so many components."""
 

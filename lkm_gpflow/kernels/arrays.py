@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import expit, i0e, i1e
 
-from ..gp.lags import LagGrid
+from ..gp.lags import LagGrid, Lags
 from ..gp.types import Booleans, Floats
 from .bases import BaseKernel
 
@@ -30,21 +30,21 @@ the gradient is given, with half its diagonal: what is returned is half of the w
 Evaluate: TypeAlias = Callable[..., tuple[Floats, Pull]]
 
 
-def _white(grid: LagGrid) -> tuple[Floats, Pull]:
+def _white(grid: Lags) -> tuple[Floats, Pull]:
     return (grid.lags == 0.0).astype(np.float64), lambda g: ()
 
 
-def _constant(grid: LagGrid) -> tuple[Floats, Pull]:
+def _constant(grid: Lags) -> tuple[Floats, Pull]:
     return np.ones_like(grid.lags), lambda g: ()
 
 
-def _squared_exponential(grid: LagGrid, lengthscale: float) -> tuple[Floats, Pull]:
+def _squared_exponential(grid: Lags, lengthscale: float) -> tuple[Floats, Pull]:
     squared = np.square(grid.lags / lengthscale)
     k = np.exp(-0.5 * squared)
     return k, lambda g: (float(g @ (k * squared)),)
 
 
-def _periodic(grid: LagGrid, period: float, lengthscale: float) -> tuple[Floats, Pull]:
+def _periodic(grid: Lags, period: float, lengthscale: float) -> tuple[Floats, Pull]:
     r"""See `base.ZeroMeanPeriodic`; a = 1 / l^2, s = sin(pi r / p), c = 1 - 2 s^2.
 
     .. math:: \frac{\partial k}{\partial a}
@@ -127,7 +127,7 @@ def _integrated_ornstein_uhlenbeck(
     return k, pull
 
 
-def _ornstein_uhlenbeck(grid: LagGrid, lengthscale: float) -> tuple[Floats, Pull]:
+def _ornstein_uhlenbeck(grid: Lags, lengthscale: float) -> tuple[Floats, Pull]:
     scaled = grid.lags / lengthscale
     k = np.exp(-scaled)
     return k, lambda g: (float(g @ (k * scaled)),)
@@ -183,7 +183,7 @@ _BUILT_IN: dict[str, Evaluate] = {
 """By name; no other base kernel can be registered under these."""
 
 
-def evaluate(base: BaseKernel, grid: LagGrid, values: Sequence[float]) -> tuple[Floats, Pull]:
+def evaluate(base: BaseKernel, grid: Lags, values: Sequence[float]) -> tuple[Floats, Pull]:
     """Evaluate a base kernel on a grid.
 
     Parameters
@@ -191,7 +191,7 @@ def evaluate(base: BaseKernel, grid: LagGrid, values: Sequence[float]) -> tuple[
     base
         Built in, or registered.
     grid
-        The times.
+        The times; a `LagGrid` if the base kernel is not stationary.
     values
         Its hyperparameters, in the order of ``base.parameters``.
 

@@ -20,12 +20,20 @@ from gpflow.kernels import Kernel
 
 from ..gp.lags import LagGrid, lag_grid
 from ..gp.types import Floats, FloatTensor
-from ..gp.variables import open_variable
 from .base import KERNELS, UnitKernel
 from .grammar import Kind, Product, with_values
 
 _NO_PRIOR = 1e6
 """Standard deviation of a prior that says nothing."""
+
+
+def open_variable(values: TensorType) -> tf.Variable:
+    """Return an untrainable variable [None] of whole numbers.
+
+    A copy by `copy.deepcopy` is a variable of the length that it has then: who owns such variables
+    opens those of a copy again, in ``__setstate__``.
+    """
+    return tf.Variable(tf.cast(values, tf.int32), trainable=False, shape=[None])
 
 
 class KernelBank(gpflow.base.Module):

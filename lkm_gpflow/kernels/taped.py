@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from ..gp.lags import LagGrid
+from ..gp.lags import Lags
 from ..gp.types import Floats
 from .base import KERNELS
 from .bases import BaseKernel, UnknownBaseError
 
 
 def evaluate_taped(
-    base: BaseKernel, grid: LagGrid, values: Sequence[float]
+    base: BaseKernel, grid: Lags, values: Sequence[float]
 ) -> tuple[Floats, Callable[[Floats], Sequence[float]]]:
     """Call the kernel's own `covariance`; what is returned is as of `arrays.evaluate`.
 

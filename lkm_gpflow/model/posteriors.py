@@ -20,7 +20,7 @@ from gpflow.config import default_float
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS, MIN_WEIGHT
 from ..gp.seeds import seed_pair
 from ..gp.types import FloatTensor
-from ..gp.variables import open_variable
+from ..kernels.bank import open_variable
 from .bound import enumerated_bound, log_joint
 from .ibp import IBP
 

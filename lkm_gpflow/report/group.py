@@ -17,7 +17,7 @@ from ..explain.decomposition import check_few
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stories import MOST_NAMES, Story, gist, stories, table_of
 from ..explain.wording import Timeline, scale_note
-from ..gp import limits
+from ..fit.training import most_times
 from ..plotting.style import unit_of, units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
@@ -175,7 +175,8 @@ class GroupReport(Report):
         """How good the forecasts of the last rows were, over all series."""
         held_out = sum(each.held_out for each in self.series)
         if not held_out:
-            if len(self.found.table.frame) > limits.LONGEST:
+            table, fit = self.found.table, self.found.settings.fit
+            if len(table.frame) > most_times(table.observations, fit):
                 return "The table is too long to be learnt twice: forecasts were not checked."
             if self.found.table.frame.loc[self.hold_out.times].notna().to_numpy().any():
                 return (

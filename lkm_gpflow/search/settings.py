@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.fits import FitSettings
+from ..fit.training import most_times
 from ..gp import limits
 from ..gp.types import Integers
 from ..kernels.grammar import (
@@ -29,8 +31,8 @@ _DRAW = 2_000_000
 """Sets the seed of the draw apart from those of the search, (seed, step, restart)."""
 
 LONGEST_SEARCH = 1000
-"""One objective with its gradient takes 0.2 processor seconds at 800 times (4 series, 4 kernels)
-and 1.0 at 1,600; a search needs some ten thousand."""
+"""At irregular times one objective with its gradient takes 0.2 processor seconds at 800 times (4
+series, 4 kernels) and 1.0 at 1,600; a search needs some ten thousand."""
 
 MOST_SEARCHED = 50
 """A millisecond a series, evaluation and row of Z, until covariances are shared (`sharing`)."""
@@ -124,26 +126,29 @@ def base_names(bases: object) -> tuple[str, ...]:
     return names
 
 
-def check_size(num_times: int, num_series: int, subset: int | None) -> None:
+def check_size(observations: Observations, fit: FitSettings, subset: int | None) -> None:
     """Refuse tables on which a search would not end; warn about those on which it takes hours.
 
     Raises
     ------
     ValueError
-        If there are more than `limits.LONGEST` times.
+        If there are more times than `training.most_times`.
     """
+    num_series, num_times = observations.Y.shape
+    most = most_times(observations, fit)
     instead = (
         "run discover on lkm_gpflow.thin(frame), then learn its result on all times with "
         "lkm_gpflow.refit_sparse(found, frame); at the command line, --thin 300 does both"
     )
-    if num_times > limits.LONGEST:
+    if num_times > most:
         raise ValueError(
-            f"expected at most {limits.LONGEST:g} times, because time grows with their third power "
-            f"and memory with their second, got {num_times}: {instead}"
+            f"expected at most {most:g} times, {limits.LONGEST:g} unless they are regular, because "
+            f"time and memory would not do, got {num_times}: {instead}"
         )
-    if num_times > LONGEST_SEARCH:
+    if num_times > LONGEST_SEARCH and most == limits.LONGEST:
         warn(
-            f"a search on more than {LONGEST_SEARCH} times takes hours, got {num_times}: {instead}",
+            f"a search on more than {LONGEST_SEARCH} irregular times takes hours, got {num_times}: "
+            f"{instead}",
         )
     if subset is None and num_series > MOST_SEARCHED:
         warn(

@@ -11,10 +11,12 @@ import pytest
 from small import made_by_hand
 
 import lkm_gpflow as lkm
+from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.long_series import _in_time_of
 from lkm_gpflow.explain.comparison import component_correlations
 from lkm_gpflow.explain.residuals import whitened
+from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.gp import limits
 from lkm_gpflow.search.settings import check_size
 
@@ -82,6 +84,7 @@ def test_components_are_learnt_on_all_times(monkeypatch: pytest.MonkeyPatch) -> 
     assert refitted.fit.elbo == pytest.approx(float(exact.elbo()), abs=0.1)
     forecast = refitted.forecast(5)
     monkeypatch.setattr(limits, "LONGEST", 299)
+    monkeypatch.setattr(limits, "LONGEST_REGULAR", 299)
     by_inducing = lkm.refit_sparse(refitted, frame, inducing=120, max_rounds=1)
     assert type(by_inducing.model) is lkm.SparseLKM
     pd.testing.assert_frame_equal(by_inducing.forecast(5), forecast, atol=0.02)
@@ -113,25 +116,28 @@ def test_it_warns_if_inducing_variables_are_too_few() -> None:
 
 def test_a_search_on_too_many_times_is_refused_before_it_begins() -> None:
     frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=20_000)})
-    with pytest.raises(ValueError, match=r"at most 4000 times.*got 20000.*thin.*refit_sparse"):
+    with pytest.raises(ValueError, match=r"at most 10000 times, 4000 unless.*got 20000.*thin"):
         lkm.discover(frame, progress=False)
 
 
-@pytest.mark.parametrize(
-    ("too_many", "few", "message"),
-    [
-        ((1001, 2, None), (1000, 50, None), "more than 1000 times takes hours, got 1001"),
-        ((100, 51, None), (100, 51, 25), "more than 50 series may take hours, got 51: with a"),
-    ],
-)
-def test_a_search_that_takes_hours_warns(
-    too_many: tuple[int, int, None], few: tuple[int, int, int | None], message: str
-) -> None:
-    with pytest.warns(UserWarning, match=message):
-        check_size(*too_many)
+def test_a_search_that_takes_hours_warns_and_one_that_is_too_long_is_refused() -> None:
+    def table(D: int, N: int, power: float) -> Observations:
+        return Observations(np.linspace(0.0, 1.0, D) ** power, np.zeros((N, D)), np.ones((N, D)))
+
+    with pytest.warns(UserWarning, match="more than 1000 irregular times takes hours, got 1001"):
+        check_size(table(1001, 2, 2.0), FitSettings(), None)
+    with pytest.warns(UserWarning, match="more than 50 series may take hours, got 51: with a"):
+        check_size(table(100, 51, 1.0), FitSettings(), None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_size(*few)
+        check_size(table(1000, 50, 2.0), FitSettings(), None)
+        check_size(table(100, 51, 1.0), FitSettings(), 25)
+        check_size(table(10_000, 2, 1.0), FitSettings(), None)
+    for long in (table(4001, 2, 2.0), table(10_001, 2, 1.0)):
+        with pytest.raises(ValueError, match="expected at most"):
+            check_size(long, FitSettings(), None)
+    with pytest.raises(ValueError, match="expected at most 4000"):
+        check_size(table(4001, 2, 1.0), FitSettings(learner="relaxed"), None)
 
 
 def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +161,7 @@ def test_reports_of_long_series_look_at_some_times(monkeypatch: pytest.MonkeyPat
     )  # fmt: skip
     (all_times,) = component_correlations(found, 0, 1).values()
     monkeypatch.setattr(limits, "LONGEST", 599)
+    monkeypatch.setattr(limits, "LONGEST_REGULAR", 599)
     monkeypatch.setattr("lkm_gpflow.explain.comparison._MOST_DRAWN", 150)
     monkeypatch.setattr("lkm_gpflow.explain.residuals._LAST", 150)
     found = replace(found)  # without what it has computed

@@ -211,7 +211,8 @@ def test_scan_by_brute_force(gaps: bool) -> None:
     C = numpy_components(PRODUCTS)
     base = np.array([C[1], C[2] + C[3], np.zeros((9, 9))])
     candidates = PRODUCTS[:2]
-    found = LapackEngine(data).scan(base, candidates, {}, noise)
+    Z = np.array([[0.0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]])
+    found = LapackEngine(data).entrance(PRODUCTS, {}, Z).scan(candidates, noise)
     expected = [
         [
             [scipy_log_density(data, n, base[n] + C[m] + s[n] * np.eye(9)) for n in range(3)]

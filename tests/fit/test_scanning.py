@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.fit.engine import LapackEngine
+from lkm_gpflow.fit.engine import Entrance, LapackEngine
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 
@@ -38,6 +38,10 @@ def observations(*, gaps: bool = False) -> Observations:
     return Observations(X, Y * mask, mask)
 
 
+def nothing_in(data: Observations) -> Entrance:
+    return LapackEngine(data).entrance((), {}, np.zeros((3, 0)))
+
+
 def log_densities(data: Observations, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the series at some of the times, by SciPy: with each candidate [M, L, N], without [N]."""
     found, without = np.empty((len(CANDIDATES), *NOISE.shape)), np.empty(len(data.Y))
@@ -57,7 +61,7 @@ def log_densities(data: Observations, places: np.ndarray) -> tuple[np.ndarray, n
 def test_the_best_of_a_part_of_the_times_are_kept(gaps: bool) -> None:
     """The best first, each with the noise that suits every series best there."""
     data = observations(gaps=gaps)
-    kept, noise = LapackEngine(data).promising(np.zeros((3, 150, 150)), CANDIDATES, {}, NOISE, 3)
+    kept, noise = nothing_in(data).promising(CANDIDATES, NOISE, 3)
     # Eight blocks of eight neighbours, the first and the last at the ends.
     starts = np.round(np.arange(8) * 142 / 7).astype(int)
     found, without = log_densities(data, (starts[:, None] + np.arange(8)).ravel())
@@ -74,8 +78,7 @@ def test_a_gain_is_over_the_noise_that_series_have_now() -> None:
     """With too little noise now, all candidates gain; with more of it, none of them does."""
     data = observations().at_times(np.arange(60, dtype=np.int32))
     worse, bad = parse("9 x SE(lengthscale=0.001)"), parse("3 x SE(lengthscale=0.001)")
-    base = np.zeros((3, 60, 60))
-    kept, _ = LapackEngine(data).promising(base, [worse, bad], {}, NOISE[::-1], 2)
+    kept, _ = nothing_in(data).promising([worse, bad], NOISE[::-1], 2)
     assert kept == [bad, worse]
-    kept, _ = LapackEngine(data).promising(base, [worse, bad], {}, NOISE, 2)
+    kept, _ = nothing_in(data).promising([worse, bad], NOISE, 2)
     assert kept == [worse, bad]
