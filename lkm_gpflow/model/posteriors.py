@@ -18,11 +18,10 @@ from gpflow.base import TensorType
 from gpflow.config import default_float
 
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS, MIN_WEIGHT
-from ..gp.seeds import seed_pair
 from ..gp.types import FloatTensor
 from ..kernels.bank import open_variable
 from .bound import enumerated_bound, log_joint
-from .ibp import IBP
+from .ibp import IBP, seed_pair
 
 Seed: TypeAlias = int | tf.Tensor | None
 """None for the draws that the posterior keeps; an integer or an integer tensor [2] for others."""

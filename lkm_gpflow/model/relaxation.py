@@ -15,11 +15,11 @@ from gpflow.keras import tf_keras
 from gpflow.utilities import positive
 
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS
-from ..gp.seeds import seed_pair
 from ..gp.types import Floats, FloatTensor
 from ..runtime.text import whole_number
 from .annealing import Annealing
 from .bound import mean_field_bound
+from .ibp import seed_pair
 from .posteriors import (
     AssignmentModel,
     Posterior,
