@@ -151,20 +151,6 @@ def _moments(
     )
 
 
-def movement(attribution: pd.DataFrame) -> pd.Series[float]:
-    r"""Return how far the parts of `attribute` move the mean of each series away from its average.
-
-    .. math:: \frac{\sum_t \sum_p |m_{pt}|}{\sum_t s_t}
-
-    over the whole horizon, with m_p what part p has of the mean and s the sd of the forecast.
-    Parts that offset each other count all the same.
-    """
-    moved = _parts(attribution, "mean").abs().sum(axis=1)
-    sd = np.sqrt(pd.DataFrame(attribution["variance"]).sum(axis=1))
-    moved, sd = (each.groupby(level="series", sort=False).sum() for each in (moved, sd))
-    return moved / sd
-
-
 def shares(attribution: pd.DataFrame, moment: str) -> pd.DataFrame:
     r"""Return the share of every part of `attribute` in the "mean" or "variance", series x parts.
 

@@ -12,7 +12,7 @@ May import: explain and what lies below.
 """
 
 from .all_components import plot_decomposition
-from .attribution_panels import plot_attribution, plot_attribution_shares
+from .attribution_panels import plot_attribution
 from .backtests import plot_coverage, plot_scores
 from .coupled import plot_filled, plot_narrowing, plot_what_if
 from .explorer import Explorer
@@ -37,7 +37,6 @@ __all__ = [
     "pair_rows",
     "plot_assignment",
     "plot_attribution",
-    "plot_attribution_shares",
     "plot_comparison",
     "plot_components",
     "plot_coverage",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 
 from ..discovery.result import Discovery
 from ..explain.attribution import (
@@ -20,7 +19,6 @@ from ..explain.attribution import (
     attribute,
     folded,
     part_order,
-    shares,
 )
 from ..sharing.consensus import OTHERS
 from .style import (
@@ -28,7 +26,6 @@ from .style import (
     AxesArray,
     component_colour,
     labels,
-    new_axes,
     panel_axes,
     readable_dates,
 )
@@ -91,36 +88,6 @@ def plot_attribution(
     if axes is None:
         _legend(panels, order)
     return panels
-
-
-def plot_attribution_shares(
-    discovery: Discovery, attribution: pd.DataFrame, moment: str, ax: Axes | None = None
-) -> Axes:
-    """Draw the share of every part in the mean or the variance of forecasts, one bar per series.
-
-    `attribution` is that of `explain.attribution.attribute`; `moment` is "mean" (departure from the
-    level) or "variance".
-    """
-    table = shares(folded(attribution), moment)
-    order = part_order(discovery, list(table.columns))
-    colours = part_colours(discovery, order)
-    N = len(table)
-    ax = new_axes((7.0, 1.3 + 0.26 * N)) if ax is None else ax
-    left = np.zeros(N)
-    for part in order:
-        values = table[part].to_numpy()
-        ax.barh(range(N), values, left=left, color=colours[part], height=0.75, label=part)
-        left = left + values
-    ax.set_xlim(0.0, 1.0)
-    ax.set_xticks(np.linspace(0.0, 1.0, 6))
-    ax.set_yticks(range(N), labels(list(table.index)))
-    ax.invert_yaxis()
-    ax.xaxis.set_major_formatter("{x:.0%}")
-    what = "departure from the level" if moment == "mean" else "forecast variance"
-    ax.set_xlabel(f"share in the {what}, over the horizon")
-    ax.tick_params(labelsize=8)
-    _legend(np.array([ax], dtype=object), order)
-    return ax
 
 
 def _legend(panels: AxesArray, order: Sequence[str]) -> None:

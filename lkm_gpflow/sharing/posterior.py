@@ -267,11 +267,6 @@ class Statements:
         own = [self.visible[self.chain == c].mean(axis=0) for c in np.unique(self.chain)]
         return np.ptp(own, axis=0)
 
-    def share_interval(self, level: float) -> Floats:
-        """Quantiles of the shares: median, lower, upper, [3, N, K]."""
-        ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
-        return np.asarray(np.quantile(self.shares, ends, axis=0))
-
     def of_series(self, places: Integers) -> Statements:
         """Return the part about some series; evidence is that of all."""
         return replace(self, shares=self.shares[:, places], has=self.has[:, places])

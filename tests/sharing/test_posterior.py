@@ -88,7 +88,6 @@ def test_statements_are_shares_of_draws() -> None:
     prior = np.array([[(1.125 + 0.125) / 2 / 2.125], [1.125 / 2.125]])
     p = np.array([[4.5 / 5.0], [1.5 / 5.0]])
     np.testing.assert_allclose(told.evidence, logit(p) - logit(prior))
-    np.testing.assert_allclose(told.share_interval(0.9)[0], [[0.25], [0.005]])
     assert told.of_series(np.array([1])).probabilities.tolist() == [[0.25]]
 
 
