@@ -18,6 +18,8 @@ from .transforms import STRONG, log_gain
 
 COLUMNS = ("series", "time", "value", "kind", "how_far")
 
+_FEWEST_BEATS = 4
+
 SINGLE = ("sentinel", "outlier", "flat")
 """Kinds of single values; the others begin at the time that is listed."""
 
@@ -105,7 +107,8 @@ def _of_series(values: Floats, season: int) -> Iterator[tuple[int, str, float]]:
     rest = np.where(far > _FAR, np.nan, y)
     if np.any(far > _FAR) and np.all(y > 0.0) and log_gain(rest) >= STRONG:
         far = np.minimum(far, _distances(np.log(y), seen, season))
-    for place in np.flatnonzero(far > _FAR):
+    outlying = np.flatnonzero(far > _FAR)
+    for place in () if _beats(seen[outlying]) else outlying:
         yield int(seen[place]), "outlier", float(far[place])
     begins, lengths = _runs(y)
     usual = np.mean(lengths == 1) > 0.9
@@ -199,6 +202,16 @@ def _spread(values: Floats) -> float:
     low = np.quantile(values, 0.05, method="higher")
     high = np.quantile(values, 0.95, method="lower")
     return float(high - low) / 3.3 or float(np.std(values))
+
+
+def _beats(places: NDArray[Any]) -> bool:
+    """Whether four or more outliers are multiples of one distance apart, as heartbeats are."""
+    apart = np.diff(places)
+    apart = apart[apart > 1]
+    if len(apart) < _FEWEST_BEATS - 1:
+        return False
+    ratio = apart / apart.min()
+    return bool(apart.min() > 2 and np.all(np.abs(ratio - np.round(ratio)) <= 0.1))
 
 
 def _runs(y: Floats) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -123,3 +123,13 @@ def test_without_them_only_single_values_are_missing() -> None:
     cleaned = without(frame, found)
     assert np.argwhere(cleaned.isna().to_numpy()).tolist() == [[30, 0]]
     pd.testing.assert_frame_equal(cleaned.drop(frame.index[30]), frame.drop(frame.index[30]))
+
+
+def test_spikes_that_recur_are_a_beat_and_no_outliers() -> None:
+    rng = np.random.default_rng(0)
+    values = 0.1 * rng.normal(size=(200, 2))
+    spikes = 5.0 + rng.normal(size=5)
+    values[[20, 50, 110, 140, 171], 0] = spikes  # every 30 rows, some of them missed
+    values[[20, 63, 104, 151, 190], 1] = spikes
+    found = find(pd.DataFrame(values, columns=["heart", "fault"]))
+    assert set(found.loc[found["kind"] == "outlier", "series"]) == {"fault"}

@@ -52,7 +52,9 @@ def test_densities_scans_and_gradients() -> None:
     expected = np.array([density(own, n, v) for n, v in zip(ROWS.series, V, strict=True)])
     [found] = engine.log_densities(PRODUCTS, {}, NOISE[None], ROWS)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    scanned = engine.scan(V[[0, 2, 3]], PRODUCTS[:1], {}, NOISE[None])
+    scanned = engine.entrance(PRODUCTS, {}, ROWS.configurations[[0, 2, 3]]).scan(
+        PRODUCTS[:1], NOISE[None]
+    )
     added = [density(own, n, v + C[0]) for n, v in enumerate(V[[0, 2, 3]])]
     np.testing.assert_allclose(scanned[0, 0], added, rtol=1e-10)
     layout, weights = Layout(PRODUCTS, N), np.array([-0.3, -0.9, 0.0, 0.0])
