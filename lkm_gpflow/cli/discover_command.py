@@ -323,6 +323,8 @@ def discover_command(
             if thin is not None:
                 say(f"learning the result on all {len(whole)} times ...")
                 found = refit_sparse(found, whole)
+            if couple:
+                say(f"learning how the {frame.shape[1]} series go together ...")
             with single_threaded():
                 files = output.write(
                     folder, found, steps, level, told_units, say, executor, title or "", before,

@@ -330,11 +330,10 @@ class Discovery:
         else:
             posterior, observations = self.posterior, self._asked[0]
         functions, drawn = self._drawn(posterior, observations)
-        seen = observations.at_times(posterior.times).plain
+        seen = observations.at_times(posterior.times)
         chain = np.repeat(np.arange(len(posterior.chains)), [len(c) for c in posterior.chains])
         day = 0.0 if self.table.axis.origin is None else 1.0 / self.table.span
-        Y = np.where(seen.mask > 0.0, seen.Y, np.nan)
-        return patterns_of(posterior.draws, drawn, chain, seen.x, Y, day)
+        return patterns_of(posterior.draws, drawn, chain, seen, day)
 
     def _drawn(
         self, posterior: PosteriorDraws, observations: Observations | None = None

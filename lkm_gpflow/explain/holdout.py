@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ class HoldOut:
     probabilities: pd.DataFrame
     # Mean absolute error of every series, in its units: of the forecast's median, of its last value
     # before the tail, and of its value a season before (NaN without a season).
-    errors: pd.DataFrame
+    errors: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def inside(self, level: float) -> pd.Series:
         """Share of the observations of every series that fell into the interval of this level."""

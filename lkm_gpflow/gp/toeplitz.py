@@ -255,7 +255,8 @@ class ToeplitzSeries:
         weights[:, range(m, count), range(m, count)] = 1.0
         identity[:, range(m), range(m)] = 1.0
         self._K = identity + weights @ self._G
-        sign, log_determinant = np.linalg.slogdet(self._K)
+        with np.errstate(invalid="ignore"):  # NaN of what is not positive definite
+            sign, log_determinant = np.linalg.slogdet(self._K)
         fails = ~(sign > 0.0)
         self._K[fails] = np.eye(count)
         S = np.linalg.solve(self._K, weights)

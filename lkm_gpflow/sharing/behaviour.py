@@ -232,7 +232,9 @@ def _trend(
         # What wanders about the line is scatter, too.
         kept = [q for q, other in enumerate(told.patterns) if other.kind in _LASTING]
         residual = told.Y[n] - told.functions[visible[:, n], n][:, kept].sum(axis=1)
-        slope = _widened(f @ contrast, contrast, residual)
+        slope = f @ contrast
+        if told.is_plain[n]:
+            slope = _widened(slope, contrast, residual)
         measured: dict[str, Any] = {
             "size": Interval.of(f.std(axis=1), level),
             "slope": Interval.of(slope * (x[-1] - x[0]), level),
@@ -292,15 +294,16 @@ def _widened(values: Floats, contrast: Floats, residual: Floats) -> Floats:
 
     Noise has the variance of the residuals [T, D], and their correlation from one to the next.
     """
-    rho = np.clip(_next_to(np.nanmean(residual, axis=0)), 0.0, _MOST_CORRELATED)
-    error = np.nanstd(residual) * np.linalg.norm(contrast) * np.sqrt((1.0 + rho) / (1.0 - rho))
+    seen = np.isfinite(residual[0])
+    rho = np.clip(_next_to(residual[:, seen].mean(axis=0)), 0.0, _MOST_CORRELATED)
+    error = residual[:, seen].std() * np.linalg.norm(contrast) * np.sqrt((1.0 + rho) / (1.0 - rho))
     more = np.sqrt(max(error**2 - values.var(), 0.0))
     return np.asarray(values + more * np.random.default_rng(0).normal(size=len(values)))
 
 
 def _next_to(residual: Floats) -> float:
     """Correlation of residuals with the next."""
-    r = np.nan_to_num(residual - np.nanmean(residual))
+    r = residual - residual.mean()
     return float(r[1:] @ r[:-1] / max(r @ r, 1e-300))
 
 
@@ -328,7 +331,7 @@ def together(told: PatternDraws, level: float) -> Floats:
     signal = told.functions.sum(axis=2)
     signal = signal - signal.mean(axis=2, keepdims=True)
     size = np.linalg.norm(signal, axis=2)
-    is_flat = np.square(size) <= VISIBLE * len(told.x) * np.nanvar(told.Y, axis=1)
+    is_flat = np.square(size) <= VISIBLE * len(told.x) * told.variances
     unit = signal / np.where(is_flat, np.nan, size)[:, :, None]
     correlations = np.einsum("tnd,tmd->tnm", unit, unit)
     ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)

@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..data.observations import Observations
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
 from .matching import MUCH_LIKE, correlation, period, shapes_of
@@ -104,6 +105,10 @@ class PatternDraws:
         Scaled times, [D].
     Y
         Scaled values, [N, D]; NaN where nothing was observed.
+    variances
+        Of the series, [N].
+    is_plain
+        Whether all values of a series have the same noise, [N].
     chain
         Number of the chain of each draw, [T].
     """
@@ -113,6 +118,8 @@ class PatternDraws:
     periods: Floats
     x: Floats
     Y: Floats
+    variances: Floats
+    is_plain: Booleans
     chain: Integers
 
     @property
@@ -122,8 +129,7 @@ class PatternDraws:
         count = seen.sum(axis=-1)
         mean = (self.functions * seen).sum(axis=-1) / count
         squares = np.square(self.functions - mean[..., None]) * seen
-        whole = np.nanvar(self.Y, axis=1)
-        whole = np.where(whole > 0.0, whole, np.inf)[:, None]
+        whole = np.where(self.variances > 0.0, self.variances, np.inf)[:, None]
         return np.asarray(squares.sum(axis=-1) / count / whole)
 
     @property
@@ -133,15 +139,20 @@ class PatternDraws:
 
     def of_series(self, places: Integers) -> PatternDraws:
         """Return the part about some series."""
-        return replace(self, functions=self.functions[:, places], Y=self.Y[places])
+        return replace(
+            self,
+            functions=self.functions[:, places],
+            Y=self.Y[places],
+            variances=self.variances[places],
+            is_plain=self.is_plain[places],
+        )
 
 
 def patterns_of(
     draws: Sequence[Draw],
     functions: Sequence[Floats],
     chain: Integers,
-    x: Floats,
-    Y: Floats,
+    observations: Observations,
     day: float = 0.0,
 ) -> PatternDraws:
     """Sort the columns of draws into patterns.
@@ -154,13 +165,17 @@ def patterns_of(
         Of the columns of each draw, [N, J, D] each.
     chain
         Number of the chain of each draw, [T].
-    x, Y
-        Scaled times [D] and values [N, D]; NaN where nothing was observed.
+    observations
+        The data that were sampled.
     day
         Length of a day in scaled time; zero where times have no calendar.
     """
-    T, (N, D) = len(draws), Y.shape
-    whole = np.maximum(np.nanvar(Y, axis=1), 1e-300)
+    x, known, T = observations.x, observations.known, len(draws)
+    Y = np.where(observations.mask > 0.0, observations.Y, np.nan)
+    N, D = Y.shape
+    variances = np.square(observations.standard()[1])
+    is_plain = np.ones(N, bool) if known is None else ~(known * observations.mask).any(axis=1)
+    whole = np.maximum(variances, 1e-300)
     columns = [kernel for draw in draws for kernel in draw.kernels]
     weights = np.array([w for f in functions for w in (f.var(axis=2) / whole[:, None]).sum(axis=0)])
     own_periods = np.array([p for draw, f in zip(draws, functions, strict=True)
@@ -179,7 +194,7 @@ def patterns_of(
     told = PatternDraws(
         tuple(_pattern([columns[i] for i in own], weights[own], own_periods[own])
               for own in (np.flatnonzero(label == p) for p in range(P))),
-        table, periods, x, Y, chain,
+        table, periods, x, Y, variances, is_plain, chain,
     )  # fmt: skip
     if day:
         told = _days_of_weeks(told, day)
@@ -370,7 +385,7 @@ def _jumps(told: PatternDraws) -> PatternDraws:
     functions, patterns = told.functions.copy(), list(told.patterns)
     for n, y in enumerate(told.Y):
         stays = is_cycle & sure[n]
-        if not len(patterns) or stays.all():
+        if not told.is_plain[n] or not len(patterns) or stays.all():
             continue
         seen = np.isfinite(y)
         x, own = told.x[seen], (y - told.functions[:, n, stays].sum(axis=1).mean(axis=0))[seen]

@@ -260,7 +260,7 @@ def test_a_finished_result_may_be_coupled(finished: Path, tmp_path: Path) -> Non
     asked = (write_tiny(tmp_path / "odd.csv", *ODD_NAMES), "--out", out, "--horizon", 5, *QUICK)
     result = run(*asked, "--couple")
     assert result.exit_code == 0, result.output
-    assert "coupling 3 series in " in result.output
+    assert "learning how the 3 series go together" in result.output
     coupled = lkm.CoupledDiscovery.load(out / "coupled.lkm")
     told = pd.read_csv(out / "coupled.csv")
     np.testing.assert_allclose(told.iloc[:, 2:], coupled.forecast(5), rtol=1e-8)

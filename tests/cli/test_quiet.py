@@ -51,7 +51,7 @@ def test_a_discovery_writes_its_progress_bar_and_nothing_else(tmp_path: Path) ->
     lines = re.split(r"[\r\n]", done.stderr.replace("\x1b[A", ""))
     assert [line.partition("|")[0] for line in lines if line.startswith("done")] == ["done "]
     assert max(map(len, lines)) <= 80
-    assert [line for line in lines if not BAR.fullmatch(line)] == []
+    assert [line for line in lines if line.strip() and not BAR.fullmatch(line)] == []
     assert "report.html" in done.stdout
     assert done.stdout.endswith("False\n")
 
@@ -140,7 +140,7 @@ def test_nothing_is_shown_of_an_import_that_is_stopped(capfd: pytest.CaptureFixt
 def test_errors_about_arguments_and_files_need_no_tensorflow(tmp_path: Path) -> None:
     small_table().to_csv(tmp_path / "small.csv")
     (tmp_path / "bad.csv").write_text("time,a\n1,x\n2,3\n")
-    long = np.column_stack([np.arange(4001), np.sin(np.arange(4001))])
+    long = np.column_stack([np.arange(4001) ** 1.5, np.sin(np.arange(4001))])
     np.savetxt(tmp_path / "long.csv", long, delimiter=",", header="time,a", comments="")
     np.savetxt(tmp_path / "short.csv", np.ones((2, 2)), delimiter=",")
     asked = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.sharing.behaviour import Interval, behaviours, circular, lag_of, together
@@ -24,7 +25,9 @@ def told_of(
     draw = Draw(columns, np.ones((N, J), bool), np.zeros((N, J)), np.zeros(N), 0.0)
     drawn = [functions + 0.01 * rng.normal(size=functions.shape) for _ in range(20)]
     Y = functions.sum(axis=1) + noise * rng.normal(size=(N, D))
-    return patterns_of([draw] * 20, drawn, np.repeat([0, 1], 10), X, Y, day)
+    return patterns_of(
+        [draw] * 20, drawn, np.repeat([0, 1], 10), Observations(X, Y, np.ones_like(Y)), day
+    )
 
 
 def wave(period: float, phase: float = 0.0) -> Floats:
