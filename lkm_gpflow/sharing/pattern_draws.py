@@ -57,7 +57,8 @@ _STRAIGHT = 0.8  # spans: smooth functions of this lengthscale bend once at most
 _SORTS = {"walk": "wander", "drift": "wander", "changes": "wander"}  # told apart by shapes alone
 _BRISK = 0.1  # spans: smooth functions up to this lengthscale change quickly
 _MOMENT = 0.03  # of the times: an event is no longer
-_COSTS = 3.5  # logarithms of the number of values that a jump or a line has to gain
+_COSTS = 3.5  # logarithms of the number of values that a line has to gain
+_OF_A_PLACE = 1.5  # as many more for a jump, which may be anywhere
 _AS_NOISE = 2.0  # times as variable as from one value to the next: noise, somewhat correlated
 _NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
@@ -406,6 +407,10 @@ def _jumps(told: PatternDraws) -> PatternDraws:
         if during is not None:
             level = np.where(during, own[during].mean(), own[~during].mean())
             f = np.broadcast_to(np.interp(told.x, x, level), f.shape)
+        else:  # what scatters about the line is noise
+            centred = told.x - told.x.mean()
+            slope = f @ centred / (centred @ centred)
+            f = f.mean(axis=1, keepdims=True) + slope[:, None] * centred
         functions[:, n, new] = f
     more = np.full((len(functions), len(patterns) - len(told.patterns)), np.nan)
     periods = np.concatenate([told.periods, more], axis=1)
@@ -433,7 +438,8 @@ def plain_form(x: Floats, y: Floats) -> tuple[Booleans | None, PatternKind]:
         steps = np.delete(steps, best - 1)
     noise = max(_AS_NOISE * 0.5 * d * steps.mean(), _NOTHING * total)
     gain = d * np.log(total / max(rest, _NOTHING * total))
-    if rest > noise or gain < _COSTS * np.log(d):
+    costs = _COSTS + _OF_A_PLACE * (jumped < straight)
+    if rest > noise or gain < costs * np.log(d):
         return None, "none"
     return (np.arange(d) >= best, "shift") if jumped < straight else (None, "trend")
 
