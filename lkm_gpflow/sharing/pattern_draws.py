@@ -432,16 +432,18 @@ def plain_form(x: Floats, y: Floats) -> tuple[Booleans | None, PatternKind]:
     left, right = _squares(y), _squares(y[::-1])[::-1]
     places = np.arange(_FEWEST, d - _FEWEST)
     best = int(places[(left[places - 1] + right[places]).argmin()])
-    jumped, straight = left[best - 1] + right[best], _off_line(x, y)
-    steps, rest = np.square(np.diff(y)), min(jumped, straight)
-    if jumped < straight:
+    least = _NOTHING * total
+    jumped, straight = max(left[best - 1] + right[best], least), max(_off_line(x, y), least)
+    steps, cost = np.square(np.diff(y)), np.log(d)
+    is_jump = d * np.log(straight / jumped) > _OF_A_PLACE * cost
+    if is_jump:
         steps = np.delete(steps, best - 1)
-    noise = max(_AS_NOISE * 0.5 * d * steps.mean(), _NOTHING * total)
-    gain = d * np.log(total / max(rest, _NOTHING * total))
-    costs = _COSTS + _OF_A_PLACE * (jumped < straight)
-    if rest > noise or gain < costs * np.log(d):
+    rest = jumped if is_jump else straight
+    noise = max(_AS_NOISE * 0.5 * d * steps.mean(), least)
+    costs = _COSTS + _OF_A_PLACE * is_jump
+    if rest > noise or d * np.log(total / rest) < costs * cost:
         return None, "none"
-    return (np.arange(d) >= best, "shift") if jumped < straight else (None, "trend")
+    return (np.arange(d) >= best, "shift") if is_jump else (None, "trend")
 
 
 def _off_line(x: Floats, y: Floats) -> float:

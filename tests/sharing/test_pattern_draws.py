@@ -98,7 +98,7 @@ def test_noise_seldom_jumps_or_rises_and_walks_never_do() -> None:
     }
     assert found["noise"] < 0.03
     assert found["walks"] < 0.01
-    steps = 2.0 * (X > 0.3) + 0.5 * noise / noise.std()
+    steps = 1.5 * (X > 0.3) + 0.5 * noise / noise.std()
     assert np.mean([plain_form(X, y)[1] == "shift" for y in steps]) > 0.9
     lines = 1.5 * X + 0.5 * noise / noise.std()
     assert np.mean([plain_form(X, y)[1] == "trend" for y in lines]) > 0.9
