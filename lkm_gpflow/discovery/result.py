@@ -400,7 +400,7 @@ class Discovery:
         -------
         DataFrame with index (pattern, series).  Columns: kind; period and date of the pattern
         (days, or index numbers); probability that it makes at least 2% of the variance of the
-        series, and the verdict; and, each with `_lower` and `_upper`, share of the variance; size
+        series, and the verdict; and, each with its lower and upper end, share of the variance; size
         in the unit of the series (of a cycle half the distance from trough to peak, of a shift or
         event how far, else the standard deviation; percent where logarithms are modelled); peak
         and trough of a cycle and its lag behind the series that has most of it (days, or index

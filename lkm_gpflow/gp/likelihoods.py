@@ -269,7 +269,7 @@ class PointLikelihood(abc.ABC):
     """
 
     link: ClassVar[Link] = "identity"
-    """On which scale the function lives: of the values, of logarithms, of log odds, or its own."""
+    """The scale of the function: that of the values, logarithms, log odds, or its own."""
 
     is_whole: ClassVar[bool] = False
     """Whether values are whole numbers."""
@@ -281,7 +281,7 @@ class PointLikelihood(abc.ABC):
     """What the values are, for sentences."""
 
     is_concave: ClassVar[bool] = True
-    """Whether log densities are concave in f: else sites are given a least precision."""
+    """Whether log densities are concave in f; else sites are given a least precision."""
 
     @abc.abstractmethod
     def log_prob(self, y: Floats, f: Floats) -> Floats:

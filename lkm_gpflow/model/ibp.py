@@ -18,7 +18,6 @@ Doshi-Velez, Miller, Van Gael and Teh 2009, *Variational Inference for the India
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from scipy.special import betaln
 
 from ..gp.elementary import digamma, exp, is_tensor, log, log1p, log_beta, stack_arrays, total
 from ..gp.types import Floats
+from ..runtime.arguments import seed_pair
 from ..runtime.text import whole_number
 
 if TYPE_CHECKING:
@@ -421,18 +421,3 @@ class InfiniteIBP(IBP):
 
 def _cumsum(x: Any, axis: int = 0) -> Any:
     return sys.modules["tensorflow"].cumsum(x, axis) if is_tensor(x) else np.cumsum(x, axis)
-
-
-# --- seeds as TensorFlow's samplers want them -----------------------------------------------------
-
-
-def seed_pair(seed: int) -> tuple[int, int]:
-    """Return a whole number of up to 64 bits as two of 32; the second is 0 if the first can do."""
-    number = operator.index(seed)
-    low = _signed(number)
-    return low, _signed((number - low) >> 32)
-
-
-def _signed(number: int) -> int:
-    """Return the lowest 32 bits as a signed number."""
-    return (number + 2**31) % 2**32 - 2**31

@@ -20,8 +20,9 @@ from gpflow.config import default_float
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS, MIN_WEIGHT
 from ..gp.types import FloatTensor
 from ..kernels.bank import open_variable
+from ..runtime.arguments import seed_pair
 from .bound import enumerated_bound, log_joint
-from .ibp import IBP, seed_pair
+from .ibp import IBP
 
 Seed: TypeAlias = int | tf.Tensor | None
 """None for the draws that the posterior keeps; an integer or an integer tensor [2] for others."""

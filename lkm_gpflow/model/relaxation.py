@@ -16,10 +16,10 @@ from gpflow.utilities import positive
 
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS
 from ..gp.types import Floats, FloatTensor
+from ..runtime.arguments import seed_pair
 from ..runtime.text import whole_number
 from .annealing import Annealing
 from .bound import mean_field_bound
-from .ibp import seed_pair
 from .posteriors import (
     AssignmentModel,
     Posterior,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from numbers import Real
 
@@ -52,3 +53,15 @@ def check_switch(value: object, name: str) -> bool:
 
 def _is_probability(value: object) -> bool:
     return isinstance(value, Real) and 0.0 < float(value) < 1.0
+
+
+def seed_pair(seed: int) -> tuple[int, int]:
+    """Return a seed of 64 bits as two of 32, for TensorFlow; the second is 0 if one can do."""
+    number = operator.index(seed)
+    low = _as_signed(number)
+    return low, _as_signed((number - low) >> 32)
+
+
+def _as_signed(number: int) -> int:
+    """Return the lowest 32 bits as a signed number."""
+    return (number + 2**31) % 2**32 - 2**31
