@@ -93,7 +93,8 @@ def compared(found: Discovery, planted: Planted, seed: int) -> tuple[Floats, Flo
     functions = DrawnFunctions(data, GAUSSIAN)
     heights = 2.0 * np.log(np.maximum(planted.heights, 1e-300))
     truth = Draw(planted.kernels, planted.Z > 0.0, heights, np.log(planted.noise_variance), np.nan)
-    is_visible = functions.shares(truth, np.random.default_rng((9, seed))) >= VISIBLE
+    drawn = functions.of(truth, np.random.default_rng((9, seed)))
+    is_visible = functions.shares(drawn) >= VISIBLE
     kernels = found.consensus.kernels
     is_true = is_visible.astype(int) @ functions.stand_for(planted.kernels, kernels) > 0
     is_pattern = np.array([str(kernel.structure) != "C" for kernel in kernels], bool)
