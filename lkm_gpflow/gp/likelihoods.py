@@ -269,7 +269,7 @@ class PointLikelihood(abc.ABC):
     """
 
     link: ClassVar[Link] = "identity"
-    """The scale of the function: that of the values, logarithms, log odds, or its own."""
+    """The scale on which the function lives, such as that of logarithms or of log odds."""
 
     is_whole: ClassVar[bool] = False
     """Whether values are whole numbers."""
