@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from ..kernels.grammar import Factor, Product, Words, words_of
 from ..sharing.matching import never_repeats
+from ..sharing.pattern_draws import SEEN_TWICE
 from .wording import Timeline
 
 _KNOWN = frozenset({"WN", "C", "LIN", "SE", "PER", "RW", "IOU", "OU", "UNTIL", "FROM"})
 
 _BRISK = 0.1
 """Up to this lengthscale, in spans of the data, a smooth component changes; beyond, it drifts."""
-
-_SEEN_TWICE = 0.525
-"""Of the span: a longer period was seen less than twice (five percent are rounding)."""
 
 _FADE = 2.0 * math.log(9.0)  # widths in which a change point goes from a tenth to nine tenths
 
@@ -146,7 +144,7 @@ class Facts:
     @property
     def is_seen_once(self) -> bool:
         """Whether its period was seen less than twice, so that it may be a single event."""
-        return self.period > _SEEN_TWICE * self.timeline.span
+        return self.period > SEEN_TWICE * self.timeline.span
 
     @property
     def is_modulated(self) -> bool:

@@ -12,13 +12,13 @@ from ..coupling.learn_coupling import STRONG as STRONG
 from ..discovery.result import Discovery
 from ..gp.types import Floats
 from ..sharing.consensus import is_likely
+from ..sharing.pattern_draws import SURE as SURE
 from .decomposition import Decomposition
 
 Verdict = Literal["has", "perhaps", "cannot be told", "has not"]
 """What is said of a series and a component."""
 
 ORDER = {verdict: i for i, verdict in enumerate(get_args(Verdict))}  # of verdicts, the surest first
-SURE = 0.9  # from this probability on a series may be said to have a component
 
 HARDLY = 0.05
 """Up to this probability it is said not to have it.

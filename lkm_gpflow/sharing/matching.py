@@ -101,7 +101,7 @@ def correlation(a: Floats, b: Floats) -> Floats:
     return np.where(both_flat, 1.0, products)
 
 
-_ONE_CYCLE = 0.5
+ONE_CYCLE = 0.5
 """Cycles are one if their frequencies differ by fewer cycles per span than this."""
 
 
@@ -114,7 +114,7 @@ def do_much_the_same(
     """
     p, q = (np.array([period(one) for one in each]) for each in (a, b))
     with np.errstate(divide="ignore", invalid="ignore"):
-        one_cycle = np.abs(1.0 / p[:, None] - 1.0 / q) < _ONE_CYCLE  # NaN where neither repeats
+        one_cycle = np.abs(1.0 / p[:, None] - 1.0 / q) < ONE_CYCLE  # NaN where neither repeats
     return np.asarray((correlation(shapes_a, shapes_b) >= MUCH_LIKE) | one_cycle)
 
 

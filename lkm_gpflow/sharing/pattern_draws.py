@@ -24,7 +24,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.grammar import Product
-from .matching import MUCH_LIKE, correlation, period, shapes_of
+from .matching import MUCH_LIKE, ONE_CYCLE, correlation, period, shapes_of
 from .posterior import VISIBLE
 from .states import Draw
 
@@ -42,9 +42,6 @@ SEEN_TWICE = 0.525
 
 SELDOM = 0.1
 """Patterns that no series shows with this probability are not spoken of."""
-
-_ONE_CYCLE = 0.5
-"""Cycles are one if their frequencies differ by fewer cycles per span than this."""
 
 _SMOOTHLY = 1.0 / (2.0 * np.pi)
 """Blur of the frequency of a cycle times the lengthscale over which it changes."""
@@ -272,7 +269,7 @@ def same(
     alike = correlation(shapes[a], shapes[b]) >= MUCH_LIKE
     alike &= (sort[:, None] == other_sort) & (p == 0.0) & (q == 0.0)
     blur, other_blur = (
-        np.maximum(_ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in each])
+        np.maximum(ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in each])
         for each in (columns, others)
     )
     with np.errstate(divide="ignore", invalid="ignore"):  # NaN where neither repeats
@@ -370,7 +367,7 @@ def _days_of_weeks(told: PatternDraws, day: float) -> PatternDraws:
 def _cycle_of(told: PatternDraws, period: float) -> int | None:
     """Place of the cycle of a period."""
     for p, pattern in enumerate(told.patterns):
-        if pattern.period and abs(1.0 / pattern.period - 1.0 / period) < _ONE_CYCLE:
+        if pattern.period and abs(1.0 / pattern.period - 1.0 / period) < ONE_CYCLE:
             return p
     return None
 
