@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from small import made_by_hand
 
 from lkm_gpflow.explain.stories import Story, gist, stories
 from lkm_gpflow.gp.types import Floats
+from lkm_gpflow.sharing.behaviour import Interval
 
 MONTHS = pd.date_range("2010-01-01", periods=120, freq="MS")
 HOURS = pd.date_range("2024-01-01", periods=24 * 7, freq="h")
@@ -168,3 +170,22 @@ def test_numbers_without_dates_have_no_calendar() -> None:
 def test_noise_is_no_pattern_and_the_gist_says_so() -> None:
     nothing = told(MONTHS, [np.zeros(120), np.zeros(120)], [], Z=[[], []], noise=1.0)
     assert gist(nothing) == ["No series certainly has a pattern."]
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        ((-20.0, -70.0, 30.0), ""),
+        ((20.0, -30.0, 70.0), ""),
+        ((-20.0, -25.0, -15.0), "b leads a by"),
+    ],
+)
+def test_nobody_leads_where_the_lag_may_be_none(
+    days: tuple[float, float, float], said: str
+) -> None:
+    columns = [season(MONTHS, YEAR, 196.0), 0.9 * season(MONTHS, YEAR, 196.0)]
+    (year,) = told(MONTHS, columns, [YEARLY])
+    lag = Interval(*days).times(1.0 / year.timeline.span)
+    first, second = (replace(own, lag=None) for own in year.behaviours)
+    other = replace(year, behaviours=(first, replace(second, lag=lag)))
+    assert other.timing[: len(said) or None] == said
