@@ -14,7 +14,6 @@ from .data.shapes import to_long as to_long
 from .discovery.discover import discover as discover
 from .discovery.discover import discover_steps as discover_steps
 from .discovery.given_kernels import learn as learn
-from .discovery.long_series import refit_sparse as refit_sparse
 from .discovery.result import Discovery as Discovery
 from .discovery.result import load as load
 from .discovery.thinning import thin as thin
@@ -40,7 +39,6 @@ from .model.posteriors import Posterior as Posterior
 from .model.posteriors import WeightedRows as WeightedRows
 from .model.relaxation import RelaxedPosterior as RelaxedPosterior
 from .model.relaxation import anneal as anneal
-from .model.sparse import SparseLKM as SparseLKM
 from .runtime.executors import WorkersLost as WorkersLost
 from .runtime.executors import process_pool as process_pool
 

@@ -255,10 +255,7 @@ def discover_command(
             raise ValueError(f"expected --update or {other}, got both")
         if thin is not None:
             frame = thinned(frame, thin, seed=settings.seed)
-        points = "none" if thin is not None and likelihood is None else settings.points
-        table = Table.of(frame, settings.transforms, suspicious, points)
-        if thin is not None:
-            table.observations.check_alike("--thin")
+        table = Table.of(frame, settings.transforms, suspicious, settings.points)
         frame = table.frame
         steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
         table.after(steps)
@@ -296,9 +293,6 @@ def discover_command(
                 from ..sharing.sampler import expected_seconds_of_chains
                 from . import output
 
-                if thin is not None:
-                    from ..discovery.long_series import refit_sparse  # loads TensorFlow
-
             before = load(folder.model) if update else None
             if fits and before is None:
                 say(f"going on from {counted(fits, 'fit')} in {folder.ledger}")
@@ -315,14 +309,14 @@ def discover_command(
                         keywords["likelihood"] = table.kinds or "scaled"
                     keywords |= {"progress": bar, "ledger": folder.ledger}
                     found = discover(frame, **keywords, executor=executor)
+                if thin is not None:
+                    say(f"learning the result on all {len(whole)} times ...")
+                    found = found.update(whole, executor=executor, progress=bar)
                 bar.later = 0.0
-                if thin is None and not found.says_by_fits:
+                if not found.says_by_fits:
                     output.write_forecast(folder, found, steps, level)
                     bar.write(f"{folder.path / 'forecast.csv'} has the forecast")
                     found.sample(executor=executor, progress=bar)
-            if thin is not None:
-                say(f"learning the result on all {len(whole)} times ...")
-                found = refit_sparse(found, whole)
             if couple:
                 say(f"learning how the {frame.shape[1]} series go together ...")
             with single_threaded():

@@ -49,7 +49,7 @@ def discover(frame: Tabular, settings: DiscoverSettings) -> Discovery:
     ValueError
         If the table or a setting is wrong; the message says what was expected, what was given, and
         where.  Also if the table has more than ``LKM.LONGEST`` times, or 10,000 if they are
-        regular: see `thin` and `refit_sparse`.
+        regular: see `thin`.
     OSError, WorkersLost
         If the ledger cannot be written, or workers are lost for good; the message says how to
         continue.

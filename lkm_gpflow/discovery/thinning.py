@@ -13,6 +13,10 @@ from ..runtime.text import whole_number
 def thin(frame: Tabular, count: int = 300, *, seed: int = 0) -> pd.DataFrame:
     """Keep at most `count` rows of a table, at random distances of all sizes.
 
+    >>> found = lkm.discover(lkm.thin(frame)).update(frame)    # doctest: +SKIP
+
+    searches on these rows, and learns what was found on all.
+
     The distances are log-uniform from one row up.  Near rows show fast patterns and the noise, far
     rows slow patterns, and uneven distances distinguish periods from their aliases, which evenly
     spaced rows cannot.  A search can miss patterns faster than the typical distance, about the

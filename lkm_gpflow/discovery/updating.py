@@ -167,7 +167,7 @@ def _longer(before: Table, frame: Tabular, suspicious: Suspicious, settings: Fit
     if len(table.frame) > (most := most_times(table.observations, settings)):
         raise ValueError(
             f"expected at most {most:g} times, got {len(table.frame)}: "
-            "lkm_gpflow.refit_sparse(found, frame) learns longer tables"
+            "drop old ones, or bring them to larger steps, and discover the table anew"
         )
     _check_steps(old.index, table)
     _warn_of_what_was_left_out(old, table)

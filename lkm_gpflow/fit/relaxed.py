@@ -29,7 +29,6 @@ from ..kernels.grammar import Product, parse
 from ..model.ibp import InfiniteIBP
 from ..model.lkm import LKM
 from ..model.relaxation import Annealer, RelaxedPosterior
-from ..model.sparse import SparseLKM
 from ..model.subclasses import model_class
 from .fits import Fit, FitSettings, Relaxed, State
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
@@ -98,7 +97,7 @@ def learn_relaxed(
     Raises
     ------
     ValueError
-        If a covariance is not positive definite at the end, or if the model is a `SparseLKM`.
+        If a covariance is not positive definite at the end.
     """
     began = time.perf_counter()
     with _climbed(observations, structure, seed, settings, start, kept_logit) as (bench, history):
@@ -143,12 +142,6 @@ class _Bench:
         self, observations: Observations, settings: FitSettings, num_components: int, most: int
     ) -> None:
         model = model_class(settings.model)
-        if issubclass(model, SparseLKM):
-            raise ValueError(
-                "model: expected a subclass of LKM for the learner 'relaxed', got "
-                f"{model.__name__}, a SparseLKM: its inducing variables belong to one structure, "
-                "and a search tries many.  Learn fewer rows (subset=...), or train it yourself"
-            )
         self.bank = KernelBank(num_components, most)
         self.bank.load([_ANY] * num_components)
         self.posterior = RelaxedPosterior(settings.num_samples)

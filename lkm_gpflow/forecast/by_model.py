@@ -1,4 +1,4 @@
-"""A fit as a model of GPflow, and asked by it: for relaxed posteriors and long series."""
+"""A fit as a model of GPflow, and asked by it: for relaxed posteriors."""
 
 from __future__ import annotations
 
@@ -11,20 +11,16 @@ from ..data.observations import Observations
 from ..fit.assignments import Pairs
 from ..fit.fits import Fit, FitSettings
 from ..fit.relaxed import relaxed_model
-from ..gp import limits
 from ..gp.types import Floats
 from ..kernels.component import to_kernel
 from ..model.lkm import LKM
 from ..model.posteriors import EnumeratedPosterior
-from ..model.sparse import SparseLKM
 from ..model.subclasses import model_class
 from .predictor import Predictor
 
 
 def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM:
     """Return the latent kernel model of a fit, on scaled data, with the posterior that was learnt.
-
-    Its sparse version if there are more times than `limits.LONGEST`.
 
     Raises
     ------
@@ -33,9 +29,7 @@ def to_model(fit: Fit, observations: Observations, settings: FitSettings) -> LKM
     """
     if fit.relaxed is not None:
         return relaxed_model(fit, fit.relaxed, observations, settings)
-    is_sparse = len(observations.x) > limits.LONGEST
-    build = SparseLKM if is_sparse else model_class(settings.model)
-    model = build(
+    model = model_class(settings.model)(
         observations.table,
         kernels=[to_kernel(kernel) for kernel in fit.kernels],
         prior=settings.ibp(len(fit.kernels)),

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..fit.fits import Fit, FitSettings
-from ..fit.training import most_times
 from .by_arrays import ByArrays
 from .predictor import Predictor
 
@@ -35,7 +34,7 @@ class Predictors:
         return Predictors, (self.observations, self.settings)
 
     def of(self, fit: Fit) -> Predictor:
-        """Return what predicts by a fit: `ByModel` if it is relaxed or long, else `ByArrays`."""
+        """Return what predicts by a fit: `ByModel` if it is relaxed, else `ByArrays`."""
         known = self._known.get(id(fit))
         if known is None:
             # It holds the fit, so that no other object is given the same number.
@@ -44,8 +43,7 @@ class Predictors:
         return known
 
     def _kind(self, fit: Fit) -> type[Predictor]:
-        most = most_times(self.observations, self.settings)
-        if fit.relaxed is None and len(self.observations.x) <= most:
+        if fit.relaxed is None:
             return ByArrays
         from .by_model import ByModel  # with TensorFlow, which takes seconds to load
 

@@ -169,21 +169,6 @@ def evaluate_likelihood(
     return tf.broadcast_to(tf.cast(found, q.dtype), tf.shape(q))
 
 
-def tensor_gain(
-    likelihood: SeriesLikelihood, q: FloatTensor, num_observed: FloatTensor
-) -> FloatTensor:
-    """`SeriesLikelihood.gain` of tensors, differentiable in q by the weight."""
-
-    @tf.custom_gradient
-    def gain(q: FloatTensor) -> tuple[FloatTensor, Callable[[FloatTensor], FloatTensor]]:
-        def gradient(upstream: FloatTensor) -> FloatTensor:
-            return 0.5 * upstream * (1.0 - evaluate_likelihood(likelihood.weight, q, num_observed))
-
-        return evaluate_likelihood(likelihood.gain, q, num_observed), gradient
-
-    return gain(q)
-
-
 def _sum_to_shape(value: FloatTensor, shape: tf.Tensor) -> FloatTensor:
     """Sum out the dimensions along which a tensor of this shape was broadcast to `value`."""
     _, axes = tf.raw_ops.BroadcastGradientArgs(s0=tf.shape(value), s1=shape)

@@ -12,7 +12,6 @@ import tensorflow_probability as tfp
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.functions import MeanFunction, Zero
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
@@ -96,7 +95,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     belong to the posterior's configurations.  Given ``Z`` [N, K] (real, not negative), they are
     those of that Z.  As everywhere in GPflow, a White component is independent noise at new points.
 
-    Time grows with D^3, memory with D^2: beyond ``LONGEST`` time points see `SparseLKM`.
+    Time grows with D^3, memory with D^2.
 
     To change how components covary, override `component_covariances`; everything follows.
     """
@@ -284,19 +283,14 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         log_likelihood = self.log_likelihood(Z)
         check_positive_definite(log_likelihood, "the series")
         used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
-        otherwise = self._counted_otherwise()
+        counted = [self.tau, self.noise_variance]
+        counted += [p for m in (*self.kernels, self.posterior) for p in m.parameters]
+        otherwise = {id(p) for p in counted}
         own = [p for p in self.trainable_parameters if id(p) not in otherwise]
         learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
         parameters = {id(p): p for p in learnt}
         count = self.num_series + sum(int(tf.size(p)) for p in parameters.values())
         return bic(tf.reduce_sum(log_likelihood), count, self.observations.num_observed)
-
-    def _counted_otherwise(self) -> set[int]:
-        """Parameters of kernels, noises, variational ones, places of inducing variables: by id."""
-        inducing = (m for m in self.submodules if isinstance(m, InducingVariables))
-        owners = (*self.kernels, self.posterior, *inducing)
-        known = [self.tau, self.noise_variance, *(p for m in owners for p in m.parameters)]
-        return {id(parameter) for parameter in known}
 
     # --- prediction -----------------------------------------------------------------------------
 

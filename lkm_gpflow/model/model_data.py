@@ -104,8 +104,8 @@ def warn_if_long(num_times: int, longest: float) -> None:
     if num_times > longest:
         warn(
             f"expected at most {longest:g} time points, because time grows with their third power "
-            f"and memory with their second, got {num_times}: SparseLKM takes a bound with "
-            "inducing variables instead",
+            f"and memory with their second, got {num_times}: take fewer rows, or learn by "
+            "discover, which is faster at regular times",
         )
 
 

@@ -45,7 +45,7 @@ _LOWER, _UPPER = 0.1, 4.2
 """Factors on it that held nine tenths of these searches."""
 
 _LONG = 200
-"""From so many times on, time grows with their power 2.7 (tests/benchmarks/test_long_speed.py)."""
+"""From so many times on, time grows with their power 2.7."""
 
 Strategy = Literal["partial", "full"]
 
@@ -137,8 +137,8 @@ def check_size(observations: Observations, fit: FitSettings, subset: int | None)
     num_series, num_times = observations.Y.shape
     most = most_times(observations, fit)
     instead = (
-        "run discover on lkm_gpflow.thin(frame), then learn its result on all times with "
-        "lkm_gpflow.refit_sparse(found, frame); at the command line, --thin 300 does both"
+        "bring them to regular steps, such as frame.resample('W').mean(), or search on some: "
+        "lkm_gpflow.discover(lkm_gpflow.thin(frame)).update(frame), at the command line --thin 300"
     )
     if num_times > most:
         raise ValueError(

@@ -164,14 +164,6 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         "units of the series 'a', 'b' and 'c', got one of 'A'",
         lambda: by_hand().report(units={"A": "kg"}),
     ),
-    "half a variable": (
-        "inducing as a whole number of 1 or more, got 2.5",
-        lambda: lkm.refit_sparse(by_hand(), small_table(), inducing=2.5),  # type: ignore[arg-type]
-    ),
-    "numbers where dates were": (
-        "expected dates as in the training data, got int64 times",
-        lambda: lkm.refit_sparse(by_hand(), small_table().reset_index(drop=True)),
-    ),
     "a data set with a slip": ("did you mean 'gonu'", lambda: lkm.datasets.load("gnou")),
 }
 

@@ -12,8 +12,6 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.data.tables import Table
-from lkm_gpflow.discovery.long_series import _in_time_of
 from lkm_gpflow.explain.comparison import component_correlations
 from lkm_gpflow.explain.residuals import whitened
 from lkm_gpflow.fit.fits import FitSettings
@@ -53,62 +51,24 @@ def test_thinned_rows_lie_at_distances_of_all_sizes(num_times: int, count: int) 
     assert num_times < 1_000 or not lkm.thin(frame, count).equals(lkm.thin(frame, count, seed=1))
 
 
-# --- refit_sparse --------------------------------------------------------------------------------
+# --- learnt on all rows --------------------------------------------------------------------------
 
 
-def test_components_are_learnt_on_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_components_are_learnt_on_all_times() -> None:
     """From a thinned table with a wrong period, an idle component, and missing points."""
     frame = long_table()
-    short = lkm.thin(frame, 60)
     texts = ["1.0 x PER(period=24.8, lengthscale=1.5)", "1e-4 x LIN(location=100)"]
     found = made_by_hand(
-        short, [*texts, "0.1 x SE(lengthscale=3)"], [[1, 0, 0], [1, 1, 0], [0, 1, 0]]
-    )
-    refitted = lkm.refit_sparse(found, frame, inducing=120, max_rounds=2)
-    assert [
-        str(kernel.structure) for kernel in refitted.fit.kernels if "SE" not in str(kernel)
-    ] in (
-        ["PER", "LIN"],
-        ["LIN", "PER"],
-    )
-    period = next(k for k in refitted.kernels if str(k.structure) == "PER").factors[0].values[0]
+        lkm.thin(frame, 60), [*texts, "0.1 x SE(lengthscale=3)"],
+        [[1, 0, 0], [1, 1, 0], [0, 1, 0]],
+    )  # fmt: skip
+    learnt = found.update(frame, progress=False)
+    period = next(k for k in learnt.kernels if str(k.structure) == "PER").factors[0].values[0]
     assert period == pytest.approx(25.0, abs=0.02)
-    structure = refitted.structure[["PER", "LIN"]]
+    structure = learnt.structure[["PER", "LIN"]]
     assert structure.to_numpy().tolist() == [[1, 0], [1, 1], [0, 1]]
-    noise = np.sqrt(refitted.fit.noise_variance) * refitted.table.scale
+    noise = np.sqrt(learnt.fit.noise_variance) * learnt.table.scale
     np.testing.assert_allclose(noise, 0.2, rtol=0.15)
-    # On 300 times the exact model is at hand: same numbers, and same forecasts by either.
-    exact = refitted.model
-    assert type(exact) is lkm.LKM
-    assert refitted.fit.elbo <= float(exact.elbo())
-    assert refitted.fit.elbo == pytest.approx(float(exact.elbo()), abs=0.1)
-    forecast = refitted.forecast(5)
-    monkeypatch.setattr(limits, "LONGEST", 299)
-    monkeypatch.setattr(limits, "LONGEST_REGULAR", 299)
-    by_inducing = lkm.refit_sparse(refitted, frame, inducing=120, max_rounds=1)
-    assert type(by_inducing.model) is lkm.SparseLKM
-    pd.testing.assert_frame_equal(by_inducing.forecast(5), forecast, atol=0.02)
-
-
-@pytest.mark.parametrize("index", [None, np.arange(300) + 7.0], ids=["dates", "numbers"])
-def test_rows_may_begin_before_those_of_the_search(index: np.ndarray | None) -> None:
-    """Lines and change points stay; walks begin a third of the new span before the first row."""
-    frame = long_table() if index is None else long_table().set_axis(index)
-    texts = ["0.5 x LIN(location=10)", "0.3 x RW(start=-1)", "0.2 x FROM(at=50, width=2)"]
-    found = made_by_hand(frame.iloc[200:], texts, [[1, 1, 1]] * 3)
-    table = Table.of(frame)
-    kernels = [kernel.change_units(table.span) for kernel in _in_time_of(table, found)]
-    told = {str(kernel.structure): kernel.factors[0].values for kernel in kernels}
-    assert told["LIN"] == pytest.approx([210.0])
-    assert told["RW"] == pytest.approx([-299.0 / 3.0])
-    assert told["FROM"] == pytest.approx([250.0, 2.0])
-
-
-def test_it_warns_if_inducing_variables_are_too_few() -> None:
-    frame = long_table()
-    found = made_by_hand(frame, ["1.0 x SE(lengthscale=3)"], [[1], [1], [1]])
-    with pytest.warns(UserWarning, match=r"but 5 inducing variables cost up to \d"):
-        lkm.refit_sparse(found, frame, inducing=5, max_rounds=1)
 
 
 # --- limits --------------------------------------------------------------------------------------
@@ -143,11 +103,8 @@ def test_a_search_that_takes_hours_warns_and_one_that_is_too_long_is_refused() -
 def test_a_long_exact_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     data, kernels = (np.arange(12.0)[:, None], np.ones((12, 1))), [lkm.kernels.Constant()]
     monkeypatch.setattr(lkm.LKM, "LONGEST", 11)
-    with pytest.warns(UserWarning, match="at most 11 time points.*got 12: SparseLKM"):
+    with pytest.warns(UserWarning, match="at most 11 time points.*got 12"):
         lkm.LKM(data, kernels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        lkm.SparseLKM(data, kernels, inducing=1)
 
 
 # --- what is said of long series -----------------------------------------------------------------
@@ -165,7 +122,6 @@ def test_reports_of_long_series_look_at_some_times(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("lkm_gpflow.explain.comparison._MOST_DRAWN", 150)
     monkeypatch.setattr("lkm_gpflow.explain.residuals._LAST", 150)
     found = replace(found)  # without what it has computed
-    assert type(found.model) is lkm.SparseLKM
     (some_times,) = component_correlations(found, 0, 1).values()
     np.testing.assert_allclose(
         [some_times.of_means, some_times.lower], [all_times.of_means, all_times.lower], atol=0.02

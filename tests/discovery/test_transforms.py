@@ -177,16 +177,6 @@ def test_coupled_series_are_told_in_units() -> None:
         coupled.forecast(3, given={"a": -1.0})
 
 
-def test_a_sparse_refit_keeps_the_scale() -> None:
-    frame = np.exp(logs())
-    found = made_by_hand(frame.iloc[::2], ["0.6 x SE(lengthscale=60)"], [[1]] * 3, transform="log")
-    refitted = lkm.refit_sparse(found, frame, inducing=20, max_rounds=1)
-    assert refitted.table.transforms.names == ["log"] * 3
-    assert (refitted.forecast(3)["lower"] > 0.0).all()
-    with pytest.raises(ValueError, match="expected the columns"):
-        lkm.refit_sparse(found, frame.rename(columns={"a": "d"}))
-
-
 def test_by_default_each_series_is_asked() -> None:
     """The paper's learners model every series as it is."""
     steps = np.random.default_rng(0).normal(size=(120, 2))

@@ -108,7 +108,7 @@ def test_every_public_name_is_there_or_says_how_to_get_it(tmp_path: Path) -> Non
     said = [line.split("|") for line in python(ABSENT + WALK, tmp_path)]
     assert all(error == "TensorFlowNeededError" and CURE in text for _, _, error, text in said)
     absent = {name for room, name, _, _ in said if not room}
-    assert {"LKM", "SparseLKM", "RelaxedPosterior"} <= absent
+    assert {"LKM", "RelaxedPosterior"} <= absent
     there = {"Discovery", "discover", "learn", "load", "thin", "to_long", "process_pool", "parse"}
     assert not absent & there
 

@@ -141,12 +141,6 @@ def test_threads_learn_side_by_side(observations: Observations) -> None:
         assert [numbers(job.result()) for job in jobs] == alone
 
 
-def test_a_sparse_model_is_refused_before_it_is_learnt(observations: Observations) -> None:
-    settings = replace(QUICK, model=name_of(lkm.SparseLKM))
-    with pytest.raises(ValueError, match=r"expected a subclass of LKM .*, got SparseLKM"):
-        learn_relaxed(observations, BASES, seed=0, settings=settings)
-
-
 def test_classes_are_found_by_name() -> None:
     assert model_class(name_of(lkm.LKM)) is lkm.LKM
     with pytest.raises(ValueError, match=r"named 'nowhere:Model', but there is none: define it"):

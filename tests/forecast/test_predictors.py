@@ -17,7 +17,6 @@ from lkm_gpflow.forecast.by_arrays import ByArrays
 from lkm_gpflow.forecast.by_model import ByModel, to_model
 from lkm_gpflow.forecast.predictor import Predictor
 from lkm_gpflow.forecast.predictors import Predictors
-from lkm_gpflow.gp import limits
 from lkm_gpflow.gp.likelihoods import GaussianNoise, ScaledNoise, SeriesLikelihood
 from lkm_gpflow.kernels.grammar import parse
 
@@ -164,13 +163,6 @@ def test_relaxed_fits_are_asked_by_their_model() -> None:
     again = pickle.loads(pickle.dumps(known)).of(relaxed)
     close(again.observed(x)[0], found.observed(x)[0])
     assert len(found.posterior[1]) == len(np.asarray(model.posterior.configurations(model).weights))
-
-
-def test_long_series_are_asked_by_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    o, fit = data(), a_fit()
-    assert isinstance(Predictors(o, settings(GaussianNoise())).of(fit), ByArrays)
-    monkeypatch.setattr(limits, "LONGEST", 24)
-    assert isinstance(Predictors(o, settings(GaussianNoise())).of(fit), ByModel)
 
 
 def test_covariance_that_is_not_positive_definite_has_no_numbers() -> None:

@@ -23,7 +23,7 @@ from lkm_gpflow.gp.likelihoods import (
     likelihood_of,
 )
 from lkm_gpflow.gp.series import GaussianSeries
-from lkm_gpflow.gp.tensors import eigen_log_density, gaussian_log_density, tensor_gain
+from lkm_gpflow.gp.tensors import eigen_log_density, gaussian_log_density
 
 Array = NDArray[np.float64]
 D, SCALED = 7, ScaledNoise(4.0)
@@ -184,12 +184,6 @@ def test_the_weight_is_the_slope_of_the_gain(own: SeriesLikelihood) -> None:
     q, step = np.array([0.1, 4.0, 30.0]), 1e-5
     slope = (np.subtract(own.gain(q + step, 5), own.gain(q - step, 5))) / (2.0 * step)
     np.testing.assert_allclose(own.weight(q, 5), 1.0 - 2.0 * slope, rtol=1e-6)
-    with tf.GradientTape() as tape:
-        x = tf.constant(q)
-        tape.watch(x)
-        value = tensor_gain(own, x, tf.constant(5.0, tf.float64))
-    np.testing.assert_allclose(value, np.broadcast_to(own.gain(q, 5), 3), rtol=1e-12)
-    np.testing.assert_allclose(tape.gradient(value, x), np.broadcast_to(slope, 3), rtol=1e-6)
 
 
 def test_scales_are_drawn_from_their_posterior() -> None:

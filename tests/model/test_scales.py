@@ -11,7 +11,6 @@ from scipy.special import logsumexp
 from scipy.stats import invgamma, multivariate_normal
 
 from lkm_gpflow.model.lkm import LKM
-from lkm_gpflow.model.sparse import SparseLKM
 
 Array = NDArray[np.float64]
 DEGREES = 4.0
@@ -125,21 +124,3 @@ def test_scaling_a_series_moves_its_scale_and_nothing_else() -> None:
     np.testing.assert_allclose(large.probabilities(), larger.probabilities(), atol=1e-3)
     ratio = larger.predict_y(X_NEW)[1] / large.predict_y(X_NEW)[1]
     np.testing.assert_allclose(ratio, 100.0, rtol=1e-4)
-
-
-def test_sparse_bounds_enclose_the_integral() -> None:
-    exact = model("scaled").log_likelihood(Z).numpy()
-    for count, tolerance in ((9, 1e-4), (4, None)):
-        inducing = np.linspace(0.0, 1.0, count)[:, None]
-        own = SparseLKM(
-            (X, table()), kernels(), posterior="enumerated", inducing=inducing,
-            noise_variance=NOISE, likelihood="scaled",
-        )  # fmt: skip
-        below, above = own.log_likelihood(Z).numpy(), own.upper_bound(Z).numpy()
-        assert np.all(below <= exact + 1e-6)
-        assert np.all(above >= exact - 1e-6)
-        if tolerance is not None:
-            np.testing.assert_allclose(below, exact, atol=tolerance)
-            dense = model("scaled").predict_y(X_NEW, Z=Z)
-            for mine, theirs in zip(own.predict_y(X_NEW, Z=Z), dense, strict=True):
-                np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-4)
