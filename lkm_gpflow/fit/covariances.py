@@ -36,29 +36,49 @@ class Component(Protocol):
         """Whether `by_lag` says everything."""
 
     def matrix(self) -> Floats:
-        """The covariance, [D, D]."""
+        """The covariance, a new matrix [D, D]."""
+
+    def pull_back(self, gradient: Floats) -> Sequence[float] | Floats:
+        """From the gradient by the component to that by its numbers, as the flat vector has them.
+
+        Those by the model's own parameters come last, if it has any.
+
+        Parameters
+        ----------
+        gradient
+            For a stationary component its sums over the pairs of a lag, [R]; for another the lower
+            triangle of `GaussianSeries.lower_gradient`, [D, D].
+        """
 
 
-class Components(Protocol):
-    """All components of a structure at one flat vector."""
+class Components:
+    """All components of a structure at one flat vector.
 
-    @property
-    def parts(self) -> Sequence[Component]:
-        """The K components."""
+    Parameters
+    ----------
+    layout
+        Places of the hyperparameters.
+    parts
+        The K components.
+    """
+
+    def __init__(self, layout: Layout, parts: Sequence[Component]) -> None:
+        self._layout, self.parts = layout, parts
 
     def pull_back(self, gradients: Sequence[Floats]) -> Floats:
-        """From gradients by components to the gradient by the flat vector, [size].
+        """From gradients by components to the gradient by the flat vector, zero for noise, [size].
 
         Parameters
         ----------
         gradients
-            For a stationary component its sums over the pairs of a lag, [R]; for another the lower
-            triangle of `GaussianSeries.lower_gradient`, [D, D].
-
-        Returns
-        -------
-        The gradient, zero for noise variances.
+            As of `Component.pull_back`.
         """
+        found = np.zeros(self._layout.size)
+        for part, places, gradient in zip(self.parts, self._layout.places, gradients, strict=True):
+            own = part.pull_back(gradient)
+            found[places] = own[: len(places)]
+            found[self._layout.extras] += own[len(places) :]
+        return found
 
 
 class ProductComponent:
@@ -99,11 +119,11 @@ class ProductComponent:
 
     @property
     def is_stationary(self) -> bool:
-        """Whether all factors are."""
+        """See `Component`."""
         return self._moving is None
 
     def matrix(self) -> Floats:
-        """The covariance, a new matrix [D, D]."""
+        """See `Component`."""
         if self._moving is None:
             return self._grid.spread(self.by_lag)
         if self._is_moving_alone:
@@ -118,7 +138,7 @@ class ProductComponent:
         return self.by_lag[0] * (ones if self._moving is None else self._moving.diagonal())
 
     def pull_back(self, gradient: Floats) -> list[float]:
-        """From the gradient of `Components.pull_back` to that by log variance and values."""
+        """See `Component`."""
         if self._moving is None:
             return [float(gradient @ self.by_lag), *self._pull(True, gradient * self._variance)]
         weighted = np.asfortranarray(gradient * self._moving)
@@ -156,51 +176,17 @@ def _product(factors: Sequence[Floats], first: Floats) -> Floats:
     return reduce(np.multiply, factors, first)
 
 
-class ProductComponents:
-    """The components of a layout on a grid at one flat vector, by NumPy.
-
-    Parameters
-    ----------
-    layout
-        Places of the hyperparameters.
-    grid
-        The times.
-    flat
-        The vector, [size].
-    """
+class ProductComponents(Components):
+    """The components of a layout on a grid at one flat vector, [size], by NumPy."""
 
     def __init__(self, layout: Layout, grid: LagGrid, flat: Floats) -> None:
-        self._layout = layout
-        values = layout.values(flat).tolist()
-        self._parts: list[ProductComponent] = []
-        place = layout.shapes.start
-        for k, product in enumerate(layout.products):
-            factors = []
-            for factor in product.factors:
-                factors.append((factor.base, values[place : place + len(factor.values)]))
-                place += len(factor.values)
-            self._parts.append(ProductComponent(grid, values[k], factors))
-
-    @property
-    def parts(self) -> Sequence[ProductComponent]:
-        """See `Components.parts`."""
-        return self._parts
-
-    def pull_back(self, gradients: Sequence[Floats]) -> Floats:
-        """See `Components.pull_back`."""
-        found = np.zeros(self._layout.size)
-        place = self._layout.shapes.start
-        for k, (part, gradient) in enumerate(zip(self.parts, gradients, strict=True)):
-            found[k], *others = part.pull_back(gradient)
-            found[place : place + len(others)] = others
-            place += len(others)
-        return found
+        super().__init__(layout, [ProductComponent(grid, *own) for own in layout.factors(flat)])
 
 
 def components_at(products: Sequence[Product], grid: LagGrid) -> Sequence[ProductComponent]:
     """Components of complete products."""
     layout = Layout(products, num_series=0)
-    return ProductComponents(layout, grid, layout.pack(np.empty(0))).parts
+    return [ProductComponent(grid, *own) for own in layout.factors(layout.pack(np.empty(0)))]
 
 
 class RowCovariances:
@@ -243,7 +229,7 @@ class RowCovariances:
             self._grid.spread_into(self._by_lag[p], out, add=has_moving)
 
     def add(self, p: int, weight: float, G: Floats) -> None:
-        """Add a weighted gradient by the covariance of row p, see `Components.pull_back`."""
+        """Add a weighted gradient by the covariance of row p, see `Component.pull_back`."""
         for has, total in zip(self._rows_moving[p], self._d_moving, strict=True):
             if has:
                 # Both in Fortran's order.
@@ -253,6 +239,6 @@ class RowCovariances:
             self._d_by_lag += np.multiply.outer(weight * self._rows_by_lag[p], sums)
 
     def gradients(self) -> list[Floats]:
-        """The sums for each component, as `Components.pull_back` takes them."""
+        """The sums for each component, as `Component.pull_back` takes them."""
         by_lag, moving = iter(self._d_by_lag), iter(self._d_moving)
         return [next(moving if is_moving else by_lag) for is_moving in self._is_moving]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -28,7 +28,7 @@ from .shared_pairs import SharedPairs
 
 
 class Seen:
-    """The points that a series has, among all D, and memory for one covariance of them.
+    """The points that a series has, among all D, and memory for covariances of them.
 
     Series of one pattern of gaps share this.
 
@@ -44,16 +44,18 @@ class Seen:
         self.is_all = len(self.places) == len(pattern)
         """Whether that is every point."""
         self._D = len(pattern)
+        self._memory: list[Floats] = []
 
     @cached_property
     def _pairs(self) -> Integers:
         """Places of pairs of observed points in a flat matrix."""
         return (self.places[:, None] * self._D + self.places).ravel()
 
-    @cached_property
-    def covariance(self) -> Floats:
-        """For the use of whoever comes next, [d, d] in Fortran's order."""
-        return matrix(len(self.places))
+    def covariances(self, count: int) -> list[Floats]:
+        """At least so many matrices [d, d] in Fortran's order, for whoever comes next."""
+        while len(self._memory) < count:
+            self._memory.append(matrix(len(self.places)))
+        return self._memory
 
     def rows(self, y: Floats) -> Floats:
         """Return the observed entries of a series, [d]."""
@@ -118,42 +120,74 @@ _AT_ONCE = 500
 """Of more times diagonals are taken in parts."""
 
 
-class Engine(Protocol):
-    """What learning asks of a model on the times of one table.
+def components(products: Sequence[Product], x: Floats) -> Floats:
+    """Covariances [K, D, D] of complete products on the times x [D]."""
+    C = np.empty((len(products), len(x), len(x)))
+    for k, component in enumerate(components_at(products, lag_grid(x))):
+        C[k] = component.matrix()
+    return C
+
+
+def variances(products: Sequence[Product], x: Floats) -> Floats:
+    """Diagonals [K, D] of `components`; of long tables a part of the times is seen at once."""
+    parts = np.array_split(x, range(_AT_ONCE, len(x), _AT_ONCE))
+    every = [components_at(products, lag_grid(part)) for part in parts]
+    return np.array([np.concatenate(of_one) for of_one in zip(
+        *([component.diagonal() for component in some] for some in every), strict=True
+    )])  # fmt: skip
+
+
+class Engine:
+    """What learning asks of a model on the times of one table: here `LKM` itself, by LAPACK.
 
     A model has the hyperparameters of its kernels, noise variances and, if it is a subclass of
-    `LKM`, `parameters` of its own.
+    `LKM`, `parameters` of its own: see `TensorEngine`.  Long regular tables have `ToeplitzEngine`.
 
-    Attributes
+    Parameters
     ----------
     observations
         The table.
     likelihood
         How a series scatters around its covariance.
+
+    Attributes
+    ----------
     parameters
         Where the model's own parameters begin, by path.
     """
 
-    observations: Observations
-    likelihood: SeriesLikelihood
     parameters: Mapping[str, Any]
+
+    def __init__(self, observations: Observations, likelihood: SeriesLikelihood = GAUSSIAN) -> None:
+        self.observations, self.likelihood = observations, likelihood
+        self.parameters = {}
+
+    @cached_property
+    def grid(self) -> LagGrid:
+        """The times with their lags."""
+        return lag_grid(self.observations.x)
 
     def covariances(
         self, kernels: Sequence[Product], parameters: Mapping[str, Any], x: Floats | None = None
     ) -> Floats:
         """Covariances [K, D, D] of complete products on times x [D], by default the table's."""
+        return components(kernels, self.observations.x if x is None else x)
 
     def components(self, layout: Layout, flat: Floats) -> Components:
         """Components on the table's times at a flat vector, with their pull-back."""
+        return ProductComponents(layout, self.grid, flat)
 
     def unconstrained(self, parameters: Mapping[str, Any]) -> Floats:
         """The model's own parameters as the flat vector has them, [E]."""
+        return np.empty(0)
 
     def constrained(self, extras: Floats) -> Mapping[str, Any]:
         """The model's own parameters by path, from the end of a flat vector, [E]."""
+        return {}
 
     def log_prior(self, extras: Floats) -> tuple[float, Floats]:
         """Log prior density of the model's own parameters, and its gradient, [E]."""
+        return 0.0, np.empty(0)
 
     def log_densities(
         self,
@@ -166,14 +200,18 @@ class Engine(Protocol):
 
         NaN where a covariance is not positive definite.
         """
+        C = self.covariances(kernels, parameters)
+        return pair_log_densities(C, noise_levels, self.observations, pairs, self.likelihood)
 
     def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
         """Sum over rows and series as a function of the flat vector, with its gradient."""
+        return Objective(self, layout, pairs, log_weights)
 
     def entrance(
         self, kernels: Sequence[Product], parameters: Mapping[str, Any], Z: Floats
     ) -> Entrance:
         """What each series has, [N, K] of complete products, for one more component to enter."""
+        return Entrance(self, self.observations, kernels, parameters, Z)
 
     def scales(
         self,
@@ -183,6 +221,11 @@ class Engine(Protocol):
         pairs: Pairs,
     ) -> Floats:
         """Predictive scales of the likelihood for all pairs, [P], noise variances [N]."""
+        C = self.covariances(kernels, parameters)
+        return np.array([
+            self._series(n, np.tensordot(z, C, axes=1), noise_variance[n])[0].scale
+            for n, z in zip(pairs.series, pairs.configurations, strict=True)
+        ])  # fmt: skip
 
     def predict(
         self,
@@ -203,163 +246,27 @@ class Engine(Protocol):
         ValueError
             If a covariance is not positive definite.
         """
-
-
-class Entrance(Protocol):
-    """What each series has already, and what one of several more components would add to it."""
-
-    def scan(self, candidates: Sequence[Product], noise_variance: Floats) -> Floats:
-        """Log densities [M, L, N] of every series with one of M more components.
-
-        Parameters
-        ----------
-        candidates
-            M complete products.
-        noise_variance
-            L noise variances for each series, [L, N], or with each candidate, [M, L, N].
-        """
-
-    def promising(
-        self, candidates: Sequence[Product], noise_variance: Floats, count: int
-    ) -> tuple[list[Product], Floats]:
-        """The candidates that gain most on a part of the times, and with how much noise.
-
-        Parameters
-        ----------
-        candidates, noise_variance
-            As of `scan`; the first row of noise variances, [L, N], is what the series have now.
-        count
-            Number of candidates at most.
-
-        Returns
-        -------
-        The candidates, the best first, and the noise variance that suits each series best with each
-        of them, [M, N].
-        """
-
-
-def components(products: Sequence[Product], x: Floats) -> Floats:
-    """Covariances [K, D, D] of complete products on the times x [D]."""
-    C = np.empty((len(products), len(x), len(x)))
-    for k, component in enumerate(components_at(products, lag_grid(x))):
-        C[k] = component.matrix()
-    return C
-
-
-def variances(products: Sequence[Product], x: Floats) -> Floats:
-    """Diagonals [K, D] of `components`; of long tables a part of the times is seen at once."""
-    parts = np.array_split(x, range(_AT_ONCE, len(x), _AT_ONCE))
-    every = [components_at(products, lag_grid(part)) for part in parts]
-    return np.array([np.concatenate(of_one) for of_one in zip(
-        *([component.diagonal() for component in some] for some in every), strict=True
-    )])  # fmt: skip
-
-
-class LapackEngine:
-    """`Engine` of `LKM` itself: built-in and registered kernels by NumPy, densities by LAPACK.
-
-    Parameters
-    ----------
-    observations
-        The table.
-    likelihood
-        How a series scatters around its covariance.
-    """
-
-    def __init__(self, observations: Observations, likelihood: SeriesLikelihood = GAUSSIAN) -> None:
-        self.observations, self.likelihood = observations, likelihood
-        self.parameters: Mapping[str, Any] = {}
-
-    @cached_property
-    def grid(self) -> LagGrid:
-        """The times with their lags."""
-        return lag_grid(self.observations.x)
-
-    def covariances(
-        self, kernels: Sequence[Product], parameters: Mapping[str, Any], x: Floats | None = None
-    ) -> Floats:
-        """See `Engine.covariances`."""
-        return components(kernels, self.observations.x if x is None else x)
-
-    def components(self, layout: Layout, flat: Floats) -> Components:
-        """See `Engine.components`."""
-        return ProductComponents(layout, self.grid, flat)
-
-    def unconstrained(self, parameters: Mapping[str, Any]) -> Floats:
-        """See `Engine.unconstrained`; there are none."""
-        return np.empty(0)
-
-    def constrained(self, extras: Floats) -> Mapping[str, Any]:
-        """See `Engine.constrained`; there are none."""
-        return {}
-
-    def log_prior(self, extras: Floats) -> tuple[float, Floats]:
-        """See `Engine.log_prior`; there is none."""
-        return 0.0, np.empty(0)
-
-    def log_densities(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_levels: Floats,
-        pairs: Pairs,
-    ) -> Floats:
-        """See `Engine.log_densities`."""
-        C = self.covariances(kernels, parameters)
-        return pair_log_densities(C, noise_levels, self.observations, pairs, self.likelihood)
-
-    def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
-        """See `Engine.objective`."""
-        return Objective(self, layout, pairs, log_weights)
-
-    def entrance(
-        self, kernels: Sequence[Product], parameters: Mapping[str, Any], Z: Floats
-    ) -> Entrance:
-        """See `Engine.entrance`."""
-        return LapackEntrance(self, self.observations, kernels, parameters, Z)
-
-    def scales(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_variance: Floats,
-        pairs: Pairs,
-    ) -> Floats:
-        """See `Engine.scales`."""
-        C, found = self.covariances(kernels, parameters), []
-        for n, z in zip(pairs.series, pairs.configurations, strict=True):
-            seen = np.flatnonzero(self.observations.mask[n])
-            V = np.tensordot(z, C, axes=1)[np.ix_(seen, seen)]
-            V.flat[:: len(V) + 1] += noise_variance[n] + self.observations.known_of(n, seen)
-            found.append(GaussianSeries(V, self.observations.Y[n, seen], self.likelihood).scale)
-        return np.array(found)
-
-    def predict(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        Z: Floats,
-        noise_variance: Floats,
-        x: Floats,
-    ) -> tuple[Floats, Floats]:
-        """See `Engine.predict`."""
-        past, D = self.observations, len(self.observations.x)
+        past, D, moments = self.observations, len(self.observations.x), []
         C = self.covariances(kernels, parameters, np.concatenate([past.x, x]))
-        moments = []
-        for n, (y, z, noise) in enumerate(zip(past.Y, Z, noise_variance, strict=True)):
-            seen = np.flatnonzero(past.mask[n])
+        for n, (z, noise) in enumerate(zip(Z, noise_variance, strict=True)):
             total = np.tensordot(z, C, axes=1)
-            V = total[np.ix_(seen, seen)] + (noise + past.known_of(n, seen)) * np.eye(len(seen))
-            series = GaussianSeries(V, y[seen], self.likelihood)
+            series, seen = self._series(n, total, noise)
             if np.isnan(series.q):
                 raise ValueError("the covariance of a series is not positive definite")
             moments.append(series.predict(total[seen, D:], total.diagonal()[D:] + noise))
         mean, variance = zip(*moments, strict=True)
         return np.array(mean), np.array(variance)
 
+    def _series(self, n: int, C: Floats, noise: float) -> tuple[GaussianSeries, Integers]:
+        """Series n given its covariance without noise at all times, and where it was observed."""
+        seen = np.flatnonzero(self.observations.mask[n])
+        V = C[np.ix_(seen, seen)]
+        V.flat[:: len(V) + 1] += noise + self.observations.known_of(n, seen)
+        return GaussianSeries(V, self.observations.Y[n, seen], self.likelihood), seen
 
-class LapackEntrance:
-    """`Entrance` by LAPACK.
+
+class Entrance:
+    """What each series has already, and what one of several more components would add to it.
 
     Parameters
     ----------
@@ -373,7 +280,7 @@ class LapackEntrance:
 
     def __init__(
         self,
-        engine: LapackEngine,
+        engine: Engine,
         observations: Observations,
         kernels: Sequence[Product],
         parameters: Mapping[str, Any],
@@ -393,14 +300,37 @@ class LapackEntrance:
         return self._base[:, places[:, None], places]
 
     def scan(self, candidates: Sequence[Product], noise_variance: Floats) -> Floats:
-        """See `Entrance.scan`."""
+        """Log densities [M, L, N] of every series with one of M more components.
+
+        Parameters
+        ----------
+        candidates
+            M complete products.
+        noise_variance
+            L noise variances for each series, [L, N], or with each candidate, [M, L, N].
+        """
         C = self._engine.covariances(candidates, self._parameters)
         return _scanned(self._base, C, noise_variance, self._observations, self._engine.likelihood)
 
     def promising(
         self, candidates: Sequence[Product], noise_variance: Floats, count: int
     ) -> tuple[list[Product], Floats]:
-        """See `Entrance.promising`; the density of a part of the observations is exact."""
+        """The candidates that gain most on a part of the times, and with how much noise.
+
+        The density of this part of the observations is exact.
+
+        Parameters
+        ----------
+        candidates, noise_variance
+            As of `scan`; the first row of noise variances, [L, N], is what the series have now.
+        count
+            Number of candidates at most.
+
+        Returns
+        -------
+        The candidates, the best first, and the noise variance that suits each series best with each
+        of them, [M, N].
+        """
         places = _part(len(self._observations.x))
         part = self._observations.at_times(places)
         nothing = np.zeros((1, len(places), len(places)))
@@ -415,28 +345,13 @@ class LapackEntrance:
         return [candidates[m] for m in best], np.take_along_axis(noise_variance, level, axis=0)
 
 
-class Rows(Protocol):
-    """Rows of Z at a flat vector: densities of series, and what their gradients add up to."""
-
-    def factors(self, n: int, own: Integers, noise_variance: float) -> Sequence[Any]:
-        """The pairs of series n, by place: what has a `log_density`, NaN if there is none.
-
-        They serve until those of the next series are asked for.
-        """
-
-    def add(self, n: int, p: int, weight: float, factor: Any) -> float:
-        """Add the weighted gradient of pair p of series n; return that by the noise variance."""
-
-    def gradient(self) -> Floats:
-        """The sum of what was added, by the flat vector, [size]; less what `add` has returned."""
-
-
 class Objective:
     r"""Log likelihood of the series, each summed over a few rows of Z, with its gradient.
 
     .. math:: \sum_n \log \sum_{p: n_p = n} \exp[ \log p(x_n | z = t_p) + w_p ]
 
-    Where many pairs share a covariance they are decomposed together, see `shared_pairs`.
+    Where many pairs share a covariance they are decomposed together, see `shared_pairs`.  Others
+    have a Cholesky factor each; all of a series are held until their weights are known.
 
     Parameters
     ----------
@@ -451,9 +366,7 @@ class Objective:
         likelihood of a given Z.
     """
 
-    def __init__(
-        self, engine: LapackEngine, layout: Layout, pairs: Pairs, log_weights: Floats
-    ) -> None:
+    def __init__(self, engine: Engine, layout: Layout, pairs: Pairs, log_weights: Floats) -> None:
         self._engine, self._layout = engine, layout
         self._pairs, self._log_weights = pairs, log_weights
         self._shared = SharedPairs(engine.observations, pairs, engine.likelihood)
@@ -466,31 +379,24 @@ class Objective:
         return [(n, own) for n, own in places if own.size]
 
     @cached_property
-    def _memory(self) -> _Memory:
-        return _Memory(self._engine.observations, self._by_series)
+    def _seen(self) -> list[Seen]:
+        return seen_by_series(self._engine.observations)
+
+    @cached_property
+    def _whole(self) -> tuple[Floats, Floats]:
+        """Memory for a covariance at all times, and for a gradient, in Fortran's order."""
+        D = len(self._engine.observations.x)
+        return np.empty((D, D)), matrix(D)
 
     def __call__(self, flat: Floats) -> tuple[float, Floats]:
         """Value and gradient at a flat vector; NaN where a covariance is not positive definite."""
         noise_variance = np.exp(flat[self._layout.noise])
         if self._shares:
             return self._by_eigenbases(self._engine.components(self._layout, flat), noise_variance)
-        return self._by_rows(self._rows(flat), noise_variance)
-
-    @property
-    def _shares(self) -> bool:
-        """Whether covariances that pairs share are decomposed."""
-        return self._shared.are_many
-
-    def _rows(self, flat: Floats) -> Rows:
-        """How the rows of Z are gone through at a flat vector."""
-        found = self._engine.components(self._layout, flat)
-        return _CholeskyRows(self._engine, found, self._pairs.configurations, self._memory)
-
-    def _by_rows(self, rows: Rows, noise_variance: Floats) -> tuple[float, Floats]:
-        """One factor for every pair; all of a series are held until their weights are known."""
+        self._begin(flat)
         total, d_noise = 0.0, np.zeros(self._layout.num_series)
         for n, own in self._by_series:
-            factors = rows.factors(n, own, noise_variance[n])
+            factors = self._factors(n, own, noise_variance[n])
             log_joint = np.array([f.log_density for f in factors]) + self._log_weights[own]
             evidence = float(logsumexp(log_joint)) if len(own) > 1 else float(log_joint[0])
             total += evidence
@@ -498,10 +404,48 @@ class Objective:
                 return np.nan, np.full(self._layout.size, np.nan)
             for p, r, factor in zip(own, np.exp(log_joint - evidence), factors, strict=True):
                 if r >= _NO_WEIGHT:
-                    d_noise[n] += rows.add(n, p, r, factor)
-        gradient = rows.gradient()
+                    d_noise[n] += self._add(n, p, r, factor)
+        gradient = self._gradient()
         gradient[self._layout.noise] += noise_variance * d_noise
         return total, gradient
+
+    @property
+    def _shares(self) -> bool:
+        """Whether covariances that pairs share are decomposed."""
+        return self._shared.are_many
+
+    def _begin(self, flat: Floats) -> None:
+        """Evaluate the components."""
+        self._found = self._engine.components(self._layout, flat)
+        self._covariances = RowCovariances(
+            self._found.parts, self._engine.grid, self._pairs.configurations
+        )
+
+    def _factors(self, n: int, own: Integers, noise_variance: float) -> Sequence[Any]:
+        """The pairs of series n, by place, until those of the next series are asked for.
+
+        Each has a `log_density`, NaN if its covariance is not positive definite.
+        """
+        seen, observations, found = self._seen[n], self._engine.observations, []
+        noise = noise_variance + observations.known_of(n, seen.places)
+        y = np.ascontiguousarray(seen.rows(observations.Y[n]))
+        for p, V in zip(own, seen.covariances(len(own)), strict=False):
+            whole = V.T if seen.is_all else self._whole[0]
+            self._covariances.write(p, whole)
+            seen.select(whole, noise, V)
+            found.append(GaussianSeries(V, y, self._engine.likelihood, overwrite=True))
+        return found
+
+    def _add(self, n: int, p: int, weight: float, factor: Any) -> float:
+        """Add the weighted gradient of pair p of series n; return that by the noise variance."""
+        G = factor.lower_gradient()
+        by_noise = -weight * float(G.trace())
+        self._covariances.add(p, -weight, self._seen[n].whole(G, self._whole[1]))
+        return by_noise
+
+    def _gradient(self) -> Floats:
+        """The sum of what was added, by the flat vector, [size]; less what `_add` has returned."""
+        return self._found.pull_back(self._covariances.gradients())
 
     def _by_eigenbases(self, found: Components, noise_variance: Floats) -> tuple[float, Floats]:
         """One eigendecomposition for every row, see `shared_pairs`."""
@@ -519,96 +463,6 @@ class Objective:
         gradient = found.pull_back(by_component)
         gradient[self._layout.noise] = noise_variance * d_noise
         return float(evidence.sum()), gradient
-
-
-class _Memory:
-    """Memory for the covariances of all rows of one series; those of one pattern share it.
-
-    Parameters
-    ----------
-    observations
-        The table.
-    by_series
-        Series, and places of their pairs.
-    """
-
-    def __init__(
-        self, observations: Observations, by_series: Sequence[tuple[int, Integers]]
-    ) -> None:
-        self.seen = seen_by_series(observations)
-        self.y = [
-            np.ascontiguousarray(points.rows(y))
-            for points, y in zip(self.seen, observations.Y, strict=True)
-        ]
-        self._D, self._by_series = len(observations.x), by_series
-
-    @cached_property
-    def covariances(self) -> Mapping[int, Sequence[Floats]]:
-        """For each pattern, as many matrices as a series has rows."""
-        most: dict[int, int] = {}
-        for n, own in self._by_series:
-            pattern = id(self.seen[n])
-            most[pattern] = max(most.get(pattern, 1), len(own))
-        return {
-            id(points): [points.covariance]
-            + [matrix(len(points.covariance)) for _ in range(most[id(points)] - 1)]
-            for points in {id(self.seen[n]): self.seen[n] for n, _ in self._by_series}.values()
-        }
-
-    @cached_property
-    def whole(self) -> Floats:
-        """For a covariance at all times, [D, D]."""
-        return np.empty((self._D, self._D))
-
-    @cached_property
-    def scattered(self) -> Floats:
-        """For a gradient at all times, [D, D] in Fortran's order."""
-        return matrix(self._D)
-
-
-class _CholeskyRows:
-    """`Rows` by a Cholesky factor each.
-
-    Parameters
-    ----------
-    engine
-        Gives times and likelihood.
-    found
-        Components at a flat vector.
-    configurations
-        The rows, [P, K].
-    memory
-        For their covariances.
-    """
-
-    def __init__(
-        self, engine: LapackEngine, found: Components, configurations: Floats, memory: _Memory
-    ) -> None:
-        self._likelihood, self._found, self._memory = engine.likelihood, found, memory
-        self._observations = engine.observations
-        self._covariances = RowCovariances(found.parts, engine.grid, configurations)
-
-    def factors(self, n: int, own: Integers, noise_variance: float) -> list[GaussianSeries]:
-        """See `Rows.factors`."""
-        memory, seen, found = self._memory, self._memory.seen[n], []
-        noise = noise_variance + self._observations.known_of(n, seen.places)
-        for p, V in zip(own, memory.covariances[id(seen)], strict=False):
-            whole = V.T if seen.is_all else memory.whole
-            self._covariances.write(p, whole)
-            seen.select(whole, noise, V)
-            found.append(GaussianSeries(V, memory.y[n], self._likelihood, overwrite=True))
-        return found
-
-    def add(self, n: int, p: int, weight: float, factor: Any) -> float:
-        """See `Rows.add`."""
-        G = factor.lower_gradient()
-        by_noise = -weight * float(G.trace())
-        self._covariances.add(p, -weight, self._memory.seen[n].whole(G, self._memory.scattered))
-        return by_noise
-
-    def gradient(self) -> Floats:
-        """See `Rows.gradient`."""
-        return self._found.pull_back(self._covariances.gradients())
 
 
 def pair_log_densities(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..gp.types import Floats
-from ..kernels.grammar import Kind, Product, with_values
+from ..kernels.grammar import BaseKernel, Kind, Product, with_values
 
 
 class Layout:
@@ -38,6 +38,9 @@ class Layout:
         self.extras = slice(self.noise.stop, self.noise.stop + num_extras)
         """Parameters that the model has beside those of `LKM`."""
         self.kinds = kinds
+        ends = np.cumsum([first, *(sum(len(f.values) for f in p.factors) for p in self.products)])
+        self.places = [[k, *range(ends[k], ends[k + 1])] for k in range(first)]
+        """Of each product's log variance and values."""
         self.is_log = np.array(
             [True] * first + [k.positive for k in kinds] + [True] * num_series
             + [False] * num_extras, bool,
@@ -74,9 +77,17 @@ class Layout:
     def unpack(self, flat: Floats) -> tuple[tuple[Product, ...], Floats]:
         """Return the products with the numbers of a flat vector, and the noise variances [N]."""
         values = self.values(flat)
-        products, first = [], len(self.products)
-        for k, product in enumerate(self.products):
-            count = sum(len(factor.values) for factor in product.factors)
-            products.append(with_values(product, values[k], values[first : first + count].tolist()))
-            first += count
+        products = (
+            with_values(product, values[places[0]], values[places[1:]].tolist())
+            for product, places in zip(self.products, self.places, strict=True)
+        )
         return tuple(products), values[self.noise]
+
+    def factors(
+        self, flat: Floats
+    ) -> Iterator[tuple[float, list[tuple[BaseKernel, Sequence[float]]]]]:
+        """Yield the variance of each product, and its base kernels with their numbers."""
+        values = self.values(flat).tolist()
+        for product, (k, *places) in zip(self.products, self.places, strict=True):
+            own = (values[place] for place in places)
+            yield values[k], [(f.base, [next(own) for _ in f.values]) for f in product.factors]

@@ -24,8 +24,8 @@ from ..kernels.component import ComponentKernel, to_kernel
 from ..kernels.grammar import Product, parse
 from ..model.lkm import LKM
 from ..model.subclasses import model_class
-from .covariances import Component, Components
-from .engine import LapackEngine
+from .covariances import Components
+from .engine import Engine
 from .layout import Layout
 
 _OF_EVERY_LKM = (".kernels", ".noise_variance", ".tau", ".posterior")
@@ -58,7 +58,7 @@ def check_zero_mean(model: LKM) -> None:
         )
 
 
-class TensorEngine(LapackEngine):
+class TensorEngine(Engine):
     """`Engine` of a subclass of `LKM`.
 
     Parameters
@@ -97,14 +97,18 @@ class TensorEngine(LapackEngine):
         layout, extras = Layout(kernels, num_series=0), self.unconstrained(parameters)
         flat = layout.pack(np.empty(0))
         C = np.empty((len(kernels), len(x), len(x)))
-        for k, (kernel, places) in enumerate(zip(kernels, _places(layout), strict=True)):
+        for k, (kernel, places) in enumerate(zip(kernels, layout.places, strict=True)):
             C[k] = self._function(kernel)(x, flat[places], extras)
         return C
 
     def components(self, layout: Layout, flat: Floats) -> Components:
         """See `Engine.components`."""
-        functions = [self._function(product) for product in layout.products]
-        return _TensorComponents(layout, flat, self.observations.x, functions)
+        x, extras = self.observations.x, flat[layout.extras]
+        parts = [
+            _TensorComponent(self._function(product), x, flat[places], extras)
+            for product, places in zip(layout.products, layout.places, strict=True)
+        ]
+        return Components(layout, parts)
 
     def unconstrained(self, parameters: Mapping[str, Any]) -> Floats:
         """See `Engine.unconstrained`."""
@@ -137,17 +141,7 @@ class TensorEngine(LapackEngine):
 
 
 class _ComponentFunction:
-    """The covariance of a component of some factors, and its gradient, as traced functions.
-
-    Parameters
-    ----------
-    kind
-        The model class.
-    product
-        Any product of these factors.
-    num_series
-        N.
-    """
+    """The covariance of components of some factors, and its gradient, as traced functions."""
 
     def __init__(self, kind: type[LKM], product: Product, num_series: int) -> None:
         kernel = to_kernel(product)
@@ -165,12 +159,11 @@ class _ComponentFunction:
         self._assign(flat, extras)
         return np.asarray(self._value(tf.constant(x[:, None])))
 
-    def slopes(self, x: Floats, flat: Floats, extras: Floats, G: Floats) -> tuple[Floats, Floats]:
-        """Gradients of the sum of ``G * C`` by the kernel's numbers and by the extras."""
+    def slopes(self, x: Floats, flat: Floats, extras: Floats, G: Floats) -> Floats:
+        """Gradient of the sum of ``G * C`` by the kernel's numbers and then by the extras."""
         self._assign(flat, extras)
-        found = [np.ravel(each) for each in self._slopes(tf.constant(x[:, None]), tf.constant(G))]
-        own, others = found[: len(self.own)], found[len(self.own) :]
-        return np.concatenate(own), np.concatenate([np.empty(0), *others])
+        found = self._slopes(tf.constant(x[:, None]), tf.constant(G))
+        return np.concatenate([np.ravel(each) for each in found])
 
     def assign_extras(self, extras: Floats) -> None:
         """Assign the model's own parameters, unconstrained, [E]."""
@@ -204,51 +197,20 @@ class _ComponentFunction:
         return found
 
 
-class _TensorComponents:
-    """Components at a flat vector, see `Components`."""
+class _TensorComponent:
+    """One component at a flat vector."""
 
     def __init__(
-        self, layout: Layout, flat: Floats, x: Floats, functions: Sequence[_ComponentFunction]
+        self, function: _ComponentFunction, x: Floats, flat: Floats, extras: Floats
     ) -> None:
-        self._layout, self._flat, self._x, self._functions = layout, flat, x, functions
-        self._extras = flat[layout.extras]
-        self._places = _places(layout)
-
-    @cached_property
-    def parts(self) -> Sequence[Component]:
-        return [
-            _Matrix(function(self._x, self._flat[places], self._extras))
-            for function, places in zip(self._functions, self._places, strict=True)
-        ]
-
-    def pull_back(self, gradients: Sequence[Floats]) -> Floats:
-        found = np.zeros(self._layout.size)
-        for function, places, G in zip(self._functions, self._places, gradients, strict=True):
-            own, extras = function.slopes(self._x, self._flat[places], self._extras, G)
-            found[places] = own
-            found[self._layout.extras] += extras
-        return found
-
-
-class _Matrix:
-    """One component as a matrix [D, D]."""
-
-    def __init__(self, covariance: Floats) -> None:
+        self._function, self._at = function, (x, flat, extras)
         self.by_lag, self.is_stationary = np.empty(0), False
-        self._covariance = covariance
 
     def matrix(self) -> Floats:
-        return self._covariance
+        return self._function(*self._at)
 
-
-def _places(layout: Layout) -> list[list[int]]:
-    """Places of each product's numbers in the flat vector: its log variance, then its values."""
-    found, place = [], layout.shapes.start
-    for k, product in enumerate(layout.products):
-        count = sum(len(factor.values) for factor in product.factors)
-        found.append([k, *range(place, place + count)])
-        place += count
-    return found
+    def pull_back(self, gradient: Floats) -> Floats:
+        return self._function.slopes(*self._at, gradient)
 
 
 def _variables(kernel: ComponentKernel) -> list[tf.Variable]:

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
-from typing import Any, TypeAlias
+from functools import partial, reduce
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from ..kernels.bases import BaseKernel
 from ..kernels.grammar import Product
 from .assignments import Pairs
 from .covariances import pull_factors
-from .engine import Entrance, LapackEngine, LapackEntrance, Objective, Rows
+from .engine import Engine, Entrance, Objective
 from .layout import Layout
 
 Factors: TypeAlias = Sequence[tuple[BaseKernel, Sequence[float]]]
@@ -111,8 +111,8 @@ def toeplitz_component(lags: Lags, variance: float, factors: Factors) -> Toeplit
     moving = [(base, values) for base, values in factors if not base.stationary]
     if not moving and any(base.name != "C" for base, _ in stationary):
         return _of_lags(lags, variance, stationary)
-    is_walk = bool(moving) and moving[0][0].name in _TENTS
-    if is_walk:
+    walk = _WALKS.get(moving[0][0].name) if moving else None
+    if walk is not None:
         # The start of a walk is the last of its values.
         has_form = len(moving) == 1 and moving[0][1][-1] <= lags.x[0]
     else:
@@ -121,7 +121,8 @@ def toeplitz_component(lags: Lags, variance: float, factors: Factors) -> Toeplit
         return None if len(lags.x) <= limits.LONGEST else _out_of_reach(len(lags.x))
     waves = _Waves.of(lags, stationary, min(len(lags.x) // _SHARE, _MOST_COLUMNS))
     if waves is not None:
-        return (_Walk if is_walk else _Enveloped)(lags, variance, factors, waves).component()
+        form = _enveloped(lags, moving) if walk is None else walk(lags, *moving[0][1])
+        return _of_waves(lags, variance, factors, form, waves)
     return None if len(lags.x) <= _LONGEST_DENSE else _out_of_reach(len(lags.x))
 
 
@@ -189,15 +190,7 @@ _SPECTRA: dict[str, Callable[..., _Spectrum]] = {"PER": _periodic_spectrum, "SE"
 
 
 class _Waves:
-    """A product of stationary kernels as a sum of waves: a cosine and a sine each.
-
-    Parameters
-    ----------
-    lags
-        The times.
-    spectrum
-        Of the product.
-    """
+    """A product of stationary kernels as a sum of waves: a cosine and a sine each."""
 
     def __init__(self, lags: Lags, spectrum: _Spectrum) -> None:
         self._spectrum, self._h = spectrum, lags.lags
@@ -257,19 +250,24 @@ def _by_both(by_one: Floats, by_other: Floats, one: Floats, other: Floats) -> Fl
 # --- what is not stationary -----------------------------------------------------------------------
 
 
+_Slope: TypeAlias = tuple[Floats | float, Floats, Floats]
+
+
+class _Form(NamedTuple):
+    """What is not stationary in a product, as t(|x - x'|) + v(x)' S v(x')."""
+
+    t: Floats | float  # by lag, [D]
+    v: Floats  # [J, D]
+    S: Floats  # [J, J]
+    slopes: list[_Slope]
+    """Derivatives of these three by the values."""
+
+
 def _line(x: Floats, location: float) -> tuple[Floats, list[Floats]]:
     return x - location, [-np.ones_like(x)]
 
 
-def _until(x: Floats, at: float, width: float) -> tuple[Floats, list[Floats]]:
-    return _window(x, at, width, -1.0)
-
-
-def _from(x: Floats, at: float, width: float) -> tuple[Floats, list[Floats]]:
-    return _window(x, at, width, 1.0)
-
-
-def _window(x: Floats, at: float, width: float, sign: float) -> tuple[Floats, list[Floats]]:
+def _window(x: Floats, at: float, width: float, *, sign: float) -> tuple[Floats, list[Floats]]:
     u = sign * (x - at) / width
     c = expit(u)
     slope = c * expit(-u)
@@ -278,128 +276,86 @@ def _window(x: Floats, at: float, width: float, sign: float) -> tuple[Floats, li
 
 _ENVELOPES: dict[str, Callable[..., tuple[Floats, list[Floats]]]] = {
     "LIN": _line,
-    "UNTIL": _until,
-    "FROM": _from,
+    "UNTIL": partial(_window, sign=-1.0),
+    "FROM": partial(_window, sign=1.0),
 }
 """Base kernels c(x) c(x'): c, [D], and its derivatives by the values."""
 
 
-class _Enveloped:
-    """Waves, or a constant, times kernels c(x) c(x')."""
-
-    def __init__(self, lags: Lags, variance: float, factors: Factors, waves: _Waves) -> None:
-        self._variance, self._factors, self._waves, self._D = variance, factors, waves, len(lags.x)
-        self._envelopes = {
-            i: _ENVELOPES[base.name](lags.x, *values)
-            for i, (base, values) in enumerate(factors)
-            if not base.stationary
-        }
-
-    def component(self) -> ToeplitzComponent:
-        """The component; nothing of it is Toeplitz."""
-        columns = self._waves.columns * self._envelope(None)
-        weights = np.diag(self._variance * self._waves.weights)
-        return ToeplitzComponent(np.zeros(self._D), columns, weights, self._pull)
-
-    def _envelope(self, without: int | None) -> Floats:
-        return reduce(
-            np.multiply, [c for i, (c, _) in self._envelopes.items() if i != without],
-            np.ones(self._D),
-        )  # fmt: skip
-
-    def _pull(self, d_lag: Floats, d_columns: Floats, d_weights: Floats) -> list[float]:
-        by_weight = self._variance * d_weights.diagonal()
-        waving = iter(self._waves.pull(d_columns * self._envelope(None), by_weight))
-        by_time = np.einsum("md,md->d", d_columns, self._waves.columns)
-        found = [float(by_weight @ self._waves.weights)]
-        for i, (_, values) in enumerate(self._factors):
-            if i in self._envelopes:
-                others = by_time * self._envelope(i)
-                found += [float(others @ slope) for slope in self._envelopes[i][1]]
-            else:
-                found += [float(next(waving)) for _ in values]
-        return found
+def _enveloped(lags: Lags, factors: Factors) -> _Form:
+    """Return the product of kernels c(x) c(x'); for none of them one."""
+    envelopes = [_ENVELOPES[base.name](lags.x, *values) for base, values in factors]
+    nothing, slopes = np.zeros((1, 1)), list[_Slope]()
+    for i, (_, own) in enumerate(envelopes):
+        others = _product([c for j, (c, _) in enumerate(envelopes) if j != i], lags.x)
+        slopes += [(0.0, (others * slope)[None], nothing) for slope in own]
+    return _Form(0.0, _product([c for c, _ in envelopes], lags.x)[None], np.ones((1, 1)), slopes)
 
 
-@dataclass(frozen=True)
-class _Tent:
-    """A walk as t(|x - x'|) + u(x) + u(x') + level: t and u, [D], and derivatives by its values."""
-
-    t: Floats
-    u: Floats
-    d_t: tuple[Floats | float, ...]
-    d_u: tuple[Floats | float, ...]
-    d_level: tuple[float, ...]
+def _product(factors: Sequence[Floats], like: Floats) -> Floats:
+    return reduce(np.multiply, factors, np.ones_like(like))
 
 
-def _random_walk_tent(lags: Lags, start: float) -> _Tent:
-    half = 0.5 * lags.lags
-    return _Tent(lags.lags[-1] - half, half, (0.0,), (0.0,), (-1.0,))
+def _random_walk(lags: Lags, start: float) -> _Form:
+    """A tent: minus half the distance, and half of both times from the first one."""
+    half, level = 0.5 * lags.lags, float(lags.x[0] - start - lags.lags[-1])
+    v, S = np.array([np.ones_like(half), half]), np.array([[level, 1.0], [1.0, 0.0]])
+    return _Form(lags.lags[-1] - half, v, S, [(0.0, np.zeros_like(v), np.diag([-1.0, 0.0]))])
 
 
-def _momentum_tent(lags: Lags, lengthscale: float, start: float) -> _Tent:
+def _momentum(lags: Lags, lengthscale: float, start: float) -> _Form:
     """See `base.IntegratedOrnsteinUhlenbeck`."""
-    walk = _random_walk_tent(lags, start)
+    walk = _random_walk(lags, start)
     s, h = lags.x - start, lags.lags
     by_time, by_lag = np.expm1(-s / lengthscale), np.expm1(-h / lengthscale)
 
     def slope(r: Floats, expm1: Floats) -> Floats:
         return -0.5 * (lengthscale * expm1 + r * (1.0 + expm1))
 
-    return _Tent(
-        walk.t - 0.5 * lengthscale * by_lag,
-        walk.u + 0.5 * lengthscale * by_time,
-        (slope(h, by_lag), 0.0),
-        (-slope(s, by_time), 0.5 * (1.0 + by_time)),
-        (0.0, -1.0),
-    )
+    def of_u(u: Floats) -> Floats:
+        return np.array([np.zeros_like(u), u])
+
+    [(_, _, by_start)] = walk.slopes
+    slopes: list[_Slope] = [
+        (slope(h, by_lag), of_u(-slope(s, by_time)), np.zeros((2, 2))),
+        (0.0, of_u(0.5 * (1.0 + by_time)), by_start),
+    ]
+    t, v = walk.t - 0.5 * lengthscale * by_lag, walk.v + of_u(0.5 * lengthscale * by_time)
+    return _Form(t, v, walk.S, slopes)
 
 
-_TENTS: dict[str, Callable[..., _Tent]] = {"RW": _random_walk_tent, "IOU": _momentum_tent}
+_WALKS: dict[str, Callable[..., _Form]] = {"RW": _random_walk, "IOU": _momentum}
 
 
-class _Walk:
-    """A walk that begins before the first time, times waves."""
+def _of_waves(
+    lags: Lags, variance: float, factors: Factors, form: _Form, waves: _Waves
+) -> ToeplitzComponent:
+    """Return a form times waves: columns of each wave times each v, and by lag waves times t."""
+    parts = [evaluate(base, lags, values) for base, values in factors if base.stationary]
+    waving, w, J = _product([k for k, _ in parts], lags.lags), waves.weights, len(form.v)
 
-    def __init__(self, lags: Lags, variance: float, factors: Factors, waves: _Waves) -> None:
-        self._variance, self._factors, self._waves = variance, factors, waves
-        self._parts = [evaluate(base, lags, values) for base, values in factors if base.stationary]
-        self._waving = reduce(np.multiply, [k for k, _ in self._parts], np.ones_like(lags.lags))
-        [(base, values)] = [factor for factor in factors if not factor[0].stationary]
-        self._tent = _TENTS[base.name](lags, *values)
-        self._level = float(lags.x[0] - values[-1] - lags.lags[-1])
-
-    def component(self) -> ToeplitzComponent:
-        """The component: its Toeplitz part is the waves' times the tent."""
-        tent, waves, m = self._tent, self._waves, len(self._waves.weights)
-        weights = np.zeros((2 * m, 2 * m))
-        weights[:m, :m] = np.diag(self._level * waves.weights)
-        weights[:m, m:] = weights[m:, :m] = np.diag(waves.weights)
-        return ToeplitzComponent(
-            self._variance * self._waving * tent.t,
-            np.concatenate([waves.columns, waves.columns * tent.u]),
-            self._variance * weights,
-            self._pull,
+    def pull(d_lag: Floats, d_columns: Floats, d_weights: Floats) -> list[float]:
+        d_lag, d_weights = variance * d_lag, variance * d_weights
+        by_column = d_columns.reshape(J, len(w), -1)
+        by_S = np.einsum("imjm->ijm", d_weights.reshape(J, len(w), J, len(w)))
+        by_weight = np.tensordot(form.S, by_S, axes=2)
+        by_t, by_v = d_lag * waving, np.einsum("jmd,md->jd", by_column, waves.columns)
+        stationary = waves.pull(np.einsum("jmd,jd->md", by_column, form.v), by_weight)
+        stationary += pull_factors(parts, d_lag * form.t)
+        own, by_S = iter(stationary), by_S @ w
+        moving = (
+            (by_t * d_t).sum() + (by_v * d_v).sum() + (by_S * d_S).sum()
+            for d_t, d_v, d_S in form.slopes
         )
-
-    def _pull(self, d_lag: Floats, d_columns: Floats, d_weights: Floats) -> list[float]:
-        tent, waves, m = self._tent, self._waves, len(self._waves.weights)
-        d_lag, d_weights = self._variance * d_lag, self._variance * d_weights
-        by_level = d_weights[:m, :m].diagonal()
-        by_weight = self._level * by_level
-        by_weight = by_weight + d_weights[:m, m:].diagonal() + d_weights[m:, :m].diagonal()
-        waving = waves.pull(d_columns[:m] + d_columns[m:] * tent.u, by_weight)
-        waving += pull_factors(self._parts, d_lag * tent.t)
-        by_t, by_u = d_lag * self._waving, np.einsum("md,md->d", d_columns[m:], waves.columns)
-        level, values = float(by_level @ waves.weights), iter(waving)
-        found = [float(by_t @ tent.t + by_weight @ waves.weights)]
-        for base, own in self._factors:
-            if base.stationary:
-                found += [float(next(values)) for _ in own]
-                continue
-            for d_t, d_u, d_level in zip(tent.d_t, tent.d_u, tent.d_level, strict=True):
-                found.append(float((by_t * d_t).sum() + (by_u * d_u).sum() + d_level * level))
+        found = [float((by_t * form.t).sum() + by_weight @ w)]
+        for base, values in factors:
+            found += [float(next(own if base.stationary else moving)) for _ in values]
         return found
+
+    columns = np.concatenate([waves.columns * v for v in form.v])
+    return ToeplitzComponent(
+        variance * waving * form.t, columns, variance * np.kron(form.S, np.diag(w)), pull
+    )
 
 
 # --- sums of components, and series ---------------------------------------------------------------
@@ -522,7 +478,7 @@ class ComponentSums:
 # --- the engine -----------------------------------------------------------------------------------
 
 
-class ToeplitzEngine(LapackEngine):
+class ToeplitzEngine(Engine):
     """`Engine` of `LKM` itself on long tables at regular times.
 
     Parameters
@@ -565,15 +521,7 @@ class ToeplitzEngine(LapackEngine):
     def _components(
         self, layout: Layout, flat: Floats, lags: Lags
     ) -> list[ToeplitzComponent | None]:
-        values, place = layout.values(flat).tolist(), layout.shapes.start
-        found = []
-        for variance, product in zip(values, layout.products, strict=False):
-            factors = []
-            for factor in product.factors:
-                factors.append((factor.base, values[place : place + len(factor.values)]))
-                place += len(factor.values)
-            found.append(toeplitz_component(lags, variance, factors))
-        return found
+        return [toeplitz_component(lags, *own) for own in layout.factors(flat)]
 
     def log_densities(
         self,
@@ -718,16 +666,6 @@ class ToeplitzEngine(LapackEngine):
         return _ToeplitzEntrance(self, self.observations, kernels, parameters, Z)
 
 
-class _ToeplitzObjective(Objective):
-    """`Objective` with `_ToeplitzRows`."""
-
-    _engine: ToeplitzEngine
-
-    def _rows(self, flat: Floats) -> Rows:
-        sums, others = self._engine.sums_at(self._layout, flat), partial(super()._rows, flat)
-        return _ToeplitzRows(sums, self._layout, flat, self._pairs, others)
-
-
 @dataclass
 class _Served:
     """A pair in Toeplitz form, and what its gradient weighs."""
@@ -736,34 +674,18 @@ class _Served:
     weight: float = 0.0
 
 
-class _ToeplitzRows:
-    """`Rows` in Toeplitz form, and others by Cholesky factors.
+class _ToeplitzObjective(Objective):
+    """`Objective` in Toeplitz form; rows that have not got the form keep their Cholesky factors."""
 
-    Parameters
-    ----------
-    sums
-        The components.
-    layout, flat
-        Places of the hyperparameters, and the flat vector.
-    pairs
-        Series with their rows.
-    others
-        Makes the `Rows` of those that have not got the form.
-    """
+    _engine: ToeplitzEngine
 
-    def __init__(
-        self,
-        sums: ComponentSums,
-        layout: Layout,
-        flat: Floats,
-        pairs: Pairs,
-        others: Callable[[], Rows],
-    ) -> None:
-        self._sums, self._layout, self._pairs, self._make_others = sums, layout, pairs, others
-        self._noise = np.exp(flat[layout.noise])
-        self._places = np.flatnonzero(sums.serve(pairs.configurations))
-        series = pairs.series[self._places]
-        rows = pairs.configurations[self._places]
+    def _begin(self, flat: Floats) -> None:
+        self._flat, self._has_others = flat, False
+        self._sums = sums = self._engine.sums_at(self._layout, flat)
+        self._noise = np.exp(flat[self._layout.noise])
+        self._places = np.flatnonzero(sums.serve(self._pairs.configurations))
+        series = self._pairs.series[self._places]
+        rows = self._pairs.configurations[self._places]
         self._blocks = list(sums.series(series, rows, self._noise[series]))
         self._served = {
             int(self._places[place]): _Served(log_density)
@@ -771,37 +693,29 @@ class _ToeplitzRows:
             for place, log_density in zip(places, block.log_densities.tolist(), strict=True)
         }
 
-    @cached_property
-    def _others(self) -> Rows:
-        return self._make_others()
-
-    def factors(self, n: int, own: Integers, noise_variance: float) -> Sequence[Any]:
-        """See `Rows.factors`."""
+    def _factors(self, n: int, own: Integers, noise_variance: float) -> Sequence[Any]:
         rest = np.array([p for p in own if p not in self._served], np.int32)
-        others = iter(self._others.factors(n, rest, noise_variance) if rest.size else ())
+        if rest.size and not self._has_others:
+            super()._begin(self._flat)
+            self._has_others = True
+        others = iter(super()._factors(n, rest, noise_variance) if rest.size else ())
         return [self._served.get(p) or next(others) for p in own.tolist()]
 
-    def add(self, n: int, p: int, weight: float, factor: Any) -> float:
-        """See `Rows.add`; pairs in Toeplitz form are added later, all at once."""
+    def _add(self, n: int, p: int, weight: float, factor: Any) -> float:
+        """Pairs in Toeplitz form are added later, all at once."""
         if not isinstance(factor, _Served):
-            return self._others.add(n, p, weight, factor)
+            return super()._add(n, p, weight, factor)
         factor.weight = weight
         return 0.0
 
-    def gradient(self) -> Floats:
-        """See `Rows.gradient`."""
-        is_all = len(self._served) == len(self._pairs.series)
-        found = np.zeros(self._layout.size) if is_all else self._others.gradient()
+    def _gradient(self) -> Floats:
+        found = super()._gradient() if self._has_others else np.zeros(self._layout.size)
         totals = self._totals(found[self._layout.noise])
-        place = self._layout.shapes.start
-        for k, product in enumerate(self._layout.products):
-            count = sum(len(factor.values) for factor in product.factors)
-            component = self._sums.components[k]
+        for component, places, total in zip(
+            self._sums.components, self._layout.places, totals, strict=True
+        ):
             if component is not None:
-                by_variance, *by_values = component.pull(*totals[k])
-                found[k] += by_variance
-                found[place : place + count] += by_values
-            place += count
+                found[places] += component.pull(*total)
         return found
 
     def _totals(self, d_noise: Floats) -> list[list[Floats]]:
@@ -829,7 +743,7 @@ class _ToeplitzRows:
         return totals
 
 
-class _ToeplitzEntrance(LapackEntrance):
+class _ToeplitzEntrance(Entrance):
     """`Entrance` in Toeplitz form where what a series has and the candidate have it."""
 
     _engine: ToeplitzEngine
@@ -858,7 +772,7 @@ class _ToeplitzEntrance(LapackEntrance):
         every = np.ones(M, bool)
         for own, some in ((np.flatnonzero(~serves), every), (np.flatnonzero(serves), ~has_form)):
             if own.size and some.any():
-                others = LapackEntrance(
+                others = Entrance(
                     self._engine, self._observations.of_series(own), self._kernels,
                     self._parameters, self._Z[own],
                 )  # fmt: skip

@@ -40,7 +40,7 @@ from ..model.ibp import FiniteIBP
 from ..runtime.news import tell
 from ..runtime.threads import single_threaded
 from .assignments import Pairs, RowPosterior, best_rows, log_prior_weights
-from .engine import Engine, LapackEngine, components
+from .engine import Engine, components
 from .fits import MOST_ROUNDS, PLAIN_MODEL, Fit, FitSettings, State
 from .initialization import Proposer, Ranges, shuffled, typical_step
 from .layout import Layout
@@ -172,7 +172,7 @@ def _fit(
 def engine_for(observations: Observations, settings: FitSettings) -> Engine:
     """Return the engine of a model class: that of `LKM` itself, or TensorFlow for a subclass."""
     if settings.model == PLAIN_MODEL:
-        plain = ToeplitzEngine if ToeplitzEngine.serves(observations) else LapackEngine
+        plain = ToeplitzEngine if ToeplitzEngine.serves(observations) else Engine
         return plain(observations, settings.likelihood)
     from .tensor_engine import TensorEngine  # with TensorFlow, which takes seconds to load
 

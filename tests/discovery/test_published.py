@@ -54,7 +54,7 @@ def test_no_code_of_the_other_learner_runs(
 
     monkeypatch.setattr(training.Learner, "__init__", forbidden)
     for owner, names in (
-        (engine.LapackEngine, ("entrance", "log_densities")),
+        (engine.Engine, ("entrance", "log_densities")),
         (engine, ("pair_log_densities", "Objective")),
         (training, ("best_rows", "minimize")),
         (assignments, ("best_rows",)),

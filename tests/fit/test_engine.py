@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
-from lkm_gpflow.fit.engine import LapackEngine, components, variances
+from lkm_gpflow.fit.engine import Engine, components, variances
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
@@ -127,7 +127,7 @@ def test_layout_wants_all_numbers() -> None:
 def test_objective_is_scipys(gaps: bool) -> None:
     data, layout = observations(gaps=gaps), Layout(PRODUCTS, 3)
     pairs, weights = some_pairs()
-    value, _ = LapackEngine(data).objective(layout, pairs, weights)(layout.pack(NOISE))
+    value, _ = Engine(data).objective(layout, pairs, weights)(layout.pack(NOISE))
     terms = brute_force(data, PRODUCTS, NOISE) + weights
     expected = sum(logsumexp(terms[pairs.series == n]) for n in range(3))
     assert value == pytest.approx(expected, rel=1e-10)
@@ -137,7 +137,7 @@ def test_objective_is_scipys(gaps: bool) -> None:
 def test_objective_of_one_Z_is_the_models(gaps: bool) -> None:
     data, layout = observations(gaps=gaps), Layout(PRODUCTS, 3)
     Z = np.array([[1.0, 0, 1, 0, 1], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0]])
-    objective = LapackEngine(data).objective(layout, Pairs.of_rows(Z), np.zeros(3))
+    objective = Engine(data).objective(layout, Pairs.of_rows(Z), np.zeros(3))
     value, gradient = objective(layout.pack(NOISE))
 
     kernels = [to_kernel(one) for one in PRODUCTS]
@@ -158,7 +158,7 @@ def test_objective_of_one_Z_is_the_models(gaps: bool) -> None:
 @pytest.mark.parametrize("gaps", [False, True])
 def test_gradient_is_that_of_finite_differences(gaps: bool) -> None:
     layout = Layout(PRODUCTS, 3)
-    objective = LapackEngine(observations(gaps=gaps)).objective(layout, *some_pairs())
+    objective = Engine(observations(gaps=gaps)).objective(layout, *some_pairs())
     flat, step = layout.pack(NOISE), 1e-5
     _, gradient = objective(flat)
     numeric = [
@@ -174,7 +174,7 @@ def test_far_apart_weights_do_not_overflow() -> None:
     pairs, weights = some_pairs()
     weights[0] += 1e4
     weights[-1] -= 1e4
-    objective = LapackEngine(data).objective(layout, pairs, weights)
+    objective = Engine(data).objective(layout, pairs, weights)
     value, gradient = objective(layout.pack(NOISE))
     terms = brute_force(data, PRODUCTS, NOISE) + weights
     assert value == pytest.approx(
@@ -186,7 +186,7 @@ def test_far_apart_weights_do_not_overflow() -> None:
 def test_an_indefinite_covariance_is_nan() -> None:
     layout = Layout([parse("1e8 x SE(lengthscale=100)")], 3)
     data = observations(gaps=False)
-    objective = LapackEngine(data).objective(layout, Pairs.of_rows(np.ones((3, 1))), np.zeros(3))
+    objective = Engine(data).objective(layout, Pairs.of_rows(np.ones((3, 1))), np.zeros(3))
     value, _ = objective(layout.pack(np.full(3, 1e-30)))
     assert np.isnan(value)
 
@@ -199,7 +199,7 @@ def test_pairs_by_brute_force(gaps: bool) -> None:
     data = observations(gaps=gaps)
     pairs, _ = some_pairs()
     levels = np.array([NOISE, 0.3 * NOISE])
-    found = LapackEngine(data).log_densities(PRODUCTS, {}, levels, pairs)
+    found = Engine(data).log_densities(PRODUCTS, {}, levels, pairs)
     for densities, noise in zip(found, levels, strict=True):
         np.testing.assert_allclose(densities, brute_force(data, PRODUCTS, noise), rtol=1e-10)
 
@@ -212,7 +212,7 @@ def test_scan_by_brute_force(gaps: bool) -> None:
     base = np.array([C[1], C[2] + C[3], np.zeros((9, 9))])
     candidates = PRODUCTS[:2]
     Z = np.array([[0.0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]])
-    found = LapackEngine(data).entrance(PRODUCTS, {}, Z).scan(candidates, noise)
+    found = Engine(data).entrance(PRODUCTS, {}, Z).scan(candidates, noise)
     expected = [
         [
             [scipy_log_density(data, n, base[n] + C[m] + s[n] * np.eye(9)) for n in range(3)]

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
-from lkm_gpflow.fit.engine import LapackEngine, components
+from lkm_gpflow.fit.engine import Engine, components
 from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.training import fit
@@ -47,7 +47,7 @@ def density(own: Observations, n: int, V: Array) -> float:
 
 def test_densities_scans_and_gradients() -> None:
     own = data()
-    engine, C = LapackEngine(own), components(PRODUCTS, TIMES)
+    engine, C = Engine(own), components(PRODUCTS, TIMES)
     V = np.tensordot(ROWS.configurations, C, axes=1)
     expected = np.array([density(own, n, v) for n, v in zip(ROWS.series, V, strict=True)])
     [found] = engine.log_densities(PRODUCTS, {}, NOISE[None], ROWS)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
-from lkm_gpflow.fit.engine import Entrance, LapackEngine
+from lkm_gpflow.fit.engine import Engine, Entrance
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 
@@ -39,7 +39,7 @@ def observations(*, gaps: bool = False) -> Observations:
 
 
 def nothing_in(data: Observations) -> Entrance:
-    return LapackEngine(data).entrance((), {}, np.zeros((3, 0)))
+    return Engine(data).entrance((), {}, np.zeros((3, 0)))
 
 
 def log_densities(data: Observations, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit import engine
 from lkm_gpflow.fit import shared_pairs as sharing
 from lkm_gpflow.fit.assignments import Pairs
-from lkm_gpflow.fit.engine import LapackEngine
+from lkm_gpflow.fit.engine import Engine
 from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.shared_pairs import SharedPairs
@@ -80,7 +80,7 @@ def always_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 def test_log_densities_are_scipys(gaps: bool) -> None:
     data = observations(gaps=gaps)
     levels = np.array([NOISE, 3.0 * NOISE])
-    found = LapackEngine(data).log_densities(PRODUCTS, {}, levels, some_pairs()[0])
+    found = Engine(data).log_densities(PRODUCTS, {}, levels, some_pairs()[0])
     for densities, noise in zip(found, levels, strict=True):
         np.testing.assert_allclose(densities, brute_force(data, noise), rtol=1e-9)
 
@@ -90,7 +90,7 @@ def test_log_densities_are_scipys(gaps: bool) -> None:
 def test_the_objective_is_scipys_and_its_gradient_that_of_finite_differences(gaps: bool) -> None:
     data, layout = observations(gaps=gaps), Layout(PRODUCTS, N)
     pairs, weights = some_pairs()
-    objective = LapackEngine(data).objective(layout, pairs, weights)
+    objective = Engine(data).objective(layout, pairs, weights)
     flat, step = layout.pack(NOISE), 1e-5
     value, gradient = objective(flat)
     terms = brute_force(data, NOISE) + weights
@@ -113,12 +113,12 @@ def test_both_routes_agree_on_halves(gaps: bool, monkeypatch: pytest.MonkeyPatch
         data.mask[5, [0, D - 1]] = 0.0
     data = Observations(np.linspace(0.0, 1.0, D), data.Y * data.mask, data.mask)
     flat = layout.pack(NOISE)
-    by_cholesky = LapackEngine(data, ScaledNoise()).objective(layout, *some_pairs())(flat)
+    by_cholesky = Engine(data, ScaledNoise()).objective(layout, *some_pairs())(flat)
     monkeypatch.setattr(sharing, "_FEWEST_SERIES", 0)
     monkeypatch.setattr(sharing, "_WORTH_SHARING", 0)
     asked = []
     monkeypatch.setattr(sharing, "halves", lambda C: asked.append(halves(C)) or asked[-1])
-    shared = LapackEngine(data, ScaledNoise()).objective(layout, *some_pairs())(flat)
+    shared = Engine(data, ScaledNoise()).objective(layout, *some_pairs())(flat)
     assert sorted({len(parts) for parts in asked}) == ([1, 2] if gaps else [2])
     assert shared[0] == pytest.approx(by_cholesky[0], rel=1e-9)
     np.testing.assert_allclose(shared[1], by_cholesky[1], rtol=1e-6, atol=1e-7)

@@ -15,7 +15,7 @@ import tensorflow_probability as tfp
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
-from lkm_gpflow.fit.engine import LapackEngine
+from lkm_gpflow.fit.engine import Engine
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.tensor_engine import TensorEngine
 from lkm_gpflow.kernels.grammar import parse
@@ -54,7 +54,7 @@ def observations() -> Observations:
 
 def test_an_unbent_clock_is_that_of_the_model_itself() -> None:
     data = observations()
-    ours, plain = TensorEngine(data, name_of(Warped)), LapackEngine(data)
+    ours, plain = TensorEngine(data, name_of(Warped)), Engine(data)
     assert ours.parameters == {".exponent": pytest.approx(1.0)}
     x = np.linspace(0.1, 1.4, 7)
     for times in (None, x):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
-from lkm_gpflow.fit.engine import LapackEngine, components
+from lkm_gpflow.fit.engine import Engine, components
 from lkm_gpflow.fit.fits import FitSettings
 from lkm_gpflow.fit.initialization import typical_step
 from lkm_gpflow.fit.layout import Layout
@@ -40,7 +40,7 @@ STRUCTURES = [
     "PER x PER", "LIN x PER", "LIN x SE", "RW x PER", "RW x SE", "IOU x PER", "IOU x SE",
     "LIN x SE x PER", "UNTIL", "FROM x PER", "RW x UNTIL", "LIN x OU", "LIN x WN", "RW x OU",
 ]  # fmt: skip
-ENGINES = (LapackEngine, ToeplitzEngine)
+ENGINES = (Engine, ToeplitzEngine)
 WITHOUT_FORM = ("LIN x SE x PER", "RW x UNTIL", "LIN x OU", "LIN x WN", "RW x OU")
 
 
@@ -87,7 +87,7 @@ def test_objectives_and_densities_are_lapacks(
     rng = np.random.default_rng(seed)
     data, K = observations(D, 2, gaps, seed), len(structure)
     likelihood = GAUSSIAN if seed % 2 else ScaledNoise()
-    dense, fast = LapackEngine(data, likelihood), ToeplitzEngine(data, likelihood)
+    dense, fast = Engine(data, likelihood), ToeplitzEngine(data, likelihood)
     layout, levels = Layout(structure, 2), noise * np.array([[1.0, 2.0], [0.5, 3.0]])
     pairs = Pairs(np.array([0, 0, 1], np.int32), rng.integers(0, 2, size=(3, K)).astype(float))
     flat, weights = layout.pack(levels[0]), rng.normal(size=3)
@@ -113,7 +113,7 @@ def test_every_structure_is_lapacks(structure: str) -> None:
     fast = ToeplitzEngine(data)
     has_form = fast.sums(layout.products).serve(np.ones((1, 1)))
     assert has_form == (structure not in WITHOUT_FORM)
-    value, gradient = LapackEngine(data).objective(layout, pairs, np.zeros(2))(flat)
+    value, gradient = Engine(data).objective(layout, pairs, np.zeros(2))(flat)
     found, slopes = fast.objective(layout, pairs, np.zeros(2))(flat)
     assert found == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(slopes, gradient, rtol=1e-6, atol=1e-7 * abs(gradient).max())
@@ -155,7 +155,7 @@ def test_predictions_are_lapacks(gaps: float) -> None:
         for x in (1.0 + np.arange(1, 31) / 299.0, np.array([1.1, 1.5])):
             expected, found = (
                 engine(data, ScaledNoise()).predict(structure, {}, Z, noise, x)
-                for engine in (LapackEngine, ToeplitzEngine)
+                for engine in (Engine, ToeplitzEngine)
             )
             np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
@@ -234,4 +234,4 @@ def test_only_long_regular_tables_have_this_engine() -> None:
     moved[7] += 0.01 * typical_step(long.x)
     irregular = Observations(moved, long.Y, long.mask)
     engines = [type(engine_for(data, FitSettings())) for data in (long, short, irregular)]
-    assert engines == [ToeplitzEngine, LapackEngine, LapackEngine]
+    assert engines == [ToeplitzEngine, Engine, Engine]

@@ -14,7 +14,7 @@ from scipy.stats import t
 import lkm_gpflow as lkm
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.fit.engine import LapackEngine, components
+from lkm_gpflow.fit.engine import Engine, components
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.held_out import Window, held_out_score, windows
@@ -88,7 +88,7 @@ def test_where_scales_are_not_known_the_past_tells_them() -> None:
     Y = 2.5 * np.linalg.cholesky(V[:size, :size]) @ rng.normal(size=size)
     past = Observations(x[:size], Y[None], np.ones((1, size)))
     state = State((kernel,), np.ones((1, 1)), np.array([0.1]))
-    mean, variance = LapackEngine(past, ScaledNoise(4.0)).predict(
+    mean, variance = Engine(past, ScaledNoise(4.0)).predict(
         state.kernels, {}, state.Z, state.noise_variance, x[size:]
     )
     A = np.linalg.solve(V[:size, :size], V[:size, size:])
