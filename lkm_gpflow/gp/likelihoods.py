@@ -27,24 +27,14 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import (
-    betainc,
-    betaln,
-    expit,
-    gammaln,
-    log_expit,
-    logit,
-    ndtr,
-    pdtr,
-    stdtrit,
-    xlog1py,
-    xlogy,
-)
+from scipy.special import expit, gammaln, logit, ndtr, stdtrit
 
 from .elementary import log, log1p, log_gamma
 from .types import LOG_2PI, Floats
@@ -246,8 +236,8 @@ Link: TypeAlias = Literal["identity", "log", "logit", "own"]
 _NODES = 32
 """Of Gauss and Hermite: errors of expected log densities stay below 1e-6 for sds up to two."""
 
-_MOST = 50.0
-"""Latent functions of links are clipped at so much in size: exponentials stay finite."""
+_MOST = 34.0
+"""Latent functions of links are clipped at so much: NumPy draws no counts of larger rates."""
 
 _BISECTIONS = 60
 
@@ -263,8 +253,9 @@ def hermite(count: int = _NODES) -> tuple[Floats, Floats]:
 
 
 class PointLikelihood(abc.ABC):
-    """Base class: the density of a value given a latent function, in NumPy.
+    """Base class: the distribution of a value given a latent function, in NumPy and SciPy.
 
+    A subclass says which one (`law`), and near which latent function a value lies (`guess`).
     Subclasses are frozen dataclasses, so that settings can hold, compare and save them.
     """
 
@@ -283,29 +274,41 @@ class PointLikelihood(abc.ABC):
     is_concave: ClassVar[bool] = True
     """Whether log densities are concave in f; else sites are given a least precision."""
 
+    choices: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType({})
+    """Values of parameters that are None, of which the data may choose."""
+
     @abc.abstractmethod
-    def log_prob(self, y: Floats, f: Floats) -> Floats:
-        """``log p(y | f)``; arguments broadcast."""
+    def law(self, f: Floats) -> tuple[Any, dict[str, Any]]:
+        """Return the distribution of y given f: one of `scipy.stats`, and its parameters."""
 
     @abc.abstractmethod
     def guess(self, y: Floats) -> Floats:
         """Return latent values near which the sites may begin, as values say by themselves."""
 
-    @abc.abstractmethod
+    def log_prob(self, y: Floats, f: Floats) -> Floats:
+        """``log p(y | f)``; arguments broadcast."""
+        return self._asked_law("logpmf" if self.is_whole else "logpdf", f, y)
+
     def mean(self, f: Floats) -> Floats:
         """``E[y | f]``."""
+        return self._asked_law("mean", f)
 
-    @abc.abstractmethod
     def variance(self, f: Floats) -> Floats:
         """``Var[y | f]``."""
+        return self._asked_law("var", f)
 
-    @abc.abstractmethod
     def cdf(self, y: Floats, f: Floats) -> Floats:
         """Probability of no more than y given f; arguments broadcast."""
+        return self._asked_law("cdf", f, y)
 
-    @abc.abstractmethod
     def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
         """Draw a value for every f."""
+        return self._asked_law("rvs", f, random_state=rng)
+
+    def _asked_law(self, what: str, f: Floats, *given: Floats, **options: Any) -> Floats:
+        distribution, parameters = self.law(self.clipped(f))
+        found = getattr(distribution, what)(*given, **parameters, **options)
+        return np.asarray(found, np.float64)
 
     def refused(self, values: Floats) -> float | None:
         """Return the first value to which the likelihood gives no density; NaN is missing."""
@@ -328,7 +331,11 @@ class PointLikelihood(abc.ABC):
 
     def candidates(self) -> tuple[PointLikelihood, ...]:
         """Return likelihoods of other parameters, of which the data may choose."""
-        return (self,)
+        found: tuple[Any, ...] = (self,)
+        for name, values in self.choices.items():
+            if getattr(self, name) is None:
+                found = tuple(replace(own, **{name: value}) for own in found for value in values)
+        return found
 
     def expectations(self, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, ...]:
         r"""Expected log density under a normal f, and its derivatives by its mean and variance.
@@ -419,12 +426,10 @@ class Student(PointLikelihood):
 
     words: ClassVar[str] = "measurements with outliers"
 
-    def log_prob(self, y: Floats, f: Floats) -> Floats:
+    def law(self, f: Floats) -> tuple[Any, dict[str, Any]]:
         """See `PointLikelihood`."""
-        v, scale = self.degrees, 1.0 if self.scale is None else self.scale
-        constant = gammaln(0.5 * (v + 1.0)) - gammaln(0.5 * v) - 0.5 * np.log(v * np.pi)
-        z = (y - f) / scale
-        return np.asarray(constant - np.log(scale) - 0.5 * (v + 1.0) * np.log1p(z * z / v))
+        scale = 1.0 if self.scale is None else self.scale
+        return _stats().t, {"df": self.degrees, "loc": f, "scale": scale}
 
     def weights(self, squares: Floats) -> Floats:
         """Weights w of values from expected squares of their standardised errors."""
@@ -433,10 +438,6 @@ class Student(PointLikelihood):
     def guess(self, y: Floats) -> Floats:
         """See `PointLikelihood`."""
         return y
-
-    def mean(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return f
 
     def variance(self, f: Floats) -> Floats:
         """See `PointLikelihood`: of values that are not outliers, whose noise is learnt."""
@@ -463,35 +464,19 @@ class _Counts(PointLikelihood):
         """See `PointLikelihood`."""
         return np.log(y + 0.5)
 
-    def mean(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return np.exp(f)
-
 
 @dataclass(frozen=True)
 class Poisson(_Counts):
     """Counts that scatter as little as counts can, beside the noise of f that is learnt."""
 
-    def log_prob(self, y: Floats, f: Floats) -> Floats:
+    def law(self, f: Floats) -> tuple[Any, dict[str, Any]]:
         """See `PointLikelihood`."""
-        return np.asarray(y * f - np.exp(self.clipped(f)) - gammaln(y + 1.0))
+        return _stats().poisson, {"mu": np.exp(f)}
 
     def expectations(self, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, ...]:
         """See `PointLikelihood`; in closed form."""
         rate = np.exp(self.clipped(mean + 0.5 * variance))
         return y * mean - rate - gammaln(y + 1.0), y - rate, -0.5 * rate
-
-    def variance(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return np.exp(f)
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return np.where(y < 0.0, 0.0, pdtr(np.maximum(y, 0.0), np.exp(f)))
-
-    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
-        """See `PointLikelihood`."""
-        return np.asarray(_drawn_counts(np.exp(self.clipped(f)), rng))
 
 
 @dataclass(frozen=True)
@@ -506,37 +491,14 @@ class NegativeBinomial(_Counts):
 
     alpha: float | None = None
 
-    @property
-    def _size(self) -> float:
-        return 1.0 / (self.alpha or 0.3)
+    choices: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {"alpha": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)}
+    )
 
-    def candidates(self) -> tuple[PointLikelihood, ...]:
+    def law(self, f: Floats) -> tuple[Any, dict[str, Any]]:
         """See `PointLikelihood`."""
-        if self.alpha is not None:
-            return (self,)
-        return tuple(NegativeBinomial(alpha) for alpha in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0))
-
-    def log_prob(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        r = self._size
-        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
-        odds = self.clipped(f) - np.log(r)
-        return np.asarray(constant + y * log_expit(odds) + r * log_expit(-odds))
-
-    def variance(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return np.exp(f) + np.exp(2.0 * f) / self._size
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        r = self._size
-        share = betainc(r, np.floor(np.maximum(y, 0.0)) + 1.0, expit(np.log(r) - f))
-        return np.where(y < 0.0, 0.0, share)
-
-    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
-        """See `PointLikelihood`."""
-        rate = np.exp(self.clipped(f)) * rng.gamma(self._size, 1.0 / self._size, np.shape(f))
-        return _drawn_counts(rate, rng)
+        size = 1.0 / (self.alpha or 0.3)
+        return _stats().nbinom, {"n": size, "p": expit(np.log(size) - f)}
 
 
 @dataclass(frozen=True)
@@ -568,33 +530,13 @@ class Binomial(PointLikelihood):
         """See `PointLikelihood`."""
         return 0.0, float(self.trials)
 
-    def log_prob(self, y: Floats, f: Floats) -> Floats:
+    def law(self, f: Floats) -> tuple[Any, dict[str, Any]]:
         """See `PointLikelihood`."""
-        n = float(self.trials)
-        constant = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
-        return np.asarray(constant + y * log_expit(f) + (n - y) * log_expit(-f))
+        return _stats().binom, {"n": int(self.trials), "p": expit(f)}
 
     def guess(self, y: Floats) -> Floats:
         """See `PointLikelihood`."""
         return np.asarray(logit((y + 0.5) / (self.trials + 1.0)))
-
-    def mean(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return np.asarray(self.trials * expit(f))
-
-    def variance(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return np.asarray(self.trials * expit(f) * expit(-f))
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        n, k = float(self.trials), np.floor(y)
-        inner = betainc(np.maximum(n - k, 0.5), np.maximum(k + 1.0, 0.5), expit(-f))
-        return np.where(k < 0.0, 0.0, np.where(k >= n, 1.0, inner))
-
-    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
-        """See `PointLikelihood`."""
-        return rng.binomial(self.trials, expit(f)).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -619,6 +561,9 @@ class Share(PointLikelihood):
     link: ClassVar[Link] = "logit"
     words: ClassVar[str] = "shares"
     is_concave: ClassVar[bool] = False
+    choices: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {"precision": (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)}
+    )
 
     def __post_init__(self) -> None:
         if not -np.inf < self.lower < self.upper < np.inf:
@@ -629,66 +574,34 @@ class Share(PointLikelihood):
         """See `PointLikelihood`."""
         return self.lower, self.upper
 
-    @property
-    def _precision(self) -> float:
-        return 30.0 if self.precision is None else self.precision
-
-    @property
-    def _width(self) -> float:
-        return self.upper - self.lower
-
-    def _share(self, y: Floats) -> Floats:
-        return np.clip((y - self.lower) / self._width, self.edge, 1.0 - self.edge)
-
-    def candidates(self) -> tuple[PointLikelihood, ...]:
+    def law(self, f: Floats) -> tuple[Any, dict[str, Any]]:
         """See `PointLikelihood`."""
-        if self.precision is not None:
-            return (self,)
-        every = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-        return tuple(Share(self.lower, self.upper, each, self.edge) for each in every)
+        f, n = np.clip(f, -12.0, 12.0), 30.0 if self.precision is None else self.precision
+        where = {"loc": self.lower, "scale": self.upper - self.lower}
+        return _stats().beta, {"a": n * expit(f), "b": n * expit(-f), **where}
 
-    def _shapes(self, f: Floats) -> tuple[Floats, Floats]:
-        f = np.clip(f, -12.0, 12.0)
-        return self._precision * expit(f), self._precision * expit(-f)
+    def _inside(self, y: Floats) -> Floats:
+        edge = self.edge * (self.upper - self.lower)
+        return np.clip(y, self.lower + edge, self.upper - edge)
 
     def log_prob(self, y: Floats, f: Floats) -> Floats:
         """See `PointLikelihood`."""
-        share, (a, b) = self._share(y), self._shapes(f)
-        density = xlogy(a - 1.0, share) + xlog1py(b - 1.0, -share) - betaln(a, b)
-        return np.asarray(density - np.log(self._width))
+        return super().log_prob(self._inside(y), f)
 
     def guess(self, y: Floats) -> Floats:
         """See `PointLikelihood`."""
-        return np.asarray(logit(self._share(y)))
-
-    def mean(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        return np.asarray(self.lower + self._width * expit(f))
-
-    def variance(self, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        spread = self._width**2 / (1.0 + self._precision)
-        return np.asarray(spread * expit(f) * expit(-f))
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        share = np.clip((y - self.lower) / self._width, 0.0, 1.0)
-        return np.asarray(betainc(*self._shapes(f), share))
-
-    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
-        """See `PointLikelihood`."""
-        return self.lower + self._width * rng.beta(*self._shapes(f))
+        return np.asarray(logit((self._inside(y) - self.lower) / (self.upper - self.lower)))
 
 
-def _drawn_counts(rate: Floats, rng: np.random.Generator) -> Floats:
-    """Draw Poisson counts; of huge rates normal ones, as NumPy refuses them."""
-    drawn = rng.poisson(np.minimum(rate, 1e15)).astype(np.float64)
-    return np.where(rate > 1e15, rate, drawn)
+def _stats() -> Any:
+    from scipy import stats  # which takes half a second to load
+
+    return stats
 
 
 @dataclass(frozen=True, eq=False)
 class FromGPflow(PointLikelihood):
-    """A likelihood of GPflow, by its `variational_expectations` and densities on grids of values.
+    """A likelihood of GPflow, by its densities, for forecasts on grids of values.
 
     Parameters
     ----------
@@ -717,6 +630,10 @@ class FromGPflow(PointLikelihood):
         named: tuple[Link, ...] = ("identity", "log", "logit")
         return next((each for each in named if np.allclose(mean, known[each])), "own")
 
+    def law(self, f: Floats) -> tuple[Any, dict[str, Any]]:
+        """Raise NotImplementedError: its methods are those of GPflow's likelihood."""
+        raise NotImplementedError
+
     def _asked(self, method: str, *columns: Floats) -> list[Floats]:
         """Call a method of the likelihood with columns, [P, 1] each, and no inputs."""
         shape = np.broadcast_shapes(*(np.shape(each) for each in columns))
@@ -733,9 +650,9 @@ class FromGPflow(PointLikelihood):
 
     def guess(self, y: Floats) -> Floats:
         """See `PointLikelihood`: the likeliest of many."""
-        f = np.linspace(-10.0, 10.0, 401) if self.link != "identity" else y
         if self.link == "identity":
             return y
+        f = np.linspace(-10.0, 10.0, 401)
         best = np.nan_to_num(self.log_prob(y[:, None], f), nan=-np.inf).argmax(axis=1)
         return np.clip(f[best], -5.0, 8.0)
 
@@ -747,26 +664,9 @@ class FromGPflow(PointLikelihood):
         """See `PointLikelihood`."""
         return self._asked("conditional_variance", f)[0]
 
-    def expectations(self, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, ...]:
-        """See `PointLikelihood`; by automatic differentiation."""
-        import tensorflow as tf
-
-        m, v, Y = (tf.constant(each[:, None], tf.float64) for each in (mean, variance, y))
-        nothing = tf.zeros((len(y), 0), tf.float64)
-        with tf.GradientTape() as tape:
-            tape.watch([m, v])
-            value = self.likelihood.variational_expectations(nothing, m, v, Y)
-        by_mean, by_variance = tape.gradient(value, [m, v])
-        return tuple(np.asarray(each).reshape(-1) for each in (value, by_mean, by_variance))
-
-    def predictive_moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """See `PointLikelihood`."""
-        centre, spread = self._asked("predict_mean_and_var", mean, variance)
-        return centre, spread
-
     def _cumulated(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """Values on grids, and probabilities of no more than them, [P, G] each."""
-        centre, spread = self.predictive_moments(mean, variance)
+        centre, spread = self._asked("predict_mean_and_var", mean, variance)
         steps = np.linspace(-12.0, 12.0, 1201)
         grid = centre[:, None] + np.sqrt(spread)[:, None] * steps
         if self.whole:
