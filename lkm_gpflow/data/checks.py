@@ -8,7 +8,7 @@ import pandas as pd
 from ..gp.types import Floats
 from ..runtime.warn import warn
 from .foreign import Tabular, as_frame
-from .reading import Cells, Dialect, read
+from .reading import Dialect, cells_of, read
 from .shapes import explain_columns, explain_index, has_dates
 
 MIN_OBSERVED = 3
@@ -51,7 +51,7 @@ def checked(table: Tabular) -> pd.DataFrame:
     explain_columns(frame)
     if _is_to_be_read(frame):
         frame = read(
-            Cells.of(frame, with_index=not isinstance(frame.index, pd.RangeIndex)), Dialect()
+            cells_of(frame, with_index=not isinstance(frame.index, pd.RangeIndex)), Dialect()
         )
     index = _checked_index(frame)
     columns = {

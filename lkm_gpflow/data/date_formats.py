@@ -28,6 +28,9 @@ SINCE_1970 = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": 
 _CLOSE = 0.3
 """Scores that differ less leave a doubt; they are shares of a grid, less what a format is rare."""
 
+UNLIKELY = 0.3
+"""Digits that score less as dates are numbers."""
+
 _YEARS_AHEAD = 10
 """Years of two digits are not later than that from today."""
 
@@ -454,7 +457,7 @@ def dates_in_numbers(numbers: Floats, name: str = "") -> Dates | None:
     """
     texts = [f"{number:.15g}" for number in numbers]
     first, last = numbers.min(), numbers.max()
-    if (best := best_format(texts)) is not None and best.score > 0.3:
+    if (best := best_format(texts)) is not None and best.score > UNLIKELY:
         return best
     for unit, per_second in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
         begin, end = (pd.Timestamp(f"{year}-01-01").timestamp() for year in (1990, 2100))

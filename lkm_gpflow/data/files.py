@@ -14,7 +14,7 @@ from ..runtime.text import quoted
 from ..runtime.warn import TableNote, warn
 from .foreign import has_times
 from .numerals import is_missing, is_number
-from .reading import Cells, Dialect, read
+from .reading import Dialect, cells_of, read, with_header
 from .shapes import from_long
 
 TAB = "\t"
@@ -112,13 +112,13 @@ def _of_parquet(contents: bytes, dialect: Dialect) -> pd.DataFrame:
         raise ValueError(f"cannot be read as Parquet ({error})") from error
     if dialect.long is not None:
         return from_long(frame, *dialect.long)
-    return read(Cells.of(frame, with_index=has_times(frame)), dialect)
+    return read(cells_of(frame, with_index=has_times(frame)), dialect)
 
 
 # --- CSV ---
 
 
-def _csv_cells(contents: bytes, separator: str | None) -> Cells:
+def _csv_cells(contents: bytes, separator: str | None) -> pd.DataFrame:
     """Return the cells of a CSV file; rows are numbered as an editor numbers its lines."""
     text = _decoded(contents)
     if not text.strip():
@@ -149,9 +149,7 @@ def _csv_cells(contents: bytes, separator: str | None) -> Cells:
             "expected a column of times and at least one series, got only one column: name the "
             "sign between cells with --separator, or put a column of times first"
         )
-    return Cells(
-        [["" if c is None else c for c in row] for row in rows], [f"row {n}" for n in lines]
-    )
+    return with_header(rows, [f"row {n}" for n in lines])
 
 
 def _decoded(contents: bytes) -> str:
@@ -246,7 +244,8 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                frame = read(_sheet_cells(sheets[name]), dialect)
+                rows = sheets[name].astype(object).to_numpy().tolist()
+                frame = read(with_header(rows, [f"row {n + 1}" for n in range(len(rows))]), dialect)
         except ValueError as error:
             errors.append(f"sheet {name!r}, {error}")
             continue
@@ -257,8 +256,3 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
             warn(str(each.message), each.category)  # type: ignore[arg-type]
         return frame
     raise ValueError(errors[0] if errors else "expected a sheet with a table, got empty ones")
-
-
-def _sheet_cells(sheet: pd.DataFrame) -> Cells:
-    found = Cells.of(sheet, with_index=False)
-    return Cells(found.rows, [f"row {number}" for number in range(1, len(sheet) + 1)])

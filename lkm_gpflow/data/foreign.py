@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
 
-from .reading import Cells, Dialect, read
+from .reading import Dialect, cells_of, read
 
 
 class HasToPandas(Protocol):
@@ -62,7 +62,7 @@ def as_frame(table: Tabular) -> pd.DataFrame:
         raise ValueError(f"expected a table of rows and columns, got {given}")
     if has_times(frame) or not frame.columns.is_unique:
         return frame
-    return read(Cells.of(frame, with_index=False), Dialect())
+    return read(cells_of(frame, with_index=False), Dialect())
 
 
 def has_times(frame: pd.DataFrame) -> bool:
