@@ -251,9 +251,7 @@ def test_elsewhere_the_commands_say_that_they_need_a_clone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        "lkm_gpflow.cli.reproduce_command.__file__", str(tmp_path / "a" / "b" / "c.py")
-    )
+    monkeypatch.setattr("lkm_gpflow.cli.__file__", str(tmp_path / "a" / "b" / "c.py"))
     for command in ("reproduce", "status"):
         result = CliRunner().invoke(cli.main, [command])
         assert result.exit_code == 2
