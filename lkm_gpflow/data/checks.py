@@ -27,16 +27,8 @@ _IS_IT_A_SERIES = (
 def checked(table: Tabular) -> pd.DataFrame:
     """Return a table as sorted float64, from whatever library it comes (see `foreign`).
 
-    Raises
-    ------
-    ValueError
-        If something is wrong with the table: what was expected, what was given, where, and what
-        to do.
-
-    Warns
-    -----
-    UserWarning
-        If its times are not in order.
+    A ValueError says what was expected, what was given, where, and what to do; a UserWarning that
+    its times are not in order.
     """
     frame = as_frame(table)
     if frame.empty:

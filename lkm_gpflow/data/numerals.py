@@ -63,24 +63,11 @@ _ROUGHER = 20.0
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column read as numbers.
+    """A column read as numbers."""
 
-    Parameters
-    ----------
-    values
-        [D], NaN where missing.
-    said
-        What was done that may be of interest.
-    doubts
-        What is likely, with the option that settles it.
-    unit
-        That of all cells, or nothing.
-    """
-
-    values: Floats
-    said: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-    unit: str = ""
+    values: Floats  # [D], NaN where missing
+    said: tuple[str, ...] = ()  # what was done that may be of interest
+    doubts: tuple[str, ...] = ()  # what is likely, with the option that settles it
 
 
 class NoNumber(ValueError):
@@ -133,23 +120,10 @@ def decimal_mark(cells: Sequence[str]) -> str | None:
 def read_numbers(
     cells: Sequence[object], name: object, mark: str | None, asked: str | None
 ) -> Numbers:
-    """Read the cells of a column.
+    """Read the cells of a column, texts and numbers; NoNumber says which is none.
 
-    Parameters
-    ----------
-    cells
-        Texts and numbers.
-    name
-        The column's, for messages.
-    mark
-        The decimal mark of the table, None where both are possible.
-    asked
-        The one that was asked for: nothing is guessed then.
-
-    Raises
-    ------
-    NoNumber
-        If a cell is none.
+    `mark` is the decimal mark of the table, None where both are possible; `asked` the one that was
+    asked for: nothing is guessed then.
     """
     if (plain := _plain_numbers(cells, mark or asked)) is not None:
         return Numbers(plain)
@@ -219,7 +193,7 @@ def read_numbers(
         and asked is None
     ):
         said.append("numbers have decimal commas (--decimal ,)")
-    return Numbers(values, tuple(said), tuple(doubts), unit)
+    return Numbers(values, tuple(said), tuple(doubts))
 
 
 def _unit_of(match: re.Match[str]) -> str:
@@ -292,13 +266,7 @@ def _mark(
 
 
 def mark_by_size(texts: Sequence[str]) -> str | None:
-    """Return the decimal mark that makes 1.021 and 933 numbers of one size; None if none is needed.
-
-    Parameters
-    ----------
-    texts
-        Numbers, some with one sign before three digits.
-    """
+    """Return the decimal mark that makes 1.021 and 933 numbers of one size; None if none does."""
     signs = {sign for sign in ".," if any(sign in text for text in texts)}
     if len(signs) != 1 or not all(
         re.fullmatch(form, text) for form in _DIGITS.values() for text in texts

@@ -157,25 +157,7 @@ def _table(
 
 
 def read(table: pd.DataFrame, dialect: Dialect) -> pd.DataFrame:
-    """Read cells, of `cells_of` or `with_header`, as a table of series, by the checks above.
-
-    Returns
-    -------
-    DataFrame
-        As `lkm_gpflow.discover` takes it: rows are times, columns are series.
-
-    Raises
-    ------
-    ValueError
-        If they are no such table: what was expected, what was given, where, and what to do.
-
-    Warns
-    -----
-    TableNote
-        What was done.
-    UserWarning
-        What is likely, with the option that settles it.
-    """
+    """Read cells, of `cells_of` or `with_header`, as a table of series, by the checks above."""
     table = _turned(_without_notes(_without_blanks(table)))
     table = table if dialect.dates == NUMBER else _by_months(table)
     if table.empty:

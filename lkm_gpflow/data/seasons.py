@@ -39,13 +39,7 @@ def season_length(table: Table) -> int:
 
 
 def checked_season(table: Table, season: int) -> int:
-    """Return a season that was asked for.
-
-    Raises
-    ------
-    ValueError
-        If it is longer than the table, or not positive.
-    """
+    """Return a season that was asked for; a ValueError says if it is longer than the table."""
     most = len(table.frame) - 1
     if not 1 <= season <= most:
         raise ValueError(f"expected a season of 1 to {most} steps, got {season}")
@@ -53,21 +47,9 @@ def checked_season(table: Table, season: int) -> int:
 
 
 def seasons_of(table: Table, season: int | None) -> list[int]:
-    """Return the steps in a season of every series, one for none.
+    """Return the steps in a season of every series, one for none, or the one that was asked for.
 
-    Parameters
-    ----------
-    table
-        The training data.
-    season
-        What was asked for.  None: by the frequency of the index, where it is at most `MAX_SEASON`
-        and `MIN_SEASONS` of it lie between the first and the last observation of the series,
-        otherwise one.
-
-    Raises
-    ------
-    ValueError
-        If the season is longer than the table, or not positive.
+    Unasked it is that of the index, where it is at most `MAX_SEASON` and was seen often enough.
     """
     observations = table.observations
     if season is not None:
@@ -95,17 +77,10 @@ class Waves:
     the waves of :math:`\Delta s_t`.  Differences with a gap at either end do not count.  Series
     with less than three observations for each coefficient have no waves: they would explain the
     noise, and what is left would look certain.
-
-    Parameters
-    ----------
-    season
-        m; one for no season.
-    coefficients
-        a and b of every series, [2 K, N].
     """
 
-    season: int
-    coefficients: Floats
+    season: int  # m; one for no season
+    coefficients: Floats  # a and b of every series, [2 K, N]
 
     @classmethod
     def of(cls, Y: Floats, seasons: Sequence[int], steps: Integers | None = None) -> Waves:

@@ -58,21 +58,11 @@ _LEAST = 12
 
 
 def find(frame: pd.DataFrame, season: int = 1) -> pd.DataFrame:
-    """Return the suspicious values of a checked table.
+    """Return the suspicious values of a checked table; a season is taken off by its medians.
 
-    Parameters
-    ----------
-    frame
-        Rows are times in order, columns are series.
-    season
-        Steps in a season, which is taken off by its medians.
-
-    Returns
-    -------
-    DataFrame
-        One row for each: series, time, value, kind ("sentinel", "outlier", "flat", "level shift",
-        "change of spread") and how far off it is, in robust standard deviations (of a flat stretch,
-        its rows).
+    One row for each: series, time, value, kind ("sentinel", "outlier", "flat", "level shift",
+    "change of spread") and how far off it is, in robust standard deviations (of a flat stretch, its
+    rows).
     """
     rows = [
         (name, frame.index[place], values[place], kind, far)

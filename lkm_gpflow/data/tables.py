@@ -37,21 +37,11 @@ _MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """How an index becomes numbers: days since its first date, or the numbers themselves.
+    """How an index becomes numbers: days since its first date, or the numbers themselves."""
 
-    Parameters
-    ----------
-    origin
-        The first date of a dated index, None for a numeric one.
-    step
-        The typical distance of two rows, in `unit`.
-    grid
-        The times at which a dated index goes on; None: at steps of the typical distance.
-    """
-
-    origin: pd.Timestamp | None
-    step: float
-    grid: Grid | None = None
+    origin: pd.Timestamp | None  # the first date; None if the index has numbers
+    step: float  # the typical distance of two rows, in `unit`
+    grid: Grid | None = None  # the times at which dates go on; None: at steps of that distance
 
     @classmethod
     def of(cls, index: pd.Index) -> TimeAxis:
@@ -94,10 +84,7 @@ class TimeAxis:
     def after(self, last: object, horizon: int) -> pd.Index:
         """Return the `horizon` times that follow the last one; whole numbers stay whole.
 
-        Raises
-        ------
-        ValueError
-            If they are dates that a number of nanoseconds in eight bytes cannot tell.
+        A ValueError says if they are dates that nanoseconds in eight bytes cannot tell.
         """
         if self.origin is None:
             whole = isinstance(last, int | np.integer) and self.step.is_integer()
@@ -135,37 +122,19 @@ class Table:
     """A checked table and its scaling: times to a span of one, every series z-scored.
 
     Series may be modelled by their logarithms, which are then what is z-scored.
-
-    Parameters
-    ----------
-    frame
-        The sorted table, float64, in the units of the series.
-    axis
-        How its index becomes numbers.
-    start, span
-        First time and length of the table, in the axis' numbers: ``x = (t - start) / span``.
-    location, scale
-        Mean and standard deviation of every series on the modelled scale, [N].
-    transforms
-        Which series are modelled by their logarithms.
-    suspicious
-        Values that look wrong, see `suspicious.find`; None where nobody looked.
-    sites
-        Where some series are counts, shares or have outliers: what is learnt from.
-    notes
-        What was chosen for them here, a sentence each.
     """
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # sorted, float64, in the units of the series
     axis: TimeAxis
+    # First time and length of the table, in the axis' numbers: ``x = (t - start) / span``.
     start: float
     span: float
-    location: Floats
+    location: Floats  # mean of every series on the modelled scale, [N], and standard deviation
     scale: Floats
     transforms: Transforms
-    suspicious: pd.DataFrame | None = None
-    sites: Sites | None = None
-    notes: tuple[str, ...] = ()
+    suspicious: pd.DataFrame | None = None  # see `suspicious.find`; None where nobody looked
+    sites: Sites | None = None  # what is learnt from where some series are counts or shares
+    notes: tuple[str, ...] = ()  # what was chosen for them here, a sentence each
 
     @classmethod
     def of(
@@ -177,17 +146,8 @@ class Table:
     ) -> Table:
         """Check a table and measure its scaling; a ValueError says what is wrong and where.
 
-        Parameters
-        ----------
-        frame
-            Of pandas, polars, PyArrow or xarray.
-        transform
-            See `transforms`.  "auto" looks at what is left without suspicious values.
-        suspicious
-            "listed": look for values that look wrong; "missing": treat single ones as missing, too.
-            None: do not look.
-        points
-            Which series are counts, shares or have outliers, see `sites`.
+        Values that look wrong are "listed", or single ones "missing", too; None: nobody looks.  The
+        transform "auto" looks at what is left without them.  For `points` see `sites`.
         """
         sound = checked(frame)
         if suspicious not in (None, *get_args(Suspicious)):

@@ -66,31 +66,18 @@ _OBSERVANCES = (rules.nearest_workday, rules.sunday_to_monday, rules.next_monday
 
 @dataclass(frozen=True)
 class Timetable:
-    """The slots of a week in which rows may fall: on some weekdays, at some times of day.
+    """The slots of a week in which rows may fall: on some weekdays, at some times of day."""
 
-    Parameters
-    ----------
-    weekdays
-        0 for Monday, ascending.
-    times
-        Since midnight on the clock of the time zone, ascending.
-    holidays
-        Pandas' rules of the days that never had rows.
-    """
-
-    weekdays: tuple[int, ...]
-    times: tuple[pd.Timedelta, ...]
-    holidays: tuple[rules.Holiday, ...] = ()
+    weekdays: tuple[int, ...]  # 0 for Monday, ascending
+    times: tuple[pd.Timedelta, ...]  # since midnight on the clock of the time zone, ascending
+    holidays: tuple[rules.Holiday, ...] = ()  # pandas' rules of the days that never had rows
 
     @classmethod
     def of(cls, index: pd.DatetimeIndex) -> Timetable | None:
         """Read the timetable off a sorted index.
 
-        Returns
-        -------
-        Timetable or None
-            None where every weekday and time of day occurs, where the index may be too short to
-            have those that do not, or where it has less than `_LEAST_SHARE` of the slots.
+        None where every weekday and time of day occurs, where the index may be too short to have
+        those that do not, or where it has less than `_LEAST_SHARE` of the slots.
         """
         local = index.tz_localize(None).as_unit("ns").unique()
         days = local.normalize()
@@ -156,13 +143,7 @@ class Timetable:
         return index[~(days.day_of_week.isin(self.weekdays) & (local - days).isin(self.times))]
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
-        """Return so many slots after `start`, in its time zone.
-
-        Raises
-        ------
-        pandas.errors.OutOfBoundsDatetime
-            If they are later than all dates.
-        """
+        """Return so many slots after `start`, in its time zone."""
         times = pd.TimedeltaIndex(self.times)
         weeks = 2 + len(self.holidays) + int(1.1 * count / (len(self.weekdays) * len(times)))
         days = pd.date_range(start.tz_localize(None).normalize(), periods=7 * weeks)

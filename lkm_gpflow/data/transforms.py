@@ -39,17 +39,10 @@ class Transforms:
 
     where `is_log`, and :math:`y^* = y` elsewhere.  All methods broadcast over series, which are the
     last axis.  Of a series with a link the modelled scale is that of its latent function.
-
-    Parameters
-    ----------
-    is_log
-        [N].
-    kinds
-        Likelihoods of the values, or None, [N]; empty: there are none.
     """
 
-    is_log: Booleans
-    kinds: tuple[PointLikelihood | None, ...] = ()
+    is_log: Booleans  # [N]
+    kinds: tuple[PointLikelihood | None, ...] = ()  # of the values, [N]; empty: there are none
 
     @classmethod
     def none(cls, count: int) -> Transforms:
@@ -60,22 +53,10 @@ class Transforms:
     def of(
         cls, frame: pd.DataFrame, transform: Transform, left: pd.DataFrame | None = None
     ) -> Transforms:
-        """Read the transformation of every series of a checked table.
+        """Read the transformation that was asked for of every series of a checked table.
 
-        Parameters
-        ----------
-        frame
-            The table.
-        transform
-            What was asked for.
-        left
-            The table without suspicious values, by which "auto" chooses.
-
-        Raises
-        ------
-        ValueError
-            If there is no such transformation or series, or a series whose logarithm is wanted is
-            not positive: which value, and when.
+        "auto" chooses by what is `left` without suspicious values.  A ValueError says if there is
+        no such transformation or series, or which value has no logarithm.
         """
         columns: list[object] = list(frame.columns)
         if isinstance(transform, str) and transform == "auto":
@@ -106,10 +87,7 @@ class Transforms:
     ) -> Transforms:
         """Return them with likelihoods of values: a link goes before a logarithm that was chosen.
 
-        Raises
-        ------
-        ValueError
-            If a logarithm was asked for of a series with a link.
+        A ValueError says if the logarithm of a series with a link was asked for.
         """
         linked = Transforms(self.is_log, kinds).is_linked
         both = np.flatnonzero(linked & self.is_log)
@@ -309,16 +287,8 @@ def log_gain(values: Floats) -> float:
     :math:`y_t` on a constant and the values before it, :math:`\hat\sigma_*^2` that of
     :math:`\log y_t`; the sum is the Jacobian (Box and Cox 1964, *An analysis of transformations*).
     Swings that grow with the level make it large.  Of `ORDERS` the one that gains least counts:
-    what only one of them sees may be the shape of a season.
-
-    Parameters
-    ----------
-    values
-        [D], at equal steps; missing observations are NaN.
-
-    Returns
-    -------
-    Zero where nothing can be said: too few values, or one that is not positive.
+    what only one of them sees may be the shape of a season.  Values [D] are at equal steps, NaN is
+    missing; zero where nothing can be said: too few values, or one that is not positive.
     """
     seen = values[np.isfinite(values)]
     if not len(seen) or np.any(seen <= 0.0):

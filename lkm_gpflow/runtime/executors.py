@@ -82,28 +82,13 @@ def run_all(
     """Run jobs and yield their keys and results as they finish.
 
     A job whose worker died is done again: Dask sees to that itself, `process_pool` takes it a
-    second time, a plain `ProcessPoolExecutor` does not and is an error.
+    second time, a plain `ProcessPoolExecutor` does not and is an error.  Without an executor jobs
+    run one by one in this process.  What has not begun when the caller stops is cancelled.
 
-    Parameters
-    ----------
-    jobs
-        What to run, by key; for a pool of processes they must be picklable.
-    executor
-        Where; None: one by one in this process.  What has not begun when the caller stops is
-        cancelled.
-    spent
-        Asked before every job of this process, and twice a second while an executor works; the
-        OutOfBudget that follows does not wait for the jobs of an executor.
-    hear
-        Takes the news that jobs tell; see `news`.
-
-    Raises
-    ------
-    OutOfBudget
-        If a budget is spent while jobs are left.
-    WorkersLost
-        If the executor takes no jobs any more, loses its workers again and again, or lost its
-        scheduler.
+    `spent` is asked before every job of this process, and twice a second while an executor works;
+    the OutOfBudget that follows does not wait for its jobs.  `hear` takes the news that jobs tell,
+    see `news`.  WorkersLost says that the executor takes no jobs any more, loses its workers again
+    and again, or lost its scheduler.
     """
     if executor is None:
         for key, job in jobs.items():

@@ -174,7 +174,7 @@ def clone(tmp_path: Path) -> Path:
     """A folder that is like a clone, whose experiments take a second each."""
     lab = tmp_path / "paper_experiments" / "lab"
     write_squares(lab.parent, [1, 2, 3])
-    for name in ("__init__.py", "runner.py"):
+    for name in ("__init__.py", "runner.py", "commands.py"):
         (lab / name).write_bytes((ROOT / "paper_experiments" / "lab" / name).read_bytes())
     (lab.parent / "__init__.py").touch()
     return tmp_path
