@@ -31,8 +31,7 @@ _CLOSE = 0.3
 UNLIKELY = 0.3
 """Digits that score less as dates are numbers."""
 
-_YEARS_AHEAD = 10
-"""Years of two digits are not later than that from today."""
+_YEARS_AHEAD = 10  # years of two digits are not later than that from today
 
 _MONTH_NAMES = {
     name: month

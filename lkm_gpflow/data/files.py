@@ -38,8 +38,7 @@ _BEGINNINGS = (
 _TABLE = 40
 """Numbers of a sheet: with fewer it may hold parameters or notes, and the largest sheet is read."""
 
-_WORKBOOK = b"xl/"
-"""Begins the names of files in the ZIP archive that is an Excel file."""
+_WORKBOOK = b"xl/"  # begins the names of files in the ZIP archive that is an Excel file
 
 
 def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame:

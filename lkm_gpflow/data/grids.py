@@ -20,22 +20,14 @@ from .timetable import DAY, HOUR, WEEKDAYS, Timetable, in_zone
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
-_HALF = 0.5
-"""Share of the slots of a grid that must have rows."""
-
-_FEW = 0.2
-"""Enough where many rows lie on a grid that is coarser than their dates could tell."""
+_HALF = 0.5  # share of the slots of a grid that must have rows
+_FEW = 0.2  # enough where many rows lie on a grid that is coarser than their dates could tell
 
 _MANY_ROWS = 8
 
-_MOST_SLOTS = 6
-"""Of a month: more are days with gaps."""
-
-_MOST_OUTSIDE = 0.05
-"""Share of the rows that may lie beside a grid of one row a month."""
-
-_EVEN = 0.1
-"""Steps that differ by a smaller share are even but for rounding."""
+_MOST_SLOTS = 6  # of a month: more are days with gaps
+_MOST_OUTSIDE = 0.05  # share of the rows that may lie beside a grid of one row a month
+_EVEN = 0.1  # steps that differ by a smaller share are even but for rounding
 
 _UNITS = {
     "week": 7 * DAY, "day": DAY, "hour": HOUR, "minute": pd.Timedelta(minutes=1),

@@ -24,12 +24,10 @@ _PERHAPS_MISSING = frozenset((
 ))  # fmt: skip
 """Those that stand for one among numbers, which is said."""
 
-_NOTHING = frozenset(["-", "--", "---", "–", "—"])
-"""Accountants write zero so."""
+_NOTHING = frozenset(["-", "--", "---", "–", "—"])  # accountants write zero so
 
 _SIGN = r"[+\-\u2212]?"
-_GAPS = "'’ \u00a0\u202f\u2009"
-"""Signs that stand between thousands whatever the decimal mark is."""
+_GAPS = "'’ \u00a0\u202f\u2009"  # signs that stand between thousands whatever the decimal mark is
 
 _POWER = r"(?:[eE][+-]?\d+)?"
 _LAKHS = r"\d{1,2}(?:,\d{2})+,\d{3}"
@@ -40,8 +38,7 @@ _DIGITS = {
 }
 """What a number is, by its decimal mark."""
 
-_CURRENCIES = " $€£¥\u00a0"
-"""Accountants write them before a dash, too."""
+_CURRENCIES = " $€£¥\u00a0"  # accountants write them before a dash, too
 
 _CURRENCY = r"(?:[$€£¥₹₽₩₺฿]|US\$|[A-Z]{3}|R\$|kr\.?|Rs\.?|zł|Kč|Fr\.?)"
 _UNIT = r"(?:[^\W\d_µ°]|[µ°²³/%‰])+(?:[-/][^\W\d_]+)?\d?"
@@ -54,11 +51,8 @@ _NUMBER = re.compile(
 
 _LARGER = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "B": 1e9, "bn": 1e9, "T": 1e12}
 
-_THREE_DIGITS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-"""May be thousands."""
-
-_ROUGHER = 20.0
-"""How much rougher a series must be with one decimal mark than with the other."""
+_THREE_DIGITS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # may be thousands
+_ROUGHER = 20.0  # how much rougher a series must be with one decimal mark than with the other
 
 
 @dataclass(frozen=True)

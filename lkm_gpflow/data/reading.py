@@ -52,8 +52,7 @@ from .numerals import (
 )
 from .shapes import LongNames, from_long, long_names
 
-_ISO = ("%Y-%m-%d", "%Y-%m")
-"""Not worth a word."""
+_ISO = ("%Y-%m-%d", "%Y-%m")  # not worth a word
 
 _TOTAL = re.compile(
     r"(grand |sub)?totals?|sums?|average|mean|gesamt|summe|insgesamt|total general|totaal|totale|"
@@ -61,8 +60,7 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 
-_LOOKED_AT = 100
-"""Rows at the end that say whether times or names are in the first column."""
+_LOOKED_AT = 100  # rows at the end that say whether times or names are in the first column
 
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(\s?[AaPp]\.?[Mm]\.?)?")
 

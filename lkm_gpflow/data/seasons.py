@@ -35,7 +35,7 @@ def season_length(table: Table) -> int:
     no whole number, has no season.  Of a timetable a season is a day, or a week if the table has
     one row a day: ten rows of office hours, six of Monday to Saturday.
     """
-    return 1 if table.axis.grid is None else table.axis.grid.season
+    return table.axis.season
 
 
 def checked_season(table: Table, season: int) -> int:

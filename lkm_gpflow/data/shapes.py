@@ -9,8 +9,7 @@ import pandas as pd
 
 from ..runtime.text import counted
 
-_LOOKED_AT = 50
-"""Cells that say whether a column of texts has dates."""
+_LOOKED_AT = 50  # cells that say whether a column of texts has dates
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}(\1\d{1,4})([T ].*)?|\d{4}-\d{2}")
 

@@ -46,17 +46,10 @@ PointChoice: TypeAlias = "Literal['auto', 'none'] | PointName | PointLikelihood 
 Kinds: TypeAlias = "tuple[PointLikelihood | None, ...]"
 """The likelihood of the values of each series; None: Gaussian noise."""
 
-_ROUNDS = 8
-"""Rounds of variances and sites, in turn."""
-
-_UPDATES = 6
-"""Steps of the sites in a round, half of the way each."""
-
-_SETTLED = 1e-3
-"""Sites have settled when the mean of f moves less, in its sds."""
-
-_LEVEL = 10.0
-"""Variance of the level of f about its first guess."""
+_ROUNDS = 8  # rounds of variances and sites, in turn
+_UPDATES = 6  # steps of the sites in a round, half of the way each
+_SETTLED = 1e-3  # sites have settled when the mean of f moves less, in its sds
+_LEVEL = 10.0  # variance of the level of f about its first guess
 
 _USUAL, _LOOSE = 0.1, 2.0
 """Prior of the variances of the flexible process, log-normal: median and sd of the logarithm."""
@@ -64,14 +57,9 @@ _USUAL, _LOOSE = 0.1, 2.0
 _LEAST = 1e-2
 """A series whose f hardly moves is scaled as if it had this share of the variance of its sites."""
 
-_AT_A_TIME = 500
-"""Longer series are gone through in parts: sites are a matter of their neighbours."""
-
-_MOST_CHOOSING = 150
-"""Of more values the last ones choose the parameters of a likelihood."""
-
-_MOST_SERIES = 50
-"""Tables of more series stay as they are, unless they are asked for."""
+_AT_A_TIME = 500  # longer series are gone through in parts: sites are a matter of their neighbours
+_MOST_CHOOSING = 150  # of more values the last ones choose the parameters of a likelihood
+_MOST_SERIES = 50  # tables of more series stay as they are, unless they are asked for
 
 LITTLE_WEIGHT = 0.25
 """Values of a smaller Student weight count less and are listed: four standard deviations away.
@@ -79,14 +67,9 @@ LITTLE_WEIGHT = 0.25
 Others would give the learnt noise, and with it forecasts, too little.
 """
 
-_MOST_OFF = 0.03
-"""Share of counts that may be far off: more are how a series is."""
-
-_NO_TRUST = 100.0
-"""Variance of the site of such a count, in variances of f: it says nothing."""
-
-_SINGLE_DIGITS = 9.0
-"""Whole numbers are small counts if some are so small."""
+_MOST_OFF = 0.03  # share of counts that may be far off: more are how a series is
+_NO_TRUST = 100.0  # variance of the site of such a count, in variances of f: it says nothing
+_SINGLE_DIGITS = 9.0  # whole numbers are small counts if some are so small
 
 _UNDER = 0.5
 """Counts scatter from step to step with a variance of at least this share of their mean."""

@@ -52,6 +52,11 @@ class TimeAxis:
         return cls(index[0], step, grid_of(index))
 
     @property
+    def season(self) -> int:
+        """Steps in a season by the grid of the dates, one where there is none."""
+        return 1 if self.grid is None else self.grid.season
+
+    @property
     def unit(self) -> str:
         """The unit of the numbers: "days", or nothing for a numeric index."""
         return "" if self.origin is None else "days"
@@ -157,8 +162,7 @@ class Table:
         axis = TimeAxis.of(sound.index)
         found = None
         if suspicious is not None or (transform == "auto" and sound.shape[1] <= _MOST_LOOKED_AT):
-            season = 1 if axis.grid is None else axis.grid.season
-            found = find_suspicious(sound, season)
+            found = find_suspicious(sound, axis.season)
         left = sound if found is None else without(sound, found)
         if suspicious == "missing":
             sound = left
@@ -183,8 +187,7 @@ class Table:
         )
         if not any(transforms.kinds):
             return table
-        season = 1 if axis.grid is None else axis.grid.season
-        period = season * axis.step / table.span if season > 1 else None
+        period = axis.season * axis.step / table.span if axis.season > 1 else None
         x = (times - table.start) / table.span
         return table.sited(Sites.of(x, values, transforms.kinds, period), tuple(notes))
 
@@ -205,8 +208,7 @@ class Table:
     def with_suspicious(self) -> pd.DataFrame:
         """Values that look wrong, looked for now where nobody looked before."""
         if self.suspicious is None:
-            season = 1 if self.axis.grid is None else self.axis.grid.season
-            return find_suspicious(self.frame, season)
+            return find_suspicious(self.frame, self.axis.season)
         return self.suspicious
 
     @property

@@ -25,8 +25,7 @@ WEEKDAYS = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
 )  # fmt: skip
 
-_LEAST_DAYS = 14
-"""Of a table: then a weekday that it never has was left out twice."""
+_LEAST_DAYS = 14  # of a table: then a weekday that it never has was left out twice
 
 _LEAST_DAYS_WITH_NIGHTS = 10
 """So many days with rows must lack a time of day for a timetable to lack it."""
@@ -38,8 +37,7 @@ _VISITED = 0.2
 """Share of its chances at which a weekday or a time of day must have rows: rarer ones are special
 sessions, and forecasts have none there."""
 
-_MOST_OUTSIDE = 0.05
-"""Share of the rows that may lie at such rare times."""
+_MOST_OUTSIDE = 0.05  # share of the rows that may lie at such rare times
 
 _LUCK = 5e-4
 """A weekday is closed if gaps at random would hide one of seven with a smaller probability.
@@ -49,8 +47,7 @@ daily tables that lose 10 to 20% of their rows at random, about 1.5% of those ov
 over three or four and 0.02% over five were taken for tables with a closed weekday.
 """
 
-_LUCKY_HOLIDAYS = 0.01
-"""Holidays that gaps at random may make up, on average over tables."""
+_LUCKY_HOLIDAYS = 0.01  # holidays that gaps at random may make up, on average over tables
 
 _MOVABLE = (
     rules.GoodFriday, rules.EasterMonday,

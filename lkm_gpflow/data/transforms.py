@@ -245,14 +245,12 @@ Chosen on the last windows of tables of the benchmark that choose defaults.  It 
 the paper's four data sets as they are.
 """
 
-_ONE_UNIT = 10.0
-"""Series whose medians differ by a smaller factor may be of one unit."""
+_ONE_UNIT = 10.0  # series whose medians differ by a smaller factor may be of one unit
 
 _MOST = 0.75
 """Share of the series of one unit, with the one that is asked, that must want the logarithm."""
 
-_EXACT = 1e-14
-"""A mean squared error that is less of the mean square is one of rounding."""
+_EXACT = 1e-14  # a mean squared error that is less of the mean square is one of rounding
 
 _ROWS_PER_COEFFICIENT = 3
 """An order is asked if there are so many complete rows for each of its coefficients."""

@@ -17,7 +17,6 @@ from .backtests import plot_coverage, plot_scores
 from .coupled import plot_filled, plot_narrowing, plot_what_if
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
-from .kernels import plot_kernel
 from .search_tree import plot_ledger
 from .side_by_side import pair_rows, plot_comparison, plot_likeness
 from .structure import plot_probabilities_over_time, plot_structure
@@ -38,7 +37,6 @@ __all__ = [
     "plot_filled",
     "plot_forecast",
     "plot_forecasts",
-    "plot_kernel",
     "plot_ledger",
     "plot_likeness",
     "plot_methods",
