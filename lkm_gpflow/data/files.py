@@ -7,6 +7,7 @@ import re
 import warnings
 from collections import Counter
 from pathlib import Path
+from zipfile import BadZipFile
 
 import pandas as pd
 
@@ -22,18 +23,11 @@ TAB = "\t"
 _SEPARATORS = f";{TAB},|"
 """The likelier ones first where all lines have as many of each: commas stand in numbers, too."""
 
-_SUFFIXES = {
-    ".parquet": "Parquet", ".pq": "Parquet", ".xlsx": "Excel", ".xlsm": "Excel",
+_BEGINNINGS = {
+    b"PAR1": "Parquet", b"PK\x03\x04": "Excel", b"\xd0\xcf\x11\xe0": "old Excel",
+    b"\x1f\x8b": "gzip",
 }  # fmt: skip
-"""The others are CSV."""
-
-_BEGINNINGS = (
-    (b"PAR1", "Parquet", ".parquet"),
-    (b"PK\x03\x04", "Excel", ".xlsx"),
-    (b"\xd0\xcf\x11\xe0", "old Excel", ".xls"),
-    (b"\x1f\x8b", "gzip", ".gz"),
-)
-"""First bytes of files, what they are, and the suffix that says so."""
+"""First bytes of files that are no text, and what they are, whatever their names say."""
 
 _TABLE = 40
 """Numbers of a sheet: with fewer it may hold parameters or notes, and the largest sheet is read."""
@@ -47,7 +41,7 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
     Parameters
     ----------
     path
-        ``.parquet``, ``.xlsx``, or anything else: CSV, as UTF-8 text.
+        Parquet, Excel (.xlsx), or CSV as UTF-8 text: by its contents, whatever its name says.
     dialect
         How it is written, where that is known; see `reading` for what is found out.
 
@@ -66,35 +60,20 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
         If the library that reads such files is not installed.
     """
     path = Path(path)
-    kind = _SUFFIXES.get(path.suffix.lower(), "CSV")
     contents = path.read_bytes()  # once: a pipe has nothing more to say
-    for beginning, what, suffix in _BEGINNINGS:
-        if what == "Excel" and _WORKBOOK not in contents:
-            what, suffix = "a ZIP archive", ".zip"
-        if contents.startswith(beginning) and kind != what:
-            cure = (
-                f"rename it to {path.with_suffix(suffix).name}"
-                if suffix in _SUFFIXES
-                else "save it as CSV, Parquet or .xlsx"
-            )
-            article = "an" if kind == "Excel" else "a"
-            raise ValueError(
-                f"{path}: expected {article} {kind} file by its name, got {what} by its contents: "
-                f"{cure}"
-            )
-    beginnings = tuple(beginning for beginning, what, _ in _BEGINNINGS if what == kind)
-    if kind != "CSV" and not contents.startswith(beginnings):
-        raise ValueError(
-            f"{path}: expected {kind} by its name, got something else: if it is text, rename it to "
-            f"{path.with_suffix('.csv').name}"
-        )
+    beginnings = filter(contents.startswith, _BEGINNINGS)
+    kind = next((_BEGINNINGS[beginning] for beginning in beginnings), "CSV")
+    if kind == "Excel" and _WORKBOOK not in contents:
+        kind = "a ZIP archive"
     dialect = dialect or Dialect()
     try:
         if kind == "CSV":
             return read(_csv_cells(contents, dialect.separator), dialect)
         if kind == "Excel":
             return _read_workbook(contents, dialect)
-        return _of_parquet(contents, dialect)
+        if kind == "Parquet":
+            return _of_parquet(contents, dialect)
+        raise ValueError(f"expected CSV, Parquet or Excel (.xlsx), got {kind}: save it as CSV")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     except ImportError as error:
@@ -228,7 +207,7 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
             io.BytesIO(contents), sheet_name=None, header=None, dtype=object,
             keep_default_na=False, na_values=[""],
         )  # fmt: skip
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, BadZipFile) as error:
         raise ValueError(f"cannot be read as Excel ({error})") from error
     if dialect.sheet is not None and dialect.sheet not in sheets:
         raise ValueError(f"expected --sheet among {quoted(sheets)}, got {dialect.sheet!r}")

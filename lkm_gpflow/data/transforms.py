@@ -139,10 +139,9 @@ class Transforms:
 
     def _linked(self) -> Iterator[tuple[PointLikelihood, Booleans]]:
         """Yield each likelihood with a link and where it holds, [N]."""
-        linked = self.is_linked
-        for kind in dict.fromkeys(k for k, each in zip(self.kinds, linked, strict=False) if each):
-            if kind is not None:
-                yield kind, linked & self._where(lambda own, kind=kind: own == kind)  # type: ignore[misc]
+        for kind in dict.fromkeys(self.kinds):
+            if kind is not None and not isinstance(kind, Student):
+                yield kind, np.array([own == kind for own in self.kinds], np.bool_)
 
     def of_series(self, places: Sequence[int] | Integers) -> Transforms:
         """Return those of some series."""

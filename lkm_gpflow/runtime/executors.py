@@ -111,41 +111,29 @@ def _run_on(
     spent: Spent | None,
     hear: Hear | None,
 ) -> Iterator[tuple[_Key, _Result]]:
-    """Run jobs by an executor, see `run_all`."""
-    left = dict(jobs)
-    losses = 0
+    """Run jobs by an executor, see `run_all`; all that are left anew when a worker is lost."""
+    left, losses = dict(jobs), 0
     while left:
-        try:
-            for key, result in _attempt(left, executor, spent, hear):
-                del left[key]
-                losses = 0
-                yield key, result
-        except BrokenExecutor as error:
-            losses += 1
-            if losses == _MOST_LOSSES:
-                raise WorkersLost(
-                    f"workers died or went away {losses} times in a row, none finished its job "
-                    f"(are they short of memory?): {_said(error)}"
-                ) from error
-
-
-def _attempt(
-    jobs: Mapping[_Key, Callable[[], _Result]],
-    executor: Executor,
-    spent: Spent | None,
-    hear: Hear | None,
-) -> Iterator[tuple[_Key, _Result]]:
-    """Submit all jobs and yield what finishes, until all have or a worker is lost."""
-    futures: dict[Future[_Result], _Key] = {}
-    with Newsroom(hear) as newsroom:
-        try:
-            for key, job in list(jobs.items()):
-                futures[_submitted(executor, newsroom.reporting(job))] = key
-            for future in as_finished(futures, executor, spent, newsroom.look):
-                yield futures[future], future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+        futures: dict[Future[_Result], _Key] = {}
+        with Newsroom(hear) as newsroom:
+            try:
+                for key, job in left.items():
+                    futures[_submitted(executor, newsroom.reporting(job))] = key
+                for future in as_finished(futures, executor, spent, newsroom.look):
+                    result = future.result()
+                    del left[futures[future]]
+                    losses = 0
+                    yield futures[future], result
+            except BrokenExecutor as error:
+                losses += 1
+                if losses == _MOST_LOSSES:
+                    raise WorkersLost(
+                        f"workers died or went away {losses} times in a row, none finished its job "
+                        f"(are they short of memory?): {_said(error)}"
+                    ) from error
+            finally:
+                for future in futures:
+                    future.cancel()
 
 
 def as_finished(

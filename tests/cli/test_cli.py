@@ -348,7 +348,7 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
         ("date,a,b\n" + ROWS + "2024-01-04,1,x\n", ["row 5", "'b'", "expected a number", "'x'"]),
         ("date,a,b\n" + ROWS.replace("4,5", "4,"), ["'b'", "at least 3 observed", "got 2"]),
         ('t,a\n1,"2\n', ["row 2", "not CSV"]),
-        ("PAR1", ["CSV file by its name", "Parquet by its contents", "rename it to t.parquet"]),
+        ("PAR1", ["t.csv: cannot be read as Parquet"]),
     ],
 )
 def test_bad_tables_are_refused(text: str, pieces: list[str], tmp_path: Path) -> None:
