@@ -11,11 +11,8 @@ from .foreign import Tabular, as_frame
 from .reading import Dialect, cells_of, read
 from .shapes import explain_columns, explain_index, has_dates
 
-MIN_OBSERVED = 3
-"""Fewer points than this cannot be standardised and described."""
-
-LARGEST = 1e100
-"""Larger values have no finite sum of squares, or leave no digit for the others."""
+MIN_OBSERVED = 3  # fewer points than this cannot be standardised and described
+LARGEST = 1e100  # larger values have no finite sum of squares, or leave no digit for the others
 
 
 _IS_IT_A_SERIES = (

@@ -28,8 +28,7 @@ SINCE_1970 = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": 
 _CLOSE = 0.3
 """Scores that differ less leave a doubt; they are shares of a grid, less what a format is rare."""
 
-UNLIKELY = 0.3
-"""Digits that score less as dates are numbers."""
+UNLIKELY = 0.3  # digits that score less as dates are numbers
 
 _YEARS_AHEAD = 10  # years of two digits are not later than that from today
 

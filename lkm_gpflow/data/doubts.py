@@ -12,8 +12,7 @@ from .grids import grids_of, is_even, outside, share_of_rows
 from .suspicious import VERY_FAR
 from .timetable import Timetable
 
-FEW_VALUES = 20
-"""With fewer values a search finds next to nothing but noise and levels."""
+FEW_VALUES = 20  # with fewer values a search finds next to nothing but noise and levels
 
 _MOST_NAMED = 4
 

@@ -1,7 +1,8 @@
-"""Files of tables: CSV, Parquet and Excel, recognised by their contents; pandas reads them."""
+"""Files of tables: CSV, Parquet and Excel, recognised by their contents."""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import warnings
@@ -102,32 +103,27 @@ def _csv_cells(contents: bytes, separator: str | None) -> pd.DataFrame:
     if not text.strip():
         raise ValueError("expected a header and rows of values, got an empty file")
     separator = separator or _separator(text)
-    # More columns than any row has: pandas would refuse titles above a wider table.
-    width = max(line.count(separator) for line in re.split(r"\r\n|\r|\n", text)) + 1
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True
+    )
+    rows: list[list[str]] = []
+    lines = [1]  # where each row begins: cells in quotes may span several
     try:
-        frame = pd.read_csv(
-            io.StringIO(text, newline=""),
-            sep=separator, header=None, names=range(width), index_col=False, dtype=object,
-            keep_default_na=False, skip_blank_lines=False, skipinitialspace=True, engine="python",
-        )  # fmt: skip
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        for row in reader:
+            rows.append([cell.strip() for cell in row])
+            lines.append(reader.line_num + 1)
+    except csv.Error as error:
         quotes = [n for n, line in enumerate(text.split("\n"), 1) if line.count('"') % 2]
         where = f"row {quotes[-1]}: " if quotes else ""
-        raise ValueError(f"{where}not CSV ({str(error).strip()}): close the quotes") from error
-    lengths = frame.notna().sum(axis=1)  # absent cells are missing, empty ones are empty texts
-    lines = _line_numbers(frame)
-    frame = frame.iloc[:, : max(1, int(lengths.max()))]
-    rows = [
-        [cell.strip() if isinstance(cell, str) else None for cell in row]
-        for row in frame.to_numpy().tolist()
-    ]
-    _check_lengths(rows, lengths.tolist(), lines, separator)
-    if frame.shape[1] == 1:
+        raise ValueError(f"{where}not CSV ({error}): close the quotes") from error
+    _check_lengths(rows, lines, separator)
+    if (width := max(map(len, rows))) == 1:
         raise ValueError(
             "expected a column of times and at least one series, got only one column: name the "
             "sign between cells with --separator, or put a column of times first"
         )
-    return with_header(rows, [f"row {n}" for n in lines])
+    whole = [row + [""] * (width - len(row)) for row in rows]
+    return with_header(whole, [f"row {line}" for line in lines[:-1]])
 
 
 def _decoded(contents: bytes) -> str:
@@ -167,17 +163,9 @@ def _separator(text: str) -> str:
     return best
 
 
-def _line_numbers(frame: pd.DataFrame) -> list[int]:
-    """Return the line of each row; cells in quotes may span several."""
-    breaks = frame.map(lambda c: c.count("\n") if isinstance(c, str) else 0).sum(axis=1)
-    return [int(row + extra + 1) for row, extra in enumerate(breaks.cumsum() - breaks)]
-
-
-def _check_lengths(
-    rows: list[list[str | None]], lengths: list[int], lines: list[int], separator: str
-) -> None:
+def _check_lengths(rows: list[list[str]], lines: list[int], separator: str) -> None:
     """Reject rows of values that have more or fewer cells than the others."""
-    filled = [place for place, row in enumerate(rows) if any(row)]
+    filled, lengths = [place for place, row in enumerate(rows) if any(row)], list(map(len, rows))
     usual, _ = Counter(lengths[place] for place in filled).most_common(1)[0]
     first = next(place for place in filled if lengths[place] == usual)
     header = next((p for p in filled if lengths[p] >= 2), first)

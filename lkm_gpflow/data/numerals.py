@@ -123,7 +123,7 @@ def read_numbers(
         return Numbers(plain)
     values = np.full(len(cells), np.nan)
     texts: dict[int, re.Match[str]] = {}
-    perhaps: list[tuple[int, str]] = []
+    perhaps = Counter[str]()
     for place, cell in enumerate(cells):
         if is_missing(cell):
             continue
@@ -132,17 +132,15 @@ def read_numbers(
                 raise NoNumber(place, f"expected a number, got {cell!r}")
             values[place] = float(cell)  # type: ignore[arg-type]
         elif (word := cell.lower().strip(_CURRENCIES)) in _PERHAPS_MISSING:
-            perhaps.append((place, word))
+            perhaps[word] += 1
         elif match := _NUMBER.fullmatch(cell.strip()):
             texts[place] = match
         else:
             wanted = "a finite number" if "inf" in cell.lower() else "a number"
             raise NoNumber(place, f"expected {wanted}, got {cell!r}{_cure(cell)}")
-    said, doubts = list[str](), list[str]()
     digits = {place: match["digits"].strip() for place, match in texts.items()}
-    chosen, doubt = _mark(name, digits, values, mark, asked)
-    if doubt:
-        doubts.append(doubt)
+    chosen, doubt = _mark(name, list(digits.values()), mark, asked)
+    said, doubts = list[str](), [doubt] if doubt else []
     units = Counter(_unit_of(match) for match in texts.values())
     marked = [match for match in texts.values() if match["mark"]]
     scaled = bool(units) and set(units) <= {"", *_LARGER} and set(units) != {""}
@@ -153,11 +151,9 @@ def read_numbers(
             if (len(own) == 1 and own.isalpha()) or (units[own] <= 0.5 * len(texts) and own != "%"):
                 marked.append(match)
             elif units[""] == 0 or own == "%":
+                told = f"got {match[0]!r} beside cells with another, or without"
                 raise NoNumber(
-                    place,
-                    f"expected numbers of one unit, got {match[0]!r} beside cells with another, or "
-                    "without: "
-                    "write all cells alike",
+                    place, f"expected numbers of one unit, {told}: write all cells alike"
                 )
         values[place] = _value(place, match, digits[place], chosen)
         if scaled:
@@ -175,17 +171,13 @@ def read_numbers(
             f"column {name!r}: {counted(len(marked), 'cell')} with a mark such as "
             f"{marked[0][0]!r} read without it: if such cells are not to be trusted, empty them"
         )
-    for word in dict.fromkeys(word for _, word in perhaps):
-        count = sum(each == word for _, each in perhaps)
+    for word, count in perhaps.items():
         told = f"column {name!r}: {counted(count, 'cell')} {word!r} read as missing"
-        (doubts if word in _NOTHING else said).append(
-            f"{told}: if they stand for zero, write 0" if word in _NOTHING else told
-        )
-    if (
-        any("," in text or "." in text for text in digits.values())
-        and chosen == ","
-        and asked is None
-    ):
+        if word in _NOTHING:
+            doubts.append(f"{told}: if they stand for zero, write 0")
+        else:
+            said.append(told)
+    if chosen == "," and asked is None and any("," in t or "." in t for t in digits.values()):
         said.append("numbers have decimal commas (--decimal ,)")
     return Numbers(values, tuple(said), tuple(doubts))
 
@@ -224,12 +216,11 @@ def _value(place: int, match: re.Match[str], digits: str, mark: str) -> float:
 
 
 def _mark(
-    name: object, digits: dict[int, str], values: Floats, mark: str | None, asked: str | None
+    name: object, texts: Sequence[str], mark: str | None, asked: str | None
 ) -> tuple[str, str]:
     """Return the decimal mark of a column, and a doubt where it is the likelier of two."""
     if asked is not None:
         return asked, ""
-    texts = list(digits.values())
     fits = {each: all(re.fullmatch(form, text) for text in texts) for each, form in _DIGITS.items()}
     if not (fits["."] and fits[","]):
         return ("." if fits["."] else "," if fits[","] else mark or "."), ""

@@ -14,14 +14,9 @@ from ..gp.types import Floats, Integers
 from .observations import Observations
 from .tables import Table
 
-MAX_SEASON = 12
-"""Comparators model longer seasons only if they are asked to."""
-
-MIN_SEASONS = 3
-"""So many seasons must have been seen for a season to be modelled unasked."""
-
-MOST_WAVES = 6
-"""Of a season; twelve months are exact with six."""
+MAX_SEASON = 12  # comparators model longer seasons only if they are asked to
+MIN_SEASONS = 3  # so many seasons must have been seen for a season to be modelled unasked
+MOST_WAVES = 6  # of a season; twelve months are exact with six
 
 MIN_PER_COEFFICIENT = 3
 """Observations for the waves; for seasons of up to twelve steps the same as `MIN_SEASONS`."""

@@ -25,8 +25,7 @@ SINGLE = ("sentinel", "outlier", "flat")
 
 _FAR = 12.0  # a value is an outlier so many robust standard deviations away, by all measures
 
-VERY_FAR = 20.0
-"""Outliers that far are worth a doubt."""
+VERY_FAR = 20.0  # outliers that far are worth a doubt
 
 _FAR_FROM_ALL = 8.0
 """A sentinel is so many robust standard deviations away from the nearest other value."""

@@ -234,8 +234,7 @@ def _check_positive(column: pd.Series) -> None:
 
 # --- which series, if nobody says: a likelihood ratio for each ----------------------------------
 
-ORDERS = (1, 3, 12)
-"""Orders of the autoregressions that are asked: all must agree."""
+ORDERS = (1, 3, 12)  # orders of the autoregressions that are asked: all must agree
 
 STRONG = 10.0
 """Nats that the logarithm must gain, by each order.

@@ -195,25 +195,20 @@ def kept_in(path: str | Path | None, parameter: str) -> Iterator[None]:
     `path` is the file that keeps results, if there is one, and `parameter` the caller's name for
     it.
     """
+    kept = f"finished work is kept in {path}"
+    if path is None:
+        kept = f"nothing is kept, because no {parameter} was given"
     try:
         yield
     except WorkersLost as error:
-        way_on = (
-            f"finished work is kept in {path}: the same call with a working executor, or without "
-            "one, continues from there"
-            if path is not None
-            else f"nothing is kept, because no {parameter} was given"
-        )
-        raise WorkersLost(f"{error}; {way_on}") from error
+        way_on = ": the same call with a working executor, or without one, continues from there"
+        raise WorkersLost(f"{error}; {kept}{way_on if path else ''}") from error
     except KeyboardInterrupt:
-        way_on = (
-            f"finished work is kept in {path}, and the same call continues from there"
-            if path is not None
-            else f"nothing is kept, because no {parameter} was given; with {parameter}='FILE' the "
-            "same call continues after a stop"
-        )
+        way_on = ", and the same call continues from there"
+        if path is None:
+            way_on = f"; with {parameter}='FILE' the same call continues after a stop"
         # Not from the old one: where it was stopped is of no interest to whoever stopped it.
-        raise KeyboardInterrupt(f"stopped: {way_on}") from None
+        raise KeyboardInterrupt(f"stopped: {kept}{way_on}") from None
 
 
 class _RenewedPool(Executor):

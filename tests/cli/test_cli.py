@@ -211,22 +211,15 @@ def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_picture")
-def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run(write_tiny(tmp_path / "prices.csv").name, *QUICK)
-    assert result.exit_code == 0, result.output
-    assert len(pd.read_csv(tmp_path / "prices-lkm" / "forecast.csv")) == 2 * 2
-    assert "SE" in result.output
-    assert "prices-lkm" in result.output
-
-
-@pytest.mark.usefixtures("one_picture")
-def test_it_ends_with_the_gist_of_the_report(
+def test_it_ends_with_the_gist_of_the_report_in_the_default_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "_WIDTH", 30)
-    out = tmp_path / "out"
-    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, *QUICK)
+    monkeypatch.chdir(tmp_path)
+    result = run(write_tiny(tmp_path / "prices.csv").name, *QUICK)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "prices-lkm"
+    assert len(pd.read_csv(out / "forecast.csv")) == 2 * 2
     gist = lkm.load(out / "model.lkm").report().summary.replace("* ", "")
     lines = iter(result.output.splitlines())
     assert "writing the report ..." in lines
@@ -234,11 +227,6 @@ def test_it_ends_with_the_gist_of_the_report(
     assert " ".join(line[2:] for line in told) == gist
     assert len(told) > 1
     assert max(map(len, told)) <= 30
-
-
-def test_quiet_prints_nothing(tmp_path: Path) -> None:
-    result = run(write_tiny(tmp_path / "t.csv"), "--out", tmp_path / "out", "--quiet", *QUICK)
-    assert (result.exit_code, result.output) == (0, "")
 
 
 # --- what is there already ---
@@ -273,11 +261,11 @@ def test_a_finished_result_may_be_coupled(finished: Path, tmp_path: Path) -> Non
     refused(run(*asked, "--couple"), "finished result")
 
 
-def test_force_starts_over(finished: Path, tmp_path: Path) -> None:
+def test_force_starts_over_and_quiet_says_nothing(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(finished, out)
-    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, "--force", *QUICK)
-    assert result.exit_code == 0, result.output
+    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, "--force", "--quiet", *QUICK)
+    assert (result.exit_code, result.output) == (0, "")
     assert lkm.load(out / "model.lkm").table.names == ["a", "b"]
     drawn = sorted(path.name for path in (out / "figures").glob("components-*"))
     assert drawn == ["components-01-a.png", "components-02-b.png"]
