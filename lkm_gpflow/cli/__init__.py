@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,6 +25,9 @@ _COMMANDS = {
 """What the list of commands says of each, so that it need not import them."""
 
 
+_OF_CLONE = ("reproduce", "status")
+"""Commands of the laboratory, which is in a clone of the repository and no part of the package."""
+
 _PIPE_CLOSED = 141  # exit status of a Unix tool that SIGPIPE ends: 128 + 13
 
 
@@ -37,6 +41,19 @@ def ended_quietly() -> Iterator[None]:
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(nowhere.fileno(), stream.fileno())
         sys.exit(_PIPE_CLOSED)
+
+
+def _of_clone() -> str:
+    """Return the laboratory's commands, of the clone that one works in or installed from."""
+    here = Path.cwd()
+    for clone in (here, here.parent, Path(__file__).resolve().parents[2]):
+        if (clone / "paper_experiments" / "lab" / "commands.py").exists():
+            sys.path.insert(0, str(clone))
+            return "paper_experiments.lab.commands"
+    raise click.UsageError(
+        f"expected the working folder to be a clone of lkm_gpflow's repository, got {here}: the "
+        "paper's experiments are there, in paper_experiments, and not in the installed package"
+    )
 
 
 class _Commands(click.Group):
@@ -57,7 +74,8 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         name = f"{cmd_name}_command"
-        command: click.Command = getattr(importlib.import_module(f"{__name__}.{name}"), name)
+        module = _of_clone() if cmd_name in _OF_CLONE else f"{__name__}.{name}"
+        command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -47,8 +47,6 @@ from .options import (
     transform,
 )
 
-_HORIZON_SHARE = 0.1  # by default this share of the rows is forecast
-
 
 @click.command("discover", cls=Spreading, context_settings={"show_default": True})
 @click.argument("source")
@@ -257,7 +255,7 @@ def discover_command(
             frame = thinned(frame, thin, seed=settings.seed)
         table = Table.of(frame, settings.transforms, suspicious, settings.points)
         frame = table.frame
-        steps = horizon or max(1, round(_HORIZON_SHARE * len(frame)))
+        steps = table.steps(horizon)
         table.after(steps)
         check_level(level)
         if couple:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,34 +32,18 @@ _REPORTED = b'{"note": ["report",'
 """How the line of a ledger begins that says which forecast the report is about."""
 
 
-@dataclass(frozen=True)
 class OutputFolder:
     """A folder that holds one discovery: tables, figures, model and ledger.
 
     The model is written first and the report last: a folder with both is complete.
     """
 
-    path: Path
-
-    @property
-    def ledger(self) -> Path:
-        """The ledger of the search, which is written as it goes."""
-        return self.path / "ledger.jsonl"
-
-    @property
-    def model(self) -> Path:
-        """The saved discovery."""
-        return self.path / "model.lkm"
-
-    @property
-    def report(self) -> Path:
-        """The report: one file that opens in any browser."""
-        return self.path / "report.html"
-
-    @property
-    def figures(self) -> Path:
-        """The folder of pictures."""
-        return self.path / "figures"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ledger = path / "ledger.jsonl"  #: Of the search, written as it goes
+        self.model = path / "model.lkm"  #: The saved discovery
+        self.report = path / "report.html"  #: One file that opens in any browser
+        self.figures = path / "figures"  #: The folder of pictures
 
     def claim(
         self, horizon: int, level: float, table: str, *, couple: bool = False, force: bool

@@ -32,8 +32,7 @@ from .patterns import Patterns
 
 ALL_OTHERS = "all others"  # what the forecast of a series is told in `narrowing`, beside each
 
-_LITTLE = 0.99
-"""What is left of a width where a series is said not to follow from others."""
+_LITTLE = 0.99  # what is left of a width where a series is said not to follow from others
 
 _JITTER = 1e-12
 _MOST_SHOWN = 12  # pairs by name where a coupling shows itself

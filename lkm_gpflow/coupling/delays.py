@@ -44,13 +44,8 @@ def aligned(observations: Observations, delays: Integers, ahead: Floats) -> Obse
 def best_delays(gains: Floats, least: float) -> Integers:
     """Delays [N] along the pairs of series that promise most, the shortest of them zero.
 
-    Parameters
-    ----------
-    gains
-        Nats that correlations of series n and m promise if m follows n by so many rows, from -L to
-        L, [2 L + 1, N, N].
-    least
-        Nats that a pair must promise to count, and a delay beyond none to be taken.
+    `gains` [2 L + 1, N, N] are nats that correlations of series n and m promise if m follows n by
+    -L to L rows; a pair must promise the `least` to count, and a delay that much beyond none.
     """
     L, N = len(gains) // 2, gains.shape[1]
     gains = gains - _NEARER * np.abs(np.arange(-L, L + 1))[:, None, None]

@@ -92,20 +92,8 @@ class Coupling:
 def coupling_of(fit: Fit, observations: Observations, ahead: Floats | None = None) -> Coupling:
     """Learn how the series of a fit go together; its kernels and Z are held.
 
-    Parameters
-    ----------
-    fit
-        The fit.
-    observations
-        Scaled data.
-    ahead
-        Scaled times of `most_rows` rows after the last.  Delays are looked for if they are given:
-        the rows should be steps of one length.
-
-    Raises
-    ------
-    CellsTooManyError
-        If there are too many values.
+    Delays are looked for if the times `ahead` of `most_rows` rows after the last are given: the
+    rows should be steps of one length.  CellsTooManyError says if there are too many values.
     """
     ahead = np.zeros(0) if ahead is None else ahead
     step, coupling, score = _learnt(independent(fit, observations), observations, ahead)
@@ -230,15 +218,6 @@ def log_variance_precision(count: int) -> Floats:
     """
     covariance = _OWN_SD**2 * np.eye(count) + _SCALE_SD**2
     return np.asarray(np.linalg.inv(covariance))
-
-
-@dataclass(frozen=True)
-class Step:
-    """What the data say of each correlation, of two series alone and from independence."""
-
-    # Of the correlations, [K, N, N]; zero where series do not both have the pattern.
-    mean: Floats
-    sd: Floats
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,6 @@ def bounded(u: Floats) -> Floats:
     return u / np.sqrt(1.0 + np.square(u).sum(axis=2, keepdims=True))
 
 
-def unbounded(w: Floats) -> Floats:
-    """Return the u [K, N, R] of loadings w whose length is below one."""
-    return w / np.sqrt(1.0 - np.square(w).sum(axis=2, keepdims=True))
-
-
 def correlations(w: Floats) -> Floats:
     """R [K, N, N] from loadings [K, N, R]."""
     R = w @ w.transpose(0, 2, 1)

@@ -8,14 +8,11 @@ import pandas as pd
 from ..gp.types import Floats
 from ..runtime.warn import warn
 from .foreign import Tabular, as_frame
-from .reading import Cells, Dialect, read
+from .reading import Dialect, cells_of, read
 from .shapes import explain_columns, explain_index, has_dates
 
-MIN_OBSERVED = 3
-"""Fewer points than this cannot be standardised and described."""
-
-LARGEST = 1e100
-"""Larger values have no finite sum of squares, or leave no digit for the others."""
+MIN_OBSERVED = 3  # fewer points than this cannot be standardised and described
+LARGEST = 1e100  # larger values have no finite sum of squares, or leave no digit for the others
 
 
 _IS_IT_A_SERIES = (
@@ -27,16 +24,8 @@ _IS_IT_A_SERIES = (
 def checked(table: Tabular) -> pd.DataFrame:
     """Return a table as sorted float64, from whatever library it comes (see `foreign`).
 
-    Raises
-    ------
-    ValueError
-        If something is wrong with the table: what was expected, what was given, where, and what
-        to do.
-
-    Warns
-    -----
-    UserWarning
-        If its times are not in order.
+    A ValueError says what was expected, what was given, where, and what to do; a UserWarning that
+    its times are not in order.
     """
     frame = as_frame(table)
     if frame.empty:
@@ -51,7 +40,7 @@ def checked(table: Tabular) -> pd.DataFrame:
     explain_columns(frame)
     if _is_to_be_read(frame):
         frame = read(
-            Cells.of(frame, with_index=not isinstance(frame.index, pd.RangeIndex)), Dialect()
+            cells_of(frame, with_index=not isinstance(frame.index, pd.RangeIndex)), Dialect()
         )
     index = _checked_index(frame)
     columns = {

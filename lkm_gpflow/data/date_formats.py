@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta, timezone
+from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -28,8 +28,9 @@ SINCE_1970 = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": 
 _CLOSE = 0.3
 """Scores that differ less leave a doubt; they are shares of a grid, less what a format is rare."""
 
-_YEARS_AHEAD = 10
-"""Years of two digits are not later than that from today."""
+UNLIKELY = 0.3  # digits that score less as dates are numbers
+
+_YEARS_AHEAD = 10  # years of two digits are not later than that from today
 
 _MONTH_NAMES = {
     name: month
@@ -88,70 +89,48 @@ def _first_day(cell: str) -> str:
     return match["day"] if (match := _WEEK.fullmatch(cell)) else cell
 
 
-@dataclass(frozen=True)
-class _Format:
-    """A format: how much rarer than others it is, and whether its cells may be something else."""
+_LETTERS = {"Q": "%q", "W": "%V", "S": "%h", "H": "%h", "M": "%m", "T": "%q"}
 
-    text: str
-    rare: float = 0.0
-    is_unsure: bool = False
+_SIGNED = {
+    "%Y_%m_%d": 0.0, "%d_%m_%Y": 0.0, "%m_%d_%Y": 0.02, "%Y_%d_%m": 0.4, "%d_%m_%y": 0.1,
+    "%m_%d_%y": 0.12, "%y_%m_%d": 0.2, "%d_%b_%Y": 0.0, "%d_%b_%y": 0.1, "%Y_%b_%d": 0.1,
+    "%b_%d_%Y": 0.1, "%Y_%m": 0.0, "%m_%Y": 0.0, "%b_%Y": 0.0, "%b_%y": 0.05, "%Y_%b": 0.0,
+    "%y_%b": 0.15, "%Y_%q": 0.3, "%q_%Y": 0.3, "%Y_%V": 0.3, "%V_%Y": 0.3, "%Y_%j": 0.2,
+    "%Y_@#": 0.0, "@#_%Y": 0.0, "@#_%y": 0.1, "@_#_%Y": 0.1, "%Y_@_#": 0.1, "%q_Q_%Y": 0.0,
+    "KW_%V_%Y": 0.1,
+}  # fmt: skip
+"""Formats, and how much rarer they are than others: with a sign for _, a letter for @, and what it
+stands for, in `_LETTERS`, for #."""
+
+_OTHERS = {
+    "%Y@#": 0.0, "@#%Y": 0.1, "%y@#": 0.2, "%Y:%q": 0.3,
+} | dict.fromkeys((
+    "%Y-W%V-%u", "%YW%V-%u", "%YW%V%u", "%b %d, %Y", "%A, %B %d, %Y", "%a %d %b %Y", "%qQ.%Y",
+    "%A, %d %B %Y", "%a, %d %b %Y", "%a %b %d %Y", "%a %d/%m/%Y", "%a %Y-%m-%d", "%d%b%Y",
+    "%d%b%y", "%b%Y", "%b%y", "%b '%y", "%b'%y", "%Y%b", "%Y:%m", "%Y:Q%q", "%qQ%Y", "%qQ%y",
+    "%q. Quarter %Y", "Q%q'%y", "%Y年%m月%d日", "%Y年%m月", "%Y/KW%V", "KW%V/%Y",
+    "Week %V, %Y", "Week %V %Y", "%d. %B %Y", "%d de %B de %Y", "%B de %Y", "%B, %Y",
+), 0.0)  # fmt: skip
+
+_DIGITS_ALONE = {
+    "%Y%m%d": 0.05, "%Y%m": 0.05, "%Y%m%d%H": 0.05, "%Y%m%d%H%M": 0.05, "%Y%m%d%H%M%S": 0.05,
+    "%G%V": 0.2, "%Y%j": 0.2, "%y%m%d": 0.2, "%d%m%Y": 0.2, "%m%d%Y": 0.2, "%y%m": 0.2,
+    "%y%j": 0.2, "%Y%q": 0.3,
+}  # fmt: skip
 
 
-_LETTERS = (
-    ("Q", "%q"), ("W", "%V"), ("S", "%h"), ("H", "%h"), ("M", "%m"), ("T", "%q"),
-)  # fmt: skip
+def _formats() -> Iterator[tuple[str, float, bool]]:
+    """Yield formats, how rare they are, and whether what they read may be numbers."""
+    for sign, forms in (*((sign, _SIGNED) for sign in "-/. "), ("", _OTHERS)):
+        for form, rare in forms.items():
+            for letter, number in _LETTERS.items() if "@" in form else [("", "")]:
+                text = form.replace("_", sign).replace("@", letter).replace("#", number)
+                yield text, rare, rare == 0.3 or text == "%Y.%m"
+    for text, rare in _DIGITS_ALONE.items():
+        yield text, rare, True
 
 
-def _formats() -> Iterator[_Format]:
-    for sign in "-/. ":
-        yield _Format(f"%Y{sign}%m{sign}%d")
-        yield _Format(f"%d{sign}%m{sign}%Y")
-        yield _Format(f"%m{sign}%d{sign}%Y", 0.02)
-        yield _Format(f"%Y{sign}%d{sign}%m", 0.4)
-        yield _Format(f"%d{sign}%m{sign}%y", 0.1)
-        yield _Format(f"%m{sign}%d{sign}%y", 0.12)
-        yield _Format(f"%y{sign}%m{sign}%d", 0.2)
-        yield _Format(f"%d{sign}%b{sign}%Y")
-        yield _Format(f"%d{sign}%b{sign}%y", 0.1)
-        yield _Format(f"%Y{sign}%b{sign}%d", 0.1)
-        yield _Format(f"%b{sign}%d{sign}%Y", 0.1)
-        yield _Format(f"%Y{sign}%m", is_unsure=sign == ".")
-        yield _Format(f"%m{sign}%Y")
-        yield _Format(f"%b{sign}%Y")
-        yield _Format(f"%b{sign}%y", 0.05)
-        yield _Format(f"%Y{sign}%b")
-        yield _Format(f"%y{sign}%b", 0.15)
-        yield _Format(f"%Y{sign}%q", 0.3, True)
-        yield _Format(f"%q{sign}%Y", 0.3, True)
-        yield _Format(f"%Y{sign}%V", 0.3, True)
-        yield _Format(f"%V{sign}%Y", 0.3, True)
-        yield _Format(f"%Y{sign}%j", 0.2)
-        for letter, number in _LETTERS:
-            yield _Format(f"%Y{sign}{letter}{number}")
-            yield _Format(f"{letter}{number}{sign}%Y")
-            yield _Format(f"{letter}{number}{sign}%y", 0.1)
-            yield _Format(f"{letter}{sign}{number}{sign}%Y", 0.1)
-            yield _Format(f"%Y{sign}{letter}{sign}{number}", 0.1)
-        yield _Format(f"%q{'' if sign == '.' else sign}Q{sign}%Y")
-        yield _Format(f"KW{sign}%V{sign}%Y", 0.1)
-    for letter, number in _LETTERS:
-        yield _Format(f"%Y{letter}{number}")
-        yield _Format(f"{letter}{number}%Y", 0.1)
-        yield _Format(f"%y{letter}{number}", 0.2)
-    for text in (
-        "%Y-W%V-%u", "%YW%V-%u", "%YW%V%u", "%b %d, %Y", "%A, %B %d, %Y", "%a %d %b %Y",
-        "%A, %d %B %Y", "%a, %d %b %Y", "%a %b %d %Y", "%a %d/%m/%Y", "%a %Y-%m-%d", "%d%b%Y",
-        "%d%b%y", "%b%Y", "%b%y", "%b '%y", "%b'%y", "%Y%b", "%Y:%m", "%Y:Q%q", "%qQ%Y", "%qQ%y",
-        "%q. Quarter %Y", "Q%q'%y", "%Y年%m月%d日", "%Y年%m月", "%Y/KW%V", "KW%V/%Y",
-        "Week %V, %Y", "Week %V %Y", "%d. %B %Y", "%d de %B de %Y", "%B de %Y", "%B, %Y",
-    ):  # fmt: skip
-        yield _Format(text)
-    yield _Format("%Y:%q", 0.3, True)
-    for text in ("%Y%m%d", "%Y%m", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"):
-        yield _Format(text, 0.05, True)
-    for text in ("%G%V", "%Y%j", "%y%m%d", "%d%m%Y", "%m%d%Y", "%y%m", "%y%j"):
-        yield _Format(text, 0.2, True)
-    yield _Format("%Y%q", 0.3, True)
+_FORMATS = tuple(_formats())
 
 
 @cache
@@ -179,8 +158,8 @@ def check_format(text: str) -> None:
     example, given = "such as %d/%m/%Y", pd.Timestamp("2003-12-31", tz="UTC")
     if re.search("%[qh]", text) and re.search("%[yY]", text) and _pattern(text, has_time=False):
         return
-    written = given.strftime(text.replace("%V", "%V-%u") if "%u" not in text else text)
-    form = text.replace("%V", "%V-%u") if "%u" not in text else text
+    form = text if "%u" in text else text.replace("%V", "%V-%u")
+    written = given.strftime(form)
     try:
         year = pd.to_datetime(written, format=form).year if "%" in text else None
     except (ValueError, re.error) as error:
@@ -193,27 +172,13 @@ def check_format(text: str) -> None:
 
 @dataclass(frozen=True)
 class Dates:
-    """Cells read as dates.
+    """Cells read as dates."""
 
-    Parameters
-    ----------
-    index
-        [D]; NaT where the format does not fit.
-    form
-        As of ``--dates``.
-    score
-        Between formats: a larger one is likelier.
-    is_unsure
-        Whether the cells may be numbers as well.
-    rival
-        A format that is almost as likely, or nothing.
-    """
-
-    index: pd.DatetimeIndex
-    form: str
-    score: float = 0.0
-    is_unsure: bool = False
-    rival: str = ""
+    index: pd.DatetimeIndex  # [D]; NaT where the format does not fit
+    form: str  # as of ``--dates``
+    score: float = 0.0  # between formats: a larger one is likelier
+    is_unsure: bool = False  # whether the cells may be numbers as well
+    rival: str = ""  # a format that is almost as likely
 
     @property
     def last_year(self) -> int | None:
@@ -234,12 +199,7 @@ class OtherZones(ValueError):
 def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
     """Read cells by one format; NaT where it does not fit.
 
-    Raises
-    ------
-    OtherZones
-        If their time zones differ.
-    pandas.errors.OutOfBoundsDatetime
-        If a date is not one from 1677 to 2262.
+    It raises OtherZones if time zones differ, and OutOfBoundsDatetime beyond 1677 to 2262.
     """
     if form in SINCE_1970 or form == EXCEL:
         numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64)
@@ -257,55 +217,40 @@ def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
 def _parsed(cells: tuple[str, ...], pattern: re.Pattern[str]) -> pd.DatetimeIndex:
     """Read cells, once for all checks that ask for the same column."""
     matches = [pattern.fullmatch(_first_day(cell)) for cell in cells]
-    return _built([None if match is None else match.groupdict() for match in matches])
+    groups = [{} if match is None else match.groupdict() for match in matches]
+    return _built([{name: part for name, part in each.items() if part} for each in groups])
 
 
-def _built(found: Sequence[dict[str, str | None] | None]) -> pd.DatetimeIndex:
-    """Put dates together from their parts."""
-    years = [int(parts["y"] or 0) for parts in found if parts is not None and parts.get("y")]
-    last_year = _last_year(years)
-    micros = np.full(len(found), np.datetime64("NaT", "us"))
-    nanos = np.zeros(len(found), "m8[ns]")
-    zones: list[tuple[int, str]] = []
+def _built(found: Sequence[dict[str, str]]) -> pd.DatetimeIndex:
+    """Put dates together from their parts; of cells that do not fit there are none."""
+    last_year = _last_year([int(parts["y"]) for parts in found if "y" in parts])
+    micros, nanos = np.full(len(found), np.datetime64("NaT", "us")), np.zeros(len(found), "m8[ns]")
+    zones: dict[int, str] = {}
     for place, parts in enumerate(found):
-        day = None if parts is None else _day(parts, last_year)
-        if parts is None or day is None:
+        hour, minute, second = (int(parts.get(part, 0)) for part in "HMS")
+        day = _day(parts, last_year) if parts else None
+        if day is None or (hour == 24 and minute + second > 0):
             continue
-        hour, p = int(parts.get("H") or 0), (parts.get("p") or "").lower()
-        if p:
-            hour = hour % 12 + (12 if p == "p" else 0)
-        minute, second = int(parts.get("M") or 0), int(parts.get("S") or 0)
-        if hour == 24 and (minute or second):
-            continue
-        micros[place] = np.datetime64(day, "us") + np.timedelta64(
-            (hour * 60 + minute) * 60 + second, "s"
-        )
-        nanos[place] = np.timedelta64(int((parts.get("f") or "0").ljust(9, "0")), "ns")
-        zones.append((place, (parts.get("z") or "").upper().replace("GMT", "UTC")))
-    zone = _one_zone(zones)
+        if "p" in parts:
+            hour = hour % 12 + 12 * (parts["p"] in "pP")
+        seconds = (hour * 60 + minute) * 60 + second
+        micros[place] = np.datetime64(day, "us") + np.timedelta64(seconds, "s")
+        nanos[place] = np.timedelta64(int(parts.get("f", "0").ljust(9, "0")), "ns")
+        zones[place] = re.sub("Z|UTC|GMT", "+", parts.get("z", "").upper()).replace(":", "")
+    known = {
+        text: datetime.strptime(text.ljust(5, "0"), "%z").tzinfo if text else None
+        for text in set(zones.values())
+    }
+    zone = known[next(iter(zones.values()))] if zones else None
+    for place, text in zones.items():
+        if known[text] != zone:
+            raise OtherZones(place, str(zone or "no time zone"), str(known[text] or "no time zone"))
     seen = micros[~np.isnat(micros)]
     first, last = np.datetime64("1677-09-22"), np.datetime64("2262-04-11")
     if seen.size and (seen.min() < first or seen.max() >= last):
         raise pd.errors.OutOfBoundsDatetime
     index = pd.DatetimeIndex(micros.astype("M8[ns]") + nanos)
     return index.tz_localize(zone) if zone is not None else index
-
-
-def _one_zone(zones: Sequence[tuple[int, str]]) -> timezone | None:
-    def read(text: str) -> timezone | None:
-        if not text:
-            return None
-        if text in ("Z", "UTC"):
-            return timezone.utc
-        digits = text[1:].replace(":", "").ljust(4, "0")
-        ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-        return timezone(ahead if text[0] == "+" else -ahead)
-
-    every = [(place, read(text)) for place, text in zones]
-    for place, zone in every:
-        if zone != every[0][1]:
-            raise OtherZones(place, str(every[0][1] or "no time zone"), str(zone or "no time zone"))
-    return every[0][1] if every else None
 
 
 def _last_year(years: Sequence[int]) -> int:
@@ -321,67 +266,53 @@ def _last_year(years: Sequence[int]) -> int:
     return this_year + (0 if is_later and max(soon) > this_year else _YEARS_AHEAD)
 
 
-def _day(parts: dict[str, str | None], last_year: int) -> date | None:
+def _day(parts: dict[str, str], last_year: int) -> date | None:
     """Return the day of the parts of a date, the first one of a quarter or week; None if wrong."""
-    if parts.get("Y"):
-        year = int(parts["Y"] or 0)
-    else:
-        year = last_year - (last_year - int(parts["y"] or 0)) % 100
-    month, day = int(parts.get("m") or 1), int(parts.get("d") or 1)
-    if (name := parts.get("b")) is not None:
-        name = name.lower()
+    year = int(parts.get("Y", -1))
+    if "y" in parts:
+        year = last_year - (last_year - int(parts["y"])) % 100
+    month = int(parts.get("m", 1))
+    if "b" in parts:
+        name = parts["b"].lower()
         month = _MONTH_NAMES.get(name[:4], 0) or _MONTH_NAMES.get(name[:3], 0)
-    if parts.get("q"):
-        month = 3 * int(parts["q"] or 1) - 2
-    if parts.get("h"):
-        month = 6 * int(parts["h"] or 1) - 5
+    elif "q" in parts or "h" in parts:
+        month = 3 * int(parts["q"]) - 2 if "q" in parts else 6 * int(parts["h"]) - 5
     try:
-        if parts.get("V"):
-            return date.fromisocalendar(year, int(parts["V"] or 1), int(parts.get("u") or 1))
-        if parts.get("j"):
-            found = date(year, 1, 1) + timedelta(days=int(parts["j"] or 1) - 1)
+        if "V" in parts:
+            return date.fromisocalendar(year, int(parts["V"]), int(parts.get("u", 1)))
+        if "j" in parts:
+            found = date(year, 1, 1) + timedelta(days=int(parts["j"]) - 1)
             return found if found.year == year else None
-        return date(year, month, day)
+        return date(year, month, int(parts.get("d", 1)))
     except ValueError:
         return None
 
 
 def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
-    """Return the likeliest reading of cells as dates.
+    """Return the likeliest reading of texts, also of numbers; at least this share must be dates.
 
-    Parameters
-    ----------
-    cells
-        Texts, also of numbers.
-    least
-        Share of the cells that must be dates.
-
-    Raises
-    ------
-    OtherZones, pandas.errors.OutOfBoundsDatetime
-        As `parse_times`.
+    It raises what `parse_times` raises.
     """
     cells = [_first_day(cell) for cell in cells]
     if len(cells) > 2 and all(map(is_season, cells)):
         return None
     found, beyond = [], None
     sample = [*cells[:3], *cells[len(cells) // 2 :][:3], *cells[-3:]]
-    for each in _formats():
-        pattern = _pattern(each.text, has_time=True)
+    for form, rare, is_unsure in _FORMATS:
+        pattern = _pattern(form, has_time=True)
         assert pattern is not None
         if sum(pattern.fullmatch(cell) is not None for cell in sample) < least * len(sample) * 0.5:
             continue
-        if not _may_be(each.text, cells):
+        if not _may_be(form, cells):
             continue
         try:
-            index = parse_times(cells, each.text)
+            index = parse_times(cells, form)
         except pd.errors.OutOfBoundsDatetime as error:
             beyond = error
             continue
         if int(np.sum(index.notna())) >= least * len(cells):
-            late = "%y" in each.text and index.max().year > date.today().year
-            score = _score(index) - each.rare - 0.5 * late
-            found.append(Dates(index, each.text, score, each.is_unsure))
+            late = "%y" in form and index.max().year > date.today().year
+            found.append(Dates(index, form, _score(index) - rare - 0.5 * late, is_unsure))
     found.sort(key=lambda dates: -dates.score)
     if beyond is not None and not any(dates.index.notna().all() for dates in found):
         raise beyond
@@ -443,18 +374,13 @@ def of_numbers(numbers: Floats, form: str) -> pd.DatetimeIndex:
 
 
 def dates_in_numbers(numbers: Floats, name: str = "") -> Dates | None:
-    """Return the dates that numbers stand for: their digits, or since when they count.
+    """Return the dates that finite numbers stand for: their digits, or since when they count.
 
-    Parameters
-    ----------
-    numbers
-        Finite.
-    name
-        Of their column: days of Excel that are one after another could be anything else.
+    The name of their column counts: days of Excel one after another could be anything else.
     """
     texts = [f"{number:.15g}" for number in numbers]
     first, last = numbers.min(), numbers.max()
-    if (best := best_format(texts)) is not None and best.score > 0.3:
+    if (best := best_format(texts)) is not None and best.score > UNLIKELY:
         return best
     for unit, per_second in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
         begin, end = (pd.Timestamp(f"{year}-01-01").timestamp() for year in (1990, 2100))

@@ -12,8 +12,7 @@ from .grids import grids_of, is_even, outside, share_of_rows
 from .suspicious import VERY_FAR
 from .timetable import Timetable
 
-FEW_VALUES = 20
-"""With fewer values a search finds next to nothing but noise and levels."""
+FEW_VALUES = 20  # with fewer values a search finds next to nothing but noise and levels
 
 _MOST_NAMED = 4
 
@@ -22,15 +21,7 @@ _YEARS, _WHOLE_YEARS = 2, 0.9
 
 
 def doubts(frame: pd.DataFrame, suspicious: pd.DataFrame | None = None) -> list[str]:
-    """Return doubts about a checked table, a sentence each; an empty list if all is well.
-
-    Parameters
-    ----------
-    frame
-        The table.
-    suspicious
-        Its suspicious values, as of `suspicious.find`.
-    """
+    """Return doubts about a checked table and its suspicious values, a sentence each."""
     found = [*_of_size(frame), *_of_numbers(frame.index)]
     if isinstance(frame.index, pd.DatetimeIndex):
         found += _of_grid(frame.index)

@@ -1,12 +1,14 @@
-"""Files of tables: CSV, Parquet and Excel, recognised by their contents; pandas reads them."""
+"""Files of tables: CSV, Parquet and Excel, recognised by their contents."""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import warnings
 from collections import Counter
 from pathlib import Path
+from zipfile import BadZipFile
 
 import pandas as pd
 
@@ -14,7 +16,7 @@ from ..runtime.text import quoted
 from ..runtime.warn import TableNote, warn
 from .foreign import has_times
 from .numerals import is_missing, is_number
-from .reading import Cells, Dialect, read
+from .reading import Dialect, cells_of, read, with_header
 from .shapes import from_long
 
 TAB = "\t"
@@ -22,24 +24,16 @@ TAB = "\t"
 _SEPARATORS = f";{TAB},|"
 """The likelier ones first where all lines have as many of each: commas stand in numbers, too."""
 
-_SUFFIXES = {
-    ".parquet": "Parquet", ".pq": "Parquet", ".xlsx": "Excel", ".xlsm": "Excel",
+_BEGINNINGS = {
+    b"PAR1": "Parquet", b"PK\x03\x04": "Excel", b"\xd0\xcf\x11\xe0": "old Excel",
+    b"\x1f\x8b": "gzip",
 }  # fmt: skip
-"""The others are CSV."""
-
-_BEGINNINGS = (
-    (b"PAR1", "Parquet", ".parquet"),
-    (b"PK\x03\x04", "Excel", ".xlsx"),
-    (b"\xd0\xcf\x11\xe0", "old Excel", ".xls"),
-    (b"\x1f\x8b", "gzip", ".gz"),
-)
-"""First bytes of files, what they are, and the suffix that says so."""
+"""First bytes of files that are no text, and what they are, whatever their names say."""
 
 _TABLE = 40
 """Numbers of a sheet: with fewer it may hold parameters or notes, and the largest sheet is read."""
 
-_WORKBOOK = b"xl/"
-"""Begins the names of files in the ZIP archive that is an Excel file."""
+_WORKBOOK = b"xl/"  # begins the names of files in the ZIP archive that is an Excel file
 
 
 def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame:
@@ -48,7 +42,7 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
     Parameters
     ----------
     path
-        ``.parquet``, ``.xlsx``, or anything else: CSV, as UTF-8 text.
+        Parquet, Excel (.xlsx), or CSV as UTF-8 text: by its contents, whatever its name says.
     dialect
         How it is written, where that is known; see `reading` for what is found out.
 
@@ -67,35 +61,20 @@ def read_table(path: str | Path, dialect: Dialect | None = None) -> pd.DataFrame
         If the library that reads such files is not installed.
     """
     path = Path(path)
-    kind = _SUFFIXES.get(path.suffix.lower(), "CSV")
     contents = path.read_bytes()  # once: a pipe has nothing more to say
-    for beginning, what, suffix in _BEGINNINGS:
-        if what == "Excel" and _WORKBOOK not in contents:
-            what, suffix = "a ZIP archive", ".zip"
-        if contents.startswith(beginning) and kind != what:
-            cure = (
-                f"rename it to {path.with_suffix(suffix).name}"
-                if suffix in _SUFFIXES
-                else "save it as CSV, Parquet or .xlsx"
-            )
-            article = "an" if kind == "Excel" else "a"
-            raise ValueError(
-                f"{path}: expected {article} {kind} file by its name, got {what} by its contents: "
-                f"{cure}"
-            )
-    beginnings = tuple(beginning for beginning, what, _ in _BEGINNINGS if what == kind)
-    if kind != "CSV" and not contents.startswith(beginnings):
-        raise ValueError(
-            f"{path}: expected {kind} by its name, got something else: if it is text, rename it to "
-            f"{path.with_suffix('.csv').name}"
-        )
+    beginnings = filter(contents.startswith, _BEGINNINGS)
+    kind = next((_BEGINNINGS[beginning] for beginning in beginnings), "CSV")
+    if kind == "Excel" and _WORKBOOK not in contents:
+        kind = "a ZIP archive"
     dialect = dialect or Dialect()
     try:
         if kind == "CSV":
             return read(_csv_cells(contents, dialect.separator), dialect)
         if kind == "Excel":
             return _read_workbook(contents, dialect)
-        return _of_parquet(contents, dialect)
+        if kind == "Parquet":
+            return _of_parquet(contents, dialect)
+        raise ValueError(f"expected CSV, Parquet or Excel (.xlsx), got {kind}: save it as CSV")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     except ImportError as error:
@@ -112,46 +91,39 @@ def _of_parquet(contents: bytes, dialect: Dialect) -> pd.DataFrame:
         raise ValueError(f"cannot be read as Parquet ({error})") from error
     if dialect.long is not None:
         return from_long(frame, *dialect.long)
-    return read(Cells.of(frame, with_index=has_times(frame)), dialect)
+    return read(cells_of(frame, with_index=has_times(frame)), dialect)
 
 
 # --- CSV ---
 
 
-def _csv_cells(contents: bytes, separator: str | None) -> Cells:
+def _csv_cells(contents: bytes, separator: str | None) -> pd.DataFrame:
     """Return the cells of a CSV file; rows are numbered as an editor numbers its lines."""
     text = _decoded(contents)
     if not text.strip():
         raise ValueError("expected a header and rows of values, got an empty file")
     separator = separator or _separator(text)
-    # More columns than any row has: pandas would refuse titles above a wider table.
-    width = max(line.count(separator) for line in re.split(r"\r\n|\r|\n", text)) + 1
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True
+    )
+    rows: list[list[str]] = []
+    lines = [1]  # where each row begins: cells in quotes may span several
     try:
-        frame = pd.read_csv(
-            io.StringIO(text, newline=""),
-            sep=separator, header=None, names=range(width), index_col=False, dtype=object,
-            keep_default_na=False, skip_blank_lines=False, skipinitialspace=True, engine="python",
-        )  # fmt: skip
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        for row in reader:
+            rows.append([cell.strip() for cell in row])
+            lines.append(reader.line_num + 1)
+    except csv.Error as error:
         quotes = [n for n, line in enumerate(text.split("\n"), 1) if line.count('"') % 2]
         where = f"row {quotes[-1]}: " if quotes else ""
-        raise ValueError(f"{where}not CSV ({str(error).strip()}): close the quotes") from error
-    lengths = frame.notna().sum(axis=1)  # absent cells are missing, empty ones are empty texts
-    lines = _line_numbers(frame)
-    frame = frame.iloc[:, : max(1, int(lengths.max()))]
-    rows = [
-        [cell.strip() if isinstance(cell, str) else None for cell in row]
-        for row in frame.to_numpy().tolist()
-    ]
-    _check_lengths(rows, lengths.tolist(), lines, separator)
-    if frame.shape[1] == 1:
+        raise ValueError(f"{where}not CSV ({error}): close the quotes") from error
+    _check_lengths(rows, lines, separator)
+    if (width := max(map(len, rows))) == 1:
         raise ValueError(
             "expected a column of times and at least one series, got only one column: name the "
             "sign between cells with --separator, or put a column of times first"
         )
-    return Cells(
-        [["" if c is None else c for c in row] for row in rows], [f"row {n}" for n in lines]
-    )
+    whole = [row + [""] * (width - len(row)) for row in rows]
+    return with_header(whole, [f"row {line}" for line in lines[:-1]])
 
 
 def _decoded(contents: bytes) -> str:
@@ -191,17 +163,9 @@ def _separator(text: str) -> str:
     return best
 
 
-def _line_numbers(frame: pd.DataFrame) -> list[int]:
-    """Return the line of each row; cells in quotes may span several."""
-    breaks = frame.map(lambda c: c.count("\n") if isinstance(c, str) else 0).sum(axis=1)
-    return [int(row + extra + 1) for row, extra in enumerate(breaks.cumsum() - breaks)]
-
-
-def _check_lengths(
-    rows: list[list[str | None]], lengths: list[int], lines: list[int], separator: str
-) -> None:
+def _check_lengths(rows: list[list[str]], lines: list[int], separator: str) -> None:
     """Reject rows of values that have more or fewer cells than the others."""
-    filled = [place for place, row in enumerate(rows) if any(row)]
+    filled, lengths = [place for place, row in enumerate(rows) if any(row)], list(map(len, rows))
     usual, _ = Counter(lengths[place] for place in filled).most_common(1)[0]
     first = next(place for place in filled if lengths[place] == usual)
     header = next((p for p in filled if lengths[p] >= 2), first)
@@ -231,7 +195,7 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
             io.BytesIO(contents), sheet_name=None, header=None, dtype=object,
             keep_default_na=False, na_values=[""],
         )  # fmt: skip
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, BadZipFile) as error:
         raise ValueError(f"cannot be read as Excel ({error})") from error
     if dialect.sheet is not None and dialect.sheet not in sheets:
         raise ValueError(f"expected --sheet among {quoted(sheets)}, got {dialect.sheet!r}")
@@ -246,7 +210,8 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                frame = read(_sheet_cells(sheets[name]), dialect)
+                rows = sheets[name].astype(object).to_numpy().tolist()
+                frame = read(with_header(rows, [f"row {n + 1}" for n in range(len(rows))]), dialect)
         except ValueError as error:
             errors.append(f"sheet {name!r}, {error}")
             continue
@@ -257,8 +222,3 @@ def _read_workbook(contents: bytes, dialect: Dialect) -> pd.DataFrame:
             warn(str(each.message), each.category)  # type: ignore[arg-type]
         return frame
     raise ValueError(errors[0] if errors else "expected a sheet with a table, got empty ones")
-
-
-def _sheet_cells(sheet: pd.DataFrame) -> Cells:
-    found = Cells.of(sheet, with_index=False)
-    return Cells(found.rows, [f"row {number}" for number in range(1, len(sheet) + 1)])

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
 
-from .reading import Cells, Dialect, read
+from .reading import Dialect, cells_of, read
 
 
 class HasToPandas(Protocol):
@@ -21,21 +21,12 @@ Tabular: TypeAlias = "pd.DataFrame | HasToPandas"
 
 
 def as_frame(table: Tabular) -> pd.DataFrame:
-    """Return a table as a DataFrame with its times in the index.
+    """Return a table as a DataFrame with its times in the index; a DataFrame as it is.
 
-    Parameters
-    ----------
-    table
-        A DataFrame is returned as it is.  In a table without an index (polars, PyArrow) the times
-        are in the only column of dates, or else in the first column.  In an xarray `Dataset` every
-        variable is a series; in a `DataArray` one dimension is time, the other the series.
-
-    Raises
-    ------
-    ValueError
-        If it is not a table, has other dimensions, or dates that are texts of several time zones.
-    ModuleNotFoundError
-        If its library needs another one to convert it to pandas.
+    In a table without an index (polars, PyArrow) the times are in the only column of dates, or else
+    in the first column.  In an xarray `Dataset` every variable is a series; in a `DataArray` one
+    dimension is time, the other the series.  A ValueError says if it is no table or has other
+    dimensions, a ModuleNotFoundError which library it needs to become one of pandas.
     """
     if isinstance(table, pd.DataFrame):
         return table
@@ -62,7 +53,7 @@ def as_frame(table: Tabular) -> pd.DataFrame:
         raise ValueError(f"expected a table of rows and columns, got {given}")
     if has_times(frame) or not frame.columns.is_unique:
         return frame
-    return read(Cells.of(frame, with_index=False), Dialect())
+    return read(cells_of(frame, with_index=False), Dialect())
 
 
 def has_times(frame: pd.DataFrame) -> bool:

@@ -20,22 +20,14 @@ from .timetable import DAY, HOUR, WEEKDAYS, Timetable, in_zone
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
-_HALF = 0.5
-"""Share of the slots of a grid that must have rows."""
-
-_FEW = 0.2
-"""Enough where many rows lie on a grid that is coarser than their dates could tell."""
+_HALF = 0.5  # share of the slots of a grid that must have rows
+_FEW = 0.2  # enough where many rows lie on a grid that is coarser than their dates could tell
 
 _MANY_ROWS = 8
 
-_MOST_SLOTS = 6
-"""Of a month: more are days with gaps."""
-
-_MOST_OUTSIDE = 0.05
-"""Share of the rows that may lie beside a grid of one row a month."""
-
-_EVEN = 0.1
-"""Steps that differ by a smaller share are even but for rounding."""
+_MOST_SLOTS = 6  # of a month: more are days with gaps
+_MOST_OUTSIDE = 0.05  # share of the rows that may lie beside a grid of one row a month
+_EVEN = 0.1  # steps that differ by a smaller share are even but for rounding
 
 _UNITS = {
     "week": 7 * DAY, "day": DAY, "hour": HOUR, "minute": pd.Timedelta(minutes=1),
@@ -172,6 +164,16 @@ class _Steps:
         return in_zone(ahead, start.tz) if in_days else ahead
 
 
+def _next(dates: NDArray[Any], start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
+    """Return the first dates after a time, at its time of day and in its zone."""
+    local = start.tz_localize(None)
+    hour = (local - local.normalize()).to_timedelta64().astype("m8[us]")
+    times = np.sort(dates[~np.isnat(dates)]).astype("M8[us]") + hour
+    # Later ones may be beyond what nanoseconds can tell.
+    ahead = pd.DatetimeIndex(times[times > local.to_datetime64()][:count]).as_unit("ns")
+    return in_zone(ahead, start.tz)
+
+
 # --- months ---
 
 
@@ -182,21 +184,11 @@ def _days_of(months: NDArray[Any]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _Rule:
-    """Which day of a month: by its number, a weekday, or a working day, from either end.
+    """Which day of a month: by its number, a weekday, or a working day, from either end."""
 
-    Parameters
-    ----------
-    kind
-        "day", "weekday" or "working day".
-    number
-        From one on; minus one is the last.
-    weekday
-        0 for Monday.
-    """
-
-    kind: str
-    number: int
-    weekday: int = 0
+    kind: str  # "day", "weekday" or "working day"
+    number: int  # from one on; minus one is the last
+    weekday: int = 0  # for Monday
 
     @property
     def name(self) -> str:
@@ -255,18 +247,12 @@ class _Months:
         return index[~(slots == days).any(axis=0)]
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
-        local = start.tz_localize(None)
-        first = np.datetime64(local.to_datetime64(), "M")
+        first = np.datetime64(start.tz_localize(None).to_datetime64(), "M")
         months = first + self.every * np.arange(2 + 2 * count // len(self.rules))
-        dates = np.concatenate([rule.dates(months) for rule in self.rules]).astype("M8[us]")
-        hour = (local - local.normalize()).to_timedelta64()
-        times = np.sort(dates[~np.isnat(dates)]) + hour.astype("m8[us]")
-        # Later ones may be beyond what nanoseconds can tell.
-        ahead = pd.DatetimeIndex(times[times > local.to_datetime64()][:count]).as_unit("ns")
-        return in_zone(ahead, start.tz)
+        return _next(np.concatenate([rule.dates(months) for rule in self.rules]), start, count)
 
 
-def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
+def _months(local: pd.DatetimeIndex) -> list[tuple[float, _Months]]:
     """Return the grids of days of months that generate all rows, and the shares of their slots."""
     days = local.normalize()
     if (local - days).nunique() > 1 or len(local) > 366 * _MOST_SLOTS:
@@ -278,34 +264,21 @@ def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
     grid_months = np.arange(number[0], number[-1] + 1, every).astype("M8[M]")
     day, long = local.day.to_numpy(), local.days_in_month.to_numpy()
     weekday = local.day_of_week.to_numpy()
-    most = day.max()
-    is_working = np.all(weekday < 5)
-    keys: list[list[_Rule]] = [
-        [_Rule("day", -1)] if np.all(day == long) else [],
-        [
-            _Rule("day", int(d))
-            for d in np.unique(np.where(day == np.minimum(most, long), most, day))
-            if np.any(day < long)
-        ],
-        [_Rule("day", int(d)) for d in np.unique(day - long - 1)] if np.any(day < long) else [],
-        [
-            _Rule("weekday", int(n), int(w))
-            for w, n in sorted(set(zip(weekday, (day - 1) // 7 + 1, strict=True)))
-        ],
-        [
-            _Rule("weekday", int(n), int(w))
-            for w, n in sorted(set(zip(weekday, -((long - day) // 7) - 1, strict=True)))
-        ],
-    ]  # fmt: skip
-    if is_working:
+    most, anywhere = day.max(), np.zeros_like(day)
+    keys = [
+        _rules("weekday", (day - 1) // 7 + 1, weekday),
+        _rules("weekday", -((long - day) // 7) - 1, weekday),
+    ]
+    if np.all(day == long):
+        keys.insert(0, [_Rule("day", -1)])
+    else:
+        last = np.where(day == np.minimum(most, long), most, day)
+        keys[:0] = [_rules("day", each, anywhere) for each in (last, day - long - 1)]
+    if np.all(weekday < 5):
         firsts, lasts = months.astype("M8[D]"), (months + np.timedelta64(1, "M")).astype("M8[D]")
-        keys.append(
-            [_Rule("working day", int(n)) for n in np.unique(np.busday_count(firsts, dates)) + 1]
-        )
-        keys.append(
-            [_Rule("working day", int(n)) for n in np.unique(-np.busday_count(dates, lasts))]
-        )
-    found: list[tuple[float, Grid]] = []
+        keys.append(_rules("working day", np.busday_count(firsts, dates) + 1, anywhere))
+        keys.append(_rules("working day", -np.busday_count(dates, lasts), anywhere))
+    found: list[tuple[float, _Months]] = []
     most_rows = int(np.bincount(number - number[0]).max())
     for rules in keys:
         if not 1 <= len(rules) <= min(_MOST_SLOTS, len(local) // 3, most_rows):
@@ -319,13 +292,19 @@ def _months(local: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
             found.append((min(share, 1.0), _Months(tuple(rules), every)))
     if len(np.unique(number)) == len(local) >= _MANY_ROWS and not found:
         found += _almost(keys, months, dates, every)
-    fewest = min((len(grid.rules) for _, grid in found if isinstance(grid, _Months)), default=0)
-    return [each for each in found if isinstance(each[1], _Months) and len(each[1].rules) == fewest]
+    fewest = min((len(grid.rules) for _, grid in found), default=0)
+    return [each for each in found if len(each[1].rules) == fewest]
+
+
+def _rules(kind: str, numbers: NDArray[Any], weekdays: NDArray[Any]) -> list[_Rule]:
+    """Return a rule for each number, of each weekday, that is there."""
+    every = sorted(set(zip(weekdays.tolist(), numbers.tolist(), strict=True)))
+    return [_Rule(kind, number, weekday) for weekday, number in every]
 
 
 def _almost(
     keys: Iterable[Sequence[_Rule]], months: NDArray[Any], dates: NDArray[Any], every: int
-) -> Iterator[tuple[float, Grid]]:
+) -> Iterator[tuple[float, _Months]]:
     """Yield grids of one row a month which but a few rows follow, such as those before holidays."""
     slots = np.arange(months[0], months[-1] + np.timedelta64(1, "M"), every)
     for rule in (rule for rules in keys for rule in rules):
@@ -351,21 +330,14 @@ _PATTERNS = {
 class _FiscalYear:
     """Periods of whole weeks in years that end on a weekday near the end of a month.
 
-    Parameters
-    ----------
-    weeks
-        Of each period.
-    weekday, month
-        The year ends on the last such weekday of this month, or the one `nearest` to its end.
-    shift
-        Days from the end of a period to the row: none, or one for the beginning of the next.
+    The year ends on the last such weekday of the month, or the one `nearest` to its end.
     """
 
-    weeks: tuple[int, ...]
+    weeks: tuple[int, ...]  # of each period
     weekday: int
     month: int
     nearest: bool
-    shift: int
+    shift: int  # days from the end of a period to the row: none, or one for the next's beginning
 
     @property
     def name(self) -> str:
@@ -391,11 +363,9 @@ class _FiscalYear:
         return (np.sort(np.concatenate([ends[1:], inner])) + self.shift).astype("M8[D]")
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
-        local = start.tz_localize(None)
-        years = local.year, local.year + 2 + count // len(self.weeks)
-        days = pd.DatetimeIndex(self.dates(*years).astype("M8[s]")).as_unit("ns")
-        times = days + (local - local.normalize())
-        return in_zone(times[times > local][:count], start.tz)
+        return _next(
+            self.dates(start.year, start.year + 2 + count // len(self.weeks)), start, count
+        )
 
 
 def _fiscal_years(local: pd.DatetimeIndex) -> Iterator[tuple[float, Grid]]:
@@ -418,15 +388,9 @@ def _fiscal_years(local: pd.DatetimeIndex) -> Iterator[tuple[float, Grid]]:
 
 @dataclass(frozen=True)
 class _Cycle:
-    """Steps of whole days that come in turns, such as 4, 4 and 5 weeks.
+    """Steps of whole days that come in turns, such as 4, 4 and 5 weeks."""
 
-    Parameters
-    ----------
-    days
-        The steps, beginning with the one after the last row.
-    """
-
-    days: tuple[int, ...]
+    days: tuple[int, ...]  # beginning with the one after the last row
 
     @property
     def name(self) -> str:

@@ -24,12 +24,10 @@ _PERHAPS_MISSING = frozenset((
 ))  # fmt: skip
 """Those that stand for one among numbers, which is said."""
 
-_NOTHING = frozenset(["-", "--", "---", "–", "—"])
-"""Accountants write zero so."""
+_NOTHING = frozenset(["-", "--", "---", "–", "—"])  # accountants write zero so
 
 _SIGN = r"[+\-\u2212]?"
-_GAPS = "'’ \u00a0\u202f\u2009"
-"""Signs that stand between thousands whatever the decimal mark is."""
+_GAPS = "'’ \u00a0\u202f\u2009"  # signs that stand between thousands whatever the decimal mark is
 
 _POWER = r"(?:[eE][+-]?\d+)?"
 _LAKHS = r"\d{1,2}(?:,\d{2})+,\d{3}"
@@ -40,8 +38,7 @@ _DIGITS = {
 }
 """What a number is, by its decimal mark."""
 
-_CURRENCIES = " $€£¥\u00a0"
-"""Accountants write them before a dash, too."""
+_CURRENCIES = " $€£¥\u00a0"  # accountants write them before a dash, too
 
 _CURRENCY = r"(?:[$€£¥₹₽₩₺฿]|US\$|[A-Z]{3}|R\$|kr\.?|Rs\.?|zł|Kč|Fr\.?)"
 _UNIT = r"(?:[^\W\d_µ°]|[µ°²³/%‰])+(?:[-/][^\W\d_]+)?\d?"
@@ -54,33 +51,17 @@ _NUMBER = re.compile(
 
 _LARGER = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "B": 1e9, "bn": 1e9, "T": 1e12}
 
-_THREE_DIGITS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-"""May be thousands."""
-
-_ROUGHER = 20.0
-"""How much rougher a series must be with one decimal mark than with the other."""
+_THREE_DIGITS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # may be thousands
+_ROUGHER = 20.0  # how much rougher a series must be with one decimal mark than with the other
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column read as numbers.
+    """A column read as numbers."""
 
-    Parameters
-    ----------
-    values
-        [D], NaN where missing.
-    said
-        What was done that may be of interest.
-    doubts
-        What is likely, with the option that settles it.
-    unit
-        That of all cells, or nothing.
-    """
-
-    values: Floats
-    said: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-    unit: str = ""
+    values: Floats  # [D], NaN where missing
+    said: tuple[str, ...] = ()  # what was done that may be of interest
+    doubts: tuple[str, ...] = ()  # what is likely, with the option that settles it
 
 
 class NoNumber(ValueError):
@@ -133,29 +114,16 @@ def decimal_mark(cells: Sequence[str]) -> str | None:
 def read_numbers(
     cells: Sequence[object], name: object, mark: str | None, asked: str | None
 ) -> Numbers:
-    """Read the cells of a column.
+    """Read the cells of a column, texts and numbers; NoNumber says which is none.
 
-    Parameters
-    ----------
-    cells
-        Texts and numbers.
-    name
-        The column's, for messages.
-    mark
-        The decimal mark of the table, None where both are possible.
-    asked
-        The one that was asked for: nothing is guessed then.
-
-    Raises
-    ------
-    NoNumber
-        If a cell is none.
+    `mark` is the decimal mark of the table, None where both are possible; `asked` the one that was
+    asked for: nothing is guessed then.
     """
     if (plain := _plain_numbers(cells, mark or asked)) is not None:
         return Numbers(plain)
     values = np.full(len(cells), np.nan)
     texts: dict[int, re.Match[str]] = {}
-    perhaps: list[tuple[int, str]] = []
+    perhaps = Counter[str]()
     for place, cell in enumerate(cells):
         if is_missing(cell):
             continue
@@ -164,17 +132,15 @@ def read_numbers(
                 raise NoNumber(place, f"expected a number, got {cell!r}")
             values[place] = float(cell)  # type: ignore[arg-type]
         elif (word := cell.lower().strip(_CURRENCIES)) in _PERHAPS_MISSING:
-            perhaps.append((place, word))
+            perhaps[word] += 1
         elif match := _NUMBER.fullmatch(cell.strip()):
             texts[place] = match
         else:
             wanted = "a finite number" if "inf" in cell.lower() else "a number"
             raise NoNumber(place, f"expected {wanted}, got {cell!r}{_cure(cell)}")
-    said, doubts = list[str](), list[str]()
     digits = {place: match["digits"].strip() for place, match in texts.items()}
-    chosen, doubt = _mark(name, digits, values, mark, asked)
-    if doubt:
-        doubts.append(doubt)
+    chosen, doubt = _mark(name, list(digits.values()), mark, asked)
+    said, doubts = list[str](), [doubt] if doubt else []
     units = Counter(_unit_of(match) for match in texts.values())
     marked = [match for match in texts.values() if match["mark"]]
     scaled = bool(units) and set(units) <= {"", *_LARGER} and set(units) != {""}
@@ -185,11 +151,9 @@ def read_numbers(
             if (len(own) == 1 and own.isalpha()) or (units[own] <= 0.5 * len(texts) and own != "%"):
                 marked.append(match)
             elif units[""] == 0 or own == "%":
+                told = f"got {match[0]!r} beside cells with another, or without"
                 raise NoNumber(
-                    place,
-                    f"expected numbers of one unit, got {match[0]!r} beside cells with another, or "
-                    "without: "
-                    "write all cells alike",
+                    place, f"expected numbers of one unit, {told}: write all cells alike"
                 )
         values[place] = _value(place, match, digits[place], chosen)
         if scaled:
@@ -207,19 +171,15 @@ def read_numbers(
             f"column {name!r}: {counted(len(marked), 'cell')} with a mark such as "
             f"{marked[0][0]!r} read without it: if such cells are not to be trusted, empty them"
         )
-    for word in dict.fromkeys(word for _, word in perhaps):
-        count = sum(each == word for _, each in perhaps)
+    for word, count in perhaps.items():
         told = f"column {name!r}: {counted(count, 'cell')} {word!r} read as missing"
-        (doubts if word in _NOTHING else said).append(
-            f"{told}: if they stand for zero, write 0" if word in _NOTHING else told
-        )
-    if (
-        any("," in text or "." in text for text in digits.values())
-        and chosen == ","
-        and asked is None
-    ):
+        if word in _NOTHING:
+            doubts.append(f"{told}: if they stand for zero, write 0")
+        else:
+            said.append(told)
+    if chosen == "," and asked is None and any("," in t or "." in t for t in digits.values()):
         said.append("numbers have decimal commas (--decimal ,)")
-    return Numbers(values, tuple(said), tuple(doubts), unit)
+    return Numbers(values, tuple(said), tuple(doubts))
 
 
 def _unit_of(match: re.Match[str]) -> str:
@@ -256,12 +216,11 @@ def _value(place: int, match: re.Match[str], digits: str, mark: str) -> float:
 
 
 def _mark(
-    name: object, digits: dict[int, str], values: Floats, mark: str | None, asked: str | None
+    name: object, texts: Sequence[str], mark: str | None, asked: str | None
 ) -> tuple[str, str]:
     """Return the decimal mark of a column, and a doubt where it is the likelier of two."""
     if asked is not None:
         return asked, ""
-    texts = list(digits.values())
     fits = {each: all(re.fullmatch(form, text) for text in texts) for each, form in _DIGITS.items()}
     if not (fits["."] and fits[","]):
         return ("." if fits["."] else "," if fits[","] else mark or "."), ""
@@ -292,13 +251,7 @@ def _mark(
 
 
 def mark_by_size(texts: Sequence[str]) -> str | None:
-    """Return the decimal mark that makes 1.021 and 933 numbers of one size; None if none is needed.
-
-    Parameters
-    ----------
-    texts
-        Numbers, some with one sign before three digits.
-    """
+    """Return the decimal mark that makes 1.021 and 933 numbers of one size; None if none does."""
     signs = {sign for sign in ".," if any(sign in text for text in texts)}
     if len(signs) != 1 or not all(
         re.fullmatch(form, text) for form in _DIGITS.values() for text in texts

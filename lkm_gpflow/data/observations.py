@@ -13,24 +13,13 @@ from ..gp.types import Floats, Integers
 
 @dataclass(frozen=True)
 class Observations:
-    """Scaled observations.
+    """Scaled observations."""
 
-    Parameters
-    ----------
-    x
-        Times, [D], sorted.
-    Y
-        One row per series, [N, D]; zero where missing.
-    mask
-        One where observed, [N, D].
-    known
-        Variances of noise that are known beside the one that is learnt, [N, D]; None: zero.  Values
-        are then Gaussian sites of another likelihood (`gp.likelihoods`).
-    """
-
-    x: Floats
-    Y: Floats
-    mask: Floats
+    x: Floats  # times, [D], sorted
+    Y: Floats  # one row per series, [N, D]; zero where missing
+    mask: Floats  # one where observed, [N, D]
+    # Variances of noise that are known beside the one that is learnt, [N, D]; None: zero.  Values
+    # are then Gaussian sites of another likelihood (`gp.likelihoods`).
     known: Floats | None = None
 
     @property
@@ -47,10 +36,7 @@ class Observations:
     def table(self) -> tuple[Floats, Floats]:
         """The same in GPflow's order: X [D, 1] and Y [D, N], with NaN where missing.
 
-        Raises
-        ------
-        ValueError
-            If noise is known of each value: whoever asks here takes no notice of it.
+        A ValueError says if noise is known of each value, of which the caller takes no notice.
         """
         self.check_alike("models of TensorFlow")
         return self.x[:, None], np.where(self.mask > 0.0, self.Y, np.nan).T

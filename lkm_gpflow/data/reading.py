@@ -8,6 +8,9 @@
 3. In which format are the dates?  See `date_formats`.
 4. What are the numbers?  See `numerals`.
 
+In between a table is a DataFrame of texts, numbers, dates and None.  Its index says how messages
+call the rows ("row 5"), its columns are the header, and their name is how messages call that.
+
 What is certain is done and said in one line (a `TableNote`).  What is likely is done, too, and is a
 doubt (a `UserWarning`) with the option that settles it.  What is neither is an error with its row
 and column, and what to do.
@@ -18,7 +21,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -29,6 +32,7 @@ from ..runtime.text import counted, did_you_mean, listed, quoted
 from ..runtime.warn import TableNote, warn
 from .date_formats import (
     NUMBER,
+    UNLIKELY,
     Dates,
     OtherZones,
     best_format,
@@ -48,8 +52,7 @@ from .numerals import (
 )
 from .shapes import LongNames, from_long, long_names
 
-_ISO = ("%Y-%m-%d", "%Y-%m")
-"""Not worth a word."""
+_ISO = ("%Y-%m-%d", "%Y-%m")  # not worth a word
 
 _TOTAL = re.compile(
     r"(grand |sub)?totals?|sums?|average|mean|gesamt|summe|insgesamt|total general|totaal|totale|"
@@ -57,27 +60,31 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 
-_LOOKED_AT = 100
-"""Rows at the end that say whether times or names are in the first column."""
+_LOOKED_AT = 100  # rows at the end that say whether times or names are in the first column
 
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(\s?[AaPp]\.?[Mm]\.?)?")
 
-_PARTS = {
-    "Y": r"y(ear|r)?|yy(yy)?|jahr|ann[eé]e|a[nñ]o|anno|ano|jaar|fy",
-    "m": r"m(o(nth)?|th)?|mm|mon|monat|mois|mes|mese|m[eê]s|maand|period",
-    "q": r"q(uarter|tr)?|quartal|trimestre|kwartaal",
-    "V": r"w(ee)?k|woche|kw|semaine|semana|iso_?week",
-    "d": r"d(ay|om)?|dd|tag|jour|d[ií]a|giorno|dag|day_of_month",
-    "H": r"h(our|r)?[ _]?(ending|end)?|he|hh|stunde|heure|hora",
-    "M": r"mi?n(ute)?s?|mm",
-    "j": r"doy|y(ear)?_?day|j(ulian)?_?day|day_?of_?(the_?)?year|julian|jour_julien",
-}
-"""Names of columns that are parts of a date, by the directive of `strptime`."""
+_YEAR = re.compile(r"(1[5-9]|2[01])\d\d")
 
-_RANGES = {
-    "Y": (1500, 2200), "m": (1, 12), "q": (1, 4), "V": (1, 53), "d": (1, 31), "j": (1, 366),
-    "H": (0, 24), "M": (0, 59),
+_PARTS = {
+    "Y": (r"y(ear|r)?|yy(yy)?|jahr|ann[eé]e|a[nñ]o|anno|ano|jaar|fy", 1500, 2200),
+    "m": (r"m(o(nth)?|th)?|mm|mon|monat|mois|mes|mese|m[eê]s|maand|period", 1, 12),
+    "q": (r"q(uarter|tr)?|quartal|trimestre|kwartaal", 1, 4),
+    "V": (r"w(ee)?k|woche|kw|semaine|semana|iso_?week", 1, 53),
+    "d": (r"d(ay|om)?|dd|tag|jour|d[ií]a|giorno|dag|day_of_month", 1, 31),
+    "H": (r"h(our|r)?[ _]?(ending|end)?|he|hh|stunde|heure|hora", 0, 24),
+    "M": (r"mi?n(ute)?s?|mm", 0, 59),
+    "j": (
+        r"doy|y(ear)?_?day|j(ulian)?_?day|day_?of_?(the_?)?year|julian|jour_julien", 1, 366
+    ),
 }  # fmt: skip
+"""Names and range of columns that are parts of a date, by the directive of `strptime`."""
+
+_JOINED = {
+    "d": "{Y}-{m:0>2}-{d:0>2}", "m": "{Y}-{m:0>2}", "V": "{Y}-W{V:0>2}", "q": "{Y}-Q{q}",
+    "j": "{Y}-{j:0>3}",
+}  # fmt: skip
+"""How a date is written with its parts, by the finest of them."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +125,7 @@ class Dialect:
             check_format(self.dates)
 
     def chosen(self, names: Sequence[str]) -> list[str]:
-        """Return those of some names that are to be read.
-
-        Raises
-        ------
-        ValueError
-            If one that is asked for is not among them.
-        """
+        """Return those of some names that are to be read; a ValueError says if one is none."""
         for option, asked in (("--series", self.series), ("--without", self.without)):
             for name in asked:
                 if name not in names:
@@ -136,78 +137,37 @@ class Dialect:
         return [name for name in names if name in wanted and name not in self.without]
 
 
-@dataclass(frozen=True)
-class Cells:
-    """A table as it was found.
-
-    Parameters
-    ----------
-    rows
-        Each of the same number of cells: texts, numbers, dates, or None.
-    names
-        How messages call the rows: "row 5".
-    header
-        The names of the columns, where they are known; none: they are in the first rows.
-    top
-        How messages call the header.
-    """
-
-    rows: list[list[object]]
-    names: list[str]
-    header: list[str] = field(default_factory=list)
-    top: str = "header"
-
-    @classmethod
-    def of(cls, frame: pd.DataFrame, *, with_index: bool) -> Cells:
-        """Take a DataFrame apart; its index is the first column, if it is wanted."""
-        given = (
-            frame.reset_index(names=["" if frame.index.name is None else str(frame.index.name)])
-            if with_index
-            else frame
-        )
-        columns = [given.iloc[:, i].astype(object) for i in range(given.shape[1])]
-        rows = [list(map(_cell, row)) for row in zip(*columns, strict=True)]
-        return cls(
-            rows,
-            [f"row {number} below the header" for number in range(1, len(rows) + 1)],
-            [str(name) for name in given.columns],
-        )
+def cells_of(frame: pd.DataFrame, *, with_index: bool) -> pd.DataFrame:
+    """Return the cells of a DataFrame; its index is the first column, if it is wanted."""
+    name = "" if frame.index.name is None else str(frame.index.name)
+    given = frame.reset_index(names=[name]) if with_index else frame
+    columns = [map(_cell, given.iloc[:, i].astype(object)) for i in range(given.shape[1])]
+    names = [f"row {number} below the header" for number in range(1, len(given) + 1)]
+    return _table(list(zip(*columns, strict=True)), names, list(map(str, given.columns)))
 
 
-def read(cells: Cells, dialect: Dialect) -> pd.DataFrame:
-    """Read cells as a table of series, by the checks of this module.
+def _table(
+    rows: Sequence[Sequence[object]], names: Sequence[str], header: Sequence[str],
+    top: object = "header",
+) -> pd.DataFrame:  # fmt: skip
+    cells = [[None if is_missing(cell) else cell for cell in row] for row in rows]
+    return pd.DataFrame(cells, pd.Index(names), pd.Index(header, name=top), dtype=object)
 
-    Returns
-    -------
-    DataFrame
-        As `lkm_gpflow.discover` takes it: rows are times, columns are series.
 
-    Raises
-    ------
-    ValueError
-        If they are no such table: what was expected, what was given, where, and what to do.
-
-    Warns
-    -----
-    TableNote
-        What was done.
-    UserWarning
-        What is likely, with the option that settles it.
-    """
-    table = _turned(_without_notes(_without_blanks(_with_header(cells))))
+def read(table: pd.DataFrame, dialect: Dialect) -> pd.DataFrame:
+    """Read cells, of `cells_of` or `with_header`, as a table of series, by the checks above."""
+    table = _turned(_without_notes(_without_blanks(table)))
     table = table if dialect.dates == NUMBER else _by_months(table)
-    if not table.rows:
+    if table.empty:
         raise ValueError("expected rows of values below the header, got none")
     if dialect.long is not None:
         return _long(table, dialect, dialect.long)
-    table = _chosen(table, dialect)
-    table = _one_time_column(table)
+    table = _one_time_column(_chosen(table, dialect))
     time = _time_column(table, dialect)
     _check_layout(table, time)
     index = _times(table, time, dialect)
-    table, index = _without_repeats(table, index, time)
-    frame = _series(table, time, index, dialect)
-    return without_blank_end(frame)
+    keep = _without_repeats(table, index, time)
+    return without_blank_end(_series(table.iloc[keep], time, index[keep], dialect))
 
 
 def without_blank_end(frame: pd.DataFrame) -> pd.DataFrame:
@@ -243,8 +203,7 @@ def _cell(value: object) -> object:
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, int | float | np.integer | np.floating):
-        number = float(value)
-        return None if np.isnan(number) else number
+        return None if np.isnan(number := float(value)) else number
     if isinstance(value, pd.Period):
         return value.to_timestamp()
     if isinstance(value, np.datetime64 | pd.Timestamp) or hasattr(value, "isoformat"):
@@ -262,67 +221,69 @@ def _text(cell: object) -> str:
     return "" if cell is None else str(cell)
 
 
+def _texts(table: pd.DataFrame, i: int) -> list[str]:
+    """Return a column as texts, [D]."""
+    return list(map(_text, table.iloc[:, i]))
+
+
+def _filled(row: Sequence[object]) -> list[object]:
+    return [cell for cell in row if not is_missing(cell)]
+
+
 # --- 1. is it a table? ---
 
 
-def _with_header(cells: Cells) -> Cells:
-    """Find the header, in the first row that is as wide as those of values."""
-    if cells.header:
-        return cells
-    rows = [
-        (name, row)
-        for name, row in zip(cells.names, cells.rows, strict=True)
-        if not all(map(is_missing, row))
-    ]
-    if not rows:
+def with_header(rows: Sequence[Sequence[object]], names: Sequence[str]) -> pd.DataFrame:
+    """Return the cells of rows, whose header is the first row as wide as those of values."""
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    keep = [k for k, row in enumerate(cells) if _filled(row)]
+    if not keep:
         raise ValueError("expected a header and rows of values, got an empty file")
-    begin = _first_values([row for _, row in rows])
-    width = max(sum(not is_missing(cell) for cell in row) for _, row in rows[begin:] or rows)
-    filled = [sum(not is_missing(cell) for cell in row) for _, row in rows[:begin]]
-    above = [
-        place
-        for place, count in enumerate(filled)
-        if not _text(rows[place][1][0]).startswith("# ")
-        and (count >= max(2, 0.5 * width) or (count == width - 1 and is_missing(rows[place][1][0])))
-    ]
+    rows, names = [cells[k] for k in keep], [names[k] for k in keep]
+    told = list(map(_filled, rows))
+    begin = _first_values(rows)
     if begin == 0:
-        values = listed([_text(cell) for cell in rows[0][1]], 6)
         raise ValueError(
-            f"{rows[0][0]}: expected a header of names, got the values {values}: write names above "
-            "them"
+            f"{names[0]}: expected a header of names, got the values "
+            f"{listed(list(map(_text, rows[0])), 6)}: write names above them"
         )
+    width = max(map(len, told[begin:] or told))
+    above = [
+        k
+        for k in range(begin)
+        if not _text(rows[k][0]).startswith("# ")
+        and (len(told[k]) >= max(2, 0.5 * width)
+             or (len(told[k]) == width - 1 and is_missing(rows[k][0])))
+    ]  # fmt: skip
     if not above and width > 1:
         raise ValueError(
-            f"{rows[begin - 1][0]}: expected a header of {width} names above the values, got "
-            f"{listed([_text(cell) for cell in rows[begin - 1][1] if not is_missing(cell)], 6)}: "
-            "write a name in each column"
+            f"{names[begin - 1]}: expected a header of {width} names above the values, got "
+            f"{listed(list(map(_text, told[begin - 1])), 6)}: write a name in each column"
         )
     first = above[0] if above else begin - 1
-    if first > 0 and not _are_different([_text(cell) for cell in rows[first][1]]):
-        first -= filled[first - 1] > 1  # groups of columns
+    header = list(map(_text, rows[first]))
+    if first > 0 and not _are_different(header) and len(told[first - 1]) > 1:
+        first -= 1  # groups of columns
+        header = list(map(_text, rows[first]))
     # Rows below the header that hold numbers are values, whatever stands where the time should.
-    begin = next((k for k in range(first + 1, begin) if _has_numbers(rows[k][1])), begin)
-    header = [_text(cell) for cell in rows[first][1]]
-    for place in range(first + 1, begin):
-        _, row = rows[place]
-        is_named = not is_missing(row[0]) and _is_name(row[0])
-        if place in above and (is_named or not _are_different(header)):  # names in two rows
+    begin = next((k for k in range(first + 1, begin) if _has_numbers(rows[k])), begin)
+    for k in range(first + 1, begin):
+        is_named = not is_missing(rows[k][0]) and _is_name(rows[k][0])
+        if k in above and (is_named or not _are_different(header)):  # names in two rows
             if len(set(filter(None, header[1:]))) == 1:  # a title of all
                 header[1:] = [""] * (len(header) - 1)
             for i in range(2, len(header)):
                 header[i] = header[i] or header[i - 1]
-            header = [
-                " ".join(filter(None, (a, _text(b)))) for a, b in zip(header, row, strict=True)
-            ]
+            pairs = zip(header, map(_text, rows[k]), strict=True)
+            header = [" ".join(filter(None, pair)) for pair in pairs]
             _note("the names are in two rows, which are joined")
         else:
-            cells_there = [_text(cell) for cell in row if not is_missing(cell)]
-            _note(f"{rows[place][0]}, {listed(cells_there, 4)}: left out, as it holds no values")
+            cells_there = listed(list(map(_text, told[k])), 4)
+            _note(f"{names[k]}, {cells_there}: left out, as it holds no values")
     if first > 0:
-        titles = [_text(cell) for _, row in rows[:first] for cell in row if not is_missing(cell)]
+        titles = [_text(cell) for row in told[:first] for cell in row]
         _note(f"rows above the header are titles: {listed(titles, 3)}")
-    below = rows[begin:]
-    return Cells([row for _, row in below], [name for name, _ in below], header, rows[first][0])
+    return _table(rows[begin:], names[begin:], header, names[first])
 
 
 def _are_different(names: Sequence[str]) -> bool:
@@ -334,9 +295,7 @@ def _are_different(names: Sequence[str]) -> bool:
 
 
 def _has_numbers(row: Sequence[object]) -> bool:
-    return any(
-        isinstance(cell, float) or (isinstance(cell, str) and is_plain(cell)) for cell in row[1:]
-    )
+    return any(not is_missing(cell) and is_plain(cell) for cell in row[1:])
 
 
 def _is_name(cell: object) -> bool:
@@ -345,17 +304,14 @@ def _is_name(cell: object) -> bool:
 
 def _first_values(rows: Sequence[Sequence[object]]) -> int:
     """Return the first row of values: after it, too, times or numbers stand in the same columns."""
-
-    def has_values(row: Sequence[object]) -> bool:
-        filled = [cell for cell in row if not is_missing(cell)]
-        return len(filled) > (1 if len(row) > 1 else 0) and _is_time(filled[0])
-
+    told = list(map(_filled, rows))
     first = [row[0] for row in rows[-_LOOKED_AT:]]
     if sum(map(_is_time, first)) < 0.3 * len(first):  # names are in the first column
-        widest = max(sum(not is_missing(cell) for cell in row) for row in rows)
-        full = (sum(not is_missing(cell) for cell in row) >= 0.6 * widest for row in rows)
-        return next((place for place, is_full in enumerate(full) if is_full), 0) + 1
-    return next((place for place, row in enumerate(rows) if has_values(row)), len(rows))
+        widest = max(map(len, told))
+        return 1 + next((k for k, row in enumerate(told) if len(row) >= 0.6 * widest), 0)
+    least = 1 if len(rows[0]) == 1 else 2
+    has_values = (len(row) >= least and _is_time(row[0]) for row in told)
+    return next((k for k, is_first in enumerate(has_values) if is_first), len(rows))
 
 
 def _is_time(cell: object) -> bool:
@@ -376,110 +332,101 @@ def _reads_as_date(cell: str) -> bool:
         return True
 
 
-def _without_blanks(table: Cells) -> Cells:
+def _without_blanks(table: pd.DataFrame) -> pd.DataFrame:
     """Leave out columns without a name and a value, and row numbers."""
-    keep, numbers = [], []
-    for i, name in enumerate(table.header):
-        column = [row[i] for row in table.rows]
-        is_blank_name = not name.strip() or re.fullmatch(r"Unnamed: \d+", name) is not None
-        if is_blank_name and all(map(is_missing, column)):
+    keep: list[int] = []
+    numbers: list[int] = []
+    for i, name in enumerate(table.columns):
+        is_nameless = not name.strip() or re.fullmatch(r"Unnamed: \d+", name) is not None
+        if is_nameless and table.iloc[:, i].isna().all():
             continue
         is_row = name.lower() in ("index", "id", "#", "no", "no.", "nr", "row")
-        if len(table.header) > 2 and (
-            (is_row and _go_on(column)) or (is_blank_name and _go_on(column, (0, 1)))
-        ):
-            numbers.append(i)
-            continue
-        keep.append(i)
+        goes_on = (is_row or is_nameless) and _go_on(table, i, None if is_row else (0, 1))
+        (numbers if goes_on and table.shape[1] > 2 else keep).append(i)
     dated = any(_dates(table, i) for i in keep[:3]) or _parts(table)
     if numbers and dated:
         _note("the row numbers are left out")
     else:
         keep = sorted([*keep, *numbers])
     for i in keep[1:]:
-        if not table.header[i].strip():
+        if not table.columns[i].strip():
             raise ValueError(
-                f"{table.top}, column {i + 1}: expected the name of a series, got nothing; write a "
-                "name, or leave out the column"
+                f"{table.columns.name}, column {i + 1}: expected the name of a series, got "
+                "nothing; write a name, or leave out the column"
             )
-    return _of_columns(table, keep)
+    return table.iloc[:, keep]
 
 
-def _without_columns(table: Cells, places: Sequence[int]) -> Cells:
-    return _of_columns(table, [i for i in range(len(table.header)) if i not in places])
-
-
-def _of_columns(table: Cells, keep: Sequence[int]) -> Cells:
-    header = [table.header[i] for i in keep]
-    return replace(table, rows=[[row[i] for i in keep] for row in table.rows], header=header)
-
-
-def _go_on(column: Sequence[object], starts: Sequence[int] | None = None) -> bool:
+def _go_on(table: pd.DataFrame, i: int, starts: Sequence[int] | None) -> bool:
     """Whether a column counts on by ones; where cells are blank, as far as it goes."""
-    texts = [_text(cell) for cell in column if not is_missing(cell)]
+    texts = list(filter(None, _texts(table, i)))
     if len(texts) < 3 or not texts[0].isdigit() or (starts and int(texts[0]) not in starts):
         return False
     return texts == [str(int(texts[0]) + place) for place in range(len(texts))]
 
 
-def _dates(table: Cells, i: int) -> Dates | None:
+def _dates(table: pd.DataFrame, i: int) -> Dates | None:
     """Return a column read as dates, if most of its cells are; numbers are none."""
-    cells = [row[i] for row in table.rows]
-    filled = [cell for cell in cells if not is_missing(cell)]
+    filled = table.iloc[:, i].dropna().tolist()
     if not filled or all(map(is_plain, filled)):
         return None
     if all(isinstance(cell, pd.Timestamp) for cell in filled):
         return Dates(pd.DatetimeIndex(pd.Series(filled)), "")
     try:
-        return best_format([_text(cell) for cell in filled], 0.75)
+        return best_format(list(map(_text, filled)), 0.75)
     except (OtherZones, pd.errors.OutOfBoundsDatetime):
         return Dates(pd.DatetimeIndex([]), "")
 
 
-def _turned(table: Cells) -> Cells:
+def _has_a_date(table: pd.DataFrame) -> bool:
+    return any(_dates(table, i) is not None for i in range(table.shape[1]))
+
+
+def _turned(table: pd.DataFrame) -> pd.DataFrame:
     """Turn a table that has its times in the header."""
-    header = table.header
-    times = [i for i, name in enumerate(header) if is_plain(name) or _is_time(name)]
-    names = [i for i in range(len(header)) if i not in times]
-    if len(times) < 3 or len(times) <= len(names) or not names or 0 in times:
+    is_time = np.array([_is_time(name) for name in table.columns], np.bool_)
+    if is_time.sum() < 3 or is_time.all() or is_time.mean() <= 0.5 or is_time[0]:
         return table
-    labels = [[_text(row[i]) for row in table.rows] for i in names]
-    texts = [header[i] for i in times]
-    is_years = all(re.fullmatch(r"(1[5-9]|2[01])\d\d", text) for text in texts)
-    if any(_dates(table, i) is not None for i in names) or (
-        not is_years and best_format(texts) is None
+    others, rest = table.loc[:, ~is_time], table.loc[:, is_time]
+    texts = list(rest.columns)
+    if _has_a_date(others) or not (
+        all(map(_YEAR.fullmatch, texts)) or best_format(texts) is not None
     ):
         return table
+    labels = [_texts(others, i) for i in range(others.shape[1])]
     own = [each for each in labels if len(set(each)) == len(each) and all(each)]
     own.sort(key=lambda each: all(map(is_number, each)))  # codes are worse names
     if not own or (all(map(is_number, own[0])) and all(map(is_plain, texts))):
         return table
     _note("the times are in the header: the table is turned, and its rows are the series")
-    rows = [[header[i], *(row[i] for row in table.rows)] for i in times]
-    return Cells(rows, [f"column {header[i]!r}" for i in times], ["time", *own[0]])
+    rows = [[text, *cells] for text, cells in zip(texts, rest.to_numpy().T.tolist(), strict=True)]
+    return _table(rows, [f"column {text!r}" for text in texts], ["time", *own[0]])
 
 
-def _by_months(table: Cells) -> Cells:
+def _by_months(table: pd.DataFrame) -> pd.DataFrame:
     """Put the months of a table of years and months, one series, below each other."""
-    months = [_month(name) for name in table.header]
-    years = [_text(row[0]) for row in table.rows]
+    months = [_month(name) for name in table.columns]
+    years = _texts(table, 0)
     if sorted(filter(None, months)) != list(range(1, 13)) or months[0]:
         return table
-    if not all(re.fullmatch(r"(1[5-9]|2[01])\d\d", year) for year in years):
+    if not all(map(_YEAR.fullmatch, years)):
         return table
     warn(
         "the columns are the months of the years in the rows, and are read as one series, 'value': "
         f"if they are twelve series of years, --dates {NUMBER}"
     )
-    places = sorted(range(1, len(months)), key=lambda i: months[i])[-12:]
-    cells = [
-        (f"{year}-{months[i]:02d}", row[i], f"{name}, {table.header[i]}")
-        for year, row, name in zip(years, table.rows, table.names, strict=True)
-        for i in places
-    ]
-    cells.sort(key=lambda cell: cell[0])
-    rows = [[time, value] for time, value, _ in cells]
-    return Cells(rows, [name for *_, name in cells], ["time", "value"], table.top)
+    cells = sorted(
+        (f"{year}-{month:02d}", place, i)
+        for place, year in enumerate(years)
+        for i, month in enumerate(months)
+        if month
+    )
+    return _table(
+        [[time, table.iat[place, i]] for time, place, i in cells],
+        [f"{table.index[place]}, {table.columns[i]}" for _, place, i in cells],
+        ["time", "value"],
+        table.columns.name,
+    )
 
 
 def _month(name: str) -> int:
@@ -489,177 +436,165 @@ def _month(name: str) -> int:
     return int(day.index[0].month)
 
 
-def _without_notes(table: Cells) -> Cells:
+def _without_notes(table: pd.DataFrame) -> pd.DataFrame:
     """Leave out totals, and lines such as sources at the end."""
-    keep = list(range(len(table.rows)))
-    starts = [[cell for cell in row[:2] if isinstance(cell, str)] for row in table.rows]
-    totals = [p for p in keep if any(_TOTAL.fullmatch(cell.rstrip(":")) for cell in starts[p])]
-    if totals and len(totals) < 0.4 * len(keep):
-        word = next(filter(None, starts[totals[0]]))
-        where = listed([table.names[place] for place in totals], 4)
+    starts = [list(filter(None, row)) for row in table.iloc[:, :2].to_numpy().tolist()]
+    words = [
+        next((c for c in row if isinstance(c, str) and _TOTAL.fullmatch(c.rstrip(":"))), None)
+        for row in starts
+    ]
+    is_total = np.array([word is not None for word in words], np.bool_)
+    if 0 < is_total.sum() < 0.4 * len(table):
+        word = next(c for c in starts[int(is_total.argmax())] if isinstance(c, str))
+        where = listed(list(table.index[is_total]), 4)
         _note(f"{where}: left out, as {word!r} is no time but a total")
-        keep = [place for place in keep if place not in totals]
-    while len(keep) > 1:
-        row = table.rows[keep[-1]]
-        filled = [cell for cell in row if not is_missing(cell)]
-        is_note = len(filled) == 1 < len(row) and isinstance(filled[0], str)
+        table = table[~is_total]
+    while len(table) > 1:
+        filled = table.iloc[-1].dropna().tolist()
+        is_note = len(filled) == 1 < table.shape[1] and isinstance(filled[0], str)
         if not is_note or _is_time(filled[0]):
             break
-        _note(f"{table.names[keep[-1]]}, {str(filled[0])[:60]!r}: left out, as it holds no values")
-        keep.pop()
+        _note(f"{table.index[-1]}, {filled[0][:60]!r}: left out, as it holds no values")
+        table = table.iloc[:-1]
     # A header is repeated where files were put one below the other.
-    again = [p for p in keep if list(map(_text, table.rows[p])) == table.header]
-    if again:
-        _note(f"{listed([table.names[p] for p in again], 4)}: left out, the header once more")
-        keep = [p for p in keep if p not in again]
-    return replace(table, rows=[table.rows[p] for p in keep], names=[table.names[p] for p in keep])
+    header = list(table.columns)
+    again = np.array([list(map(_text, row)) == header for row in table.to_numpy()], np.bool_)
+    if again.any():
+        _note(f"{listed(list(table.index[again]), 4)}: left out, the header once more")
+        table = table[~again]
+    return table
 
 
-def _chosen(table: Cells, dialect: Dialect) -> Cells:
+def _chosen(table: pd.DataFrame, dialect: Dialect) -> pd.DataFrame:
     """Keep the series that are asked for, and all columns that may be times."""
     if not dialect.series and not dialect.without:
         return table
-    chosen = dialect.chosen(table.header)
-    dated = [i for i in range(len(table.header)) if _dates(table, i) is not None]
+    chosen = dialect.chosen(list(table.columns))
+    dated = [i for i in range(table.shape[1]) if _dates(table, i) is not None]
     times = {*_parts(table).values(), *dated[:1]} or {0}
-    keep = [i for i, name in enumerate(table.header) if i in times or name in chosen]
-    return _of_columns(table, keep)
+    return table.iloc[:, [i for i, n in enumerate(table.columns) if i in times or n in chosen]]
 
 
 # --- 2. which column is time? ---
 
 
-def _parts(table: Cells) -> dict[str, int]:
+def _parts(table: pd.DataFrame) -> dict[str, int]:
     """Return the columns of year, month and so on, by directive; none if they are no dates."""
     parts: dict[str, int] = {}
-    for i, name in enumerate(table.header[:6]):
-        for directive, names in _PARTS.items():
-            if re.fullmatch(names, name.strip(), re.IGNORECASE) and directive not in parts:
-                cells = [row[i] for row in table.rows if not is_missing(row[i])]
-                if cells and all(_is_part(cell, directive) for cell in cells):
-                    parts[directive] = i
-                    break
+    for i, name in enumerate(table.columns[:6]):
+        cells = list(filter(None, _texts(table, i)))
+        for directive, (names, _, _) in _PARTS.items():
+            is_named = re.fullmatch(names, name.strip(), re.IGNORECASE) and directive not in parts
+            if is_named and cells and all(_is_part(cell, directive) for cell in cells):
+                parts[directive] = i
+                break
     if "Y" not in parts or len(parts) < 2 or not {"m", "q", "V", "j"} & set(parts):
         return {}
-    years = [_text(row[parts["Y"]]) for row in table.rows]
-    return parts if len(set(years)) < len(years) else {}
+    return parts if table.iloc[:, parts["Y"]].duplicated().any() else {}
 
 
-def _is_part(cell: object, directive: str) -> bool:
-    text = _text(cell)
+def _is_part(text: str, directive: str) -> bool:
     if directive == "m" and re.fullmatch(r"[^\W\d_]{3,}", text):
         return _reads_as_date(f"{text} 2000")
-    if directive in "qV":
-        text = re.sub(r"^[QqWw]", "", text)
-    low, high = _RANGES[directive]
+    _, low, high = _PARTS[directive]
+    text = re.sub(r"^[QqWw]", "", text) if directive in "qV" else text
     return re.fullmatch(r"\d+", text) is not None and low <= int(text) <= high
 
 
-def _one_time_column(table: Cells) -> Cells:
+def _one_time_column(table: pd.DataFrame) -> pd.DataFrame:
     """Put year and month, or date and time of day, together in the first column."""
     parts = _parts(table)
-    if parts and any(_dates(table, i) is not None for i in range(len(table.header))):
+    if parts and _has_a_date(table):
         known = [i for directive, i in parts.items() if directive not in "HM"]
-        names = quoted(table.header[i] for i in known)
-        _note(f"left out, as the dates say the same: {names}")
+        _note(f"left out, as the dates say the same: {quoted(table.columns[known])}")
         return _one_time_column(_without_columns(table, known))
     if parts:
-        joined = _joined(table.rows, parts)
+        joined = _joined(table, parts)
         if len(set(joined)) == len(joined):
             return _with_times(table, joined, list(parts.values()))
         again, _ = Counter(joined).most_common(1)[0]
-        names = quoted(table.header[i] for i in parts.values())
         raise ValueError(
-            f"{table.names[joined.index(again)]}: expected different times in the columns {names}, "
-            f"got {again} more than once: if a column names the series, "
-            f"--long SERIES,{table.header[parts['Y']]},VALUE with the names of yours"
+            f"{table.index[joined.index(again)]}: expected different times in the columns "
+            f"{quoted(table.columns[list(parts.values())])}, got {again} more than once: if a "
+            f"column names the series, --long SERIES,{table.columns[parts['Y']]},VALUE with the "
+            "names of yours"
         )
     for i, j in ((0, 1), (1, 2)):
-        if j + 1 >= len(table.header):
+        if j + 1 >= table.shape[1]:
             break
-        days = [_text(row[i]) for row in table.rows]
-        hours = [_text(row[j]) for row in table.rows]
-        is_hours = re.fullmatch(_PARTS["H"], table.header[j], re.IGNORECASE) and all(
+        name, days, hours = table.columns[j], _texts(table, i), _texts(table, j)
+        is_hours = re.fullmatch(_PARTS["H"][0], name, re.IGNORECASE) and all(
             _is_part(hour, "H") for hour in hours
         )
         if len(set(days)) == len(days) or len(set(zip(days, hours, strict=True))) < len(days):
             continue
         if not (is_hours or all(map(_TIME_OF_DAY.fullmatch, hours))) or _dates(table, i) is None:
             continue
-        from_one = bool(is_hours) and {min(map(int, hours)), max(map(int, hours))} == {1, 24}
-        if from_one:
-            _note(f"{table.header[j]!r}: hours 1 to 24 begin an hour before")
-        days = [day.removesuffix(" 00:00:00") for day in days]
         if is_hours:
+            from_one = {min(map(int, hours)), max(map(int, hours))} == {1, 24}
+            if from_one:
+                _note(f"{name!r}: hours 1 to 24 begin an hour before")
             hours = [f"{int(hour) - from_one:02d}:00" for hour in hours]
+        days = [day.removesuffix(" 00:00:00") for day in days]
         return _with_times(table, list(map(" ".join, zip(days, hours, strict=True))), [i, j])
     return table
 
 
-def _with_times(table: Cells, times: Sequence[str], places: Sequence[int]) -> Cells:
+def _without_columns(table: pd.DataFrame, places: Sequence[int]) -> pd.DataFrame:
+    return table.iloc[:, [i for i in range(table.shape[1]) if i not in places]]
+
+
+def _with_times(table: pd.DataFrame, times: Sequence[str], places: Sequence[int]) -> pd.DataFrame:
     """Put times in the first column, in place of the columns that tell them together."""
-    names = quoted(table.header[i] for i in places)
-    _note(f"the columns {names} are put together as the time")
+    _note(f"the columns {quoted(table.columns[places])} are put together as the time")
     rest = _without_columns(table, places)
-    rows = [[time, *row] for time, row in zip(times, rest.rows, strict=True)]
-    return replace(rest, rows=rows, header=["time", *rest.header])
+    rows = [[time, *row] for time, row in zip(times, rest.to_numpy().tolist(), strict=True)]
+    return _table(rows, list(table.index), ["time", *rest.columns], table.columns.name)
 
 
-def _joined(rows: Sequence[Sequence[object]], parts: dict[str, int]) -> list[str]:
+def _joined(table: pd.DataFrame, parts: dict[str, int]) -> list[str]:
     """Return the times of all rows; years in merged cells are those above."""
-    own = [_text(row[parts["Y"]]) for row in rows]
-    years: Iterator[str] = accumulate(own, lambda above, year: year or above)
-    return [
-        _date({directive: _text(row[i]) for directive, i in parts.items()} | {"Y": year})
-        for row, year in zip(rows, years, strict=True)
-    ]
+    finest = next(directive for directive in "mVqj" if directive in parts)
+    finest = "d" if finest == "m" and "d" in parts else finest
+    form = _JOINED[finest] + (" {H:0>2}:{M:0>2}" if "H" in parts and finest in "dj" else "")
+    cells = {directive: _texts(table, i) for directive, i in parts.items()}
+    years: Iterator[str] = accumulate(cells["Y"], lambda above, year: year or above)
+    cells["Y"] = list(years)
+    for directive in parts.keys() & {"q", "V"}:
+        cells[directive] = [re.sub(r"^[QqWw]", "", text) for text in cells[directive]]
+    rows = zip(*cells.values(), strict=True)
+    return [form.format(**{"M": "0"} | dict(zip(cells, row, strict=True))) for row in rows]
 
 
-def _date(cell: dict[str, str]) -> str:
-    if "V" in cell and "m" not in cell:
-        return f"{cell['Y']}-W{int(re.sub(r'[Ww]', '', cell['V'])):02d}"
-    if "q" in cell and "m" not in cell:
-        return f"{cell['Y']}-Q{re.sub(r'[Qq]', '', cell['q'])}"
-    hour = f" {int(cell['H']):02d}:{cell.get('M', '0').zfill(2)}" if "H" in cell else ""
-    if "m" not in cell:
-        return f"{cell['Y']}-{cell['j'].zfill(3)}{hour}"
-    month = cell["m"].zfill(2)
-    if "d" not in cell:
-        return f"{cell['Y']}-{month}"
-    return f"{cell['Y']}-{month}-{cell['d'].zfill(2)}{hour}"
-
-
-def _time_column(table: Cells, dialect: Dialect) -> int:
+def _time_column(table: pd.DataFrame, dialect: Dialect) -> int:
     """Return the place of the column of times."""
-    if len(table.header) < 2:
+    if table.shape[1] < 2:
         raise ValueError(
             "expected a column of times and at least one series, got only one column"
-            + (f", {table.header[0]!r}" if table.header else "")
+            + (f", {table.columns[0]!r}" if len(table.columns) else "")
         )
     if dialect.dates is not None:
         return 0
-    place = next((i for i in range(len(table.header)) if _dates(table, i) is not None), 0)
+    place = next((i for i in range(table.shape[1]) if _dates(table, i) is not None), 0)
     if place > 0:
-        _note(f"the times are in the column {table.header[place]!r}")
+        _note(f"the times are in the column {table.columns[place]!r}")
     return place
 
 
-def _check_layout(table: Cells, time: int) -> None:
+def _check_layout(table: pd.DataFrame, time: int) -> None:
     """Reject a table in long format, and name the option that reads it."""
     dates = _dates(table, time)
-    others = [i for i in range(len(table.header)) if dates is None or i != time]
-    if all(is_missing(cell) or is_number(cell) for cell in (table.rows[0][i] for i in others)):
+    names_of = [table.iat[0, i] for i in range(table.shape[1]) if dates is None or i != time]
+    if all(cell is None or is_number(cell) for cell in names_of):
         return  # no column names series
-    if len(table.header) < 3 or len(set(table.header)) < len(table.header):
+    if table.shape[1] < 3 or not table.columns.is_unique:
         return
     frame = pd.DataFrame(
-        {name: [_text(row[i]) for row in table.rows] for i, name in enumerate(table.header)}
-    )
-    for i, name in enumerate(table.header):
-        if i != time and all(is_missing(row[i]) or is_number(row[i]) for row in table.rows):
-            frame[name] = 0.0
+        {name: _texts(table, i) if i == time or not table[name].dropna().map(is_number).all()
+               else np.zeros(len(table)) for i, name in enumerate(table.columns)}
+    )  # fmt: skip
     if dates is not None and len(dates.index) == len(frame):
-        frame[table.header[time]] = dates.index
+        frame[table.columns[time]] = dates.index
     if (names := long_names(frame)) is not None:
         raise ValueError(
             "expected a column for each series, got long format, a row for each observation of "
@@ -671,46 +606,56 @@ def _check_layout(table: Cells, time: int) -> None:
 # --- 3. in which format are the dates? ---
 
 
-def _times(table: Cells, time: int, dialect: Dialect) -> pd.Index:
+def _times(table: pd.DataFrame, time: int, dialect: Dialect) -> pd.Index:
     """Return the times, and say how they were read."""
-    name = table.header[time]
-    cells = [row[time] for row in table.rows]
-    for place, cell in enumerate(cells):
-        if is_missing(cell):
-            raise ValueError(
-                f"{_where(table, place, time)}: expected a time, got nothing; write the time, or "
-                "delete the row"
-            )
-    if all(isinstance(cell, pd.Timestamp) for cell in cells):
-        return _typed(table, time, [cell for cell in cells if isinstance(cell, pd.Timestamp)])
+    cells = table.iloc[:, time].tolist()
+    if None in cells:
+        raise ValueError(
+            f"{_where(table, cells.index(None), time)}: expected a time, got nothing; write the "
+            "time, or delete the row"
+        )
     texts = [
         _text(cell).removesuffix(" 00:00:00") if isinstance(cell, pd.Timestamp) else _text(cell)
         for cell in cells
     ]
     try:
-        if dialect.dates == NUMBER:
-            return _numbers_as_times(table, time, dialect)
-        if dialect.dates is not None:
-            return _checked(
-                table, time, texts, parse_times(texts, dialect.dates), dialect.dates
-            ).rename(name or None)
-        if all(map(is_plain, texts)):
-            return _dates_or_numbers(table, time, texts, dialect)
-        best = best_format(texts, 0.5)
+        index = _read_times(table, time, texts, dialect)
     except OtherZones as other:
         raise ValueError(
-            f"{_where(table, other.place, time)}: expected {other.wanted} as in {table.names[0]}, "
+            f"{_where(table, other.place, time)}: expected {other.wanted} as in {table.index[0]}, "
             f"got {other.given}; write all dates in UTC"
         ) from other
     except pd.errors.OutOfBoundsDatetime as error:
-        place = next(place for place, text in enumerate(texts) if _is_too_far(text, dialect))
+        place = next((p for p, text in enumerate(texts) if _is_too_far(text, dialect.dates)), 0)
         raise ValueError(
             f"{_where(table, place, time)}: expected a date from {pd.Timestamp.min.year} to "
             f"{pd.Timestamp.max.year}, got {texts[place]!r}"
         ) from error
-    if best is None and sum(map(is_plain, texts)) > 0.5 * len(texts):
+    return index.rename(table.columns[time] or None)
+
+
+def _read_times(table: pd.DataFrame, time: int, texts: list[str], dialect: Dialect) -> pd.Index:
+    cells = table.iloc[:, time].tolist()
+    if all(isinstance(cell, pd.Timestamp) for cell in cells):
+        zones = [str(cell.tz or "no time zone") for cell in cells]
+        for place, zone in enumerate(zones):
+            if zone != zones[0]:
+                raise OtherZones(place, zones[0], zone)
+        return pd.DatetimeIndex(cells).as_unit("ns")
+    if dialect.dates == NUMBER:
         return _numbers_as_times(table, time, dialect)
-    if best is None:
+    if dialect.dates is not None:
+        return _checked(table, time, texts, parse_times(texts, dialect.dates), dialect.dates)
+    if all(map(is_plain, texts)):
+        numbers = _numbers_as_times(table, time, dialect)
+        best = best_format(texts)
+        if best is None or best.score <= UNLIKELY:
+            best = dates_in_numbers(numbers.to_numpy(np.float64), table.columns[time])
+        if best is None or best.form == "%Y":
+            return numbers
+    elif (best := best_format(texts, 0.5)) is None:
+        if sum(map(is_plain, texts)) > 0.5 * len(texts):
+            return _numbers_as_times(table, time, dialect)
         place = next((p for p, text in enumerate(texts) if not _is_time(text)), 0)
         raise ValueError(
             f"{_where(table, place, time)}: expected a date such as 2024-01-31, or a number, got "
@@ -718,7 +663,7 @@ def _times(table: Cells, time: int, dialect: Dialect) -> pd.Index:
         )
     index = _checked(table, time, texts, best.index, best.form)
     _tell_format(texts[0], best)
-    return index.rename(name or None)
+    return index
 
 
 def _cure(text: str) -> str:
@@ -733,30 +678,15 @@ def _cure(text: str) -> str:
     )
 
 
-def _typed(table: Cells, time: int, cells: list[pd.Timestamp]) -> pd.DatetimeIndex:
-    zones = [str(cell.tz or "no time zone") for cell in cells]
-    for place, zone in enumerate(zones):
-        if zone != zones[0]:
-            raise ValueError(
-                f"{_where(table, place, time)}: expected {zones[0]} as in {table.names[0]}, got "
-                f"{zone}; write all dates in UTC"
-            )
-    return pd.DatetimeIndex(cells, name=table.header[time] or None).as_unit("ns")
-
-
-def _is_too_far(text: str, dialect: Dialect) -> bool:
+def _is_too_far(text: str, form: str | None) -> bool:
     try:
-        return (
-            parse_times([text], dialect.dates)[0] is None
-            if dialect.dates
-            else best_format([text]) is None
-        )
+        return best_format([text]) is None if form is None else not parse_times([text], form).size
     except pd.errors.OutOfBoundsDatetime:
         return True
 
 
 def _checked(
-    table: Cells, time: int, texts: Sequence[str], index: pd.DatetimeIndex, form: str
+    table: pd.DataFrame, time: int, texts: Sequence[str], index: pd.DatetimeIndex, form: str
 ) -> pd.DatetimeIndex:
     """Return dates, or name the first cell that is none."""
     if not (bad := np.flatnonzero(index.isna())).size:
@@ -772,34 +702,19 @@ def _checked(
     )
 
 
-def _dates_or_numbers(table: Cells, time: int, texts: list[str], dialect: Dialect) -> pd.Index:
-    """Return the times of a column of numbers, which may be dates."""
-    index = _numbers_as_times(table, time, dialect)
-    numbers = index.to_numpy(np.float64)
-    by_digits = best_format(texts)
-    found = by_digits if by_digits and by_digits.score > 0.3 else None
-    if found is None and np.isfinite(numbers).all():
-        found = dates_in_numbers(numbers, table.header[time])
-    if found is None or found.form == "%Y":
-        return index
-    _tell_format(texts[0], found)
-    return found.index.rename(table.header[time] or None)
-
-
-def _numbers_as_times(table: Cells, time: int, dialect: Dialect) -> pd.Index:
-    cells, name = [row[time] for row in table.rows], table.header[time]
+def _numbers_as_times(table: pd.DataFrame, time: int, dialect: Dialect) -> pd.Index:
+    cells = table.iloc[:, time].tolist()
     texts = [cell for cell in cells if isinstance(cell, str)]
     try:
-        found = read_numbers(cells, name, decimal_mark(texts) or ".", dialect.decimal)
+        found = read_numbers(
+            cells, table.columns[time], decimal_mark(texts) or ".", dialect.decimal
+        )
     except NoNumber as error:
         raise ValueError(f"{_where(table, error.place, time)}: {error}") from error
-    whole = np.all(found.values == np.round(found.values)) and np.abs(found.values).max() < 2**53
-    values = (
-        found.values.astype(np.int64)
-        if whole and all("." not in t for t in texts)
-        else found.values
-    )
-    return pd.Index(values, name=name or None)
+    values = found.values
+    whole = np.all(values == np.round(values)) and np.abs(values).max() < 2**53
+    is_int = whole and not any("." in text for text in texts)
+    return pd.Index(values.astype(np.int64) if is_int else values)
 
 
 def _tell_format(example: str, dates: Dates) -> None:
@@ -830,100 +745,94 @@ def _tell_format(example: str, dates: Dates) -> None:
 # --- 4. what are the numbers? ---
 
 
-def _without_repeats(table: Cells, index: pd.Index, time: int) -> tuple[Cells, pd.Index]:
-    """Leave out rows that repeat another in all cells; reject others of the same time."""
+def _without_repeats(table: pd.DataFrame, index: pd.Index, time: int) -> list[int]:
+    """Return the rows but those that repeat another in all cells; reject others of its time."""
     first: dict[object, int] = {}
-    keep = []
     for place, moment in enumerate(index):
-        if moment not in first:
-            first[moment] = place
-            keep.append(place)
-        elif table.rows[place] != table.rows[first[moment]]:
+        before = first.setdefault(moment, place)
+        if before < place and not table.iloc[place].equals(table.iloc[before]):
             raise ValueError(
-                f"{table.names[place]}: expected different times, got "
-                f"{_text(table.rows[place][time])} again, which {table.names[first[moment]]} has: "
+                f"{table.index[place]}: expected different times, got "
+                f"{_text(table.iat[place, time])} again, which {table.index[before]} has: "
                 "delete one, or put each series in a column of its own (--long if a column names "
                 "the series)"
             )
-    if len(keep) == len(index):
-        return table, index
-    _note(f"{counted(len(index) - len(keep), 'row')} that repeat another left out")
-    rows = replace(table, rows=[table.rows[p] for p in keep], names=[table.names[p] for p in keep])
-    return rows, index[keep]
+    if more := len(index) - len(first):
+        _note(f"{counted(more, 'row')} that repeat another left out")
+    return list(first.values())
 
 
-def _series(table: Cells, time: int, index: pd.Index, dialect: Dialect) -> pd.DataFrame:
+def _series(table: pd.DataFrame, time: int, index: pd.Index, dialect: Dialect) -> pd.DataFrame:
     """Return the table, after its numbers are read."""
-    twice = [name for name, count in Counter(table.header).items() if count > 1]
+    twice = [name for name, count in Counter(table.columns).items() if count > 1]
     if twice:
         raise ValueError(
-            f"{table.top}: expected columns of different names, got more than one named {twice}; "
-            "give each a name of its own, or leave them out (--without)"
+            f"{table.columns.name}: expected columns of different names, got more than one named "
+            f"{twice}; give each a name of its own, or leave them out (--without)"
         )
-    places = [i for i in range(len(table.header)) if i != time]
-    mark = _mark_of(table, places) if dialect.decimal is None else dialect.decimal
-    columns: dict[str, Floats] = {}
+    columns = {i: table.iloc[:, i].tolist() for i in range(table.shape[1]) if i != time}
+    mark = _mark_of(list(columns.values())) if dialect.decimal is None else dialect.decimal
+    values: dict[str, Floats] = {}
     said: dict[str, type[UserWarning]] = {}
     texts = []
-    for i in places:
-        name, cells = table.header[i], [row[i] for row in table.rows]
-        filled = [cell for cell in cells if not is_missing(cell)]
+    for i, cells in columns.items():
+        name, filled = table.columns[i], [cell for cell in cells if cell is not None]
         if filled and not any(map(is_number, filled)):
-            texts.append((i, filled[0]))
+            texts.append(i)
             continue
         try:
             found = read_numbers(cells, name, mark, dialect.decimal)
         except NoNumber as error:
             raise ValueError(f"{_where(table, error.place, i)}: {error}") from error
-        columns[name] = found.values
+        values[name] = found.values
         said |= dict.fromkeys(found.said, TableNote) | dict.fromkeys(found.doubts, UserWarning)
-    if texts and not columns:
-        i, cell = texts[0]
-        place = next(p for p, row in enumerate(table.rows) if row[i] is cell)
-        raise ValueError(f"{_where(table, place, i)}: expected a number, got {cell!r}")
+    if texts and not values:
+        column = table.iloc[:, texts[0]]
+        place = int(column.notna().argmax())
+        raise ValueError(
+            f"{_where(table, place, texts[0])}: expected a number, got {column.iloc[place]!r}"
+        )
     if texts:
-        names = quoted(table.header[i] for i, _ in texts)
-        _note(f"left out, as there is no number in it: {names}")
+        _note(f"left out, as there is no number in it: {quoted(table.columns[texts])}")
     for text, category in said.items():
         warn(text, category)
-    return pd.DataFrame(columns, index=index)
+    return pd.DataFrame(values, index=index)
 
 
-def _mark_of(table: Cells, places: Sequence[int]) -> str | None:
+def _mark_of(columns: Sequence[Sequence[object]]) -> str | None:
     """Return the decimal mark of all numbers; None where both are possible."""
-    columns = [[cell for row in table.rows if isinstance(cell := row[i], str)] for i in places]
-    marked = {text for column in columns for text in column if "," in text or "." in text}
+    texts = [[cell for cell in column if isinstance(cell, str)] for column in columns]
+    marked = {text for column in texts for text in column if "," in text or "." in text}
     if not marked:
         return "."
-    by_size = (mark_by_size([text for text in column if is_plain(text)]) for column in columns)
+    by_size = (mark_by_size([text for text in column if is_plain(text)]) for column in texts)
     return decimal_mark(list(marked)) or next(filter(None, by_size), None)
 
 
-def _where(table: Cells, place: int, column: int) -> str:
-    return f"{table.names[place]}, column {table.header[column] or column + 1!r}"
+def _where(table: pd.DataFrame, place: int, column: int) -> str:
+    return f"{table.index[place]}, column {table.columns[column] or column + 1!r}"
 
 
-def _long(table: Cells, dialect: Dialect, names: LongNames) -> pd.DataFrame:
+def _long(table: pd.DataFrame, dialect: Dialect, names: LongNames) -> pd.DataFrame:
+    header = list(table.columns)
     for name in names:
-        if name not in table.header:
+        if name not in header:
             raise ValueError(
-                f"--long names a column {name!r}, but the columns are {', '.join(table.header)}"
+                f"--long names a column {name!r}, but the columns are {', '.join(header)}"
             )
-    series, time, value = (table.header.index(name) for name in names)
+    series, time, value = map(header.index, names)
     if time in (parts := _parts(table)).values():
-        for row, text in zip(table.rows, _joined(table.rows, parts), strict=True):
-            row[time] = text
-    for place, row in enumerate(table.rows):
-        if is_missing(row[series]):
-            raise ValueError(
-                f"{_where(table, place, series)}: expected the name of a series, got nothing"
-            )
+        table = table.assign(**{names.time: _joined(table, parts)})
+    if (absent := table.iloc[:, series].isna()).any():
+        raise ValueError(
+            f"{_where(table, int(absent.argmax()), series)}: expected the name of a series, got "
+            "nothing"
+        )
     index = _times(table, time, dialect)
-    only = _of_columns(table, [time, value])
+    only = _series(table.iloc[:, [time, value]], 0, pd.RangeIndex(len(index)), dialect)
     columns = {
-        names.series: [_text(row[series]) for row in table.rows],
-        names.time: index,
-        names.value: _series(only, 0, pd.RangeIndex(len(index)), dialect)[names.value].to_numpy(),
-    }
+        names.series: _texts(table, series), names.time: index,
+        names.value: only[names.value].to_numpy(),
+    }  # fmt: skip
     frame = from_long(pd.DataFrame(columns), *names)
     return without_blank_end(frame[dialect.chosen(list(frame.columns))])

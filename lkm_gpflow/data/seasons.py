@@ -14,14 +14,9 @@ from ..gp.types import Floats, Integers
 from .observations import Observations
 from .tables import Table
 
-MAX_SEASON = 12
-"""Comparators model longer seasons only if they are asked to."""
-
-MIN_SEASONS = 3
-"""So many seasons must have been seen for a season to be modelled unasked."""
-
-MOST_WAVES = 6
-"""Of a season; twelve months are exact with six."""
+MAX_SEASON = 12  # comparators model longer seasons only if they are asked to
+MIN_SEASONS = 3  # so many seasons must have been seen for a season to be modelled unasked
+MOST_WAVES = 6  # of a season; twelve months are exact with six
 
 MIN_PER_COEFFICIENT = 3
 """Observations for the waves; for seasons of up to twelve steps the same as `MIN_SEASONS`."""
@@ -35,17 +30,11 @@ def season_length(table: Table) -> int:
     no whole number, has no season.  Of a timetable a season is a day, or a week if the table has
     one row a day: ten rows of office hours, six of Monday to Saturday.
     """
-    return 1 if table.axis.grid is None else table.axis.grid.season
+    return table.axis.season
 
 
 def checked_season(table: Table, season: int) -> int:
-    """Return a season that was asked for.
-
-    Raises
-    ------
-    ValueError
-        If it is longer than the table, or not positive.
-    """
+    """Return a season that was asked for; a ValueError says if it is longer than the table."""
     most = len(table.frame) - 1
     if not 1 <= season <= most:
         raise ValueError(f"expected a season of 1 to {most} steps, got {season}")
@@ -53,21 +42,9 @@ def checked_season(table: Table, season: int) -> int:
 
 
 def seasons_of(table: Table, season: int | None) -> list[int]:
-    """Return the steps in a season of every series, one for none.
+    """Return the steps in a season of every series, one for none, or the one that was asked for.
 
-    Parameters
-    ----------
-    table
-        The training data.
-    season
-        What was asked for.  None: by the frequency of the index, where it is at most `MAX_SEASON`
-        and `MIN_SEASONS` of it lie between the first and the last observation of the series,
-        otherwise one.
-
-    Raises
-    ------
-    ValueError
-        If the season is longer than the table, or not positive.
+    Unasked it is that of the index, where it is at most `MAX_SEASON` and was seen often enough.
     """
     observations = table.observations
     if season is not None:
@@ -95,17 +72,10 @@ class Waves:
     the waves of :math:`\Delta s_t`.  Differences with a gap at either end do not count.  Series
     with less than three observations for each coefficient have no waves: they would explain the
     noise, and what is left would look certain.
-
-    Parameters
-    ----------
-    season
-        m; one for no season.
-    coefficients
-        a and b of every series, [2 K, N].
     """
 
-    season: int
-    coefficients: Floats
+    season: int  # m; one for no season
+    coefficients: Floats  # a and b of every series, [2 K, N]
 
     @classmethod
     def of(cls, Y: Floats, seasons: Sequence[int], steps: Integers | None = None) -> Waves:

@@ -9,8 +9,7 @@ import pandas as pd
 
 from ..runtime.text import counted
 
-_LOOKED_AT = 50
-"""Cells that say whether a column of texts has dates."""
+_LOOKED_AT = 50  # cells that say whether a column of texts has dates
 
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}(\1\d{1,4})([T ].*)?|\d{4}-\d{2}")
 
@@ -119,13 +118,7 @@ def to_long(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def explain_columns(frame: pd.DataFrame) -> None:
-    """Reject tables in long format, or with several levels of names.
-
-    Raises
-    ------
-    ValueError
-        With the line of pandas that turns the table into one with a column for each series.
-    """
+    """Reject tables in long format, or with several levels of names; say what turns them."""
     if isinstance(frame.columns, pd.MultiIndex):
         first = frame.columns[0]
         raise ValueError(
@@ -142,13 +135,7 @@ def explain_columns(frame: pd.DataFrame) -> None:
 
 
 def explain_index(index: pd.Index) -> None:
-    """Reject an index that is neither dates nor numbers.
-
-    Raises
-    ------
-    ValueError
-        With the line of pandas that makes dates of it, where there is one.
-    """
+    """Reject an index that is neither dates nor numbers; say what makes one of it."""
     if isinstance(index, pd.MultiIndex):
         levels = [str(name) for name in index.names]
         raise ValueError(

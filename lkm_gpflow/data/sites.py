@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
-from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
 from ..gp.likelihoods import (
@@ -33,6 +32,7 @@ from ..gp.likelihoods import (
     Share,
     Student,
 )
+from ..gp.series import GaussianSeries
 from ..gp.types import LOG_2PI, Floats
 from ..runtime.text import did_you_mean, listed, quoted
 from .suspicious import COLUMNS
@@ -46,17 +46,10 @@ PointChoice: TypeAlias = "Literal['auto', 'none'] | PointName | PointLikelihood 
 Kinds: TypeAlias = "tuple[PointLikelihood | None, ...]"
 """The likelihood of the values of each series; None: Gaussian noise."""
 
-_ROUNDS = 8
-"""Rounds of variances and sites, in turn."""
-
-_UPDATES = 6
-"""Steps of the sites in a round, half of the way each."""
-
-_SETTLED = 1e-3
-"""Sites have settled when the mean of f moves less, in its sds."""
-
-_LEVEL = 10.0
-"""Variance of the level of f about its first guess."""
+_ROUNDS = 8  # rounds of variances and sites, in turn
+_UPDATES = 6  # steps of the sites in a round, half of the way each
+_SETTLED = 1e-3  # sites have settled when the mean of f moves less, in its sds
+_LEVEL = 10.0  # variance of the level of f about its first guess
 
 _USUAL, _LOOSE = 0.1, 2.0
 """Prior of the variances of the flexible process, log-normal: median and sd of the logarithm."""
@@ -64,14 +57,9 @@ _USUAL, _LOOSE = 0.1, 2.0
 _LEAST = 1e-2
 """A series whose f hardly moves is scaled as if it had this share of the variance of its sites."""
 
-_AT_A_TIME = 500
-"""Longer series are gone through in parts: sites are a matter of their neighbours."""
-
-_MOST_CHOOSING = 150
-"""Of more values the last ones choose the parameters of a likelihood."""
-
-_MOST_SERIES = 50
-"""Tables of more series stay as they are, unless they are asked for."""
+_AT_A_TIME = 500  # longer series are gone through in parts: sites are a matter of their neighbours
+_MOST_CHOOSING = 150  # of more values the last ones choose the parameters of a likelihood
+_MOST_SERIES = 50  # tables of more series stay as they are, unless they are asked for
 
 LITTLE_WEIGHT = 0.25
 """Values of a smaller Student weight count less and are listed: four standard deviations away.
@@ -79,14 +67,9 @@ LITTLE_WEIGHT = 0.25
 Others would give the learnt noise, and with it forecasts, too little.
 """
 
-_MOST_OFF = 0.03
-"""Share of counts that may be far off: more are how a series is."""
-
-_NO_TRUST = 100.0
-"""Variance of the site of such a count, in variances of f: it says nothing."""
-
-_SINGLE_DIGITS = 9.0
-"""Whole numbers are small counts if some are so small."""
+_MOST_OFF = 0.03  # share of counts that may be far off: more are how a series is
+_NO_TRUST = 100.0  # variance of the site of such a count, in variances of f: it says nothing
+_SINGLE_DIGITS = 9.0  # whole numbers are small counts if some are so small
 
 _UNDER = 0.5
 """Counts scatter from step to step with a variance of at least this share of their mean."""
@@ -102,41 +85,21 @@ _PERCENT_WORDS = (
 
 @dataclass(frozen=True)
 class Sites:
-    """Pseudo-observations of a table, and what they stand for.
+    """Pseudo-observations of a table, and what they stand for."""
 
-    Parameters
-    ----------
-    values, variances
-        On the modelled scale, [D, N]; of plain series the values themselves, and zeros.
-    location, scale
-        By which the values are scaled, [N].
-    kinds
-        Likelihoods, with the parameters that were chosen, [N].
-    weights
-        Student weights of values that count less, [D, N]; one of all others.
-    """
-
+    # On the modelled scale, [D, N]; of plain series the values themselves, and zeros.
     values: Floats
     variances: Floats
-    location: Floats
+    location: Floats  # by which the values are scaled, [N], as the next two
     scale: Floats
-    kinds: Kinds
-    weights: Floats
+    kinds: Kinds  # with the parameters that were chosen
+    weights: Floats  # Student weights of values that count less, [D, N]; one of all others
 
     @classmethod
     def of(cls, x: Floats, modelled: Floats, kinds: Kinds, period: float | None) -> Sites:
-        """Make the sites of a table.
+        """Make the sites of series on their modelled scale [D, N], those of a link as they are.
 
-        Parameters
-        ----------
-        x
-            Times, over a span of one, [D].
-        modelled
-            Series on their modelled scale, [D, N]: those of a link as they are.
-        kinds
-            Of each series.
-        period
-            Of the season, in units of x; None: there is none.
+        Times x [D] have a span of one; the `period` of the season, if there is one, is in its unit.
         """
         sites = cls(
             modelled.copy(), np.zeros_like(modelled), np.nanmean(modelled, axis=0),
@@ -310,16 +273,12 @@ def _learnt(y: Floats, variances: Floats, K: Floats, begin: Floats, iterations: 
         V = _prior(K, log_variances)
         V.flat[:: len(y) + 1] += variances
         off = (log_variances - np.log(_USUAL)) / _LOOSE
-        L, failed = dpotrf(V, lower=1)
-        if failed:
+        series = GaussianSeries(V, y)
+        if np.isnan(series.q):
             return 1e15, np.zeros_like(own)
-        inverse, _ = dpotri(L, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        b = inverse @ y
-        value = 0.5 * float(y @ b) + float(np.log(L.diagonal()).sum()) + 0.5 * float(off @ off)
-        flat = K.reshape(len(K), -1)
-        gradient = 0.5 * own * (flat @ (inverse - np.outer(b, b)).ravel())
-        return value, gradient + off / _LOOSE
+        value = 0.5 * float(off @ off) - series.log_density - 0.5 * len(y) * LOG_2PI
+        gradient = own * (K.reshape(len(K), -1) @ series.gradient().ravel())
+        return value, off / _LOOSE - gradient
 
     bounds = [(np.log(1e-6), np.log(1e3))] * len(begin)
     options = {"maxiter": iterations}
@@ -331,15 +290,12 @@ def _posterior(y: Floats, variances: Floats, V: Floats) -> tuple[Floats, Floats,
     """Mean and variance of f at the values, [d] each, and the log density of the sites."""
     total = V.copy()
     total.flat[:: len(y) + 1] += variances
-    L, failed = dpotrf(total, lower=1)
-    if failed:
+    series = GaussianSeries(total, y)
+    if np.isnan(series.q):
         raise ValueError("the covariance of a series is not positive definite")
-    inverse, _ = dpotri(L, lower=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    b = inverse @ y
-    log_density = -0.5 * (float(y @ b) + len(y) * LOG_2PI) - float(np.log(L.diagonal()).sum())
-    v = variances - np.square(variances) * inverse.diagonal()
-    return y - variances * b, np.maximum(v, 1e-9), log_density
+    inverse = np.square(series.b) - 2.0 * series.gradient().diagonal()
+    v = variances - np.square(variances) * inverse
+    return y - variances * series.b, np.maximum(v, 1e-9), series.log_density
 
 
 def _best(y: Floats, K: Floats, kind: PointLikelihood) -> PointLikelihood:
@@ -362,28 +318,11 @@ def kinds_of(
 ) -> tuple[Kinds, list[str]]:
     """Return the likelihood of each series, and what was chosen here, a sentence each.
 
-    Parameters
-    ----------
-    frame
-        A checked table.
-    left
-        The same without suspicious values, by which "auto" chooses.
-    found
-        The suspicious values.
-    choice
-        See `PointChoice`.
-    logs
-        Series whose logarithms are asked for: "auto" chooses no link for them.
-
-    Raises
-    ------
-    ValueError
-        If there is no such likelihood or series, or a value has no density.
+    "auto" chooses by what is `left` of a checked table without the suspicious values that were
+    `found`, and no link for `logs`, the series whose logarithms are asked for.  A ValueError says
+    if there is no such likelihood or series, or a value has no density.
     """
     columns: list[object] = list(frame.columns)
-    if isinstance(choice, str) and choice == "auto":
-        automatic, notes = rules(left, found, logs)
-        return _possible(frame, automatic), notes
     by_name = choice if isinstance(choice, Mapping) else dict.fromkeys(columns, choice)
     for name in by_name:
         if name not in columns:
@@ -391,27 +330,20 @@ def kinds_of(
             raise ValueError(
                 f"likelihood: expected some of the series {quoted(columns)}, got {name!r}{hint}"
             )
-    wants = any(isinstance(each, str) and each == "auto" for each in by_name.values())
-    automatic, notes = rules(left, found, logs) if wants else ((), [])
-    automatic = _possible(frame, automatic)
+    is_open = [isinstance(each := by_name.get(n), str) and each == "auto" for n in columns]
+    automatic, notes = rules(left, found, logs) if any(is_open) else ((None,) * len(columns), [])
     kinds = []
     for n, name in enumerate(columns):
-        wanted = by_name.get(name, "none")
-        is_open = isinstance(wanted, str) and wanted == "auto"
-        kind = automatic[n] if is_open else _named(name, wanted, frame[name].to_numpy())
+        values = frame[name].to_numpy()
+        if is_open[n]:  # sentinels may have no density: such series stay as they are
+            kind = automatic[n]
+            kinds.append(None if kind is None or kind.refused(values) is not None else kind)
+            continue
+        kind = _named(name, by_name.get(name, "none"), values)
         if kind is not None:
-            kind.check(name, frame[name].to_numpy())
+            kind.check(name, values)
         kinds.append(kind)
     return tuple(kinds), notes
-
-
-def _possible(frame: pd.DataFrame, kinds: Kinds) -> Kinds:
-    """Return likelihoods without those of series with sentinels, to which they give no density."""
-    values = frame.to_numpy().T
-    return tuple(
-        kind if kind is None or kind.refused(y) is None else None
-        for kind, y in zip(kinds, values, strict=False)
-    )
 
 
 def _named(name: object, wanted: Any, values: Floats) -> PointLikelihood | None:
@@ -448,29 +380,23 @@ def rules(
     if frame.shape[1] > _MOST_SERIES:
         return (None,) * frame.shape[1], []
     columns = [frame.iloc[:, n].dropna().to_numpy() for n in range(frame.shape[1])]
-    kinds: list[PointLikelihood | None] = []
-    for name, y in zip(frame.columns, columns, strict=True):
-        share = _share(str(name), y)
-        if np.isin(y, (0.0, 1.0)).all():
-            kinds.append(Binomial())
-        elif share is not None:
-            kinds.append(share)
-        else:
-            kinds.append(Poisson() if _are_counts(y, alone=True) else None)
-    kinds = [
-        None if name in logs else kind for name, kind in zip(frame.columns, kinds, strict=True)
-    ]
-    if any(isinstance(kind, Poisson) for kind in kinds):
-        kinds = [
-            Poisson() if kind is None and name not in logs and _are_counts(y, alone=False) else kind
-            for name, kind, y in zip(frame.columns, kinds, columns, strict=True)
-        ]
     outliers = set() if found is None else set(found.loc[found["kind"] == "outlier", "series"])
-    kinds = [
-        Student() if kind is None and name in outliers else kind
-        for name, kind in zip(frame.columns, kinds, strict=True)
-    ]
+    kinds = [_kind_of(str(name), y) for name, y in zip(frame.columns, columns, strict=True)]
+    kinds = [None if n in logs else kind for n, kind in zip(frame.columns, kinds, strict=True)]
+    some_count = any(isinstance(kind, Poisson) for kind in kinds)
+    for k, (name, y) in enumerate(zip(frame.columns, columns, strict=True)):
+        if kinds[k] is None and some_count and name not in logs and _are_counts(y, alone=False):
+            kinds[k] = Poisson()
+        elif kinds[k] is None and name in outliers:
+            kinds[k] = Student()
     return tuple(kinds), list(_sentences(frame, kinds))
+
+
+def _kind_of(name: str, y: Floats) -> PointLikelihood | None:
+    """Return what a series is by itself; None if it is not clear."""
+    if np.isin(y, (0.0, 1.0)).all():
+        return Binomial()
+    return _share(name, y) or (Poisson() if _are_counts(y, alone=True) else None)
 
 
 def _share(name: str, y: Floats) -> Share | None:

@@ -23,17 +23,14 @@ _FEWEST_BEATS = 4
 SINGLE = ("sentinel", "outlier", "flat")
 """Kinds of single values; the others begin at the time that is listed."""
 
-_FAR = 12.0
-"""A value is an outlier so many robust standard deviations away, by all measures."""
+_FAR = 12.0  # a value is an outlier so many robust standard deviations away, by all measures
 
-VERY_FAR = 20.0
-"""Outliers that far are worth a doubt."""
+VERY_FAR = 20.0  # outliers that far are worth a doubt
 
 _FAR_FROM_ALL = 8.0
 """A sentinel is so many robust standard deviations away from the nearest other value."""
 
-_MOST_WORDS = 3
-"""Such as -777, -888 and -999."""
+_MOST_WORDS = 3  # such as -777, -888 and -999
 
 _RARE = 0.1
 """Share of the values that may be zeros or minus ones for missing: more are how a series is."""
@@ -41,38 +38,22 @@ _RARE = 0.1
 _LONG = 12
 """Rows of the same value, in a series that else changes from row to row, are a stuck sensor."""
 
-_TO_NORMAL = 1.4826
-"""Of a normal distribution: standard deviation by median absolute deviation."""
-
-_MOST = 0.03
-"""Share of the values of a series that may be outliers: more are how it is."""
+_TO_NORMAL = 1.4826  # of a normal distribution: standard deviation by median absolute deviation
+_MOST = 0.03  # share of the values of a series that may be outliers: more are how it is
 
 _PLACES = 400
 """Of a longer series so many places are looked at, and so many rows before and after a value."""
 
-_WINDOW = 15
-"""A quarter of a series that may change its spread has as many values."""
-
-_LEAST = 12
-"""Fewer values have no typical spread."""
+_WINDOW = 15  # a quarter of a series that may change its spread has as many values
+_LEAST = 12  # fewer values have no typical spread
 
 
 def find(frame: pd.DataFrame, season: int = 1) -> pd.DataFrame:
-    """Return the suspicious values of a checked table.
+    """Return the suspicious values of a checked table; a season is taken off by its medians.
 
-    Parameters
-    ----------
-    frame
-        Rows are times in order, columns are series.
-    season
-        Steps in a season, which is taken off by its medians.
-
-    Returns
-    -------
-    DataFrame
-        One row for each: series, time, value, kind ("sentinel", "outlier", "flat", "level shift",
-        "change of spread") and how far off it is, in robust standard deviations (of a flat stretch,
-        its rows).
+    One row for each: series, time, value, kind ("sentinel", "outlier", "flat", "level shift",
+    "change of spread") and how far off it is, in robust standard deviations (of a flat stretch, its
+    rows).
     """
     rows = [
         (name, frame.index[place], values[place], kind, far)

@@ -37,21 +37,11 @@ _MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """How an index becomes numbers: days since its first date, or the numbers themselves.
+    """How an index becomes numbers: days since its first date, or the numbers themselves."""
 
-    Parameters
-    ----------
-    origin
-        The first date of a dated index, None for a numeric one.
-    step
-        The typical distance of two rows, in `unit`.
-    grid
-        The times at which a dated index goes on; None: at steps of the typical distance.
-    """
-
-    origin: pd.Timestamp | None
-    step: float
-    grid: Grid | None = None
+    origin: pd.Timestamp | None  # the first date; None if the index has numbers
+    step: float  # the typical distance of two rows, in `unit`
+    grid: Grid | None = None  # the times at which dates go on; None: at steps of that distance
 
     @classmethod
     def of(cls, index: pd.Index) -> TimeAxis:
@@ -60,6 +50,11 @@ class TimeAxis:
             return cls(None, float(np.median(np.diff(index.to_numpy(np.float64)))))
         step = float(np.median(np.diff(_days(index, index[0]))))
         return cls(index[0], step, grid_of(index))
+
+    @property
+    def season(self) -> int:
+        """Steps in a season by the grid of the dates, one where there is none."""
+        return 1 if self.grid is None else self.grid.season
 
     @property
     def unit(self) -> str:
@@ -94,10 +89,7 @@ class TimeAxis:
     def after(self, last: object, horizon: int) -> pd.Index:
         """Return the `horizon` times that follow the last one; whole numbers stay whole.
 
-        Raises
-        ------
-        ValueError
-            If they are dates that a number of nanoseconds in eight bytes cannot tell.
+        A ValueError says if they are dates that nanoseconds in eight bytes cannot tell.
         """
         if self.origin is None:
             whole = isinstance(last, int | np.integer) and self.step.is_integer()
@@ -135,37 +127,19 @@ class Table:
     """A checked table and its scaling: times to a span of one, every series z-scored.
 
     Series may be modelled by their logarithms, which are then what is z-scored.
-
-    Parameters
-    ----------
-    frame
-        The sorted table, float64, in the units of the series.
-    axis
-        How its index becomes numbers.
-    start, span
-        First time and length of the table, in the axis' numbers: ``x = (t - start) / span``.
-    location, scale
-        Mean and standard deviation of every series on the modelled scale, [N].
-    transforms
-        Which series are modelled by their logarithms.
-    suspicious
-        Values that look wrong, see `suspicious.find`; None where nobody looked.
-    sites
-        Where some series are counts, shares or have outliers: what is learnt from.
-    notes
-        What was chosen for them here, a sentence each.
     """
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # sorted, float64, in the units of the series
     axis: TimeAxis
+    # First time and length of the table, in the axis' numbers: ``x = (t - start) / span``.
     start: float
     span: float
-    location: Floats
+    location: Floats  # mean of every series on the modelled scale, [N], and standard deviation
     scale: Floats
     transforms: Transforms
-    suspicious: pd.DataFrame | None = None
-    sites: Sites | None = None
-    notes: tuple[str, ...] = ()
+    suspicious: pd.DataFrame | None = None  # see `suspicious.find`; None where nobody looked
+    sites: Sites | None = None  # what is learnt from where some series are counts or shares
+    notes: tuple[str, ...] = ()  # what was chosen for them here, a sentence each
 
     @classmethod
     def of(
@@ -177,17 +151,8 @@ class Table:
     ) -> Table:
         """Check a table and measure its scaling; a ValueError says what is wrong and where.
 
-        Parameters
-        ----------
-        frame
-            Of pandas, polars, PyArrow or xarray.
-        transform
-            See `transforms`.  "auto" looks at what is left without suspicious values.
-        suspicious
-            "listed": look for values that look wrong; "missing": treat single ones as missing, too.
-            None: do not look.
-        points
-            Which series are counts, shares or have outliers, see `sites`.
+        Values that look wrong are "listed", or single ones "missing", too; None: nobody looks.  The
+        transform "auto" looks at what is left without them.  For `points` see `sites`.
         """
         sound = checked(frame)
         if suspicious not in (None, *get_args(Suspicious)):
@@ -197,8 +162,7 @@ class Table:
         axis = TimeAxis.of(sound.index)
         found = None
         if suspicious is not None or (transform == "auto" and sound.shape[1] <= _MOST_LOOKED_AT):
-            season = 1 if axis.grid is None else axis.grid.season
-            found = find_suspicious(sound, season)
+            found = find_suspicious(sound, axis.season)
         left = sound if found is None else without(sound, found)
         if suspicious == "missing":
             sound = left
@@ -223,8 +187,7 @@ class Table:
         )
         if not any(transforms.kinds):
             return table
-        season = 1 if axis.grid is None else axis.grid.season
-        period = season * axis.step / table.span if season > 1 else None
+        period = axis.season * axis.step / table.span if axis.season > 1 else None
         x = (times - table.start) / table.span
         return table.sited(Sites.of(x, values, transforms.kinds, period), tuple(notes))
 
@@ -245,8 +208,7 @@ class Table:
     def with_suspicious(self) -> pd.DataFrame:
         """Values that look wrong, looked for now where nobody looked before."""
         if self.suspicious is None:
-            season = 1 if self.axis.grid is None else self.axis.grid.season
-            return find_suspicious(self.frame, season)
+            return find_suspicious(self.frame, self.axis.season)
         return self.suspicious
 
     @property

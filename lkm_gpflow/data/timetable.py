@@ -25,8 +25,7 @@ WEEKDAYS = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
 )  # fmt: skip
 
-_LEAST_DAYS = 14
-"""Of a table: then a weekday that it never has was left out twice."""
+_LEAST_DAYS = 14  # of a table: then a weekday that it never has was left out twice
 
 _LEAST_DAYS_WITH_NIGHTS = 10
 """So many days with rows must lack a time of day for a timetable to lack it."""
@@ -38,8 +37,7 @@ _VISITED = 0.2
 """Share of its chances at which a weekday or a time of day must have rows: rarer ones are special
 sessions, and forecasts have none there."""
 
-_MOST_OUTSIDE = 0.05
-"""Share of the rows that may lie at such rare times."""
+_MOST_OUTSIDE = 0.05  # share of the rows that may lie at such rare times
 
 _LUCK = 5e-4
 """A weekday is closed if gaps at random would hide one of seven with a smaller probability.
@@ -49,8 +47,7 @@ daily tables that lose 10 to 20% of their rows at random, about 1.5% of those ov
 over three or four and 0.02% over five were taken for tables with a closed weekday.
 """
 
-_LUCKY_HOLIDAYS = 0.01
-"""Holidays that gaps at random may make up, on average over tables."""
+_LUCKY_HOLIDAYS = 0.01  # holidays that gaps at random may make up, on average over tables
 
 _MOVABLE = (
     rules.GoodFriday, rules.EasterMonday,
@@ -66,31 +63,18 @@ _OBSERVANCES = (rules.nearest_workday, rules.sunday_to_monday, rules.next_monday
 
 @dataclass(frozen=True)
 class Timetable:
-    """The slots of a week in which rows may fall: on some weekdays, at some times of day.
+    """The slots of a week in which rows may fall: on some weekdays, at some times of day."""
 
-    Parameters
-    ----------
-    weekdays
-        0 for Monday, ascending.
-    times
-        Since midnight on the clock of the time zone, ascending.
-    holidays
-        Pandas' rules of the days that never had rows.
-    """
-
-    weekdays: tuple[int, ...]
-    times: tuple[pd.Timedelta, ...]
-    holidays: tuple[rules.Holiday, ...] = ()
+    weekdays: tuple[int, ...]  # 0 for Monday, ascending
+    times: tuple[pd.Timedelta, ...]  # since midnight on the clock of the time zone, ascending
+    holidays: tuple[rules.Holiday, ...] = ()  # pandas' rules of the days that never had rows
 
     @classmethod
     def of(cls, index: pd.DatetimeIndex) -> Timetable | None:
         """Read the timetable off a sorted index.
 
-        Returns
-        -------
-        Timetable or None
-            None where every weekday and time of day occurs, where the index may be too short to
-            have those that do not, or where it has less than `_LEAST_SHARE` of the slots.
+        None where every weekday and time of day occurs, where the index may be too short to have
+        those that do not, or where it has less than `_LEAST_SHARE` of the slots.
         """
         local = index.tz_localize(None).as_unit("ns").unique()
         days = local.normalize()
@@ -156,13 +140,7 @@ class Timetable:
         return index[~(days.day_of_week.isin(self.weekdays) & (local - days).isin(self.times))]
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
-        """Return so many slots after `start`, in its time zone.
-
-        Raises
-        ------
-        pandas.errors.OutOfBoundsDatetime
-            If they are later than all dates.
-        """
+        """Return so many slots after `start`, in its time zone."""
         times = pd.TimedeltaIndex(self.times)
         weeks = 2 + len(self.holidays) + int(1.1 * count / (len(self.weekdays) * len(times)))
         days = pd.date_range(start.tz_localize(None).normalize(), periods=7 * weeks)

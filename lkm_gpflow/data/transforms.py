@@ -39,17 +39,10 @@ class Transforms:
 
     where `is_log`, and :math:`y^* = y` elsewhere.  All methods broadcast over series, which are the
     last axis.  Of a series with a link the modelled scale is that of its latent function.
-
-    Parameters
-    ----------
-    is_log
-        [N].
-    kinds
-        Likelihoods of the values, or None, [N]; empty: there are none.
     """
 
-    is_log: Booleans
-    kinds: tuple[PointLikelihood | None, ...] = ()
+    is_log: Booleans  # [N]
+    kinds: tuple[PointLikelihood | None, ...] = ()  # of the values, [N]; empty: there are none
 
     @classmethod
     def none(cls, count: int) -> Transforms:
@@ -60,22 +53,10 @@ class Transforms:
     def of(
         cls, frame: pd.DataFrame, transform: Transform, left: pd.DataFrame | None = None
     ) -> Transforms:
-        """Read the transformation of every series of a checked table.
+        """Read the transformation that was asked for of every series of a checked table.
 
-        Parameters
-        ----------
-        frame
-            The table.
-        transform
-            What was asked for.
-        left
-            The table without suspicious values, by which "auto" chooses.
-
-        Raises
-        ------
-        ValueError
-            If there is no such transformation or series, or a series whose logarithm is wanted is
-            not positive: which value, and when.
+        "auto" chooses by what is `left` without suspicious values.  A ValueError says if there is
+        no such transformation or series, or which value has no logarithm.
         """
         columns: list[object] = list(frame.columns)
         if isinstance(transform, str) and transform == "auto":
@@ -106,10 +87,7 @@ class Transforms:
     ) -> Transforms:
         """Return them with likelihoods of values: a link goes before a logarithm that was chosen.
 
-        Raises
-        ------
-        ValueError
-            If a logarithm was asked for of a series with a link.
+        A ValueError says if the logarithm of a series with a link was asked for.
         """
         linked = Transforms(self.is_log, kinds).is_linked
         both = np.flatnonzero(linked & self.is_log)
@@ -161,10 +139,9 @@ class Transforms:
 
     def _linked(self) -> Iterator[tuple[PointLikelihood, Booleans]]:
         """Yield each likelihood with a link and where it holds, [N]."""
-        linked = self.is_linked
-        for kind in dict.fromkeys(k for k, each in zip(self.kinds, linked, strict=False) if each):
-            if kind is not None:
-                yield kind, linked & self._where(lambda own, kind=kind: own == kind)  # type: ignore[misc]
+        for kind in dict.fromkeys(self.kinds):
+            if kind is not None and not isinstance(kind, Student):
+                yield kind, np.array([own == kind for own in self.kinds], np.bool_)
 
     def of_series(self, places: Sequence[int] | Integers) -> Transforms:
         """Return those of some series."""
@@ -257,8 +234,7 @@ def _check_positive(column: pd.Series) -> None:
 
 # --- which series, if nobody says: a likelihood ratio for each ----------------------------------
 
-ORDERS = (1, 3, 12)
-"""Orders of the autoregressions that are asked: all must agree."""
+ORDERS = (1, 3, 12)  # orders of the autoregressions that are asked: all must agree
 
 STRONG = 10.0
 """Nats that the logarithm must gain, by each order.
@@ -267,14 +243,12 @@ Chosen on the last windows of tables of the benchmark that choose defaults.  It 
 the paper's four data sets as they are.
 """
 
-_ONE_UNIT = 10.0
-"""Series whose medians differ by a smaller factor may be of one unit."""
+_ONE_UNIT = 10.0  # series whose medians differ by a smaller factor may be of one unit
 
 _MOST = 0.75
 """Share of the series of one unit, with the one that is asked, that must want the logarithm."""
 
-_EXACT = 1e-14
-"""A mean squared error that is less of the mean square is one of rounding."""
+_EXACT = 1e-14  # a mean squared error that is less of the mean square is one of rounding
 
 _ROWS_PER_COEFFICIENT = 3
 """An order is asked if there are so many complete rows for each of its coefficients."""
@@ -309,16 +283,8 @@ def log_gain(values: Floats) -> float:
     :math:`y_t` on a constant and the values before it, :math:`\hat\sigma_*^2` that of
     :math:`\log y_t`; the sum is the Jacobian (Box and Cox 1964, *An analysis of transformations*).
     Swings that grow with the level make it large.  Of `ORDERS` the one that gains least counts:
-    what only one of them sees may be the shape of a season.
-
-    Parameters
-    ----------
-    values
-        [D], at equal steps; missing observations are NaN.
-
-    Returns
-    -------
-    Zero where nothing can be said: too few values, or one that is not positive.
+    what only one of them sees may be the shape of a season.  Values [D] are at equal steps, NaN is
+    missing; zero where nothing can be said: too few values, or one that is not positive.
     """
     seen = values[np.isfinite(values)]
     if not len(seen) or np.any(seen <= 0.0):

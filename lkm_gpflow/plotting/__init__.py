@@ -17,15 +17,9 @@ from .backtests import plot_coverage, plot_scores
 from .coupled import plot_filled, plot_narrowing, plot_what_if
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
-from .kernels import plot_kernel
 from .search_tree import plot_ledger
 from .side_by_side import pair_rows, plot_comparison, plot_likeness
-from .structure import (
-    plot_assignment,
-    plot_probabilities_over_time,
-    plot_probability_snapshots,
-    plot_structure,
-)
+from .structure import plot_probabilities_over_time, plot_structure
 from .style import COMPONENT_COLOURS, FORECAST_COLOUR, HISTORY_COLOUR, component_colour
 
 __all__ = [
@@ -35,7 +29,6 @@ __all__ = [
     "Explorer",
     "component_colour",
     "pair_rows",
-    "plot_assignment",
     "plot_attribution",
     "plot_comparison",
     "plot_components",
@@ -44,13 +37,11 @@ __all__ = [
     "plot_filled",
     "plot_forecast",
     "plot_forecasts",
-    "plot_kernel",
     "plot_ledger",
     "plot_likeness",
     "plot_methods",
     "plot_narrowing",
     "plot_probabilities_over_time",
-    "plot_probability_snapshots",
     "plot_scores",
     "plot_structure",
     "plot_what_if",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from html import escape
 from importlib import import_module
 from io import BytesIO
@@ -69,59 +70,41 @@ class Explorer:
         self.found = found
         self.figure: Figure
         self._units = units_by_name(units, found.whole.table.names)
-        self._selected: dict[tuple[object, ...], Discovery] = {}
-        frame, names = found.table.frame, found.names
-        # Of all series: the discoveries that are drawn are of one or two.
+        frame, steps = found.table.frame, found.table.steps(horizon)
+        # Of all series: the discoveries that are drawn are of one or two, and predict no others.
         self._labels = labels_by_name(frame)
+        self._of = lru_cache(_MOST_KEPT)(lambda *series: found.select(series))
         series = [(str(name), name) for name in frame.columns]
-        is_alone = len(series) == 1
-        steps = found.table.steps(horizon)
-        views = [view for view in VIEWS if not (is_alone and "other" in VIEWS[view])]
+        views = [view for view in VIEWS if len(series) > 1 or "other" not in VIEWS[view]]
+        parts = [(ALL, ALL), *((f"{k + 1}. {name}", k) for k, name in enumerate(found.names))]
         self.view = widgets.Dropdown(options=views, description="picture")
         self.series = widgets.Dropdown(options=series, description="series")
-        self.other = widgets.Dropdown(options=series[1:], description="beside")
-        parts = [(ALL, ALL), *((f"{k}. {name}", k - 1) for k, name in enumerate(names, start=1))]
+        self.other = widgets.Dropdown(options=series, description="beside")
+        self.other.index = min(1, len(series) - 1)
         self.component = widgets.Dropdown(options=parts, description="component")
         self.horizon = widgets.IntSlider(
-            value=steps,
-            min=1,
-            max=max(steps, len(frame) // 2),
-            description="horizon",
+            value=steps, min=1, max=max(steps, len(frame) // 2), description="horizon",
             continuous_update=False,
-        )
-        self._controls = {name: getattr(self, name) for name in ("series", "other", "component")}
-        self._controls["horizon"] = self.horizon
+        )  # fmt: skip
+        self._controls = {
+            name: getattr(self, name) for name in ("series", "other", "component", "horizon")
+        }
         # Any margin would be scrolled for.
         fitting = widgets.Layout(max_width="100%", margin="0")
         self._image = widgets.Image(format="png", layout=fitting)
         self._message = widgets.HTML()
-        rows = widgets.HBox(
-            [self.view, *self._controls.values()], layout=widgets.Layout(flex_flow="row wrap")
-        )
+        every = [self.view, *self._controls.values()]
+        rows = widgets.HBox(every, layout=widgets.Layout(flex_flow="row wrap"))
         self.box = widgets.VBox([rows, self._message, self._image])
-        self._is_busy = False
-        for control in (self.view, *self._controls.values()):
+        for control in every:
             control.observe(self._changed, "value")
         self._redraw()
 
     def _changed(self, change: Any) -> None:
-        """Draw anew, once, unless the picture does not depend on the control."""
-        if self._is_busy:
-            return
-        if change["owner"] is self.series:
-            self._is_busy = True  # the list of others changes, too
-            self._leave_out(change["old"], change["new"])
-            self._is_busy = False
+        """Draw anew, unless the picture does not depend on the control."""
         needed = [self.view, *(self._controls[name] for name in VIEWS[self.view.value])]
         if any(change["owner"] is control for control in needed):
             self._redraw()
-
-    def _leave_out(self, old: object, new: object) -> None:
-        """Offer all others to stand beside a series; the one that stood there stays if it can."""
-        before = self.other.value
-        self.other.options = [option for option in self.series.options if option[1] != new]
-        if len(self.other.options):
-            self.other.value = before if before != new else old
 
     def _redraw(self) -> None:
         """Draw what the controls say, or say why that cannot be."""
@@ -140,47 +123,26 @@ class Explorer:
         self._image.layout.width = f"{96.0 * self.figure.get_size_inches()[0]:.0f}px"
 
     def _draw(self) -> Figure:
-        draw: Mapping[str, Callable[[], Any]] = {
-            "forecast": self._draw_forecast,
-            "components": self._draw_components,
-            "two series": self._draw_pair,
-            "who has what": lambda: plot_structure(self.found),
-            "everything": lambda: plot_decomposition(self.found, self.horizon.value),
-        }
-        first = np.ravel(np.array(draw[self.view.value](), dtype=object))[0]
-        figure: Figure = first.figure
+        a, b, k = self.series.value, self.other.value, self.component.value
+        view, steps = self.view.value, self.horizon.value
+        about: dict[str, Any] = {"unit": self._units.get(str(a), ""), "title": self._labels[a]}
+        drawn: Any
+        if view == "forecast":
+            drawn = plot_forecast(self._of(a), a, steps, **about)
+        elif view == "components":
+            names = None if k == ALL else [self._of(a).names[k]]
+            drawn = plot_components(self._of(a), a, steps, names=names, **about)
+        elif view == "two series":
+            titles = [self._labels[a], self._labels[b]]
+            if a == b:
+                raise ValueError("choose another series to stand beside this one")
+            drawn = plot_comparison(self._of(a, b), a, b, steps, units=self._units, titles=titles)
+        elif view == "who has what":
+            drawn = plot_structure(self.found)
+        else:
+            drawn = plot_decomposition(self.found, steps)
+        figure: Figure = np.ravel(np.array(drawn, dtype=object))[0].figure
         return figure
-
-    def _draw_forecast(self) -> Any:
-        series, found = self.series.value, self._of(self.series.value)
-        unit = self._units.get(str(series), "")
-        title = self._labels[series]
-        return plot_forecast(found, series, self.horizon.value, unit=unit, title=title)
-
-    def _draw_components(self) -> Any:
-        series, found, k = self.series.value, self._of(self.series.value), self.component.value
-        names = None if k == ALL else [found.names[k]]
-        unit = self._units.get(str(series), "")
-        return plot_components(
-            found, series, self.horizon.value, unit=unit, names=names, title=self._labels[series]
-        )
-
-    def _draw_pair(self) -> Any:
-        a, b = self.series.value, self.other.value
-        found, steps, titles = (
-            self._of(a, b),
-            self.horizon.value,
-            [self._labels[a], self._labels[b]],
-        )
-        return plot_comparison(found, a, b, steps, units=self._units, titles=titles)
-
-    def _of(self, *series: object) -> Discovery:
-        """Return the discovery of these series, which does not predict all the others."""
-        if series not in self._selected:
-            if len(self._selected) >= _MOST_KEPT:
-                self._selected.clear()
-            self._selected[series] = self.found.select(series)
-        return self._selected[series]
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.box._repr_mimebundle_(**options)

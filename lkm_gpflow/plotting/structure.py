@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ..discovery.result import Discovery
-from ..gp.types import Floats
 from .style import (
-    FAINT_COLOUR,
     PRESENCE_COLOURS,
     AxesArray,
     component_colour,
@@ -58,22 +55,6 @@ def plot_structure(discovery: Discovery, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_assignment(Z: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw a table of zeros and ones: a cell is dark where a series has the component.
-
-    Index and columns of Z are the labels; series may be either.
-    """
-    rows, columns = Z.shape
-    ax = new_axes((1.6 + 0.5 * columns, 0.8 + 0.28 * rows)) if ax is None else ax
-    # One is not the darkest blue, so that a mark on it is seen.
-    ax.imshow(Z.to_numpy(float), cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.15, aspect="auto")
-    ax.set_xticks(range(columns), labels(list(Z.columns)))
-    ax.set_yticks(range(rows), labels(list(Z.index)))
-    draw_cells(ax, rows, columns, FAINT_COLOUR, 0.5)
-    ax.tick_params(length=0)
-    return ax
-
-
 def plot_probabilities_over_time(
     history: ArrayLike,
     axes: AxesArray | None = None,
@@ -88,7 +69,9 @@ def plot_probabilities_over_time(
     default); `series` and `components` are names, [N] and [K].  A ValueError says if `history` has
     not three axes.
     """
-    nu = _checked(history)
+    nu = np.asarray(history, np.float64)
+    if nu.ndim != 3:
+        raise ValueError(f"expected a history of shape [T, N, K], got shape {nu.shape}")
     T, N, K = nu.shape
     titles = labels(series) if series is not None else [f"series {n + 1}" for n in range(N)]
     parts = list(components) if components is not None else [f"component {k + 1}" for k in range(K)]
@@ -107,42 +90,3 @@ def plot_probabilities_over_time(
             handles, shown, loc="outside lower center", ncols=min(K, 4), frameon=False
         )
     return panels
-
-
-def plot_probability_snapshots(
-    history: ArrayLike,
-    steps: Sequence[int],
-    axes: AxesArray | None = None,
-    *,
-    series: Sequence[object] | None = None,
-    components: Sequence[str] | None = None,
-) -> AxesArray:
-    """Draw nu at some steps of training as heat maps: columns are series, rows components.
-
-    `history` has the values of nu, [T, N, K], and `steps` are those of the T to show, a panel each;
-    `series` and `components` are names, [N] and [K].
-    """
-    nu = _checked(history)
-    _, N, K = nu.shape
-    names = labels(series) if series is not None else [str(n + 1) for n in range(N)]
-    parts = list(components) if components is not None else [f"C{k + 1}" for k in range(K)]
-    panels = panel_axes(axes, len(steps), columns=6, size=(1.75, 0.8 + 0.22 * K), sharey=True)
-    for ax, step in zip(panels, steps, strict=True):
-        image = ax.imshow(nu[step].T, cmap=PRESENCE_COLOURS, vmin=0.0, vmax=1.0, aspect="auto")
-        ax.set_title(f"step {step + 1}", fontsize=9)
-        ax.set_xticks(range(N), names, rotation=90, fontsize=7)
-        ax.set_yticks(range(K), [plain(part) for part in parts], fontsize=8)
-        ax.tick_params(length=0)
-    if axes is None:
-        bar = panels[0].figure.colorbar(image, ax=list(panels), pad=0.01)
-        bar.set_label("probability", fontsize=8)
-        bar.ax.tick_params(labelsize=7)
-    return panels
-
-
-def _checked(history: ArrayLike) -> Floats:
-    """Return a history of nu as an array [T, N, K]."""
-    nu = np.asarray(history, np.float64)
-    if nu.ndim != 3:
-        raise ValueError(f"expected a history of shape [T, N, K], got shape {nu.shape}")
-    return nu

@@ -33,14 +33,9 @@ def write_archive(
 ) -> None:
     """Write a table, and a document in JSON's types, whole or not at all.
 
-    `kind` is the class of the object that the document describes; `read_archive` compares it.
-
-    Raises
-    ------
-    FileExistsError, IsADirectoryError
-        If the file exists and `force` is not given, or is a folder.
-    ValueError
-        If a series has a name, or the times a time zone, that a file cannot keep.
+    `kind` is the class of the object that the document describes; `read_archive` compares it.  What
+    is raised says if the file exists (without `force`) or is a folder, or if a series has a name,
+    or the times a time zone, that a file cannot keep.
     """
     path = Path(path)
     if path.is_dir():

@@ -82,28 +82,13 @@ def run_all(
     """Run jobs and yield their keys and results as they finish.
 
     A job whose worker died is done again: Dask sees to that itself, `process_pool` takes it a
-    second time, a plain `ProcessPoolExecutor` does not and is an error.
+    second time, a plain `ProcessPoolExecutor` does not and is an error.  Without an executor jobs
+    run one by one in this process.  What has not begun when the caller stops is cancelled.
 
-    Parameters
-    ----------
-    jobs
-        What to run, by key; for a pool of processes they must be picklable.
-    executor
-        Where; None: one by one in this process.  What has not begun when the caller stops is
-        cancelled.
-    spent
-        Asked before every job of this process, and twice a second while an executor works; the
-        OutOfBudget that follows does not wait for the jobs of an executor.
-    hear
-        Takes the news that jobs tell; see `news`.
-
-    Raises
-    ------
-    OutOfBudget
-        If a budget is spent while jobs are left.
-    WorkersLost
-        If the executor takes no jobs any more, loses its workers again and again, or lost its
-        scheduler.
+    `spent` is asked before every job of this process, and twice a second while an executor works;
+    the OutOfBudget that follows does not wait for its jobs.  `hear` takes the news that jobs tell,
+    see `news`.  WorkersLost says that the executor takes no jobs any more, loses its workers again
+    and again, or lost its scheduler.
     """
     if executor is None:
         for key, job in jobs.items():
@@ -126,41 +111,29 @@ def _run_on(
     spent: Spent | None,
     hear: Hear | None,
 ) -> Iterator[tuple[_Key, _Result]]:
-    """Run jobs by an executor, see `run_all`."""
-    left = dict(jobs)
-    losses = 0
+    """Run jobs by an executor, see `run_all`; all that are left anew when a worker is lost."""
+    left, losses = dict(jobs), 0
     while left:
-        try:
-            for key, result in _attempt(left, executor, spent, hear):
-                del left[key]
-                losses = 0
-                yield key, result
-        except BrokenExecutor as error:
-            losses += 1
-            if losses == _MOST_LOSSES:
-                raise WorkersLost(
-                    f"workers died or went away {losses} times in a row, none finished its job "
-                    f"(are they short of memory?): {_said(error)}"
-                ) from error
-
-
-def _attempt(
-    jobs: Mapping[_Key, Callable[[], _Result]],
-    executor: Executor,
-    spent: Spent | None,
-    hear: Hear | None,
-) -> Iterator[tuple[_Key, _Result]]:
-    """Submit all jobs and yield what finishes, until all have or a worker is lost."""
-    futures: dict[Future[_Result], _Key] = {}
-    with Newsroom(hear) as newsroom:
-        try:
-            for key, job in list(jobs.items()):
-                futures[_submitted(executor, newsroom.reporting(job))] = key
-            for future in as_finished(futures, executor, spent, newsroom.look):
-                yield futures[future], future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+        futures: dict[Future[_Result], _Key] = {}
+        with Newsroom(hear) as newsroom:
+            try:
+                for key, job in left.items():
+                    futures[_submitted(executor, newsroom.reporting(job))] = key
+                for future in as_finished(futures, executor, spent, newsroom.look):
+                    result = future.result()
+                    del left[futures[future]]
+                    losses = 0
+                    yield futures[future], result
+            except BrokenExecutor as error:
+                losses += 1
+                if losses == _MOST_LOSSES:
+                    raise WorkersLost(
+                        f"workers died or went away {losses} times in a row, none finished its job "
+                        f"(are they short of memory?): {_said(error)}"
+                    ) from error
+            finally:
+                for future in futures:
+                    future.cancel()
 
 
 def as_finished(
@@ -222,25 +195,20 @@ def kept_in(path: str | Path | None, parameter: str) -> Iterator[None]:
     `path` is the file that keeps results, if there is one, and `parameter` the caller's name for
     it.
     """
+    kept = f"finished work is kept in {path}"
+    if path is None:
+        kept = f"nothing is kept, because no {parameter} was given"
     try:
         yield
     except WorkersLost as error:
-        way_on = (
-            f"finished work is kept in {path}: the same call with a working executor, or without "
-            "one, continues from there"
-            if path is not None
-            else f"nothing is kept, because no {parameter} was given"
-        )
-        raise WorkersLost(f"{error}; {way_on}") from error
+        way_on = ": the same call with a working executor, or without one, continues from there"
+        raise WorkersLost(f"{error}; {kept}{way_on if path else ''}") from error
     except KeyboardInterrupt:
-        way_on = (
-            f"finished work is kept in {path}, and the same call continues from there"
-            if path is not None
-            else f"nothing is kept, because no {parameter} was given; with {parameter}='FILE' the "
-            "same call continues after a stop"
-        )
+        way_on = ", and the same call continues from there"
+        if path is None:
+            way_on = f"; with {parameter}='FILE' the same call continues after a stop"
         # Not from the old one: where it was stopped is of no interest to whoever stopped it.
-        raise KeyboardInterrupt(f"stopped: {way_on}") from None
+        raise KeyboardInterrupt(f"stopped: {kept}{way_on}") from None
 
 
 class _RenewedPool(Executor):

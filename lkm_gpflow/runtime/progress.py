@@ -28,11 +28,8 @@ line: of all that happens between two looks it has nothing.
 
 _FORMAT = "{desc}|{bar}| {percentage:3.0f}% {elapsed}{postfix}"
 
-_COLUMNS = 80
-"""Where nobody says how wide a line is."""
-
-_MOST_LETTERS = 36
-"""Of what the work does just now: at 80 columns the bar has ten or more."""
+_COLUMNS = 80  # where nobody says how wide a line is
+_MOST_LETTERS = 36  # of what the work does just now: at 80 columns the bar has ten or more
 
 
 class Progress:

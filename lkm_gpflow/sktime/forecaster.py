@@ -118,38 +118,29 @@ class LKMForecaster(BaseForecaster):
             )  # fmt: skip
         return self
 
-    def _moments(self, fh: Any) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of new observations, [M, N]."""
-        told = self.found_.predict(fh.to_absolute_index(self.cutoff))
-        mean, sd = (self._by_time(told[moment]) for moment in ("mean", "sd"))
-        return mean, sd
-
-    def _modelled(self, fh: Any) -> tuple[Floats, Floats, Floats]:
-        """Mean, standard deviation and degrees of freedom as they are modelled, [M, N]."""
-        told = self.found_.predict_modelled(fh.to_absolute_index(self.cutoff))
-        mean, sd, degrees = (self._by_time(told[moment]) for moment in ("mean", "sd", "degrees"))
-        return mean, sd, degrees
-
-    def _by_time(self, cells: pd.Series) -> Floats:
-        """From cells (series, time) to [M, N]."""
-        return cells.to_numpy().reshape(self.found_.table.frame.shape[1], -1).T
+    def _told(self, fh: Any, *columns: str, modelled: bool = False) -> list[Floats]:
+        """Columns of the prediction of new observations, in the units or as modelled, [M, N]."""
+        predict = self.found_.predict_modelled if modelled else self.found_.predict
+        told = predict(fh.to_absolute_index(self.cutoff))
+        N = self.found_.table.frame.shape[1]
+        return [told[column].to_numpy().reshape(N, -1).T for column in columns]
 
     def _table(self, fh: Any, values: Floats, columns: Any = None) -> pd.DataFrame:
         index = fh.get_expected_pred_idx(cutoff=self.cutoff)
         return pd.DataFrame(values, index, self._get_columns() if columns is None else columns)
 
     def _predict(self, fh: Any, X: object) -> pd.DataFrame:
-        return self._table(fh, self._moments(fh)[0])
+        return self._table(fh, *self._told(fh, "mean"))
 
     def _predict_var(self, fh: Any, X: object = None, cov: bool = False) -> pd.DataFrame:
         if cov:
             raise NotImplementedError(
                 "expected cov=False: forecasts are of each time and series by itself"
             )
-        return self._table(fh, np.square(self._moments(fh)[1]), self._get_varnames())
+        return self._table(fh, np.square(self._told(fh, "sd")[0]), self._get_varnames())
 
     def _predict_quantiles(self, fh: Any, X: object, alpha: Sequence[float]) -> pd.DataFrame:
-        mean, sd, degrees = self._modelled(fh)
+        mean, sd, degrees = self._told(fh, "mean", "sd", "degrees", modelled=True)
         unit = unit_quantile(np.asarray(alpha)[:, None, None], degrees)
         modelled = mean + sd * unit
         quantiles = self.found_.table.transforms.back(modelled).transpose(1, 2, 0)
@@ -159,7 +150,7 @@ class LKMForecaster(BaseForecaster):
     def _predict_proba(self, fh: Any, X: object, marginal: bool = True) -> Any:
         from skpro.distributions import LogNormal, Normal, TDistribution
 
-        mean, sd, degrees = self._modelled(fh)
+        mean, sd, degrees = self._told(fh, "mean", "sd", "degrees", modelled=True)
         told = {"index": fh.get_expected_pred_idx(cutoff=self.cutoff),
                 "columns": self._get_columns()}  # fmt: skip
         is_log = self.found_.table.transforms.is_log

@@ -24,8 +24,10 @@ from small import command, made_by_hand
 import lkm_gpflow as lkm
 from lkm_gpflow import cli
 from lkm_gpflow.cli import output
+from lkm_gpflow.cli.discover_command import discover_command
 from lkm_gpflow.cli.folder import OutputFolder
 from lkm_gpflow.cli.options import bases as read_bases
+from lkm_gpflow.data.reading import Dialect
 from lkm_gpflow.datasets import downloads
 from lkm_gpflow.kernels.grammar import EXTENDED_BASES, PAPER_BASES
 from lkm_gpflow.search import structure_search
@@ -209,22 +211,15 @@ def test_logarithms_are_told_in_the_units_of_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_picture")
-def test_the_default_folder_and_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run(write_tiny(tmp_path / "prices.csv").name, *QUICK)
-    assert result.exit_code == 0, result.output
-    assert len(pd.read_csv(tmp_path / "prices-lkm" / "forecast.csv")) == 2 * 2
-    assert "SE" in result.output
-    assert "prices-lkm" in result.output
-
-
-@pytest.mark.usefixtures("one_picture")
-def test_it_ends_with_the_gist_of_the_report(
+def test_it_ends_with_the_gist_of_the_report_in_the_default_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "_WIDTH", 30)
-    out = tmp_path / "out"
-    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, *QUICK)
+    monkeypatch.chdir(tmp_path)
+    result = run(write_tiny(tmp_path / "prices.csv").name, *QUICK)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "prices-lkm"
+    assert len(pd.read_csv(out / "forecast.csv")) == 2 * 2
     gist = lkm.load(out / "model.lkm").report().summary.replace("* ", "")
     lines = iter(result.output.splitlines())
     assert "writing the report ..." in lines
@@ -232,11 +227,6 @@ def test_it_ends_with_the_gist_of_the_report(
     assert " ".join(line[2:] for line in told) == gist
     assert len(told) > 1
     assert max(map(len, told)) <= 30
-
-
-def test_quiet_prints_nothing(tmp_path: Path) -> None:
-    result = run(write_tiny(tmp_path / "t.csv"), "--out", tmp_path / "out", "--quiet", *QUICK)
-    assert (result.exit_code, result.output) == (0, "")
 
 
 # --- what is there already ---
@@ -271,11 +261,11 @@ def test_a_finished_result_may_be_coupled(finished: Path, tmp_path: Path) -> Non
     refused(run(*asked, "--couple"), "finished result")
 
 
-def test_force_starts_over(finished: Path, tmp_path: Path) -> None:
+def test_force_starts_over_and_quiet_says_nothing(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(finished, out)
-    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, "--force", *QUICK)
-    assert result.exit_code == 0, result.output
+    result = run(write_tiny(tmp_path / "t.csv"), "--out", out, "--force", "--quiet", *QUICK)
+    assert (result.exit_code, result.output) == (0, "")
     assert lkm.load(out / "model.lkm").table.names == ["a", "b"]
     drawn = sorted(path.name for path in (out / "figures").glob("components-*"))
     assert drawn == ["components-01-a.png", "components-02-b.png"]
@@ -326,26 +316,6 @@ def test_a_stopped_search_goes_on(
     assert (parts / "forecast.csv").read_bytes() == (whole / "forecast.csv").read_bytes()
 
 
-def test_what_a_stopped_search_kept_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, out = write_tiny(tmp_path / "t.csv"), tmp_path / "out"
-    quick = ("--restarts", "2", "--depth", "0", "--bases", "SE", "--jobs", "1")
-    real_fit, fits = structure_search.fit, iter([False, True])
-
-    def fit(*arguments: object, **options: object) -> object:
-        if not next(fits, False):
-            signal.raise_signal(signal.SIGINT)
-        return real_fit(*arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(structure_search, "fit", fit)
-    at_once = run(table, "--out", out, *quick)
-    assert at_once.exit_code == 128 + signal.SIGINT
-    assert "stopped before the first fit: nothing is kept" in said(at_once)
-    after_one = run(table, "--out", out, *quick)
-    assert f"stopped: 1 fit is kept in {out / 'ledger.jsonl'}; the same" in after_one.output
-
-
 def test_handlers_of_signals_are_put_back(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
     run("no such thing", "--out", tmp_path)
@@ -363,15 +333,10 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
         ("", ["empty file"]),
         ("date a\n2024-01-01 1\n", ["got spaces", "--separator tab"]),
         (ROWS, ["row 1", "header of names"]),
-        ("date,a,b\n" + ROWS + "2024-01-04,1\n", ["row 5", "expected 3 cells", "got 2"]),
         ("date,a,b\n" + ROWS + "2024-01-04,1,x\n", ["row 5", "'b'", "expected a number", "'x'"]),
-        ("date,a,b\n" + ROWS + "2024-01-04,1_0,2\n", ["row 5", "'a'", "expected a number"]),
-        ("date,a,b\n" + ROWS + "2024-01-02,1,2\n", ["row 5", "different times", "row 3"]),
         ("date,a,b\n" + ROWS.replace("4,5", "4,"), ["'b'", "at least 3 observed", "got 2"]),
         ('t,a\n1,"2\n', ["row 2", "not CSV"]),
-        ('day,a\n2024-01-28,"1,5"\n2024-01-29,0.5\n', ["row 2", "'1,5'", "--decimal ,"]),
-        ("id,day,y\na,2024-01-01,1\nb,2024-01-01,2\na,2024-01-02,1\n", ["--long id,day,y"]),
-        ("PAR1", ["CSV file by its name", "Parquet by its contents", "rename it to t.parquet"]),
+        ("PAR1", ["t.csv: cannot be read as Parquet"]),
     ],
 )
 def test_bad_tables_are_refused(text: str, pieces: list[str], tmp_path: Path) -> None:
@@ -463,36 +428,20 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
 # --- reading tables ---
 
 
-@pytest.mark.usefixtures("one_picture")
 @pytest.mark.parametrize(
     "how",
     [
-        "{} --series c a --horizon 1",
-        "{} --series c --series a --horizon 1",
-        "--series a c {} --horizon 1",
-        "--horizon 1 --series a c {}",
-        "--without b {} --horizon 1",
-        "{} --series a c b --without b --horizon 1",
+        "t.csv --series c a --horizon 1", "t.csv --series c --series a", "--series a c t.csv",
+        "--horizon 1 --series a c t.csv", "--without b t.csv --horizon 1",
+        "t.csv --series a c b --without b --separator tab",
     ],
-)
-def test_series_are_named_one_after_another(how: str, tmp_path: Path) -> None:
-    table = write_tiny(tmp_path / "t.csv", "a", "b", "c")
-    arguments = how.format(table).split()
-    result = run(*arguments, "--out", tmp_path / "out", *QUICK)
-    assert result.exit_code == 0, result.output
-    assert list(pd.read_csv(tmp_path / "out" / "forecast.csv")["series"]) == ["a", "c"]
-
-
-@pytest.mark.usefixtures("one_picture")
-@pytest.mark.parametrize("separator", ["tab", r"\t", "\t"])
-def test_tabs_as_a_shell_can_write_them(separator: str, tmp_path: Path) -> None:
-    frame = tiny_frame("a", "b").reset_index(drop=True)
-    frame.to_csv(tmp_path / "t.csv", sep="\t")
-    out = tmp_path / "out"
-    result = run(tmp_path / "t.csv", "--out", out, "--separator", separator, *QUICK)
-    assert result.exit_code == 0, result.output
-    ahead = pd.read_csv(out / "forecast.csv", dtype=str)["time"]
-    assert list(ahead) == ["24", "25"] * 2, "whole numbers stay whole"
+)  # fmt: skip
+def test_series_are_named_one_after_another(how: str) -> None:
+    told = discover_command.make_context("discover", how.split()).params
+    assert told["source"] == "t.csv"
+    chosen = Dialect(series=told["series"], without=told["without"]).chosen(["a", "b", "c"])
+    assert chosen == ["a", "c"]
+    assert told["separator"] in (None, "\t")  # as a shell can write it
 
 
 # --- the other commands ---

@@ -42,67 +42,28 @@ def of_frequency(offset: object, first: str, form: str = "%Y-%m-%d", num: int = 
 
 QUARTERS = pd.date_range("2003-01-01", periods=40, freq="QS")
 TIMES: dict[str, tuple[list[str], tuple[str, ...], list[str], str]] = {
-    "the last Thursday": (
-        of_frequency(pd.offsets.LastWeekOfMonth(weekday=3), "2016-01-01"),
-        (),
-        ["2020-01-30", "2020-02-27", "2020-03-26"],
-        "",
-    ),
-    "the second Wednesday of a quarter": (
-        of_frequency("WOM-2WED", "2008-01-01", num=142)[::3],
-        (),
-        ["2020-01-08", "2020-04-08", "2020-07-08"],
-        "",
-    ),
-    "a session on a Sunday": (
-        sorted([*of_frequency("B", "2024-03-01", num=60), "2024-04-07"]),
-        (),
+    "the last Thursday": (of_frequency(pd.offsets.LastWeekOfMonth(weekday=3), "2016-01-01"), (),
+        ["2020-01-30", "2020-02-27", "2020-03-26"], ""),
+    "the second Wednesday of a quarter": (of_frequency("WOM-2WED", "2008-01-01", num=142)[::3], (),
+        ["2020-01-08", "2020-04-08", "2020-07-08"], ""),
+    "a session on a Sunday": (sorted([*of_frequency("B", "2024-03-01", num=60), "2024-04-07"]), (),
         ["2024-05-24", "2024-05-27", "2024-05-28"],
-        "1 row lies outside of the usual times, Monday to Friday: Sun 2024-04-07",
-    ),
-    "months with points": (
-        of_frequency("MS", "2011-01-01", "%Y.%m"),
-        (),
-        ["2015-01-01", "2015-02-01", "2015-03-01"],
-        "--dates %Y.%m",
-    ),
-    "weeks in digits": (
-        of_frequency("W-MON", "2019-09-02", "%G%V"),
-        (),
-        ["2020-08-03", "2020-08-10", "2020-08-17"],
-        "--dates %G%V",
-    ),
-    "hours in digits": (
-        of_frequency("h", "2021-03-30", "%Y%m%d%H"),
-        (),
-        ["2021-04-01 00:00:00", "2021-04-01 01:00:00", "2021-04-01 02:00:00"],
-        "--dates %Y%m%d%H",
-    ),
-    "days of Excel": (
-        [str(day) for day in range(43_000, 43_048)],
-        (),
-        ["2017-11-09", "2017-11-10", "2017-11-11"],
-        "--dates excel",
-    ),
-    "quarters with slashes": (
-        [f"{day.year}/{day.quarter}" for day in QUARTERS],
-        (),
-        ["2013-01-01", "2013-04-01", "2013-07-01"],
-        "--dates %Y/%q",
-    ),
-    "years of two digits": (
-        of_frequency("MS", "1961-01-01", "%b-%y"),
-        ("--dates", "%b-%y"),
-        ["1965-01-01", "1965-02-01", "1965-03-01"],
-        "",
-    ),
-    "years before those of the next decade": (
-        of_frequency("MS", "1931-01-01", "%b-%y"),
-        (),
-        ["1935-01-01", "1935-02-01", "1935-03-01"],
-        "write years with four digits",
-    ),
-}
+        "1 row lies outside of the usual times, Monday to Friday: Sun 2024-04-07"),
+    "months with points": (of_frequency("MS", "2011-01-01", "%Y.%m"), (),
+        ["2015-01-01", "2015-02-01", "2015-03-01"], "--dates %Y.%m"),
+    "weeks in digits": (of_frequency("W-MON", "2019-09-02", "%G%V"), (),
+        ["2020-08-03", "2020-08-10", "2020-08-17"], "--dates %G%V"),
+    "hours in digits": (of_frequency("h", "2021-03-30", "%Y%m%d%H"), (),
+        ["2021-04-01 00:00:00", "2021-04-01 01:00:00", "2021-04-01 02:00:00"], "--dates %Y%m%d%H"),
+    "days of Excel": ([str(day) for day in range(43_000, 43_048)], (),
+        ["2017-11-09", "2017-11-10", "2017-11-11"], "--dates excel"),
+    "quarters with slashes": ([f"{day.year}/{day.quarter}" for day in QUARTERS], (),
+        ["2013-01-01", "2013-04-01", "2013-07-01"], "--dates %Y/%q"),
+    "years of two digits": (of_frequency("MS", "1961-01-01", "%b-%y"), ("--dates", "%b-%y"),
+        ["1965-01-01", "1965-02-01", "1965-03-01"], ""),
+    "years before those of the next decade": (of_frequency("MS", "1931-01-01", "%b-%y"), (),
+        ["1935-01-01", "1935-02-01", "1935-03-01"], "write years with four digits"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TIMES)

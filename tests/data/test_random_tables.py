@@ -106,7 +106,7 @@ def doubt_of_times(said: list[str], texts: list[str], index: pd.DatetimeIndex) -
     return any(parse_times(texts, form).equals(index.as_unit("ns")) for form in forms)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(5))
 def test_random_tables_are_read_back(block: int, tmp_path: Path) -> None:
     """Times, values and sentinels are right, or a doubt (no note) names the other reading."""
     doubted = 0

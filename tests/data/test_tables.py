@@ -32,160 +32,98 @@ def series(row: int, value: object) -> list[object]:
 
 BAD: dict[str, tuple[str, Callable[[], object]]] = {
     "not a table": (r"expected a pandas DataFrame .*, got list", lambda: [[1.0, 2.0]]),
-    "a series": (
-        r"expected a pandas DataFrame .*, got Series: \.to_frame\(\)",
-        lambda: frame()["a"],
-    ),
+    "a series": (r"expected a pandas DataFrame .*, got Series: \.to_frame\(\)",
+        lambda: frame()["a"]),
     "empty": (r"rows and columns, got shape \(0, 0\)", pd.DataFrame),
     "no rows": (r"rows and columns, got shape \(0, 2\)", lambda: frame().iloc[:0]),
     "no columns": (r"rows and columns, got shape \(8, 0\)", lambda: frame()[[]]),
     "one row": (r"at least 3 rows \(time points\), got 1", lambda: frame().iloc[:1]),
     "two rows": ("at least 3 rows .*, got 2", lambda: frame().iloc[:2]),
-    "constant": (
-        r"series 'c' is constant \(4\): expected a series that varies",
-        lambda: frame(c=np.full(8, 4.0)),
-    ),
+    "constant": (r"series 'c' is constant \(4\): expected a series that varies",
+        lambda: frame(c=np.full(8, 4.0))),
     "constant zero": (r"series 'c' is constant \(0\)", lambda: frame(c=np.zeros(8))),
     "constant but for rounding": (
         r"series 'c': .* varies by more than rounding, got 1000000000\.0 to 1000000000\.0000007",
-        lambda: frame(c=1e9 + 1e-7 * np.arange(8)),
-    ),
+        lambda: frame(c=1e9 + 1e-7 * np.arange(8))),
     "next to an offset": (
         r"series 'c': .*, got 1000000000000000\.0 to 1000000000000007\.0: subtract an offset",
-        lambda: frame(c=1e15 + np.arange(8)),
-    ),
-    "constant where seen": (
-        "series 'c' is constant",
-        lambda: frame(c=[np.nan, 2.0, 2.0, 2.0, np.nan, 2.0, 2.0, 2.0]),
-    ),
-    "all missing": (
-        "series 'c': expected at least 3 observed values, got 0",
-        lambda: frame(c=np.full(8, np.nan)),
-    ),
+        lambda: frame(c=1e15 + np.arange(8))),
+    "constant where seen": ("series 'c' is constant",
+        lambda: frame(c=[np.nan, 2.0, 2.0, 2.0, np.nan, 2.0, 2.0, 2.0])),
+    "all missing": ("series 'c': expected at least 3 observed values, got 0",
+        lambda: frame(c=np.full(8, np.nan))),
     "nothing but None": ("series 'c': .* got 0", lambda: frame(c=[None] * 8)),
-    "two observed": (
-        "series 'c': expected at least 3 observed values, got 2",
-        lambda: frame(c=[1.0, 2.0] + [np.nan] * 6),
-    ),
-    "infinite": (
-        r"column 'c' at 2020-01-10.*: expected a finite number, got inf",
-        lambda: frame(c=series(5, np.inf)),
-    ),
-    "minus infinite": (
-        r"column 'c' at 2020-01-05.*: expected a finite number, got -inf",
-        lambda: frame(c=series(0, -np.inf)),
-    ),
-    "text": (
-        r"column 'c' at 2020-01-07.*: expected a number, got 'n\.a\.'",
-        lambda: frame(c=series(2, "n.a.")),
-    ),
-    "text everywhere": (
-        r"column 'c' at 2020-01-05.*: expected a number, got 'x'",
-        lambda: frame(c=list("xyzxyzxy")),
-    ),
-    "dates as values": (
-        r"column 'c' at 2020-01-05.*: expected a number, got Timestamp",
-        lambda: frame(c=DAYS),
-    ),
-    "durations as values": (
-        r"column 'c' at 2020-01-05.*: expected a number, got Timedelta",
-        lambda: frame(c=DAYS - DAYS[0]),
-    ),
+    "two observed": ("series 'c': expected at least 3 observed values, got 2",
+        lambda: frame(c=[1.0, 2.0] + [np.nan] * 6)),
+    "infinite": (r"column 'c' at 2020-01-10.*: expected a finite number, got inf",
+        lambda: frame(c=series(5, np.inf))),
+    "minus infinite": (r"column 'c' at 2020-01-05.*: expected a finite number, got -inf",
+        lambda: frame(c=series(0, -np.inf))),
+    "text": (r"column 'c' at 2020-01-07.*: expected a number, got 'n\.a\.'",
+        lambda: frame(c=series(2, "n.a."))),
+    "text everywhere": (r"column 'c' at 2020-01-05.*: expected a number, got 'x'",
+        lambda: frame(c=list("xyzxyzxy"))),
+    "dates as values": (r"column 'c' at 2020-01-05.*: expected a number, got Timestamp",
+        lambda: frame(c=DAYS)),
+    "durations as values": (r"column 'c' at 2020-01-05.*: expected a number, got Timedelta",
+        lambda: frame(c=DAYS - DAYS[0])),
     "complex values": (
         r"column 'c' at 2020-01-05.*: expected a real number, got 1j: give its real and its",
-        lambda: frame(c=np.arange(8) + 1j),
-    ),
+        lambda: frame(c=np.arange(8) + 1j)),
     "a complex value among others": (
         r"column 'c' at 2020-01-10.*: expected a real number, got \(5\+1j\)",
-        lambda: frame(c=pd.Series(series(5, 5.0 + 1.0j), DAYS, dtype=object)),
-    ),
-    "complex values as objects": (
-        r"column 'c' at 2020-01-05.*: expected a real number, got 1j",
-        lambda: frame(c=pd.Series(np.arange(8) + 1j, DAYS, dtype=object)),
-    ),
+        lambda: frame(c=pd.Series(series(5, 5.0 + 1.0j), DAYS, dtype=object))),
+    "complex values as objects": (r"column 'c' at 2020-01-05.*: expected a real number, got 1j",
+        lambda: frame(c=pd.Series(np.arange(8) + 1j, DAYS, dtype=object))),
     "duplicate dates": (
         r"^the time 2020-01-06.* a second time \(1 duplicates in all\); expected different",
-        lambda: frame(DAYS[[0, 1, 2, 1, 4, 5, 6, 7]]),
-    ),
-    "duplicate numbers": (
-        r"^the time 0\.5 appears a second time \(2 duplicates",
-        lambda: frame(pd.Index([0.5, 0.5, 1.0, 2.0, 1.0])),
-    ),
-    "no date": (
-        r"row 3 below the header: expected a time, got NaT",
-        lambda: frame(pd.DatetimeIndex([*DAYS[:2], pd.NaT, *DAYS[3:]])),
-    ),
-    "NaN as time": (
-        "row 2 below the header: expected a time, got nan",
-        lambda: frame(pd.Index([0.0, np.nan, 2.0, 3.0])),
-    ),
-    "infinite time": (
-        "row 4 below the header: expected a time, got inf",
-        lambda: frame(pd.Index([0.0, 1.0, 2.0, np.inf])),
-    ),
+        lambda: frame(DAYS[[0, 1, 2, 1, 4, 5, 6, 7]])),
+    "duplicate numbers": (r"^the time 0\.5 appears a second time \(2 duplicates",
+        lambda: frame(pd.Index([0.5, 0.5, 1.0, 2.0, 1.0]))),
+    "no date": (r"row 3 below the header: expected a time, got NaT",
+        lambda: frame(pd.DatetimeIndex([*DAYS[:2], pd.NaT, *DAYS[3:]]))),
+    "NaN as time": ("row 2 below the header: expected a time, got nan",
+        lambda: frame(pd.Index([0.0, np.nan, 2.0, 3.0]))),
+    "infinite time": ("row 4 below the header: expected a time, got inf",
+        lambda: frame(pd.Index([0.0, 1.0, 2.0, np.inf]))),
     "names as times": (
         r"row 1 below the header, column 1: expected a date such as .*, got 'w': name its format",
-        lambda: frame(pd.Index(list("wxyz"))),
-    ),
+        lambda: frame(pd.Index(list("wxyz")))),
     "durations": (
         r"expected an index .* got timedelta64\[ns\]: frame\.index /= pd\.Timedelta\(days=1\)$",
-        lambda: frame(pd.timedelta_range("1D", periods=8).as_unit("ns")),
-    ),
-    "two levels": (
-        r"expected an index of dates or numbers, got 2 levels .*frame\.unstack",
-        lambda: frame(pd.MultiIndex.from_product([[1, 2], [3, 4]])),
-    ),
-    "one name twice": (
-        r"expected series of different names, got more than one named \['b'\]",
-        lambda: frame(c=np.arange(8.0)).rename(columns={"c": "b"}),
-    ),
+        lambda: frame(pd.timedelta_range("1D", periods=8).as_unit("ns"))),
+    "two levels": (r"expected an index of dates or numbers, got 2 levels .*frame\.unstack",
+        lambda: frame(pd.MultiIndex.from_product([[1, 2], [3, 4]]))),
+    "one name twice": (r"expected series of different names, got more than one named \['b'\]",
+        lambda: frame(c=np.arange(8.0)).rename(columns={"c": "b"})),
     "huge": (
         r"column 'c' at 2020-01-10.*: expected a number of at most 1e\+100 in size, "
-        r"got 1e\+300: .* make it NaN",
-        lambda: frame(c=series(5, 1e300)),
-    ),
-    "tiny": (
-        r"series 'c': expected values that differ by more than 1e-100, .*another unit",
-        lambda: frame(c=1e-200 * np.arange(8.0)),
-    ),
+        r"got 1e\+300: .* make it NaN", lambda: frame(c=series(5, 1e300))),
+    "tiny": (r"series 'c': expected values that differ by more than 1e-100, .*another unit",
+        lambda: frame(c=1e-200 * np.arange(8.0))),
     "columns of two levels": (
         r"expected one name for each column, got 2 levels such as \('Close', 'a'\): .*"
         r"frame\['Close'\]",
-        lambda: frame().set_axis(
-            pd.MultiIndex.from_product([["Close"], ["a", "b"]]), axis="columns"
-        ),
-    ),
+        lambda: frame().set_axis(pd.MultiIndex.from_product([["Close"], ["a", "b"]]), axis=1)),
     "long format": (
         r"expected a column for each series, got long format.*"
         r"from_long\(frame, 'variable', 'day', 'value'\)",
-        lambda: frame().rename_axis("day").reset_index().melt("day"),
-    ),
-    "long format with times as index": (
-        r"from_long\(frame, 'variable', 'day', 'value'\)",
-        lambda: frame().rename_axis("day").reset_index().melt("day").set_index("day"),
-    ),
-    "long format with numbers as times": (
-        r"from_long\(frame, 'variable', 'day', 'value'\)",
-        lambda: frame(pd.RangeIndex(8)).rename_axis("day").reset_index().melt("day"),
-    ),
+        lambda: frame().rename_axis("day").reset_index().melt("day")),
+    "long format with times as index": (r"from_long\(frame, 'variable', 'day', 'value'\)",
+        lambda: frame().rename_axis("day").reset_index().melt("day").set_index("day")),
+    "long format with numbers as times": (r"from_long\(frame, 'variable', 'day', 'value'\)",
+        lambda: frame(pd.RangeIndex(8)).rename_axis("day").reset_index().melt("day")),
     "nothing but blanks as name": (
         "column 1: expected a text or a number as the name of a series, got ' '",
-        lambda: frame().set_axis([" ", "b"], axis=1),
-    ),
-    "a truth as name": (
-        "column 2: expected a text or a number as the name of a series, got True",
-        lambda: frame().set_axis([1.5, True], axis=1),
-    ),
-    "no name": (
-        "column 1: expected a text .*, got (None|nan)",
-        lambda: frame().set_axis([None, "b"], axis=1),
-    ),
+        lambda: frame().set_axis([" ", "b"], axis=1)),
+    "a truth as name": ("column 2: expected a text or a number as the name of a series, got True",
+        lambda: frame().set_axis([1.5, True], axis=1)),
+    "no name": ("column 1: expected a text .*, got (None|nan)",
+        lambda: frame().set_axis([None, "b"], axis=1)),
     "NaN as name": ("column 2: .*, got nan", lambda: frame().set_axis(["a", np.nan], axis=1)),
-    "one name as number and text": (
-        r"more than one named \['1'\]",
-        lambda: frame().set_axis([1, "1"], axis=1),
-    ),
-}
+    "one name as number and text": (r"more than one named \['1'\]",
+        lambda: frame().set_axis([1, "1"], axis=1)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -203,7 +141,7 @@ READ: dict[str, Callable[[], pd.DataFrame]] = {
     ),
     "texts": lambda: frame(DAYS.strftime("%Y-%m-%d")),
     "days first": lambda: frame(DAYS.strftime("%d. %B %Y")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::lkm_gpflow.runtime.warn.TableNote")
@@ -261,51 +199,24 @@ def test_times_that_differ_by_rounding_alone_are_refused() -> None:
 
 AXES: dict[str, tuple[pd.Index, float, str | None, list[object]]] = {
     "daily": (DAYS, 1.0, "every day", ["2020-01-13", "2020-01-14", "2020-01-15"]),
-    "weekly": (
-        pd.date_range("2020-01-05", periods=8, freq="W"),
-        7.0,
-        "Sundays",
-        ["2020-03-01", "2020-03-08", "2020-03-15"],
-    ),
-    "month starts": (
-        pd.date_range("2019-11-01", periods=14, freq="MS"),
-        31.0,
-        "day 1 of every month",
-        ["2021-01-01", "2021-02-01", "2021-03-01"],
-    ),
-    "month ends": (
-        pd.date_range("2019-10-31", periods=4, freq="ME"),
-        31.0,
-        "the last day of every month",
-        ["2020-02-29", "2020-03-31", "2020-04-30"],
-    ),
-    "business days": (
-        pd.date_range("2020-01-06", periods=10, freq="B"),
-        1.0,
-        "Monday to Friday",
-        ["2020-01-20", "2020-01-21", "2020-01-22"],
-    ),
-    "business days with a holiday": (
-        pd.date_range("2020-01-06", periods=10, freq="B").delete(2),
-        1.0,
-        "Monday to Friday",
-        ["2020-01-20", "2020-01-21", "2020-01-22"],
-    ),
-    "hours": (
-        pd.date_range("2020-01-06", periods=5, freq="h"),
-        1.0 / 24.0,
-        "every hour",
-        ["2020-01-06 05:00", "2020-01-06 06:00", "2020-01-06 07:00"],
-    ),
+    "weekly": (pd.date_range("2020-01-05", periods=8, freq="W"), 7.0, "Sundays",
+        ["2020-03-01", "2020-03-08", "2020-03-15"]),
+    "month starts": (pd.date_range("2019-11-01", periods=14, freq="MS"), 31.0,
+        "day 1 of every month", ["2021-01-01", "2021-02-01", "2021-03-01"]),
+    "month ends": (pd.date_range("2019-10-31", periods=4, freq="ME"), 31.0,
+        "the last day of every month", ["2020-02-29", "2020-03-31", "2020-04-30"]),
+    "business days": (pd.date_range("2020-01-06", periods=10, freq="B"), 1.0, "Monday to Friday",
+        ["2020-01-20", "2020-01-21", "2020-01-22"]),
+    "business days with a holiday": (pd.date_range("2020-01-06", periods=10, freq="B").delete(2),
+        1.0, "Monday to Friday", ["2020-01-20", "2020-01-21", "2020-01-22"]),
+    "hours": (pd.date_range("2020-01-06", periods=5, freq="h"), 1.0 / 24.0, "every hour",
+        ["2020-01-06 05:00", "2020-01-06 06:00", "2020-01-06 07:00"]),
     "irregular": (
         pd.DatetimeIndex(["2020-01-01", "2020-01-03", "2020-01-04", "2020-01-06", "2020-01-11"]),
-        2.0,
-        None,
-        ["2020-01-13", "2020-01-15", "2020-01-17"],
-    ),
+        2.0, None, ["2020-01-13", "2020-01-15", "2020-01-17"]),
     "numbers": (pd.Index([0.0, 0.5, 1.0, 1.5]), 0.5, None, [2.0, 2.5, 3.0]),
     "uneven whole numbers": (pd.Index([10, 12, 14, 20]), 2.0, None, [22.0, 24.0, 26.0]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", AXES)

@@ -14,7 +14,6 @@ pytest.importorskip("skpro")
 
 from sktime.forecasting.base import ForecastingHorizon
 from sktime.forecasting.compose import TransformedTargetForecaster
-from sktime.forecasting.model_evaluation import evaluate
 from sktime.forecasting.model_selection import ForecastingGridSearchCV
 from sktime.split import ExpandingWindowSplitter
 from sktime.transformations.detrend import Detrender
@@ -121,10 +120,6 @@ def test_pipelines_windows_and_grids_of_sktime() -> None:
     np.testing.assert_allclose(pipeline.predict(), trend.inverse_transform(rest), rtol=1e-6)
 
     windows = ExpandingWindowSplitter(fh=[1, 2], initial_window=36, step_length=2)
-    table = evaluate(own, cv=windows, y=y, error_score="raise")
-    assert len(table) == 2
-    assert np.isfinite(table.filter(like="test_").to_numpy(float)).all()
-
     grid = ForecastingGridSearchCV(own, cv=windows, param_grid={"kernels": [["SE"], ["C"]]})
     grid.fit(y)
     assert grid.best_params_ in ({"kernels": ["SE"]}, {"kernels": ["C"]})

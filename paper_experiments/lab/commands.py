@@ -1,30 +1,30 @@
-"""``lkm-gpflow reproduce``: the paper's experiments, as far as they are not done yet.
-
-The experiments are no part of the package: they are run in a clone of the repository.
-"""
+"""``lkm-gpflow reproduce`` and ``lkm-gpflow status``: the paper's experiments from a shell."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from ..runtime.executors import process_pool
-from .common import check_writable, said_plainly
+from lkm_gpflow.cli.common import check_writable, said_plainly
+from lkm_gpflow.runtime.executors import process_pool
+from lkm_gpflow.runtime.replacing import replacing
+
+from . import runner
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option(
         "--profile",
-        type=click.Choice(("smoke", "quick", "paper")),
+        type=click.Choice(runner.PROFILES),
         default="smoke",
         show_default=True,
         help="smoke: everything, tiny (minutes).  quick: the paper's settings, one seed (an hour)."
@@ -47,27 +47,14 @@ _OPTIONS = (
 )
 
 
-def experiment_options(command: _Command) -> _Command:
+def _experiment_options(command: _Command) -> _Command:
     """Give a command the options that choose runs and their folder."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def runner_of_clone() -> Any:
-    """Import the runner of the clone that one works in, or that the package is installed from."""
-    here = Path.cwd()
-    for clone in (here, here.parent, Path(__file__).resolve().parents[2]):
-        if (clone / "paper_experiments" / "lab" / "runner.py").exists():
-            sys.path.insert(0, str(clone))
-            return importlib.import_module("paper_experiments.lab.runner")
-    raise ValueError(
-        f"expected the working folder to be a clone of lkm_gpflow's repository, got {here}: the "
-        "paper's experiments are there, in paper_experiments, and not in the installed package"
-    )
-
-
-def chosen(only: Sequence[str], more: Sequence[str]) -> list[str]:
+def _chosen(only: Sequence[str], more: Sequence[str]) -> list[str]:
     """Return the ids after ``--only``, which may be several: ``--only table1 ablations``."""
     if more and not only:
         raise ValueError(
@@ -77,7 +64,7 @@ def chosen(only: Sequence[str], more: Sequence[str]) -> list[str]:
 
 
 @click.command("reproduce")
-@experiment_options
+@_experiment_options
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -110,9 +97,12 @@ def reproduce_command(
     with said_plainly():
         if jobs and scheduler:
             raise ValueError("expected --jobs or --scheduler, got both")
-        runner = runner_of_clone()
-        runs = runner.read_plan(profile, chosen(only, more))
-        _need_papermill()
+        runs = runner.read_plan(profile, _chosen(only, more))
+        for library in ("papermill", "nbconvert"):
+            if find_spec(library) is None:
+                raise ValueError(
+                    f"running notebooks needs {library}: pip install '.[notebooks]' in the clone"
+                )
         where = results.resolve()
         check_writable(where, "a folder of results")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -146,12 +136,47 @@ def reproduce_command(
             sys.exit(1)
 
 
-def _need_papermill() -> None:
-    try:
-        import nbconvert  # noqa: F401
-        import papermill  # noqa: F401
-    except ImportError as error:
-        raise ValueError(
-            f"running notebooks needs {error.name}: pip install '.[notebooks]' in a "
-            "clone of lkm_gpflow"
-        ) from error
+@click.command("status")
+@_experiment_options
+@click.option("--runs", "listed", is_flag=True, help="List every run and its state.")
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Update the table of artefacts in this Markdown page.",
+)
+def status_command(
+    profile: str,
+    only: Sequence[str],
+    results: Path,
+    more: Sequence[str],
+    listed: bool,
+    page: Path | None,
+) -> None:
+    """Say which of the paper's experiments are done, failed and missing, and the minutes left.
+
+    Minutes are those expected on one processor: with --jobs 2 it takes about half.
+    """
+    with said_plainly():
+        runs = runner.read_plan(profile, _chosen(only, more))
+        where = results.resolve()
+        records = runner.read_records(where)
+        click.echo(f"profile {profile}, results in {where}")
+        table = runner.overview(runs, records, profile)
+        shown = table[["done", "failed", "missing", "minutes left"]]
+        shown.loc["all"] = shown.sum()
+        counts = dict.fromkeys(["done", "failed", "missing"], int)
+        click.echo(shown.astype(counts).reset_index().to_string(index=False))
+        for run in runs:
+            state = runner.state(run, records)
+            if state == "failed":
+                click.echo(f"failed: {run.id}: {runner.last_line(records[run.id]['error'])}")
+            elif listed and state == "done":
+                record = records[run.id]
+                click.echo(f"done: {run.id} ({record['seconds']:.0f} s, {record['finished']})")
+            elif listed:
+                click.echo(f"missing: {run.id} (about {run.minutes:g} min)")
+        if page is not None:
+            text = runner.with_results(page.read_text(encoding="utf-8"), table)
+            with replacing(page) as unfinished:
+                unfinished.write_text(text, encoding="utf-8")
+            click.echo(f"{page} is up to date")

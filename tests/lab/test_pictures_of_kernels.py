@@ -8,8 +8,7 @@ import pytest
 
 import lkm_gpflow as lkm
 from lkm_gpflow.kernels.component import to_kernel
-from lkm_gpflow.plotting import plot_kernel
-from lkm_gpflow.plotting.kernels import draw_functions
+from paper_experiments.lab.pictures import draw_functions, plot_kernel
 
 X = np.linspace(0.0, 2.0, 12)
 
