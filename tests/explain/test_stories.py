@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 from small import made_by_hand
 
 from lkm_gpflow.explain.stories import Story, gist, stories
@@ -123,10 +124,18 @@ def test_what_wanders_is_told_by_its_kind() -> None:
     rng = np.random.default_rng(3)
     walk = np.cumsum(rng.normal(size=120))
     (one,) = told(MONTHS, [walk], ["0.001 x RW(start=-1000)"])
-    assert one.sentence.startswith("a wanders like a random walk (")
+    assert one.sentence.startswith("a wanders and does not return, like a random walk (")
     smooth = np.convolve(rng.normal(size=160), np.hanning(12), "same")[:120]
     (two,) = told(MONTHS, [smooth], ["1 x SE(lengthscale=100)"])
     assert two.sentence.startswith("a has smooth changes over ")
+    soon, later = lfilter([1.0], [1.0, -0.5], rng.normal(size=200)), rng.normal(size=200)
+    later = lfilter([1.0], [1.0, -0.9], later)
+    for values, said in (
+        (soon, "has noise in which a disturbance lasts"),
+        (later, "wanders and re"),
+    ):
+        (three,) = told(MONTHS, [values[80:]], ["0.001 x RW(start=-1000)"])
+        assert three.sentence.startswith(f"a {said}")
 
 
 def test_a_jump_is_a_shift_and_no_line() -> None:
