@@ -67,7 +67,7 @@ _OF_A_PLACE = 1.5  # as many more for a jump, which may be anywhere
 _AS_NOISE = 2.0  # times as variable as from one value to the next: noise, somewhat correlated
 _NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
-_LENGTHS = 12  # between half a step and the span, that memories and drifts may have
+_LENGTHS = 16  # between half a step and the span, that memories and drifts may have
 _RETURNS = 0.25  # spans: a longer memory is as good as a walk
 _NOISE = np.array([0.001, 0.003, 0.01, 0.03, *np.arange(0.1, 1.0, 0.1)])  # shares of white noise
 _ALIKE = 2.5  # times as long: memories and drifts of different series are one
@@ -531,7 +531,7 @@ _Form: TypeAlias = tuple[Product, Floats, Floats]
 def forms_on(x: Floats) -> list[_Form]:
     """Walks, memories and smooth functions of all lengths."""
     span = x[-1] - x[0]
-    step = span / (len(x) - 1)
+    step = np.diff(x).min()
     lengths = np.geomspace(0.5 * step, span, _LENGTHS)
     texts = [f"1 x RW(start={x[0]})"]
     texts += [f"1 x OU(lengthscale={length})" for length in lengths if length <= _RETURNS * span]
