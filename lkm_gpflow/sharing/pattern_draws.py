@@ -68,6 +68,7 @@ _AS_NOISE = 2.0  # times as variable as from one value to the next: noise, somew
 _NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
 _LENGTHS = 16  # between half a step and the span, that memories and drifts may have
+_FAR = 4.0  # quartile distances from the middle: no further may an outlier be, to say how to wander
 _RETURNS = 0.25  # spans: a longer memory is as good as a walk
 _NOISE = np.array([0.001, 0.003, 0.01, 0.03, *np.arange(0.1, 1.0, 0.1)])  # shares of white noise
 _ALIKE = 2.5  # times as long: memories and drifts of different series are one
@@ -266,34 +267,22 @@ def _periods(kernels: Sequence[Product], f: Floats, x: Floats) -> list[float]:
     return periods
 
 
-def same(
-    columns: Sequence[Product],
-    periods: Floats,
-    others: Sequence[Product],
-    other_periods: Floats,
-    x: Floats,
-) -> Booleans:
-    """Whether columns do the same, [A, B]; periods are zero of what does not repeat."""
-    kernels = list(dict.fromkeys([*columns, *others]))
+def _same(columns: Sequence[Product], periods: Floats, x: Floats) -> Booleans:
+    """Whether columns do the same, [J, J]; periods are zero of what does not repeat."""
+    kernels = list(dict.fromkeys(columns))
     place = {kernel: i for i, kernel in enumerate(kernels)}
     shapes = shapes_of(kernels, np.linspace(x[0], x[-1], min(len(x), _GRID)))
-    a, b = ([place[kernel] for kernel in each] for each in (columns, others))
-    p, q = periods[:, None], other_periods[None, :]
-    sort, other_sort = (
-        np.array(
-            ["wanders" if (k := kind_of(kernel)) in _WANDERS else k for kernel in each], object
-        )
-        for each in (columns, others)
-    )
-    alike = correlation(shapes[a], shapes[b]) >= MUCH_LIKE
-    alike &= (sort[:, None] == other_sort) & (p == 0.0) & (q == 0.0)
-    blur, other_blur = (
-        np.maximum(ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in each])
-        for each in (columns, others)
-    )
+    likeness = correlation(shapes, shapes) >= MUCH_LIKE
+    kinds = np.array([kind_of(kernel) for kernel in kernels], object)
+    sorts = np.where(np.isin(kinds, _WANDERS), "wanders", kinds)
+    likeness &= sorts[:, None] == sorts
+    likeness |= (kinds[:, None] == kinds) & np.isin(kinds, ("trend", "walk"))
+    own = [place[kernel] for kernel in columns]
+    once = periods == 0.0
+    blur = np.maximum(ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in columns])
     with np.errstate(divide="ignore", invalid="ignore"):  # NaN where neither repeats
-        near = np.abs(1.0 / p - 1.0 / q) < np.minimum(blur[:, None], other_blur)
-    return np.asarray(alike | near)
+        near = np.abs(1.0 / periods[:, None] - 1.0 / periods) < np.minimum(blur[:, None], blur)
+    return np.asarray(likeness[np.ix_(own, own)] & once[:, None] & once | near)
 
 
 def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Floats) -> Integers:
@@ -301,7 +290,7 @@ def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Flo
     label = np.full(len(columns), -1)
     if not len(columns):
         return label
-    alike = same(columns, periods, columns, periods, x)
+    alike = _same(columns, periods, x)
     number = 0
     while (free := label < 0).any():
         mass = np.where(free, alike @ (weights * free) + 1e-12 * weights, -1.0)
@@ -509,15 +498,18 @@ def _wanderings(told: PatternDraws) -> PatternDraws:
     moves: list[_Move] = []
     for n in np.argsort(-shares[:, wanders].sum(axis=1), kind="stable"):
         y = told.Y[n]
-        if not told.is_plain[n] or p[n, wanders].max(initial=0.0) < SELDOM:
+        if p[n, wanders].max(initial=0.0) < SELDOM:
             continue
         seen = np.isfinite(y)
         if seen.tobytes() not in forms:
             forms[seen.tobytes()] = forms_on(told.x[seen])
-        rest = y - told.functions[:, n, ~wanders & (p[n] > 0.5)].sum(axis=1).mean(axis=0)
+        kept = ~wanders & (p[n] > 0.5)
+        rest = (y - told.functions[:, n, kept].sum(axis=1).mean(axis=0))[seen]
+        low, middle, high = np.quantile(rest, (0.25, 0.5, 0.75))
+        rest = np.clip(rest, middle - _FAR * (high - low), middle + _FAR * (high - low))
         like = told.patterns[int(np.where(wanders, shares[n], -1.0).argmax())]
         is_smooth = like.kernel.factors[0].base.name == "SE"
-        kernel = form_of_wandering(forms[seen.tobytes()], rest[seen], is_smooth)
+        kernel = form_of_wandering(forms[seen.tobytes()], rest, is_smooth)
         lost = np.flatnonzero(wanders)
         f = told.functions[:, n, lost].sum(axis=1)
         moves.append((int(n), lost, replace(like, kind=kind_of(kernel), kernel=kernel), f))

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.signal import lfilter
 from small import made_by_hand
+from told import artificial, contradictions_of
 
 from lkm_gpflow.explain.stories import Story, gist, stories
 from lkm_gpflow.gp.types import Floats
@@ -198,3 +199,25 @@ def test_nobody_leads_where_the_lag_may_be_none(
     first, second = (replace(own, lag=None) for own in year.behaviours)
     other = replace(year, behaviours=(first, replace(second, lag=lag)))
     assert other.timing[: len(said) or None] == said
+
+
+@pytest.mark.parametrize("first", [0, 100, 200])
+def test_nothing_told_of_a_posterior_contradicts_another(first: int) -> None:
+    for seed in range(first, first + 10):
+        assert list(contradictions_of(artificial(seed))) == []
+
+
+def test_contradictions_are_found() -> None:
+    columns = [season(MONTHS, YEAR, 196.0)] * 2
+    (year,) = told(MONTHS, columns, [YEARLY])
+    walk = replace(year, pattern=replace(year.pattern, kind="walk"), title="random walk")
+    drift = replace(walk, pattern=replace(walk.pattern, kind="drift"), title="slow drift")
+    first = year.behaviours[0]
+    upside = Interval(1.0, 2.0, 3.0)
+    for wrong, said in {
+        (year, year): "one name",
+        (year, replace(year, title="another")): "one cycle is told twice",
+        (walk, drift): "wander in two ways",
+        (replace(year, behaviours=(replace(first, lag=upside),) * 2),): "upside down",
+    }.items():
+        assert any(said in each for each in contradictions_of(wrong))
