@@ -12,7 +12,7 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..runtime.text import listed, percent
 from ..sharing.behaviour import Behaviour, Interval, behaviours
-from ..sharing.pattern_draws import SEEN_TWICE, SURE, Pattern
+from ..sharing.pattern_draws import BRISK, NEXT, SEEN_TWICE, SURE, Pattern
 from .describe import describe
 from .facts import Facts
 from .verdicts import HARDLY, Verdict
@@ -22,7 +22,6 @@ MOST_NAMES = 8  # of series in a sentence
 
 _MOST_SAID = 5  # statements of a gist
 _LITTLE = 0.01  # patterns that make up less of all variation are not told unless they are sure
-_NEXT = 2.0  # steps: what changes faster is noise in which neighbours are alike
 _TOGETHER = 0.05  # of a period: series no further apart are in step
 _GROWS = 1.25  # times as high in the last third as in the first
 _CALENDAR = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
@@ -171,8 +170,16 @@ class Story:
             what = f"shifts by {size}" if p.kind == "shift" else f"has a single event of {size}"
             return f"{who} {what} around {date} ({share})"
         if p.kind == "walk":
-            verb = "wander" if many else "wanders"
-            return f"{who} {verb} like a random walk ({share})"
+            way = "wander and do not return" if many else "wanders and does not return"
+            return f"{who} {way}, like a random walk ({share})"
+        memory, _, lasting = self.title.rpartition(
+            " within " if "within" in self.title else " over "
+        )
+        if memory == "walk that returns":
+            verbs = "wander and return" if many else "wanders and returns"
+            return f"{who} {verbs} within about {lasting} ({share})"
+        if memory == "correlated noise":
+            return f"{who} {has} noise in which a disturbance lasts about {lasting} ({share})"
         if p.kind != "cycle":
             return f"{who} {has} {self.named} ({share})"
         size = ""
@@ -470,8 +477,11 @@ def _title(pattern: Pattern, timeline: Timeline) -> str:
             if timeline.origin is not None
             else f"cycle of {few_digits(length)}"
         )
-    if pattern.kind == "changes" and facts.lengthscale <= _NEXT * timeline.step:
-        return "correlated noise"
+    if pattern.kind == "changes" and not facts.lengthscale > NEXT * timeline.step:
+        lasting = timeline.duration(pattern.lasting * timeline.span)
+        if pattern.lasting > BRISK:
+            return f"walk that returns within {lasting}"
+        return f"correlated noise over {lasting}"
     plain = {
         "trend": "trend", "walk": "random walk", "noise": "noise of changing size",
         "shift": f"shift of level around {date}", "event": f"single event around {date}",
