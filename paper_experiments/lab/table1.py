@@ -24,7 +24,10 @@ from lkm_gpflow.evaluation.metrics import Scores, score
 from lkm_gpflow.evaluation.predictive import matrices
 from lkm_gpflow.plotting.style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, plain
 
-from . import RESULTS
+from . import (
+    RESULTS,
+    published,  # noqa: F401 (registers its methods)
+)
 from .runner import PROFILES, read_records
 
 _TABLE_1 = """\
@@ -78,7 +81,8 @@ SMOKE_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "abcd": {"depth": 1, "restarts": 0},
     "gprn": {"num_nodes": (1,), "restarts": 2, "max_iterations": 50},
     "r-abcd": {"depth": 1, "restarts": 0, "num_components": 2},
-    "lmc": {"kernels": (("SE",),), "ranks": (1,), "restarts": 2, "max_iterations": 50},
+    "lmc": {"restarts": 2, "max_iterations": 50},
+    "lmc-walk": {"kernels": (("SE",),), "ranks": (1,), "restarts": 2, "max_iterations": 50},
     "spike-slab": {"num_latent": 2, "starts": 2, "short": 5, "max_iterations": 20},
     "mosm": {"num_components": (1,), "restarts": 2, "short": 5, "max_iterations": 20},
     "gp": {"restarts": 2},
@@ -153,6 +157,7 @@ METHODS = (
     "lkm",
     "lkm-single",
     *PUBLISHED_METHODS,
+    "lmc-walk",
     "gp",
     "gp-sm",
     "last-value",
