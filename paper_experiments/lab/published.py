@@ -106,6 +106,9 @@ class _AuthorsStructure:
         return model
 
 
+AUTHORS_METHODS = ("lkm-published", "lkm-published-shapes")
+
+
 @register("lkm-published")
 class PublishedStructure(_AuthorsStructure):
     """Variances and noises are learnt; the shapes are the published ones."""

@@ -24,10 +24,8 @@ from lkm_gpflow.evaluation.metrics import Scores, score
 from lkm_gpflow.evaluation.predictive import matrices
 from lkm_gpflow.plotting.style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, plain
 
-from . import (
-    RESULTS,
-    published,  # noqa: F401 (registers its methods)
-)
+from . import RESULTS
+from .published import AUTHORS_METHODS
 from .runner import PROFILES, read_records
 
 _TABLE_1 = """\
@@ -231,7 +229,8 @@ def cells(runs: pd.DataFrame, names: Sequence[str] = DATASETS) -> pd.DataFrame:
     Index (method, dataset), all of them; columns ``runs`` (how many), each of `SCORES` and its
     ``_sd``.  A score without runs is NaN, and so is an sd of fewer than two.
     """
-    known = [*METHODS, *sorted(set(runs["method"]) - set(METHODS))]
+    others = set(runs["method"]) - set(METHODS) - set(AUTHORS_METHODS)
+    known = [*METHODS, *sorted(others)]
     index = pd.MultiIndex.from_product([known, names], names=["method", "dataset"])
     groups = runs.groupby(["method", "dataset"])
     table = groups[list(SCORES)].mean().join(groups[list(SCORES)].std(ddof=1).add_suffix("_sd"))
