@@ -25,7 +25,7 @@ from lkm_gpflow.evaluation.predictive import matrices
 from lkm_gpflow.plotting.style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, plain
 
 from . import RESULTS
-from .published import AUTHORS_METHODS
+from .published import AUTHORS_METHODS, STRUCTURES
 from .runner import PROFILES, read_records
 
 _TABLE_1 = """\
@@ -165,6 +165,42 @@ METHODS = (
     "auto-ets",
     "auto-theta",
 )
+
+COMPARATORS = """\
+spike-slab|weights of latent functions are on or off; K given|the same; 6 latent functions|no
+gprn|nodes given, mean field|chosen among 1 to 3 by the bound|perhaps
+lmc|GPy, kernels not named|Bias, Linear, RBF of rank 1, maximum likelihood, 6 starts|no
+lmc-walk|-|kernels (random walks among them) and rank by BIC; weak priors|yes
+mosm|Q set by hand, maximum likelihood|Q chosen among 1 to 3 by BIC; weak prior of delays|perhaps
+abcd|change points among the bases; depth 10|no change points; at most 4 steps|no
+r-abcd|mixtures learnt during the search|mixtures after the search, from its residuals|perhaps
+"""
+"""How each comparator differs from its paper: method, paper, here, stronger than published."""
+
+
+def comparators_table() -> pd.DataFrame:
+    """Return `COMPARATORS` as a table, index method."""
+    names = ["method", "in its paper", "here", "stronger than published"]
+    return pd.read_csv(StringIO(COMPARATORS), sep="|", names=names, index_col="method")
+
+
+def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Scores of the structures that the authors published, beside their figures and ours.
+
+    Returns
+    -------
+    Index: "published", "lkm-paper", then `AUTHORS_METHODS`; columns (data set, rmse, mnlp or
+    coverage90), of the data sets of which there are published structures.
+    """
+    names = list(STRUCTURES)
+    scores = ["rmse", "mnlp", "coverage90"]
+    rows = runs.groupby(["method", "dataset"])[scores].mean()
+    ours = rows.reindex(pd.MultiIndex.from_product([["lkm-paper", *AUTHORS_METHODS], names]))
+    paper = published_table().loc["lkm-paper", ["rmse", "mnlp"]].reindex(names)
+    table = pd.concat({"published": paper, **{m: ours.loc[m] for m in ours.index.unique(0)}})
+    wide = table[scores].unstack()  # columns (score, data set)
+    return wide.swaplevel(axis=1)[[(name, score) for name in names for score in scores]]
+
 
 SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds", "processor_seconds")
 
