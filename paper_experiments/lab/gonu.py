@@ -160,3 +160,36 @@ def by_seed(records: Sequence[Record]) -> pd.DataFrame:
             for record in records
         }
     ).rename_axis(columns=["learner", "seed"])
+
+
+def kept(results: Path | str | None = "") -> list[Record]:
+    """Return what `run` has kept."""
+    return list(opened(results, "gonu", {}).records)
+
+
+def of_seeds(records: Sequence[Record]) -> pd.DataFrame:
+    """Count the seeds from which each statement holds: statement x learner, "4 of 5"."""
+    held = by_seed(records).T.groupby(level="learner", sort=False)
+    return (held.sum().astype(str) + " of " + held.count().astype(str)).T
+
+
+def holds_mostly(records: Sequence[Record], learner: str = "paper") -> pd.Series[bool]:
+    """Whether each statement holds from more than half of the seeds."""
+    return by_seed(records).xs(learner, axis=1, level="learner").mean(axis=1) > 0.5
+
+
+def inverse(records: Sequence[Record]) -> pd.DataFrame:
+    """The component that oil and the dollar share with the lowest correlation, by search.
+
+    Returns
+    -------
+    Index (learner, seed); columns correlation, lower, upper, negative (is the correlation below
+    zero?) and certain (is the whole interval?).
+    """
+    rows = {}
+    for record in records:
+        found = min(record["oil and dollar"], default=[float("nan")] * 3)
+        rows[record["learner"], record["seed"]] = [*found, found[0] < 0.0, found[2] < 0.0]
+    columns = ["correlation", "lower", "upper", "negative", "certain"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return table.set_index(pd.MultiIndex.from_tuples(rows, names=["learner", "seed"]))

@@ -197,7 +197,9 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
     rows = runs.groupby(["method", "dataset"])[scores].mean()
     ours = rows.reindex(pd.MultiIndex.from_product([["lkm-paper", *AUTHORS_METHODS], names]))
     paper = published_table().loc["lkm-paper", ["rmse", "mnlp"]].reindex(names)
-    table = pd.concat({"published": paper, **{m: ours.loc[m] for m in ours.index.unique(0)}})
+    table: pd.DataFrame = pd.concat(
+        {"published": paper, **{m: ours.loc[m] for m in ours.index.unique(0)}}
+    )
     wide = table[scores].unstack()  # columns (score, data set)
     return wide.swaplevel(axis=1)[[(name, score) for name in names for score in scores]]
 
