@@ -192,16 +192,21 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
     Index: "published", "lkm-paper", then `AUTHORS_METHODS`; columns (data set, rmse, mnlp or
     coverage90), of the data sets of which there are published structures.
     """
-    names = list(STRUCTURES)
-    scores = ["rmse", "mnlp", "coverage90"]
-    rows = runs.groupby(["method", "dataset"])[scores].mean()
-    ours = rows.reindex(pd.MultiIndex.from_product([["lkm-paper", *AUTHORS_METHODS], names]))
-    paper = published_table().loc["lkm-paper", ["rmse", "mnlp"]].reindex(names)
-    table: pd.DataFrame = pd.concat(
-        {"published": paper, **{m: ours.loc[m] for m in ours.index.unique(0)}}
-    )
-    wide = table[scores].unstack()  # columns (score, data set)
-    return wide.swaplevel(axis=1)[[(name, score) for name in names for score in scores]]
+    means, paper = runs.groupby(["method", "dataset"]).mean(numeric_only=True), published_table()
+    sources = {"published": (paper, "lkm-paper"), "lkm-paper": (means, "lkm-paper")}
+    sources |= {method: (means, method) for method in AUTHORS_METHODS}
+    columns = [(d, s) for d in STRUCTURES for s in ("rmse", "mnlp", "coverage90")]
+    rows = {
+        row: [
+            float(table[score][method, dataset])
+            if score in table and (method, dataset) in table.index
+            else np.nan
+            for dataset, score in columns
+        ]
+        for row, (table, method) in sources.items()
+    }
+    index = pd.MultiIndex.from_tuples(columns, names=["dataset", "score"])
+    return pd.DataFrame(rows, index).T
 
 
 SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds", "processor_seconds")
