@@ -98,8 +98,9 @@ class PaperLatentKernelModel(LatentKernelModel):
     largest bound wins, nu thresholded, BIC, no priors on hyperparameters, and the forecast of the
     best fit alone; nothing of ours.
 
-    The paper gives neither starts nor schedule.  Six starts were decided on the training parts
-    alone (``paper_experiments/results/relaxed_starts.csv``), schedule and stopping rule
+    The paper gives neither starts nor schedule, and its authors' repository those of the seizure
+    data alone.  Six starts were decided on the training parts alone
+    (``paper_experiments/results/relaxed_starts.csv``), schedule and stopping rule
     (`fits.PUBLISHED_ANNEALING`) on planted tables.
     """
 

@@ -27,6 +27,7 @@ _OURS = {
     "lkm-paper": "latent",
     "lkm-single": "latent",
     "lmc": "lmc",
+    "lmc-walk": "lmc",
     "mosm": "mosm",
     "r-abcd": "r_abcd",
     "seasonal-naive": "naive",

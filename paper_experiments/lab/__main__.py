@@ -24,6 +24,7 @@ from . import (
     benchmark,
     calibration,
     coupling,
+    gonu,
     many_series,
     planted,
     sharing,
@@ -99,6 +100,15 @@ def couple(
     records = coupling.run(task, method, table, results)
     click.echo(coupling.overview(records).round(3).to_string())
     click.echo(coupling.against(records, coupling.RIVALS).round(3).to_string())
+
+
+@main.command("gonu")
+@click.option("--learner", multiple=True, default=tuple(gonu.LEARNERS), show_default=True)
+@click.option("--seeds", default=len(gonu.SEEDS), show_default=True)
+@click.option("--results", type=click.Path(path_type=Path), default=RESULTS)
+def gonu_command(learner: Sequence[str], seeds: int, results: Path) -> None:
+    """Figures 6 and Oil/USD: searches of GONU by the paper's learner and by ours."""
+    click.echo(gonu.of_seeds(gonu.run(learner, range(seeds), results)).to_string())
 
 
 @_command(

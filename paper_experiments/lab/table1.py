@@ -25,6 +25,7 @@ from lkm_gpflow.evaluation.predictive import matrices
 from lkm_gpflow.plotting.style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, plain
 
 from . import RESULTS
+from .published import AUTHORS_METHODS, STRUCTURES
 from .runner import PROFILES, read_records
 
 _TABLE_1 = """\
@@ -78,7 +79,8 @@ SMOKE_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "abcd": {"depth": 1, "restarts": 0},
     "gprn": {"num_nodes": (1,), "restarts": 2, "max_iterations": 50},
     "r-abcd": {"depth": 1, "restarts": 0, "num_components": 2},
-    "lmc": {"kernels": (("SE",),), "ranks": (1,), "restarts": 2, "max_iterations": 50},
+    "lmc": {"restarts": 2, "max_iterations": 50},
+    "lmc-walk": {"kernels": (("SE",),), "ranks": (1,), "restarts": 2, "max_iterations": 50},
     "spike-slab": {"num_latent": 2, "starts": 2, "short": 5, "max_iterations": 20},
     "mosm": {"num_components": (1,), "restarts": 2, "short": 5, "max_iterations": 20},
     "gp": {"restarts": 2},
@@ -153,6 +155,7 @@ METHODS = (
     "lkm",
     "lkm-single",
     *PUBLISHED_METHODS,
+    "lmc-walk",
     "gp",
     "gp-sm",
     "last-value",
@@ -162,6 +165,49 @@ METHODS = (
     "auto-ets",
     "auto-theta",
 )
+
+COMPARATORS = """\
+spike-slab|weights of latent functions are on or off; K given|the same; 6 latent functions|no
+gprn|nodes given, mean field|chosen among 1 to 3 by the bound|perhaps
+lmc|GPy, kernels not named|Bias, Linear, RBF of rank 1, maximum likelihood, 6 starts|no
+lmc-walk|-|kernels (random walks among them) and rank by BIC; weak priors|yes
+mosm|Q set by hand, maximum likelihood|Q chosen among 1 to 3 by BIC; weak prior of delays|perhaps
+abcd|change points among the bases; depth 10|no change points; at most 4 steps|no
+r-abcd|mixtures learnt during the search|mixtures after the search, from its residuals|perhaps
+"""
+"""How each comparator differs from its paper: method, paper, here, stronger than published."""
+
+
+def comparators_table() -> pd.DataFrame:
+    """Return `COMPARATORS` as a table, index method."""
+    names = ["method", "in its paper", "here", "stronger than published"]
+    return pd.read_csv(StringIO(COMPARATORS), sep="|", names=names, index_col="method")
+
+
+def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Scores of the structures that the authors published, beside their figures and ours.
+
+    Returns
+    -------
+    Index: "published", "lkm-paper", then `AUTHORS_METHODS`; columns (data set, rmse, mnlp or
+    coverage90), of the data sets of which there are published structures.
+    """
+    means, paper = runs.groupby(["method", "dataset"]).mean(numeric_only=True), published_table()
+    sources = {"published": (paper, "lkm-paper"), "lkm-paper": (means, "lkm-paper")}
+    sources |= {method: (means, method) for method in AUTHORS_METHODS}
+    columns = [(d, s) for d in STRUCTURES for s in ("rmse", "mnlp", "coverage90")]
+    rows = {
+        row: [
+            float(table[score][method, dataset])
+            if score in table and (method, dataset) in table.index
+            else np.nan
+            for dataset, score in columns
+        ]
+        for row, (table, method) in sources.items()
+    }
+    index = pd.MultiIndex.from_tuples(columns, names=["dataset", "score"])
+    return pd.DataFrame(rows, index).T
+
 
 SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds", "processor_seconds")
 
@@ -226,7 +272,8 @@ def cells(runs: pd.DataFrame, names: Sequence[str] = DATASETS) -> pd.DataFrame:
     Index (method, dataset), all of them; columns ``runs`` (how many), each of `SCORES` and its
     ``_sd``.  A score without runs is NaN, and so is an sd of fewer than two.
     """
-    known = [*METHODS, *sorted(set(runs["method"]) - set(METHODS))]
+    others = set(runs["method"]) - set(METHODS) - set(AUTHORS_METHODS)
+    known = [*METHODS, *sorted(others)]
     index = pd.MultiIndex.from_product([known, names], names=["method", "dataset"])
     groups = runs.groupby(["method", "dataset"])
     table = groups[list(SCORES)].mean().join(groups[list(SCORES)].std(ddof=1).add_suffix("_sd"))

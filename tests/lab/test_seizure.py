@@ -8,8 +8,10 @@ three; tests say where.
 
 from __future__ import annotations
 
+from math import comb
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -63,6 +65,30 @@ def test_seizures_have_no_hum_of_the_mains(seizure: SeizureResult) -> None:
     medians = excess.groupby(level=0).median()
     assert medians[claims.SEIZURE] < 1.2
     assert (medians[[4, 5]] > 2.0).all()
+
+
+def test_the_third_observation_accepts_the_authors_z_and_rejects_shuffled_ones() -> None:
+    Z, activities = claims.authors_assignment()
+    assert claims.tumour_patients(Z, activities).holds
+    found = claims.pure_periodic(Z, activities)
+    assert (found.seizures, found.eyes) == (0.0, 0.4)
+    assert found.p_value == pytest.approx(comb(22, 10) / comb(30, 10))
+    assert found.holds
+    rng = np.random.default_rng(0)
+    shuffled = [Z.iloc[rng.permutation(50)].set_axis(Z.index) for _ in range(200)]
+    assert sum(claims.pure_periodic(each, activities).holds for each in shuffled) <= 0.05 * 200
+
+
+def test_the_authors_z_in_another_order_of_columns_agrees_in_every_cell() -> None:
+    Z, _ = claims.authors_assignment()
+    names = [f"{kind} ({i})" for kind in ("PER x SE", "SE", "PER") for i in (2, 1)]
+    renamed = Z[names].set_axis(
+        [f"{kind} ({i})" for kind in ("PER x SE", "SE", "PER") for i in (1, 2)], axis=1
+    )
+    pd.testing.assert_frame_equal(claims.matched(renamed, Z), Z)
+    found = claims.agreement_by_cell(renamed, Z, permutations=5)
+    assert (found["agreement"] == 1.0).all()
+    assert found.at["all", "by chance"] < 0.9
 
 
 # The measures, by hand
