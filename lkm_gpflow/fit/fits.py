@@ -172,7 +172,7 @@ class Fit:
     probabilities
         P(z_nk = 1), [N, K].
     tau
-        Beta parameters of q(pi), [K, 2].
+        Beta parameters of q(pi), [K, 2]; of a draw none, [0, 2].
     noise_variance
         One per series, [N].
     log_likelihood
@@ -215,6 +215,11 @@ class Fit:
     def criterion(self) -> float:
         """The score that compares fits, smaller is better: BIC unless it is another."""
         return self.bic if self.cost is None else self.cost
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is a draw of a posterior: entries of Z are heights, and there are no others."""
+        return not len(self.tau)
 
     def of_series(self, places: Integers) -> Fit:
         """Return the fit of some series; its scores stay those of all."""

@@ -121,6 +121,8 @@ class ByArrays(Predictor):
     @single_threaded()
     def posterior(self) -> tuple[Pairs, Floats]:
         """See `Predictor.posterior`."""
+        if self.fit.is_drawn:
+            return Pairs.of_rows(self.fit.Z), np.ones(len(self.fit.Z))
         series, rows, weights, before = [], [], [], 0
         for part in self._in_parts():
             assert isinstance(part, ByArrays)

@@ -46,6 +46,12 @@ MOST_ASKED = 64
 _BY_FITS = 60
 """Draws where the fits speak."""
 
+_FORECASTING = 64
+"""Draws that forecast: with twice as many nothing changes but the time."""
+
+_LEVEL = parse("100 x C")
+"""A level about which next to nothing is known, of series of unit variance."""
+
 _WORK = 120_000
 _FEWEST_TIMES, _MOST_TIMES = 60, 200
 """Of more times so many are drawn that series times squared times stay within `_WORK`."""
@@ -170,6 +176,27 @@ def draws_by_fits(
         kernels, own = tuple(fit.kernels[k] for k in kept), Z[:, kept]
         draws.append(Draw(kernels, own, np.zeros(own.shape), np.log(noise), fit.log_likelihood))
     return PosteriorDraws((tuple(draws),), times_looked_at(predictors.observations, seed), 0.0)
+
+
+def members_of(posterior: PosteriorDraws, share: float = 1.0) -> list[Member]:
+    """Return some draws of all chains as fits that forecast, of equal weights that make a share.
+
+    Heights are entries of Z, and a wide constant is the level that draws leave open.
+    """
+    places = np.linspace(0, len(posterior.draws) - 1, _FORECASTING).round().astype(int)
+    return [
+        Member(_as_fit(posterior.draws[t]), share * float(count) / _FORECASTING)
+        for t, count in zip(*np.unique(places, return_counts=True), strict=True)
+    ]
+
+
+def _as_fit(draw: Draw) -> Fit:
+    heights = np.where(draw.Z, np.exp(draw.log_heights), 0.0)
+    Z = np.column_stack([heights, np.ones(len(heights))])
+    return Fit(
+        (*draw.kernels, _LEVEL), Z, np.sign(Z), np.empty((0, 2)), np.exp(draw.log_noise),
+        draw.log_likelihood, np.nan, np.nan, 0.0,
+    )  # fmt: skip
 
 
 def times_looked_at(observations: Observations, seed: int) -> Integers:
