@@ -11,7 +11,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.kernels.grammar import Kind
-from lkm_gpflow.sharing.posterior import Marginal
+from lkm_gpflow.sharing.statements import Marginal
 
 WAVE, LINE = "0.5 x PER(period=85,lengthscale=1)", "2e-5 x LIN(location=130)"
 ROWS = [[1, 0], [1, 1], [0, 1]]
