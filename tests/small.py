@@ -129,7 +129,7 @@ def made_by_hand(
 def agreed(
     frame: pd.DataFrame, fits: Sequence[tuple[float, Sequence[str], Sequence[Sequence[int]]]]
 ) -> Discovery:
-    """A discovery of several fits by hand, the heaviest the best, with their models' probabilities."""
+    """Several fits by hand with the probabilities of their models; the heaviest is the best."""
 
     members = []
     for weight, kernels, Z in fits:
