@@ -341,11 +341,7 @@ class Discovery:
     @property
     def names(self) -> list[str]:
         """Names of the components: their structure, numbered where several share it."""
-        return list(self._names)
-
-    @cached_property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(numbered([str(kernel.structure) for kernel in self.fit.kernels]))
+        return numbered([str(kernel.structure) for kernel in self.fit.kernels])
 
     @cached_property
     def kernels(self) -> tuple[Product, ...]:

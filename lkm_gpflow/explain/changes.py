@@ -82,18 +82,21 @@ def _changed_patterns(before: Discovery, now: Discovery) -> pd.DataFrame:
     old, new = (each.pattern_draws if by_draws else each.patterns_by_fits for each in (before, now))
     table = now.table
     first, last = map(float, table.scaled_times(before.table.frame.index[[0, -1]]))
+    span, timeline = last - first, Timeline.of(table)
     then = [
-        replace(each, kernel=each.kernel.change_units(last - first, first),
-                period=each.period * (last - first), date=each.date * (last - first) + first)
+        replace(each, kernel=each.kernel.change_units(span, first), period=each.period * span,
+                date=each.date * span + first)
         for each in old.patterns
     ]  # fmt: skip
-    timeline = Timeline.of(table)
-    titles = [titles_of(each, timeline) for each in (then, new.patterns)]
-    alike = same(
-        [each.kernel for each in then], np.array([each.period for each in then]),
-        [each.kernel for each in new.patterns], np.array([each.period for each in new.patterns]),
-        table.observations.x,
-    ) | (np.array(titles[0], object)[:, None] == np.array(titles[1], object))  # fmt: skip
+    kernels = [[each.kernel for each in patterns] for patterns in (then, new.patterns)]
+    periods, dates = (
+        [np.array([getattr(each, what) for each in patterns]) for patterns in (then, new.patterns)]
+        for what in ("period", "date")
+    )
+    titles = [np.array(titles_of(each, timeline), object) for each in (then, new.patterns)]
+    alike = same(kernels[0], periods[0], kernels[1], periods[1], table.observations.x)
+    alike &= np.isnan(dates[0])[:, None] & np.isnan(dates[1])  # else the date tells
+    alike |= titles[0][:, None] == titles[1]
     rows: dict[tuple[str, object], tuple[float, float]] = {}
     p, q = (each.visible.mean(axis=0) for each in (old, new))  # [N, P], [N, Q]
     for k, n, one, other in _only_in(p, q, alike):

@@ -196,9 +196,11 @@ def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
     assert "2 of them on a log scale" in repr(found)
     assert "1 series of 60 times, on a log scale, " in repr(found.select(["Gold"]))
     assert "2 of them on a log scale" in found._repr_html_()
+    # What does not depend on units is the same.
+    for story, same in zip(report.patterns, plain.patterns, strict=True):
+        told, other = ([own.share.median for own in each.behaviours] for each in (story, same))
+        assert told == pytest.approx(other)
     for one, other in zip(report.series, plain.series, strict=True):
-        # What does not depend on units is the same.
-        assert one.shares == pytest.approx(other.shares)
         assert (one.inside, one.normality) == pytest.approx((other.inside, other.normality))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -110,10 +109,6 @@ def test_components_are_those_of_the_best_fit() -> None:
     assert found.names == [str(kernel.structure) for kernel in found.fit.kernels]
     np.testing.assert_array_equal(found.probabilities, found.fit.probabilities)
     np.testing.assert_array_equal(found.structure, found.fit.Z)
-    parts = found.components("b", 3).xs("mean", axis=1, level="moment")
-    x = found.table.scaled_times(parts.index)[:, None]
-    whole = np.asarray(found.model.predict_f(x)[0])[:, 1] * found.table.scale[1]
-    np.testing.assert_allclose(parts.sum(axis=1), whole, atol=1e-8)
 
 
 def test_walks_that_were_added_are_not_among_what_was_found(disagreeing: lkm.Discovery) -> None:
@@ -129,21 +124,6 @@ def test_some_series_have_what_they_had_among_all(small_found: lkm.Discovery) ->
     pd.testing.assert_frame_equal(
         some.components("a", 2), small_found.components("a", 2), rtol=1e-6, atol=1e-9
     )
-
-
-def test_the_best_fit_alone_stays_available(small_found: lkm.Discovery) -> None:
-    best = small_found.best
-    assert best.bic == small_found.bic == small_found.ledger["bic"].min()
-    assert best.kernels == small_found.kernels
-    np.testing.assert_allclose(best.model.probabilities(), best.probabilities, atol=1e-6)
-    assert best.best is best
-
-
-def test_kept_in_a_file(small_found: lkm.Discovery, tmp_path: Path) -> None:
-    small_found.save(tmp_path / "small.lkm")
-    back = lkm.load(tmp_path / "small.lkm")
-    pd.testing.assert_frame_equal(back.probabilities, small_found.probabilities)
-    pd.testing.assert_frame_equal(back.evidence, small_found.evidence)
 
 
 def test_seeds_agree_about_a_small_table() -> None:
