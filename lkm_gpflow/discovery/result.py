@@ -298,9 +298,8 @@ class Discovery:
 
     @cached_property
     def _by_draws(self) -> Statements:
-        observations, series = self._asked
-        drawn = self._drawn(self.posterior, observations)
-        return by_draws(self.posterior, *drawn, self.fit.of_series(series), self.settings.fit)
+        fit = self.fit.of_series(self._asked[1])
+        return by_draws(self.posterior, *self._functions, fit, self.settings.fit)
 
     @cached_property
     def pattern_draws(self) -> PatternDraws:
@@ -309,7 +308,7 @@ class Discovery:
             return self.patterns_by_fits
         if self.whole is not self:
             return self.whole.pattern_draws.of_series(self._places)
-        return self._patterns(self.posterior, self._asked[0])
+        return self._patterns(self.posterior, self._asked[0], self._functions[1])
 
     @cached_property
     def patterns_by_fits(self) -> PatternDraws:
@@ -317,14 +316,20 @@ class Discovery:
         if self.whole is not self and len(self.whole.table.names) <= MOST_ASKED:
             return self.whole.patterns_by_fits.of_series(self._places)
         posterior = draws_by_fits(self.searched, self.predictors, self.settings.seed)
-        return self._patterns(posterior, self.table.observations)
+        observations = self.table.observations
+        return self._patterns(posterior, observations, self._drawn(posterior, observations)[1])
 
-    def _patterns(self, posterior: PosteriorDraws, observations: Observations) -> PatternDraws:
-        _, drawn = self._drawn(posterior, observations)
+    def _patterns(
+        self, posterior: PosteriorDraws, observations: Observations, drawn: Sequence[Floats]
+    ) -> PatternDraws:
         seen = observations.at_times(posterior.times)
         chain = np.repeat(np.arange(len(posterior.chains)), [len(c) for c in posterior.chains])
         day = 0.0 if self.table.axis.origin is None else 1.0 / self.table.span
         return patterns_of(posterior.draws, drawn, chain, seen, day)
+
+    @cached_property
+    def _functions(self) -> tuple[DrawnFunctions, list[Floats]]:
+        return self._drawn(self.posterior, self._asked[0])
 
     def _drawn(
         self, posterior: PosteriorDraws, observations: Observations

@@ -50,10 +50,9 @@ class Correlation:
         return self.lower * self.upper > 0.0 and abs(self.typical) >= _TOGETHER
 
     @property
-    def way(self) -> int:
-        """1 if it moves in step, -1 if in opposite directions, 0 if that may be chance."""
-        is_more = self.is_strong and abs(self.typical) > self.by_chance
-        return int(np.sign(self.typical)) if is_more else 0
+    def may_be_chance(self) -> bool:
+        """Whether functions that have nothing to do with each other may correlate as much."""
+        return abs(self.typical) <= self.by_chance
 
 
 def likeness(told: PatternDraws) -> Floats:

@@ -57,19 +57,19 @@ class PairPattern:
     def together(self) -> str:
         """Whether it moves the same way in both; empty where that cannot be said."""
         c = self.correlation
-        if c is None:
+        if c is None or len(self.owners) < 2:
             return ""
         # No minus before a zero.
         r, low, high = (f"{round(r, 2) + 0.0:+.2f}" for r in (c.typical, c.lower, c.upper))
         numbers = f"correlation {r}, {level_in_percent(self.level)} interval {low} to {high}"
-        way = "in step in both" if c.typical > 0.0 else "in opposite directions"
+        way = "in step" if c.typical > 0.0 else "in opposite directions"
         if self.story.timing:  # the sentence says which way it moves
             return f"At no lag: {numbers}."
-        if c.way:
-            return f"It moves {way} ({numbers})."
-        if c.is_strong:
-            return f"It seems to move {way}, but that may be chance ({numbers})."
-        return f"It moves together weakly, if at all ({numbers})."
+        if c.lower * c.upper <= 0.0:
+            return f"It cannot be told whether it moves in step ({numbers})."
+        little = "" if c.is_strong else " a little"
+        chance = ", which may be chance" if c.may_be_chance else ""
+        return f"It moves {way}{little}{chance} ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""

@@ -93,6 +93,8 @@ def by_fit(fit: Fit, settings: FitSettings) -> Statements:
     .. math:: \log \frac{P(z = 1 \mid x_n)}{P(z = 0 \mid x_n)} - \log \frac{P(z = 1)}{P(z = 0)}.
     """
     p = fit.probabilities
+    if not fit.kernels:
+        return Statements(p, p, p, fit.Z)
     on, off = settings.ibp(len(fit.kernels)).expected_logs(fit.tau)
     return Statements(p, p, logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN)) - (on - off), fit.Z)
 
