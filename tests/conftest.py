@@ -164,6 +164,5 @@ def disagreeing() -> lkm.Discovery:
         (0.1, ["0.02 x RW(start=-7)"], [[1]] * 3),
     ]
     found = agreed(small_table(), fits)
-    assert [len(fit.kernels) for fit in found.consensus.fits] == [2, 1, 1]
-    assert found.names == ["SE", "LIN"]
+    assert [len(member.fit.kernels) for member in found.searched] == [2, 1, 1]
     return found

@@ -123,17 +123,13 @@ def made_by_hand(
         seconds=0.0,
     )
     settings = SearchSettings(restarts=1, depth=0)
-    found = Discovery(table, settings, "none", (Entry.alone(fit),))
-    consensus = found.consensus
-    evidence = np.where(consensus.probabilities > 0.5, 20.0, -20.0)
-    found.__dict__["consensus"] = replace(consensus, evidence=evidence)
-    return found
+    return Discovery(table, settings, "none", (Entry.alone(fit),))
 
 
 def agreed(
     frame: pd.DataFrame, fits: Sequence[tuple[float, Sequence[str], Sequence[Sequence[int]]]]
 ) -> Discovery:
-    """A discovery of several fits by hand, with the probabilities that their models give them."""
+    """Several fits by hand with the probabilities of their models; the heaviest is the best."""
 
     members = []
     for weight, kernels, Z in fits:
@@ -144,5 +140,7 @@ def agreed(
         model = to_model(fit, found.table.observations, FitSettings())
         model.update_tau()
         nu = np.asarray(model.probabilities())
-        members.append(Member(replace(fit, probabilities=nu, tau=model.tau.numpy()), weight))
-    return replace(found, averaging="stacked", stacked=tuple(members))
+        fit = replace(fit, probabilities=nu, tau=model.tau.numpy(), bic=-weight)
+        members.append(Member(fit, weight))
+    entries = tuple(Entry.alone(member.fit) for member in members)
+    return replace(found, averaging="stacked", entries=entries, stacked=tuple(members))

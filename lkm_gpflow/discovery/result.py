@@ -38,19 +38,16 @@ from ..runtime.text import counted, numbered, quoted
 from ..runtime.warn import warn
 from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
-from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
 from ..sharing.pattern_draws import PatternDraws, patterns_of
 from ..sharing.posterior import (
     MOST_ASKED,
     DrawnFunctions,
-    Marginal,
     PosteriorDraws,
-    Statements,
     draws_by_fits,
     functions_of,
-    statements_of,
 )
 from ..sharing.sampler import is_pattern
+from ..sharing.statements import Marginal, Statements, by_draws, by_fit
 from .keywords import Averaging
 
 if TYPE_CHECKING:
@@ -71,12 +68,12 @@ _AT_ONCE = 200
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """The fits of a search, what they agree on, and what they forecast together.
+    """The fits of a search, what series do by draws of a posterior, and what all forecast together.
 
-    Names, kernels and components are those on which the fits of the search agree (`consensus`),
-    weighted as in the forecast; probabilities, evidence and hyperparameters are those of draws of a
-    posterior (`sample`).  `best` is the single fit with the lowest criterion (see `discover`), with
-    the same attributes; with ``averaging="none"`` there is no other.
+    Patterns are what series do in the draws, in whatever form (`patterns`).  Names, kernels and
+    components are those of `fit`, the single fit with the lowest criterion (see `discover`); who
+    has them (`probabilities`) and how sure their numbers are (`hyperparameters`), draws say, too.
+    Where there are none, see `says_by_fits`, it is this fit that says it.
 
     Parameters
     ----------
@@ -198,7 +195,7 @@ class Discovery:
     def changes_since(self, before: Discovery) -> Changes:
         """Compare patterns and forecasts with those of an earlier discovery of these series.
 
-        Probabilities are those of draws where both were sampled (`sample`), else those of the fits.
+        Draws are those of the posterior if both were sampled (`sample`), else those of the fits.
 
         Raises
         ------
@@ -224,30 +221,13 @@ class Discovery:
             best.__dict__["posterior"] = self.posterior
         return best
 
-    @cached_property
-    def agreed(self) -> Consensus:
-        """The components that the weighted fits of the search agree upon; see `consensus`."""
-        if self.averaging == "none":
-            return alone(self.fit, self.settings.fit)
-        return agree(self.searched, self.predictors)
-
-    @cached_property
-    def consensus(self) -> Consensus:
-        """The components that the fits agree upon, and who has them: draws of a posterior say it.
-
-        The fits themselves say it of a single fit, of the paper's model and learner, of a model
-        class of one's own, of more than 64 series, and where there is no pattern.
-        """
-        if self.whole is not self:
-            return replace(self.whole.consensus.of_series(self._places), fits=self.agreed.fits)
-        if self.says_by_fits:
-            return self.agreed
-        statements = self.statements
-        return self.agreed.told_by(statements.probabilities, statements.evidence)
-
     @property
     def says_by_fits(self) -> bool:
-        """Whether the fits say who has what, see `consensus`."""
+        """Whether the fits say who has what, and no draws of a posterior.
+
+        That is so of a single fit, of the paper's model and learner, of a model class of one's own,
+        of more than 64 series, and where there is no pattern.
+        """
         settings = self.settings.fit
         return (
             self.averaging == "none"
@@ -255,7 +235,7 @@ class Discovery:
             or settings.learner == "relaxed"
             or settings.model != PLAIN_MODEL
             or self.whole.table.observations.num_series > MOST_ASKED
-            or not any(map(is_pattern, self.agreed.kernels))
+            or not any(is_pattern(kernel) for m in self.searched for kernel in m.fit.kernels)
         )
 
     @cached_property
@@ -293,9 +273,10 @@ class Discovery:
     def _sampled(
         self, executor: Executor | None = None, progress: bool | Progress = False
     ) -> PosteriorDraws:
-        settings, fits = self.settings, self.agreed.fits
+        settings, (observations, series) = self.settings, self._asked
+        heaviest_first = sorted(self.searched, key=lambda member: -member.weight)
         return PosteriorDraws.of(
-            self._asked[0], [fit.of_series(self._asked[1]) for fit in fits], settings.bases,
+            observations, [m.fit.of_series(series) for m in heaviest_first], settings.bases,
             settings.fit, seed=settings.seed, executor=executor, progress=progress,
         )  # fmt: skip
 
@@ -310,38 +291,51 @@ class Discovery:
 
     @cached_property
     def statements(self) -> Statements:
-        """What the draws say of every series and component."""
+        """What is said of every series and component: by draws, or else by the best fit."""
         if self.whole is not self:
             return self.whole.statements.of_series(self._places)
-        return statements_of(self.posterior, self.agreed.kernels, *self._drawn(self.posterior))
+        return by_fit(self.fit, self.settings.fit) if self.says_by_fits else self._by_draws
+
+    @cached_property
+    def _by_draws(self) -> Statements:
+        fit = self.fit.of_series(self._asked[1])
+        return by_draws(self.posterior, *self._functions, fit, self.settings.fit)
 
     @cached_property
     def pattern_draws(self) -> PatternDraws:
-        """What every series does in every draw; see `sharing.pattern_draws`.
-
-        Where the fits speak (`says_by_fits`), draws are of these and their rows of Z.
-        """
-        is_large = len(self.whole.table.names) > MOST_ASKED
-        if self.whole is not self and not is_large:
-            return self.whole.pattern_draws.of_series(self._places)
+        """What every series does in every draw; see `sharing.pattern_draws`."""
         if self.says_by_fits:
-            observations = self.table.observations
-            posterior = draws_by_fits(self.searched, self.predictors, self.settings.seed)
-        else:
-            posterior, observations = self.posterior, self._asked[0]
-        functions, drawn = self._drawn(posterior, observations)
+            return self.patterns_by_fits
+        if self.whole is not self:
+            return self.whole.pattern_draws.of_series(self._places)
+        return self._patterns(self.posterior, self._asked[0], self._functions[1])
+
+    @cached_property
+    def patterns_by_fits(self) -> PatternDraws:
+        """The same where draws are of the fits and their rows of Z; of many series, of these."""
+        if self.whole is not self and len(self.whole.table.names) <= MOST_ASKED:
+            return self.whole.patterns_by_fits.of_series(self._places)
+        posterior = draws_by_fits(self.searched, self.predictors, self.settings.seed)
+        observations = self.table.observations
+        return self._patterns(posterior, observations, self._drawn(posterior, observations)[1])
+
+    def _patterns(
+        self, posterior: PosteriorDraws, observations: Observations, drawn: Sequence[Floats]
+    ) -> PatternDraws:
         seen = observations.at_times(posterior.times)
         chain = np.repeat(np.arange(len(posterior.chains)), [len(c) for c in posterior.chains])
         day = 0.0 if self.table.axis.origin is None else 1.0 / self.table.span
         return patterns_of(posterior.draws, drawn, chain, seen, day)
 
+    @cached_property
+    def _functions(self) -> tuple[DrawnFunctions, list[Floats]]:
+        return self._drawn(self.posterior, self._asked[0])
+
     def _drawn(
-        self, posterior: PosteriorDraws, observations: Observations | None = None
+        self, posterior: PosteriorDraws, observations: Observations
     ) -> tuple[DrawnFunctions, list[Floats]]:
-        observations = self._asked[0] if observations is None else observations
-        functions = DrawnFunctions(
-            observations.at_times(posterior.times), self.settings.fit.likelihood
-        )
+        likelihood = self.settings.fit.likelihood
+        functions = DrawnFunctions(observations.at_times(posterior.times), likelihood)
         return functions, functions_of(posterior, functions, self.settings.seed)
 
     @property
@@ -352,39 +346,30 @@ class Discovery:
     @property
     def names(self) -> list[str]:
         """Names of the components: their structure, numbered where several share it."""
-        return list(self._names)
-
-    @cached_property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(numbered([str(kernel.structure) for kernel in self.agreed.kernels]))
+        return numbered([str(kernel.structure) for kernel in self.fit.kernels])
 
     @cached_property
     def kernels(self) -> tuple[Product, ...]:
         """The components in the data's own time: days since the first date, or index numbers.
 
-        Variances are shares of the variance of each series that has the component.  Numbers are
-        those of the heaviest fit that has the component.
+        Variances are shares of the variance of each series that has the component.
         """
-        table = self.table
-        kernels = self.agreed.kernels
-        return tuple(kernel.change_units(table.span, table.start) for kernel in kernels)
+        span, start = self.table.span, self.table.start
+        return tuple(kernel.change_units(span, start) for kernel in self.fit.kernels)
 
     @property
     def probabilities(self) -> pd.DataFrame:
         """P(a component is visible in a series), series x components.
 
-        Visible is what has at least 2% of the variance of the series; see `sharing.posterior`.
-        Where the fits speak (`says_by_fits`) it is P(z_nk = 1), on average over them.
+        Visible is what has at least 2% of the variance of the series; see `sharing.statements`.
+        Where fits speak (`says_by_fits`) it is P(z_nk = 1) by the best one.
         """
-        return self._by_series(self.consensus.probabilities)
+        return self._by_series(self.statements.probabilities)
 
     @property
     def memberships(self) -> pd.DataFrame:
         """P(z_nk = 1), series x components: a series has the component, however little of it."""
-        by_fits = self.says_by_fits
-        return self._by_series(
-            self.consensus.probabilities if by_fits else self.statements.memberships
-        )
+        return self._by_series(self.statements.memberships)
 
     def patterns(self, level: float = 0.9, units: Mapping[Any, str] | None = None) -> pd.DataFrame:
         """What every series does, in whatever form: the table behind the report.
@@ -419,13 +404,16 @@ class Discovery:
 
     @property
     def evidence(self) -> pd.DataFrame:
-        """Log Bayes factors of having a component, series x components; see `consensus`."""
-        return self._by_series(self.consensus.evidence)
+        """Log Bayes factors of having a component, series x components."""
+        return self._by_series(self.statements.evidence)
 
     @property
     def structure(self) -> pd.DataFrame:
-        """Z, series x components, 0 or 1: likely, and with evidence for it; see `Consensus.Z`."""
-        return self._by_series(self.consensus.Z.astype(int))
+        """Z, series x components, 0 or 1: more likely than not, and with evidence for it.
+
+        Where fits speak (`says_by_fits`) it is the most probable Z by the best one.
+        """
+        return self._by_series(self.statements.Z.astype(int))
 
     def _by_series(self, values: Floats | Integers) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.table.frame.columns, columns=self.names)
@@ -433,7 +421,7 @@ class Discovery:
     @property
     def marginals(self) -> tuple[tuple[Marginal, ...], ...]:
         """Posteriors of the hyperparameters of every component, in scaled time."""
-        return self.whole.statements.marginals
+        return self.whole._by_draws.marginals
 
     def hyperparameters(self, level: float = 0.9) -> pd.DataFrame:
         """How sure the periods, lengthscales and locations of the components are.
@@ -509,8 +497,7 @@ class Discovery:
         -------
         DataFrame: rows are times; columns are (component, "mean" or "sd"), and with a level
         (component, "lower" or "upper"), in the units of the
-        series.  Means add up to the series' posterior mean less its training average, on average
-        over the fits of the search; "others" are components that only few of them have.
+        series.  Means add up to its posterior mean by the best fit, less its training average.
 
         Of a series that is modelled by its logarithm, and of counts, in percent: by how much the
         component raises or lowers what the others make.  There components multiply.  Of shares, and
@@ -532,12 +519,9 @@ class Discovery:
         mean, variance = (part[:, :, n] for part in self._parts(times))
         half = None if level is None else float(norm.ppf(0.5 + 0.5 * level))
         moments = self._heights(mean, np.sqrt(variance), n, half)
-        names = self.names
-        if any(np.any(places < 0) for places in self.agreed.places):
-            names = [*names, OTHERS]
         parts = {
             (name, moment): values[k]
-            for k, name in enumerate(names)
+            for k, name in enumerate(self.names)
             for moment, values in moments.items()
         }
         columns = pd.MultiIndex.from_tuples(list(parts), names=["component", "moment"])
@@ -555,13 +539,20 @@ class Discovery:
         return {"mean": 100.0 * (factor - 1.0), "sd": 100.0 * np.sqrt(variance), **percent}
 
     def _parts(self, times: pd.Index) -> tuple[Floats, Floats]:
-        """Mean and variance of components and others, scaled, [K + 1, M, N]; asked again."""
+        """Mean and variance of all components in all series, scaled, [K, M, N]; asked again."""
         x = self.table.scaled_times(times)
-        key = ("parts", *x)
-        if key not in self._told:
-            self._tell(key, predict_parts(self.agreed, self.predictors, x))
+        if (key := tuple(x)) not in self._told:
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()
+            mean, variance = self.predictors.of(self.fit).sums(x, np.eye(len(self.fit.kernels)))
+            parts = mean, np.maximum(variance, 0.0)
+            self._told[key] = tuple(part.transpose(1, 2, 0) for part in parts)
         mean, variance = self._told[key]
         return mean, variance
+
+    @cached_property
+    def _told(self) -> dict[tuple[float, ...], tuple[Floats, ...]]:
+        return {}
 
     def select(self, series: Sequence[object]) -> Discovery:
         """Return the discovery of some of the series, for forecasts, pictures and reports of them.
@@ -590,9 +581,6 @@ class Discovery:
         )
         # Or components could change their order, and with it their names.
         selected.__dict__["fit"] = part(self.fit)
-        selected.__dict__["agreed"] = replace(
-            self.agreed.of_series(places), fits=tuple(map(part, self.agreed.fits))
-        )
         selected.__dict__["_whole"] = self.whole
         return selected
 
@@ -785,20 +773,6 @@ class Discovery:
         columns = {"mean": mean, "sd": np.sqrt(variance), "degrees": told.degrees}
         return pd.DataFrame(columns, told.cells)
 
-    def median(self, times: pd.Index) -> pd.Series:
-        """Medians of new observations at any times, index (series, time); raises as `predict`."""
-        told = self.ensemble.at(times)
-        return pd.Series(told.quantile(0.5), told.cells, name="median")
-
-    def _tell(self, key: tuple[object, ...], moments: tuple[Floats, ...]) -> None:
-        if len(self._told) >= _MOST_TOLD:
-            self._told.clear()
-        self._told[key] = moments
-
-    @cached_property
-    def _told(self) -> dict[tuple[object, ...], tuple[Floats, ...]]:
-        return {}
-
     def places(self, *series: object) -> tuple[int, ...]:
         """Return the numbers of different series; a ValueError says which are known."""
         columns: list[object] = list(self.table.frame.columns)
@@ -828,11 +802,11 @@ class Discovery:
 
         return pair_report(self, a, b, horizon, **options)
 
-    def compare_all(self, horizon: int | None = None, **options: Any) -> AllPairs:
-        """Report every pair of series; parameters are those of `report.all_pairs`."""
+    def compare_all(self) -> AllPairs:
+        """Report every pair of series: how alike they are, and which patterns both have."""
         from ..report import all_pairs
 
-        return all_pairs(self, horizon, **options)
+        return all_pairs(self)
 
     # --- keeping and showing ---
 
@@ -876,9 +850,9 @@ class Discovery:
         Dataset
             Times of a time zone are in UTC, and the attribute ``time_zone`` names the zone.
             Variables: observed (series, time); transform (series); probability and structure
-            (series, component); kernel (component); component_mean and component_sd (series, part,
-            all_times), on the history and the forecast, where a part is a component (or what
-            components of little weight add up to), in percent of series whose transform is "log";
+            (series, component); kernel (component); component_mean and component_sd (series,
+            component, all_times), on the history and the forecast, in percent of series whose
+            transform is "log";
             forecast_mean and forecast_sd (series, ahead); interval (level, side, series, ahead);
             if asked for, sample (draw, series, ahead).
 
@@ -901,10 +875,8 @@ class Discovery:
         N, M = frame.shape[1], len(times)
         told = self.ensemble.at(times).frame(levels)
         components = [self.components(series, horizon) for series in frame.columns]
-        parts = list(components[0].columns.unique(level=0))
-        heights = np.stack(
-            [own.to_numpy().T.reshape(len(parts), 2, len(own)) for own in components]
-        )  # [N, K, 2, D + M]
+        shape = len(self.names), 2, len(components[0])
+        heights = np.stack([own.to_numpy().T.reshape(shape) for own in components])
         interval = told.to_numpy()[:, 2:].reshape(N, M, len(levels), 2).transpose(2, 3, 0, 1)
         variables = {
             "observed": (("series", "time"), frame.to_numpy().T),
@@ -912,8 +884,8 @@ class Discovery:
             "probability": (("series", "component"), self.probabilities.to_numpy()),
             "structure": (("series", "component"), self.structure.to_numpy()),
             "kernel": ("component", [str(kernel) for kernel in self.kernels]),
-            "component_mean": (("series", "part", "all_times"), heights[:, :, 0]),
-            "component_sd": (("series", "part", "all_times"), heights[:, :, 1]),
+            "component_mean": (("series", "component", "all_times"), heights[:, :, 0]),
+            "component_sd": (("series", "component", "all_times"), heights[:, :, 1]),
             "forecast_mean": (("series", "ahead"), told["mean"].to_numpy().reshape(N, M)),
             "forecast_sd": (("series", "ahead"), told["sd"].to_numpy().reshape(N, M)),
             "interval": (("level", "side", "series", "ahead"), interval),
@@ -927,7 +899,6 @@ class Discovery:
             coords={
                 "series": self.table.names,
                 "component": self.names,
-                "part": parts,
                 "time": _in_utc(frame.index),
                 "ahead": _in_utc(times),
                 "all_times": _in_utc(frame.index.append(times)),
@@ -988,16 +959,15 @@ class Discovery:
 
     @property
     def _headline(self) -> str:
-        (D, N), K, M = self.table.frame.shape, len(self.names), len(self.agreed.fits)
-        agreed = f" that {M} fits agree upon" if M > 1 else ""
+        D, N = self.table.frame.shape
         logs = int(self.table.transforms.is_log.sum())
         which = "" if N == 1 else f"{'all' if logs == N else logs} of them "
         scale = f", {which}on a log scale" if logs else ""
         size = f"{N} series of {D} times{scale}"
-        return f"Discovery: {size}, {counted(K, 'component')}{agreed}, BIC {self.bic:.1f}"
+        return f"Discovery: {size}, {counted(len(self.names), 'component')}, BIC {self.bic:.1f}"
 
     def _owners(self, k: int) -> str:
-        owners = [name for n, name in enumerate(self.table.names) if self.consensus.Z[n, k] == 1.0]
+        owners = [name for n, name in enumerate(self.table.names) if self.statements.Z[n, k] == 1.0]
         return ", ".join(owners) if len(owners) <= _MOST_SHOWN else f"{len(owners)} series"
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from ..data.tables import Table
 from ..discovery.result import Discovery
-from ..gp.types import Booleans
-from ..kernels.grammar import Product
+from ..gp.types import Booleans, Floats
 from ..runtime.text import listed, quoted
-from ..sharing.consensus import Consensus
-from ..sharing.matching import do_much_the_same, shapes_of, thinned
-from ..sharing.sampler import is_pattern
-from .describe import describe
+from ..sharing.pattern_draws import same
+from .stories import titles_of
 from .wording import Timeline, few_digits
 
 _CLEARLY = 0.2
@@ -81,47 +76,46 @@ def compare_discoveries(before: Discovery, now: Discovery) -> Changes:
 def _changed_patterns(before: Discovery, now: Discovery) -> pd.DataFrame:
     """Return the probabilities of those that crossed the line.
 
-    A pattern may have several forms: it is lost where no component is left that does much the same,
-    and gained where there was none.
+    A pattern is lost where no other that does the same is left, and gained where there was none.
     """
-    by_draws = before.is_sampled and now.is_sampled
-    old, new = (each.consensus if by_draws else each.agreed for each in (before, now))
-    table, x = now.table, thinned(now.table.observations.x)
+    by_draws = all(each.is_sampled or each.says_by_fits for each in (before, now))
+    old, new = (each.pattern_draws if by_draws else each.patterns_by_fits for each in (before, now))
+    table = now.table
     first, last = map(float, table.scaled_times(before.table.frame.index[[0, -1]]))
-    kernels = [kernel.change_units(last - first, first) for kernel in old.kernels]
-    titles, others = _titles(kernels, table), _titles(new.kernels, table)
-    same = do_much_the_same(
-        kernels, new.kernels, shapes_of(kernels, x), shapes_of(new.kernels, x)
-    ) | (titles[:, None] == others)
+    span, timeline = last - first, Timeline.of(table)
+    then = [
+        replace(each, kernel=each.kernel.change_units(span, first), period=each.period * span,
+                date=each.date * span + first)
+        for each in old.patterns
+    ]  # fmt: skip
+    kernels = [[each.kernel for each in patterns] for patterns in (then, new.patterns)]
+    periods, dates = (
+        [np.array([getattr(each, what) for each in patterns]) for patterns in (then, new.patterns)]
+        for what in ("period", "date")
+    )
+    titles = [np.array(titles_of(each, timeline), object) for each in (then, new.patterns)]
+    alike = same(kernels[0], periods[0], kernels[1], periods[1], table.observations.x)
+    alike &= np.isnan(dates[0])[:, None] & np.isnan(dates[1])  # else the date tells
+    alike |= titles[0][:, None] == titles[1]
     rows: dict[tuple[str, object], tuple[float, float]] = {}
-    for k, n, p, q in _only_in(old, new, same):
-        rows[str(titles[k]), table.frame.columns[n]] = p, q
-    for k, n, p, q in _only_in(new, old, same.T):
-        rows[str(others[k]), table.frame.columns[n]] = q, p
+    p, q = (each.visible.mean(axis=0) for each in (old, new))  # [N, P], [N, Q]
+    for k, n, one, other in _only_in(p, q, alike):
+        rows[titles[0][k], table.frame.columns[n]] = one, other
+    for k, n, one, other in _only_in(q, p, alike.T):
+        rows[titles[1][k], table.frame.columns[n]] = other, one
     index = pd.MultiIndex.from_tuples(list(rows), names=["pattern", "series"])
     return pd.DataFrame(list(rows.values()), index, ["before", "now"], dtype=np.float64)
 
 
-def _titles(kernels: Sequence[Product], table: Table) -> NDArray[np.str_]:
-    """Components in words, [K]."""
-    timeline = Timeline.of(table)
-    in_units = (kernel.change_units(table.span, table.start) for kernel in kernels)
-    return np.array([describe(kernel, timeline).short for kernel in in_units], np.str_)
-
-
-def _only_in(
-    own: Consensus, other: Consensus, same: Booleans
-) -> Iterator[tuple[int, int, float, float]]:
-    """Components k and series n that have them by one consensus, and in no form by the other.
+def _only_in(own: Floats, other: Floats, same: Booleans) -> Iterator[tuple[int, int, float, float]]:
+    """Patterns k and series n that have them by one account, and in no form by the other.
 
     With the probabilities of both.
     """
-    for k, kernel in enumerate(own.kernels):
-        p, q = own.probabilities[:, k], other.probabilities[:, same[k]].max(axis=1, initial=0.0)
-        is_gone = own.Z[:, k] > other.Z[:, same[k]].max(axis=1, initial=0.0)
-        if is_pattern(kernel):
-            for n in np.flatnonzero(is_gone & (p - q >= _CLEARLY)):
-                yield k, int(n), float(p[n]), float(q[n])
+    for k, alike in enumerate(same):
+        p, q = own[:, k], other[:, alike].max(axis=1, initial=0.0)
+        for n in np.flatnonzero((p > 0.5) & (q <= 0.5) & (p - q >= _CLEARLY)):
+            yield k, int(n), float(p[n]), float(q[n])
 
 
 def _gained_and_lost(patterns: pd.DataFrame) -> Iterator[str]:

@@ -31,11 +31,6 @@ class Rule:
 
 # fmt: off
 RULES: Mapping[str, tuple[Rule, ...]] = {
-    "trend": (
-        Rule(", monotonically increasing", lambda f: f.trend > 0),
-        Rule(", monotonically decreasing", lambda f: f.trend < 0),
-        Rule(""),
-    ),
     "smooth": (
         Rule("very smooth", lambda f: f.lengthscale > 0.5 * f.timeline.span),
         Rule("rapidly varying but smooth", lambda f: f.lengthscale < f.timeline.span / 200.0),
@@ -65,11 +60,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule(" but rough, like a random walk", lambda f: f.is_rough),
         Rule(""),
     ),
-    "line": (
-        Rule("linearly increasing", lambda f: f.trend > 0),
-        Rule("linearly decreasing", lambda f: f.trend < 0),
-        Rule("a linear function"),
-    ),
     "polynomial": (
         Rule("quadratic", lambda f: f.degree == 2),
         Rule("cubic", lambda f: f.degree == 3),
@@ -90,12 +80,12 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("approximately periodic with a period of {period}{varying}", lambda f: f.has("PER") and f.has("SE")),
         Rule("periodic with a period of {period}{varying}", lambda f: f.has("PER")),
         Rule("a rough function, like a random walk that forgets its past within about {two_lengthscales}", lambda f: f.has("SE") and f.is_rough),
-        Rule("a {smooth}{trend} function with a typical lengthscale of {lengthscale}{varying}", lambda f: f.has("SE")),
+        Rule("a {smooth} function with a typical lengthscale of {lengthscale}{varying}", lambda f: f.has("SE")),
         Rule("a random walk", lambda f: f.has("RW")),
         Rule("a random walk with next to no momentum", lambda f: f.memory < f.timeline.step),
         Rule("a random walk with momentum, which keeps its direction for about {memory}", lambda f: f.has("IOU")),
-        Rule("{line}", lambda f: f.degree == 1),
-        Rule("a {polynomial}{trend} function", lambda f: f.degree > 1),
+        Rule("a linear function", lambda f: f.degree == 1),
+        Rule("a {polynomial} function", lambda f: f.degree > 1),
         Rule("a level of its own", lambda f: f.is_shift and f.has("FROM") and f.has("UNTIL")),
         Rule("a shift of level around {shift}, within {fade_shift}", lambda f: f.is_shift and f.fades("FROM", "UNTIL")),
         Rule("a shift of level around {shift}", lambda f: f.is_shift),
@@ -217,17 +207,16 @@ class Description:
 
 
 def describe(
-    kernel: Product, timeline: Timeline, trend: int = 0, rules: Mapping[str, Sequence[Rule]] = RULES
+    kernel: Product, timeline: Timeline, rules: Mapping[str, Sequence[Rule]] = RULES
 ) -> Description:
     """Describe a component kernel in words.
 
     The kernel has all its numbers (or a ValueError is raised), in the time of the timeline, as
-    those of `Discovery.kernels`; `trend` is 1 if its posterior rises throughout the data, -1 if it
-    falls.
+    those of `Discovery.kernels`.
     """
     if not kernel.is_complete:
         raise ValueError(f"expected a kernel with all its numbers, got {kernel}")
-    facts = Facts(kernel, timeline, trend)
+    facts = Facts(kernel, timeline)
     sentences = (say(slot, facts, rules) for slot in _SENTENCES)
     during = say("during", facts, rules)
     return Description(

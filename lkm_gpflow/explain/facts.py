@@ -31,8 +31,6 @@ class Facts:
     # of the series.
     kernel: Product
     timeline: Timeline
-    # 1 if its posterior rises throughout the data, -1 if it falls, 0 if neither or not known.
-    trend: int = 0
 
     def of(self, name: str) -> list[Factor]:
         """Return the factors of a base kernel."""

@@ -417,7 +417,7 @@ def stories(
     own_units = tuple(
         "%" if log else (units or {}).get(name, "") for name, log in zip(names, is_log, strict=True)
     )
-    titles = _titles(told.patterns, timeline)
+    titles = titles_of(told.patterns, timeline)
     result = [
         Story(p + 1, pattern, titles[p], names, tuple(measured[p]), tuple(map(float, table.scale)),
               is_log, own_units, timeline, calendars[p], float(origins[p]))
@@ -451,8 +451,8 @@ def _origin(calendar: str, pattern: Pattern, timeline: Timeline) -> float:
     return (begin - timeline.origin) / pd.Timedelta(days=1)
 
 
-def _titles(patterns: Sequence[Pattern], timeline: Timeline) -> list[str]:
-    """Names for readers; numbered where two read alike."""
+def titles_of(patterns: Sequence[Pattern], timeline: Timeline) -> list[str]:
+    """Names of patterns for readers; numbered where two read alike."""
     titles = [_title(pattern, timeline) for pattern in patterns]
     return [
         f"{title} ({titles[: i + 1].count(title)})" if titles.count(title) > 1 else title

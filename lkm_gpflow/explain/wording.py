@@ -1,4 +1,4 @@
-"""Durations, dates and probabilities as a person would say them."""
+"""Durations and dates as a person would say them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,6 @@ _SOUNDS_LIKE_VOWEL = re.compile(r"[aeio]|8|1[18](?!\d)", re.IGNORECASE)
 _MOST_NAMED = 8
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-_SURE = (
-    (0.99, "almost certainly"),
-    (0.9, "very probably"),
-    (0.7, "probably"),
-    (0.5, "more likely than not"),
-    (0.1, "perhaps"),
-    (0.01, "hardly"),
-    (0.0, "almost certainly not"),
-)
 
 
 @dataclass(frozen=True)
@@ -120,19 +110,9 @@ class Timeline:
         return f"{time:%H:%M:%S}" if self.step < 0.99 * _MINUTE else f"{time:%H:%M}"
 
 
-def how_sure(probability: float) -> str:
-    """Return a probability in words: "very probably"."""
-    return next(word for least, word in _SURE if probability >= least)
-
-
 def with_article(words: str) -> str:
     """Return words with "a" or "an" before them: "an 8-month cycle"."""
     return ("an " if _SOUNDS_LIKE_VOWEL.match(words) else "a ") + words
-
-
-def sentence(words: str) -> str:
-    """Return words with a full stop; a name at their end may bring its own."""
-    return words if words.endswith(".") else f"{words}."
 
 
 def few_digits(value: float) -> str:

@@ -6,19 +6,18 @@ same everywhere: `horizon` is the number of steps after the last row, or the tim
 `level` the probability of bands; `unit` that of the values, for the label of their axis; `units`
 such by series; `truth` what happened after the history, drawn as open circles.
 
-Component k has the same colour in every picture.  Names may hold any character: none is read as a
-formula.
+Pattern p has the same colour in every picture, and component k.  Names may hold any character:
+none is read as a formula.
 May import: explain and what lies below.
 """
 
-from .all_components import plot_decomposition
-from .attribution_panels import plot_attribution
+from .all_patterns import plot_decomposition
 from .backtests import plot_coverage, plot_scores
 from .coupled import plot_filled, plot_narrowing, plot_what_if
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts, plot_methods
 from .search_tree import plot_ledger
-from .side_by_side import pair_rows, plot_comparison, plot_likeness
+from .side_by_side import plot_comparison, plot_likeness
 from .structure import plot_probabilities_over_time, plot_structure
 from .style import COMPONENT_COLOURS, FORECAST_COLOUR, HISTORY_COLOUR, component_colour
 
@@ -28,8 +27,6 @@ __all__ = [
     "HISTORY_COLOUR",
     "Explorer",
     "component_colour",
-    "pair_rows",
-    "plot_attribution",
     "plot_comparison",
     "plot_components",
     "plot_coverage",

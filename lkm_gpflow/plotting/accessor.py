@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..discovery.result import Discovery
-from .all_components import plot_decomposition
+from .all_patterns import plot_decomposition
 from .explorer import Explorer
 from .forecasts import plot_components, plot_forecast, plot_forecasts
 from .structure import plot_structure
@@ -19,7 +19,7 @@ from .style import AxesArray
 
 @dataclass(frozen=True, repr=False)
 class DiscoveryPlots:
-    """Pictures of a discovery; a call draws all series and what every component contributes."""
+    """Pictures of a discovery; a call draws all series and what every pattern contributes."""
 
     found: Discovery
 
@@ -30,7 +30,7 @@ class DiscoveryPlots:
         *,
         level: float = 0.9,
     ) -> AxesArray:
-        """Draw a row for each series and a column for each component; see `plot_decomposition`.
+        """Draw a row for each series and a column for each pattern; see `plot_decomposition`.
 
         The default horizon is a tenth of the rows.
         """
@@ -57,8 +57,8 @@ class DiscoveryPlots:
     ) -> AxesArray:
         """Draw what every component contributes to a series; see `plot_components`.
 
-        Without a series all are drawn, in rows (`plot_decomposition`); `options` are those of that
-        function.
+        Without a series all are drawn with their patterns, in rows (`plot_decomposition`);
+        `options` are those of that function.
         """
         if series is None:
             return plot_decomposition(self.found, horizon, **options)

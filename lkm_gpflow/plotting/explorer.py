@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..discovery.result import Discovery
-from .all_components import plot_decomposition
+from .all_patterns import plot_decomposition
 from .forecasts import plot_components, plot_forecast
 from .side_by_side import plot_comparison
 from .structure import plot_structure

@@ -136,7 +136,7 @@ def plot_components(
     """
     parts = discovery.components(series, horizon, level)
     n = discovery.table.frame.columns.get_loc(series)
-    has = discovery.consensus.Z[n]
+    has = discovery.structure.to_numpy()[n]
     if discovery.table.transforms.multiplies[n]:
         unit = "%"
     shown = _numbers(discovery, names)
@@ -156,7 +156,7 @@ def plot_components(
             plain(name), color=component_colour(k), fontsize=10, fontweight="bold", pad=above
         )
         write_at(ax, formula, (0.5, 1.0), (0, 3), size=7, axes="axes fraction")
-        if has[k] == 0.0:
+        if not has[k]:
             write_inside(ax, ABSENT)
             # The numbers of the vertical axis are also those of the panels to the right.
             ax.tick_params(bottom=False, labelbottom=False, labelsize=8)

@@ -10,12 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy.stats import norm
 
 from ..discovery.result import Discovery
-from ..explain.decomposition import Decomposition
-from ..explain.describe import describe
-from ..explain.wording import Timeline
+from ..explain.comparison import curves, holders, pair_stories
 from .forecasts import plot_forecast
 from .style import (
     ABSENT,
@@ -36,13 +33,6 @@ from .style import (
 _WIDTH = 96  # signs in a line of description
 
 
-def pair_rows(discovery: Discovery, a: int, b: int) -> list[int]:
-    """Return the components of two series: shared ones, then those of a alone, then of b alone."""
-    Z = discovery.consensus.Z
-    groups = (Z[a] * Z[b], Z[a] * (1.0 - Z[b]), Z[b] * (1.0 - Z[a]))
-    return [int(k) for group in groups for k in np.flatnonzero(group)]
-
-
 def plot_comparison(
     discovery: Discovery,
     a: object,
@@ -52,48 +42,45 @@ def plot_comparison(
     *,
     level: float = 0.9,
     units: Mapping[Any, str] | None = None,
-    parts: Decomposition | None = None,
     titles: Sequence[str] | None = None,
 ) -> AxesArray:
-    """Draw two series, and below them their components, as the paper's figure 6 does.
+    """Draw two series, and below them their patterns, as the paper's figure 6 does.
 
-    On top are both series and their forecasts; then the components that both have, side by side;
-    then those that are certain or likely in one series alone.  Components are in standard
-    deviations of their series, with one scale per row.  There are two Axes for each row.  `parts`
-    is the decomposition, if it is there already; `titles` are as of `plot_forecast`.  A ValueError
-    is raised if there is no such series, the two are one, or a unit is of no series.
+    On top are both series and their forecasts; then the patterns that both have, side by side;
+    then those that are certain or likely in one series alone.  Patterns are in standard deviations
+    of their series, with one scale per row.  There are two Axes for each row.  `titles` are as of
+    `plot_forecast`.  A ValueError is raised if there is no such series, the two are one, or a unit
+    is of no series.
     """
     units = units_by_name(units, discovery.whole.table.names)
-    places = discovery.places(a, b)
-    parts = Decomposition.of(discovery) if parts is None else parts
-    rows = pair_rows(discovery, *places)
-    panels = _panels(axes, len(rows) + 1)
     if titles is None:
         names = labels_by_name(discovery.table.frame)
+        discovery.places(a, b)
         titles = [names[a], names[b]]
+    discovery = discovery.select([a, b])
+    rows = pair_stories(discovery, level, units)
+    panels = _panels(axes, len(rows) + 1)
     for ax, series, title in zip(panels[0], (a, b), titles, strict=True):
         unit = units.get(str(series), "")
         plot_forecast(discovery, series, horizon, ax, level=level, unit=unit)
         ax.get_legend().remove()
         ax.set_title(title, fontsize=11, weight="bold")
-    half = norm.ppf(0.5 + 0.5 * level)
-    times = discovery.table.frame.index
-    timeline = Timeline.of(discovery.table)
-    for k, pair in zip(rows, panels[1:], strict=True):
-        for ax, n in zip(pair, places, strict=True):
-            if discovery.consensus.Z[n, k] == 0.0:
+    times, functions = curves(discovery, level)
+    for story, pair in zip(rows, panels[1:], strict=True):
+        colour = component_colour(story.number - 1)
+        for n, ax in enumerate(pair):
+            if discovery.table.names[n] not in holders(story):
                 _leave_blank(ax)
                 continue
-            mean, sd = parts.mean[k, :, n], parts.sd[k, :, n]
-            colour = component_colour(k)
             ax.axhline(0.0, color=FAINT_COLOUR, linewidth=0.6)
-            draw_band(ax, times, mean, mean - half * sd, mean + half * sd, colour)
+            middle, lower, upper = functions[:, n, story.number - 1]
+            draw_band(ax, times, middle, lower, upper, colour)
             readable_dates(ax, times)
             ax.margins(x=0.01)
-        words = describe(discovery.kernels[k], timeline).sentences
-        text = textwrap.fill(plain(" ".join(words), longest=None), _WIDTH)
+        text = textwrap.fill(plain(story.sentence, longest=None), _WIDTH)
         pair[0].set_title(text, loc="left", fontsize=8, color=HISTORY_COLOUR)
-        pair[0].set_ylabel(f"{discovery.names[k]}\n(sd)", fontsize=8, color=component_colour(k))
+        label = textwrap.fill(plain(story.title), 20)
+        pair[0].set_ylabel(f"{label}\n(sd)", fontsize=8, color=colour)
     return panels
 
 

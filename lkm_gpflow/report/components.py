@@ -1,4 +1,4 @@
-"""Components of a report: the kernels by which the fits express patterns."""
+"""Components of a report: the kernels by which the best fit expresses patterns."""
 
 from __future__ import annotations
 
@@ -15,31 +15,9 @@ _MEASURED = (Kind.DURATION, Kind.PERIOD, Kind.MEMORY)
 """Hyperparameters that are spoken of: lengths of time."""
 
 
-class Numbered:
-    """What has a number and a title in all reports and pictures."""
-
-    number: int
-    description: Description
-
-    @property
-    def colour(self) -> str:
-        """Its colour in all pictures."""
-        return component_colour(self.number - 1)
-
-    @property
-    def title(self) -> str:
-        """Its name for a reader: "4.7-month cycle"."""
-        return self.description.title
-
-    @property
-    def heading(self) -> str:
-        """Its number and title: "2. Slow drift over 8 months"."""
-        return f"{self.number}. {self.title[:1].upper()}{self.title[1:]}"
-
-
 @dataclass(frozen=True)
-class ComponentReport(Numbered):
-    """A component of the fits: its kernel, in words and numbers."""
+class ComponentReport:
+    """A component of the best fit: its kernel, in words and numbers."""
 
     number: int  # from 1
     # Its structure, and its structure with numbers.
@@ -50,6 +28,17 @@ class ComponentReport(Numbered):
     # upper.
     ranges: tuple[tuple[str, float, float], ...]
     timeline: Timeline
+
+    @property
+    def colour(self) -> str:
+        """Its colour in all pictures."""
+        return component_colour(self.number - 1)
+
+    @property
+    def heading(self) -> str:
+        """Its number and title: "2. Slow drift over 8 months"."""
+        title = self.description.title
+        return f"{self.number}. {title[:1].upper()}{title[1:]}"
 
     @property
     def intervals(self) -> str:
@@ -65,7 +54,7 @@ class ComponentReport(Numbered):
         return {
             "number": self.number,
             "name": self.name,
-            "title": self.title,
+            "title": self.description.title,
             "kernel": self.kernel,
             "description": self.description.text,
             "ranges": [list(each) for each in self.ranges],

@@ -13,7 +13,6 @@ import pandas as pd
 from .. import plotting
 from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..explain.decomposition import check_few
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stories import MOST_NAMES, Story, gist, stories, table_of
 from ..explain.wording import Timeline, scale_note
@@ -26,7 +25,7 @@ from ..sharing.behaviour import together
 from ..sharing.pattern_draws import SURE
 from ..sharing.posterior import DISAGREE, MOST_ASKED, VISIBLE
 from .components import ComponentReport, component_report
-from .page import Picture, Report, markdown, markdown_table
+from .page import Picture, Report, check_few, markdown, markdown_table
 from .series_report import SeriesReport, series_reports
 from .together import TogetherReport
 
@@ -388,12 +387,12 @@ class GroupReport(Report):
     def pictures(self) -> list[Picture]:
         """See `Report.pictures`: those that fold."""
         caption = (
-            "A place is blank where the series does not have the component, or it cannot be told. "
+            "A place is blank where the series does not have the pattern, or it cannot be told. "
             f"All curves of a row have one scale. Bands are {level_in_percent(self.level)} "
             "intervals."
         )
         ax = plotting.plot_decomposition(self.found, self.horizon, level=self.level)[0]
-        pictures = [Picture.of("Every series and its components", caption, ax)]
+        pictures = [Picture.of("Every series and its patterns", caption, ax)]
         return pictures if self.together is None else [*pictures, self.together.picture()]
 
 

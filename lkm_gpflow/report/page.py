@@ -18,9 +18,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..discovery.result import Discovery
 from ..plotting.style import save_figure
 from ..runtime.replacing import replacing
 from ..runtime.text import level_in_percent
+
+MOST_SERIES = 200
+"""Reports are of no more: each has a place on the page, and one beside every other."""
 
 _MOST_PIXELS = 12_000
 _DPI = 96
@@ -109,6 +113,16 @@ def with_contents(body: str) -> str:
     links = (f'<li><a href="#section-{i}">{head}</a></li>' for i, head in enumerate(heads, start=1))
     contents = f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>'
     return body.replace("<h2 id=", f"{contents}\n<h2 id=", 1)
+
+
+def check_few(found: Discovery) -> None:
+    """Raise a ValueError if a discovery has more than `MOST_SERIES` series."""
+    columns = list(found.table.frame.columns)
+    if len(columns) > MOST_SERIES:
+        raise ValueError(
+            f"expected at most {MOST_SERIES} series to report on, got {len(columns)}: choose "
+            f"some, for example found.select({columns[:3]})"
+        )
 
 
 def markdown(text: object) -> str:

@@ -7,105 +7,79 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from .. import plotting
 from ..discovery.result import Discovery
-from ..explain.comparison import Correlation, clustered, component_correlations, likeness
-from ..explain.decomposition import Decomposition
-from ..explain.describe import Description, describe
-from ..explain.verdicts import ORDER, Verdict, verdicts
-from ..explain.wording import Timeline, how_sure, scale_note, sentence
-from ..gp.types import Floats
+from ..explain.comparison import (
+    Correlation,
+    clustered,
+    correlation_in,
+    holders,
+    likeness,
+    pair_stories,
+)
+from ..explain.stories import Story, stories
+from ..explain.wording import scale_note
 from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
-from .components import Numbered
-from .page import Picture, Report, markdown, markdown_table
-
-_LESS_SURELY: Mapping[Verdict, str] = {
-    "perhaps": ", and {} perhaps",
-    "cannot be told": ", and {} may or may not have it",
-    "has not": "",
-}
-"""What is added of a series that has a component less surely than the other."""
+from .page import Picture, Report, check_few, markdown, markdown_table
 
 
 @dataclass(frozen=True)
-class PairComponent(Numbered):
-    """A component of two series, or of one of them."""
+class PairPattern:
+    """A pattern of two series, or of one of them."""
 
-    # Of the component, from 1.
-    number: int
-    name: str
-    description: Description
-    series: tuple[str, str]
-    verdicts: tuple[Verdict, Verdict]  # on both; see `lkm_gpflow.explain.verdicts`
-    probabilities: tuple[float, float]  # P(z_nk = 1) in both
-    shares: tuple[float, ...]  # its share in the variation of its owners
-    correlation: Correlation | None  # of the two posteriors, if both have it and it varies
+    story: Story  #: What it does in both
+    correlation: Correlation | None  #: Of the two, if both show it
+    level: float  #: Probability of intervals
+
+    @property
+    def colour(self) -> str:
+        """Its colour in all pictures."""
+        return plotting.component_colour(self.story.number - 1)
 
     @property
     def owners(self) -> tuple[str, ...]:
         """Who has it, or perhaps has it: one or both."""
-        judged = zip(self.series, self.verdicts, strict=True)
-        return tuple(name for name, verdict in judged if verdict in ("has", "perhaps"))
+        return holders(self.story)
 
     @property
-    def is_sure(self) -> bool:
-        """Whether its owners have it, not only perhaps."""
-        return "perhaps" not in self.verdicts
-
-    @property
-    def membership(self) -> str:
-        """Who has it, with probabilities in words and numbers."""
-        judged = zip(self.series, self.probabilities, self.verdicts, strict=True)
-        (one, p, verdict), (other, q, less) = sorted(judged, key=lambda each: ORDER[each[2]])
-        is_shared = verdict == less
-        how = how_sure(min(p, q) if is_shared else p) if verdict == "has" else "perhaps"
-        short = self.description.short
-        if is_shared:
-            said = f"{one} and {other} {how} share {short}"
-        else:
-            said = f"{one} {how} has {short}{_LESS_SURELY[less].format(other)}"
-        chance = f", against {q:.2f} in the other" if less == "has not" else f" and {q:.2f}"
-        return sentence(f"{said} (probability {p:.2f}{chance}); {self._importance}")
-
-    @property
-    def _importance(self) -> str:
-        shares = [
-            f"{percent(s)} of the variation of {o}"
-            for s, o in zip(self.shares, self.owners, strict=True)
-        ]
-        return f"it makes up {listed(shares)}"
+    def sentence(self) -> str:
+        """What it does, and in which of the two."""
+        untold = [n for n in self.story.those("cannot be told") if self.owners != (n,)]
+        more = [f"It cannot be told whether {name} has it." for name in untold]
+        return " ".join(filter(None, [self.story.sentence, *more, self.together]))
 
     @property
     def together(self) -> str:
         """Whether it moves the same way in both; empty where that cannot be said."""
-        if self.correlation is None:
-            return ""
         c = self.correlation
-        told = (f"{round(r, 2) + 0.0:+.2f}" for r in (c.typical, c.lower, c.upper))
-        numbers = "correlation {}, 90% interval {} to {}".format(*told)  # no minus before a zero
-        way = "in step in both" if c.of_means > 0.0 else "in opposite directions"
-        if c.way:
-            return f"It moves {way} ({numbers})."
-        if c.is_strong:
-            return f"It seems to move {way}, but that may be chance ({numbers})."
-        return f"It moves together weakly, if at all ({numbers})."
+        if c is None or len(self.owners) < 2:
+            return ""
+        # No minus before a zero.
+        r, low, high = (f"{round(r, 2) + 0.0:+.2f}" for r in (c.typical, c.lower, c.upper))
+        numbers = f"correlation {r}, {level_in_percent(self.level)} interval {low} to {high}"
+        way = "in step" if c.typical > 0.0 else "in opposite directions"
+        if self.story.timing:  # the sentence says which way it moves
+            return f"At no lag: {numbers}."
+        if c.lower * c.upper <= 0.0:
+            return f"It cannot be told whether it moves in step ({numbers})."
+        little = "" if c.is_strong else " a little"
+        chance = ", which may be chance" if c.may_be_chance else ""
+        return f"It moves {way}{little}{chance} ({numbers})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""
-        c = self.correlation
+        c, told = self.correlation, self.story
         return {
-            "number": self.number,
-            "name": self.name,
-            "description": self.description.text,
+            "title": told.title,
+            "sentence": self.sentence,
             "owners": list(self.owners),
-            "probabilities": list(self.probabilities),
-            "shares": list(self.shares),
+            "probabilities": [own.probability for own in told.behaviours],
+            "shares": [own.share.median for own in told.behaviours],
             "correlation": None if c is None else [c.typical, c.lower, c.upper],
         }
 
@@ -114,15 +88,13 @@ class PairComponent(Numbered):
 class PairReport(Report):
     """Two series: what they share, and what each has alone."""
 
-    found: Discovery  #: The discovery
+    found: Discovery  #: The discovery of these two
     #: Names of the series.
     a: object
     b: object
     likeness: float  #: Their shared variance; see `lkm_gpflow.explain.comparison.likeness`
     #: Shared ones first, then those of a alone, then of b alone.
-    components: tuple[PairComponent, ...]
-    may_share: bool  #: Whether both may have some component in common
-    parts: Decomposition  #: Components on the history
+    patterns: tuple[PairPattern, ...]
     #: Of the picture; titles are what the series are called in all pictures.
     horizon: int
     level: float
@@ -137,21 +109,16 @@ class PairReport(Report):
 
     @property
     def summary(self) -> str:
-        """How alike they are, in a sentence or two."""
-        both = [each for each in self.components if len(each.owners) == 2]
+        """How alike they are, in a sentence."""
+        both = [each.story for each in self.patterns if len(each.owners) == 2]
         if not both:
-            certain = " that is certain" if self.may_share else ""
-            return f"{self.a} and {self.b} have no component in common{certain}."
-        n, unsure = len(both), sum(not each.is_sure for each in both)
-        every = {1: "the only component", 2: "both components"}.get(n, f"all {n} components")
-        what = (
-            every if n == len(self.components) else f"{n} of the {len(self.components)} components"
-        )
+            untold = any(each.story.those("cannot be told") for each in self.patterns)
+            certain = " that is certain" if untold else ""
+            return f"{self.title} have no pattern in common{certain}."
+        perhaps = "" if any(len(story.owners) == 2 for story in both) else "perhaps "
         return (
-            f"{self.a} and {self.b} {'perhaps ' if unsure == n else ''}share {what} that either has"
-            + (f", {'one' if unsure == 1 else unsure} of them perhaps" if 0 < unsure < n else "")
-            + f"; {percent(self.likeness)} of their variance comes from "
-            + ("it." if n == 1 else "these.")
+            f"{self.title} {perhaps}share {listed([story.named for story in both])}; "
+            f"{percent(self.likeness)} of their variance comes from what both have."
         )
 
     @property
@@ -160,23 +127,14 @@ class PairReport(Report):
         return scale_note(self.found.table)
 
     @property
-    def groups(self) -> list[tuple[str, list[PairComponent]]]:
-        """Headings, and the components below them."""
-        a, b = str(self.a), str(self.b)
-        headings: dict[tuple[Verdict, Verdict], str] = {
-            ("has", "has"): f"{a} and {b} share the following",
-            ("has", "perhaps"): f"{a} has the following, {b} perhaps",
-            ("perhaps", "has"): f"{b} has the following, {a} perhaps",
-            ("has", "cannot be told"): f"{a} has, and {b} may or may not have",
-            ("cannot be told", "has"): f"{b} has, and {a} may or may not have",
-            ("has", "has not"): f"{a} alone has the following",
-            ("has not", "has"): f"{b} alone has the following",
-        }
+    def groups(self) -> list[tuple[str, list[PairPattern]]]:
+        """Headings, and the patterns below them."""
+        a, b = self.found.table.names
+        headings = {(a, b): "Both", (a,): f"{a} alone", (b,): f"{b} alone"}
         groups = [
-            (head, [c for c in self.components if c.verdicts == judged])
-            for judged, head in headings.items()
+            (head, [each for each in self.patterns if each.owners == owners])
+            for owners, head in headings.items()
         ]
-        groups.append(("Perhaps", [c for c in self.components if c.verdicts not in headings]))
         return [group for group in groups if group[1]]
 
     @property
@@ -184,13 +142,9 @@ class PairReport(Report):
         """See `Report.text`."""
         lines = [f"# {markdown(self.title)}", "", markdown(self.summary)]
         lines += ["", markdown(self.note)] if self.note else []
-        for heading, components in self.groups:
+        for heading, patterns in self.groups:
             lines += ["", f"## {markdown(heading)}", ""]
-            for each in components:
-                said = " ".join(
-                    filter(None, (each.description.text, each.membership, each.together))
-                )
-                lines.append(f"- **{markdown(each.heading)}.** {markdown(said)}")
+            lines += [f"- {markdown(each.sentence)}" for each in patterns]
         return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,31 +153,45 @@ class PairReport(Report):
             "series": [str(self.a), str(self.b)],
             "likeness": self.likeness,
             "summary": self.summary,
-            "components": [each.to_dict() for each in self.components],
+            "patterns": [each.to_dict() for each in self.patterns],
         }
 
     def pictures(self) -> list[Picture]:
         """See `Report.pictures`."""
         panels = plotting.plot_comparison(
             self.found, self.a, self.b, self.horizon,
-            level=self.level, units=self.units, parts=self.parts, titles=self.titles,
+            level=self.level, units=self.units, titles=self.titles,
         )  # fmt: skip
         caption = (
             f"Top: both series and the model (bands hold {level_in_percent(self.level)}). "
             "Below: what both have, side by side, then what one has. A panel is blank if the "
-            "series does not have the component, or if that cannot be told."
+            "series does not have the pattern, or if that cannot be told."
         )
         return [Picture.of("Side by side", caption, panels[0, 0])]
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two series of many."""
+
+    a: object
+    b: object
+    likeness: float  #: Their shared variance
+    shared: tuple[str, ...]  #: Titles of the patterns that both have, or perhaps have
+
+    @property
+    def title(self) -> str:
+        """Both names."""
+        return f"{self.a} and {self.b}"
+
+
 @dataclass(frozen=True, repr=False)
 class AllPairs(Report):
-    """All N (N - 1) / 2 pairs: how alike they are, and the report of each."""
+    """All N (N - 1) / 2 pairs: how alike they are, and what they share."""
 
     found: Discovery  #: The discovery
     likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
-    #: The reports, by the names of both series; correlations are left to `Discovery.compare`.
-    pairs: Mapping[tuple[str, str], PairReport]
+    pairs: Mapping[tuple[str, str], Pair]  #: By the names of both series; see `Discovery.compare`
     template: str = field(default="pairs.html", init=False)
 
     @property
@@ -234,11 +202,11 @@ class AllPairs(Report):
         return f"All {len(self.pairs)} pairs of {len(self.likeness)} series"
 
     @property
-    def ordered(self) -> list[PairReport]:
+    def ordered(self) -> list[Pair]:
         """The pairs, most alike first."""
         return sorted(self.pairs.values(), key=lambda pair: -pair.likeness)
 
-    def __iter__(self) -> Iterator[PairReport]:
+    def __iter__(self) -> Iterator[Pair]:
         return iter(self.ordered)
 
     def __len__(self) -> int:
@@ -247,33 +215,28 @@ class AllPairs(Report):
     @property
     def text(self) -> str:
         """See `Report.text`."""
-        table = markdown_table(["pair", "shared variance", "shared components"], self.rows())
+        table = markdown_table(["pair", "shared variance", "shared patterns"], self.rows())
         return f"# {self.title}\n\n{table}\n"
 
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""
-        return {"pairs": [pair.to_dict() for pair in self.ordered]}
+        pairs = [
+            {"series": [str(p.a), str(p.b)], "likeness": p.likeness, "shared": list(p.shared)}
+            for p in self.ordered
+        ]
+        return {"pairs": pairs}
 
     def pictures(self) -> list[Picture]:
         """See `Report.pictures`."""
-        return [likeness_picture(self.likeness, self.found.table.frame)]
+        caption = (
+            "Share of the variance that comes from patterns both have; like series stand together."
+        )
+        ax = plotting.plot_likeness(self.likeness, table=self.found.table.frame)
+        return [Picture.of("How alike they are", caption, ax)]
 
     def rows(self) -> list[list[str]]:
-        """Return pair, shared variance and shared components as text, most alike first."""
-        return [[p.title, percent(p.likeness), _shared_names(p)] for p in self.ordered]
-
-
-def likeness_picture(likeness: pd.DataFrame, table: pd.DataFrame) -> Picture:
-    """Return the picture of how much variance every two series of a table share."""
-    caption = (
-        "Share of the variance that comes from components both have; like series stand together."
-    )
-    ax = plotting.plot_likeness(likeness, table=table)
-    return Picture.of("How alike they are", caption, ax)
-
-
-def _shared_names(pair: PairReport) -> str:
-    return ", ".join(each.name for each in pair.components if len(each.owners) == 2) or "none"
+        """Return pair, shared variance and shared patterns as text, most alike first."""
+        return [[p.title, percent(p.likeness), ", ".join(p.shared) or "none"] for p in self.ordered]
 
 
 @single_threaded()
@@ -288,92 +251,37 @@ def pair_report(
 ) -> PairReport:
     """Report what two series share and what each has alone.
 
-    The default horizon is a tenth of the rows; `units` are those of the series, by name.  The
-    correlation of components is that of their posteriors, so far.  A ValueError is raised if there
-    is no such series, or the two are one, or the level is not between 0 and 1.
+    The default horizon is a tenth of the rows; `units` are those of the series, by name.  A
+    ValueError is raised if there is no such series, or the two are one, or the level is not between
+    0 and 1.
     """
     check_level(level)
     units = units_by_name(units, found.whole.table.names)
-    horizon = found.table.steps(horizon)
-    titles = labels_by_name(found.table.frame)
-    found, places = found.select([a, b]), (0, 1)
-    parts = Decomposition.of(found)
-    correlated = component_correlations(found, *places)
-    return _pair(found, parts, likeness(parts), (a, b), titles, correlated, horizon, level, units)
+    horizon, titles = found.table.steps(horizon), labels_by_name(found.table.frame)
+    found = found.select([a, b])
+    draws = found.pattern_draws
+    patterns = tuple(
+        PairPattern(story, correlation_in(draws, story.number - 1, 0, 1, level), level)
+        for story in pair_stories(found, level, units)
+    )
+    alike = float(likeness(draws)[0, 1])
+    return PairReport(found, a, b, alike, patterns, horizon, level, units, (titles[a], titles[b]))
 
 
 @single_threaded()
-def all_pairs(
-    found: Discovery,
-    horizon: int | None = None,
-    *,
-    level: float = 0.9,
-    units: Mapping[Any, str] | None = None,
-) -> AllPairs:
-    """Report every pair of series; the parameters are those of `pair_report`."""
-    check_level(level)
-    units = units_by_name(units, found.whole.table.names)
-    horizon = found.table.steps(horizon)
-    parts = Decomposition.of(found)
-    alike = likeness(parts)
+def all_pairs(found: Discovery) -> AllPairs:
+    """Report every pair of series: a ValueError says if there are more than 200."""
+    check_few(found)
+    alike, told = likeness(found.pattern_draws), stories(found)
     columns, names = list(found.table.frame.columns), found.table.names
-    titles = labels_by_name(found.table.frame)
-    order = clustered(alike)
-    ordered = found.table.frame.columns[order]
+    who = [(story.title, holders(story)) for story in told]
     pairs = {
-        (names[i], names[j]): _pair(
-            found, parts, alike, (columns[i], columns[j]), titles, {}, horizon, level, units
+        (names[i], names[j]): Pair(
+            columns[i], columns[j], float(alike[i, j]),
+            tuple(title for title, own in who if names[i] in own and names[j] in own),
         )
         for i, j in combinations(range(len(columns)), 2)
-    }
+    }  # fmt: skip
+    order = clustered(alike)
+    ordered = found.table.frame.columns[order]
     return AllPairs(found, pd.DataFrame(alike[order][:, order], ordered, ordered), pairs)
-
-
-def _pair(
-    found: Discovery,
-    parts: Decomposition,
-    alike: Floats,
-    series: tuple[object, object],
-    titles: Mapping[object, str],
-    correlated: Mapping[int, Correlation],
-    horizon: int,
-    level: float,
-    units: Mapping[str, str],
-) -> PairReport:
-    timeline, places = Timeline.of(found.table), found.places(*series)
-    names = [found.table.names[n] for n in places]
-    Z, probabilities = found.consensus.Z, found.consensus.probabilities
-    judged, kernels = verdicts(found, parts), found.kernels
-    said = judged.to_numpy()
-    components = []
-    for k in plotting.pair_rows(found, *places):
-        owners = [i for i, n in enumerate(places) if Z[n, k] == 1.0]
-        trends = {parts.trend[places[i], k] for i in owners}
-        a, b = (float(probabilities[n, k]) for n in places)
-        components.append(
-            PairComponent(
-                number=k + 1,
-                name=found.names[k],
-                description=describe(
-                    kernels[k], timeline, int(trends.pop()) if len(trends) == 1 else 0
-                ),
-                series=(names[0], names[1]),
-                verdicts=(said[places[0], k], said[places[1], k]),
-                probabilities=(a, b),
-                shares=tuple(float(parts.share[places[i], k]) for i in owners),
-                correlation=correlated.get(k),
-            )
-        )
-    return PairReport(
-        found=found,
-        a=series[0],
-        b=series[1],
-        likeness=float(alike[places[0], places[1]]),
-        components=tuple(components),
-        may_share=bool(np.any(np.all(said[list(places)] != "has not", axis=0))),
-        parts=parts,
-        horizon=horizon,
-        level=level,
-        units=units,
-        titles=(titles[series[0]], titles[series[1]]),
-    )

@@ -26,8 +26,6 @@ class SeriesReport:
 
     name: str
     account: str  # what it does
-    probabilities: dict[str, float]  # of each pattern, by title
-    shares: dict[str, float]  # of each pattern in its variation, by title
     # Observations of the tail that was held out, and how many fell into the interval.
     held_out: int
     inside: int
@@ -103,9 +101,7 @@ class SeriesReport:
         }
         return {
             "name": self.name,
-            "shares": self.shares,
             "account": self.account,
-            "probabilities": self.probabilities,
             "held_out": self.held_out,
             "inside": self.inside,
             "level": self.level,
@@ -130,8 +126,6 @@ def series_reports(
         SeriesReport(
             name=name,
             account=_account(name, told),
-            probabilities={each.title: each.of(name).probability for each in told},
-            shares={each.title: each.of(name).share.median for each in told},
             held_out=int(held_out.iloc[n]),
             inside=int(inside.iloc[n]),
             level=level,

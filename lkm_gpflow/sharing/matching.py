@@ -1,4 +1,4 @@
-"""Which components are one: periods, shapes, their correlation, one-to-one matching."""
+"""How alike components are: their periods, their shapes, and the correlation of shapes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ..fit.engine import components
-from ..gp.types import Booleans, Floats, Integers
+from ..gp.types import Floats
 from ..kernels.grammar import Product
 
 
@@ -27,27 +26,12 @@ def centred(C: Floats) -> Floats:
 _REPEATS = 0.5
 """A cycle whose smooth factor has a lengthscale below so many periods never repeats."""
 
-SAME = 0.95
-"""From this correlation on two components are one: near duplicates, which data hardly tell apart.
-
-Smooth components are the same up to lengthscales about 1.6 times apart, cycles up to periods that
-are out of step by a tenth of a period within the data; walks with and without next to no momentum
-are the same, a walk and a smooth component never.  A straight line and a smooth component are the
-same if the lengthscale is no shorter than two thirds of the data.
-"""
-
-ALIKE = 0.93
-"""From this correlation on components of different fits are versions of one; see `SAME`."""
-
 MUCH_LIKE = 0.85
-"""From this correlation on a pattern counts as a component, where it is said who has what.
+"""From this correlation on columns do the same.
 
 Smooth components are much alike up to lengthscales about 2.3 times apart, and so are a random walk
 and a smooth component whose lengthscale is between a tenth of the time and nine tenths.
 """
-
-_MOST_TIMES = 200
-"""Of the grid on which covariances are compared."""
 
 FLAT = 1e-9
 """A component that has less of its variance over time is a constant."""
@@ -82,18 +66,6 @@ def shapes_of(kernels: Sequence[Product], x: Floats) -> Floats:
     return shapes
 
 
-def sizes_of(kernels: Sequence[Product], x: Floats) -> Floats:
-    """Variances over time that components are expected to have about their own average, [K]."""
-    return np.trace(centred(components(kernels, x)), axis1=1, axis2=2) / len(x)
-
-
-def thinned(x: Floats) -> Floats:
-    """Return the grid on which shapes are compared: the times, or 200 of more."""
-    if len(x) <= _MOST_TIMES:
-        return x
-    return x[np.linspace(0, len(x) - 1, _MOST_TIMES).round().astype(int)]
-
-
 def correlation(a: Floats, b: Floats) -> Floats:
     """Correlations of shapes, [A, B]; constants are like constants alone."""
     products: Floats = a @ b.T
@@ -103,54 +75,6 @@ def correlation(a: Floats, b: Floats) -> Floats:
 
 ONE_CYCLE = 0.5
 """Cycles are one if their frequencies differ by fewer cycles per span than this."""
-
-
-def do_much_the_same(
-    a: Sequence[Product], b: Sequence[Product], shapes_a: Floats, shapes_b: Floats
-) -> Booleans:
-    """Whether components, with their shapes, are one pattern in whatever form, [A, B].
-
-    Their shapes are much alike (`MUCH_LIKE`), or both are cycles of one period.
-    """
-    p, q = (np.array([period(one) for one in each]) for each in (a, b))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        one_cycle = np.abs(1.0 / p[:, None] - 1.0 / q) < ONE_CYCLE  # NaN where neither repeats
-    return np.asarray((correlation(shapes_a, shapes_b) >= MUCH_LIKE) | one_cycle)
-
-
-def one_to_one(a: Floats, b: Floats, least: float) -> list[tuple[int, int]]:
-    """Pairs of rows of a and b that stand for each other: the assignment of most correlation.
-
-    Parameters
-    ----------
-    a, b
-        Shapes, [A, P] and [B, P]; see `shapes_of`.
-    least
-        Correlation below which two are not matched.
-    """
-    likeness = correlation(a, b)
-    gain = np.where(likeness >= least, likeness, 0.0)
-    return [
-        (int(i), int(j))
-        for i, j in zip(*linear_sum_assignment(-gain), strict=True)
-        if gain[i, j] > 0.0
-    ]
-
-
-def groups_of_same(shapes: Floats) -> Integers:
-    """Number the components of one fit so that near duplicates have one number, [K]."""
-    number = np.arange(len(shapes))
-    likeness = correlation(shapes, shapes)
-    for i, j in zip(*np.nonzero(np.triu(likeness > SAME, 1)), strict=True):
-        number[number == number[j]] = number[i]
-    return np.unique(number, return_inverse=True)[1]
-
-
-def unit(rows: Floats) -> Floats:
-    """Return rows of length one; rows of zeros stay."""
-    size = np.linalg.norm(rows, axis=-1, keepdims=True)
-    scaled: Floats = rows / np.where(size > 0.0, size, 1.0)
-    return scaled
 
 
 def period(kernel: Product) -> float:

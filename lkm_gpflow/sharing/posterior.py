@@ -1,26 +1,22 @@
-r"""Statements about series: shares of the draws of a posterior.
+r"""Draws of the posterior of a table, and the functions by which they explain each series.
 
 Each draw of the sampler decomposes a series into functions, one for each of its columns,
 
 .. math:: f_k \mid x_n \sim \mathcal{GP}, \qquad x_n = \mu_n 1 + \textstyle\sum_k f_k + \epsilon_n
 
-(drawn by Matheron's rule).  A column of a draw *stands for* a component of the consensus if it does
-much the same, in whatever form (`matching.do_much_the_same`).  A component is *visible* in a
-series, in a draw, if the functions that stand for it have at least `VISIBLE` of the variance of the
-series.  Every statement is a share of draws.
+(drawn by Matheron's rule).  Every statement is a share of draws: see `pattern_draws` for what
+series do, and `statements` for the components of the best fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import logit
 
 from ..data.observations import Observations
 from ..fit.fits import Fit, FitSettings
@@ -28,12 +24,11 @@ from ..forecast.forecasters import Member
 from ..forecast.predictors import Predictors
 from ..gp.lags import lag_grid
 from ..gp.likelihoods import SeriesLikelihood
-from ..gp.types import Booleans, Floats, Integers
-from ..kernels.grammar import Kind, Product, parse
+from ..gp.types import Floats, Integers
+from ..kernels.grammar import Product, parse
 from ..runtime.progress import Progress
-from ..runtime.text import numbered
 from .forms import covariance_of
-from .matching import do_much_the_same, shapes_of
+from .matching import shapes_of
 from .sampler import SamplerSettings, is_pattern, sample_posterior
 from .states import Draw
 
@@ -209,96 +204,6 @@ def times_looked_at(observations: Observations, seed: int) -> Integers:
     return np.sort(np.append(inner, [0, D - 1]))
 
 
-@dataclass(frozen=True)
-class Marginal:
-    """The posterior of one hyperparameter of a component: its values in the draws that have it.
-
-    Parameters
-    ----------
-    name
-        Such as "SE lengthscale".
-    kind
-        What it measures.
-    values
-        In scaled time, of columns that stand for the component and have its structure, [T].
-    """
-
-    name: str
-    kind: Kind
-    values: Floats
-
-    def quantile(self, p: float) -> float:
-        """Return the value, in scaled time, that it is below with probability p; NaN if unknown."""
-        return float(np.quantile(self.values, p)) if len(self.values) else float("nan")
-
-
-def learnt(kernel: Product) -> list[tuple[int, str, Kind]]:
-    """Places among the values of all factors, names and kinds of what is learnt."""
-    every = [(factor.base, *own) for factor in kernel.factors for own in factor.base.parameters]
-    names = numbered([f"{base.name} {name}" for base, name, _ in every])
-    return [(i, names[i], kind) for i, (_, _, kind) in enumerate(every) if kind is not Kind.ORIGIN]
-
-
-@dataclass(frozen=True)
-class Statements:
-    """What draws say of series and components.
-
-    Parameters
-    ----------
-    shares
-        Share that what stands for a component has in the variance of a series, [T, N, K].
-    has
-        Whether anything stands for it, [T, N, K].
-    chain
-        Number of the chain of each draw, [T].
-    prior_share
-        alpha / K of the Indian buffet process.
-    marginals
-        Posteriors of the hyperparameters of each component.
-    """
-
-    shares: Floats
-    has: Booleans
-    chain: Integers
-    prior_share: float
-    marginals: tuple[tuple[Marginal, ...], ...]
-
-    @cached_property
-    def visible(self) -> Booleans:
-        """Whether a component is visible, [T, N, K]."""
-        return np.asarray(self.shares >= VISIBLE)
-
-    @property
-    def probabilities(self) -> Floats:
-        """P(a component is visible in a series), [N, K]."""
-        return np.asarray(self.visible.mean(axis=0))
-
-    @property
-    def memberships(self) -> Floats:
-        """P(z_nk = 1): a series has what stands for a component, however little, [N, K]."""
-        return np.asarray(self.has.mean(axis=0))
-
-    @property
-    def evidence(self) -> Floats:
-        """Log Bayes factors: log odds of the draws less those of who else has it, [N, K]."""
-        T, N, K = self.has.shape
-        others = self.has.sum(axis=1, keepdims=True) - self.has
-        prior = ((others + self.prior_share) / (N + self.prior_share)).mean(axis=0)
-        # As if there were one more draw, half of which says so.
-        p = (self.visible.sum(axis=0) + 0.5) / (T + 1.0)
-        return np.asarray(logit(p) - logit(prior))
-
-    @property
-    def disagreement(self) -> Floats:
-        """Largest difference between chains of P, [N, K]."""
-        own = [self.visible[self.chain == c].mean(axis=0) for c in np.unique(self.chain)]
-        return np.ptp(own, axis=0)
-
-    def of_series(self, places: Integers) -> Statements:
-        """Return the part about some series; evidence is that of all."""
-        return replace(self, shares=self.shares[:, places], has=self.has[:, places])
-
-
 def functions_of(
     posterior: PosteriorDraws, functions: DrawnFunctions, seed: int = 0
 ) -> list[Floats]:
@@ -307,48 +212,8 @@ def functions_of(
     return [functions.of(draw, rng) for draw in posterior.draws]
 
 
-def statements_of(
-    posterior: PosteriorDraws,
-    kernels: Sequence[Product],
-    functions: DrawnFunctions,
-    drawn: Sequence[Floats],
-) -> Statements:
-    """Return what draws say of components.
-
-    Parameters
-    ----------
-    posterior
-        The draws.
-    kernels
-        Of the components, [K].
-    functions
-        Of the observations with which the draws were made.
-    drawn
-        What `functions_of` returned.
-    """
-    draws = posterior.draws
-    T, N, K = len(draws), functions.num_series, len(kernels)
-    shares, has = np.zeros((T, N, K)), np.zeros((T, N, K), bool)
-    values: list[dict[str, list[float]]] = [{} for _ in kernels]
-    for t, draw in enumerate(draws):
-        stands = functions.stand_for(draw.kernels, kernels)
-        shares[t] = functions.shares(drawn[t]) @ stands
-        has[t] = draw.Z.astype(int) @ stands > 0
-        for j, k in np.argwhere(stands):
-            if draw.kernels[j].structure == kernels[k].structure:
-                flat = [v for f in draw.kernels[j].factors for v in f.values]
-                for i, name, _ in learnt(kernels[k]):
-                    values[k].setdefault(name, []).append(float(flat[i] or 0.0))
-    marginals = tuple(
-        tuple(Marginal(name, kind, np.array(own.get(name, []))) for _, name, kind in learnt(kernel))
-        for kernel, own in zip(kernels, values, strict=True)
-    )
-    chain = np.repeat(np.arange(len(posterior.chains)), [len(own) for own in posterior.chains])
-    return Statements(shares, has, chain, posterior.prior_share, marginals)
-
-
 class DrawnFunctions:
-    """Functions of columns, drawn given the data; and which components columns stand for.
+    """Functions of columns, drawn given the data.
 
     Parameters
     ----------
@@ -365,19 +230,10 @@ class DrawnFunctions:
         self._sds = observations.standard()[1]
         self._known: dict[Product, tuple[Floats, Floats]] = {}
 
-    def stand_for(self, columns: Sequence[Product], kernels: Sequence[Product]) -> Booleans:
-        """Which components columns stand for, [J, K]."""
-        D2 = len(self._observations.x) ** 2
-        a, b = (
-            np.array([self._known_of(one)[1] for one in each]).reshape(-1, D2)
-            for each in (columns, kernels)
-        )
-        return do_much_the_same(columns, kernels, a, b)
-
     @property
-    def num_series(self) -> int:
-        """N."""
-        return len(self._seen)
+    def x(self) -> Floats:
+        """Scaled times of the functions, [D]."""
+        return self._observations.x
 
     def of(self, draw: Draw, rng: np.random.Generator) -> Floats:
         """Draw the functions of all columns in all series, zero where they are not, [N, J, D]."""

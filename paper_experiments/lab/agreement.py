@@ -17,7 +17,6 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.sharing.matching import thinned
 
 from . import RESULTS
 from .journals import fill, opened
@@ -33,20 +32,20 @@ def train(dataset: str) -> pd.DataFrame:
 
 
 def search(dataset: str, seed: int) -> dict[str, Any]:
-    """Discover a data set with the defaults but for walks, and note its consensus.
+    """Discover a data set with the defaults but for walks, and note what it says.
 
     Without walks forecasts differ and statements do not: see `search.stacking`.
 
     Returns
     -------
-    In JSON's types: ``dataset``, ``seed``, ``kernels`` in scaled units, ``Z`` of the consensus and
+    In JSON's types: ``dataset``, ``seed``, ``kernels`` in scaled units, ``Z`` and
     ``best`` with kernels and Z of the best fit.
     """
     found = discover(train(dataset), averaging="tempered", seed=seed, progress=False)
     return {
         "dataset": dataset,
         "seed": seed,
-        **_said(found.consensus.kernels, found.consensus.Z),
+        **_said(found.fit.kernels, found.statements.Z),
         "best": _said(found.fit.kernels, found.fit.Z),
     }
 
@@ -83,7 +82,7 @@ def summary(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     rows = {}
     for dataset in dict.fromkeys(record["dataset"] for record in records):
         own = [record for record in records if record["dataset"] == dataset]
-        x = thinned(Table.of(train(dataset)).observations.x)
+        x = Table.of(train(dataset)).observations.x
         pairs = list(itertools.combinations(own, 2))
         rows[dataset] = {
             "seeds": len(own),

@@ -28,6 +28,7 @@ from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Kind, Product, parse
 from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.sharing.posterior import VISIBLE, DrawnFunctions
+from lkm_gpflow.sharing.statements import stand_for
 from lkm_gpflow.sharing.states import Draw
 
 from . import RESULTS
@@ -95,10 +96,10 @@ def compared(found: Discovery, planted: Planted, seed: int) -> tuple[Floats, Flo
     truth = Draw(planted.kernels, planted.Z > 0.0, heights, np.log(planted.noise_variance), np.nan)
     drawn = functions.of(truth, np.random.default_rng((9, seed)))
     is_visible = functions.shares(drawn) >= VISIBLE
-    kernels = found.consensus.kernels
-    is_true = is_visible.astype(int) @ functions.stand_for(planted.kernels, kernels) > 0
+    kernels = found.fit.kernels
+    is_true = is_visible.astype(int) @ stand_for(planted.kernels, kernels, x) > 0
     is_pattern = np.array([str(kernel.structure) != "C" for kernel in kernels], bool)
-    said = found.consensus.probabilities
+    said = found.statements.probabilities
     return said[:, is_pattern].ravel(), is_true[:, is_pattern].ravel().astype(np.float64)
 
 
@@ -106,7 +107,7 @@ def _counterparts(found: Discovery, planted: Planted) -> list[tuple[int, int]]:
     """Pairs of a found component and the planted one, had by some series, that it stands for."""
     had = [int(k) for k in np.flatnonzero(planted.Z.any(axis=0))]
     kernels = [planted.kernels[k] for k in had]
-    pairs = counterparts(found.consensus.kernels, kernels, planted.observations.x)
+    pairs = counterparts(found.fit.kernels, kernels, planted.observations.x)
     return [(i, had[j]) for i, j in pairs]
 
 
@@ -121,11 +122,10 @@ def intervals(found: Discovery, planted: Planted) -> list[dict[str, Any]]:
     For each hyperparameter "name", "planted", "lower" and "upper" (its 90% interval), in scaled
     time, and "probability": that of the component in the series that most likely has it.
     """
-    consensus = found.consensus
     told = []
     for i, k in _counterparts(found, planted):
         kernel = planted.kernels[k]
-        if consensus.kernels[i].structure != kernel.structure:
+        if found.fit.kernels[i].structure != kernel.structure:
             continue
         for one, value in zip(found.marginals[i], _shape_values(kernel), strict=True):
             if not len(one.values):
@@ -135,7 +135,7 @@ def intervals(found: Discovery, planted: Planted) -> list[dict[str, Any]]:
                 "planted": value,
                 "lower": one.quantile(0.05),
                 "upper": one.quantile(0.95),
-                "probability": float(consensus.probabilities[:, i].max()),
+                "probability": float(found.statements.probabilities[:, i].max()),
             })  # fmt: skip
     return told
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from lkm_gpflow.data.tables import Table
@@ -27,7 +28,7 @@ from lkm_gpflow.fit.engine import components
 from lkm_gpflow.gp.series import log_density
 from lkm_gpflow.gp.types import Floats
 from lkm_gpflow.kernels.grammar import Product
-from lkm_gpflow.sharing.matching import MUCH_LIKE, SAME, correlation, one_to_one, shapes_of
+from lkm_gpflow.sharing.matching import MUCH_LIKE, correlation, shapes_of
 
 from . import RESULTS
 from .journals import fill, opened
@@ -38,6 +39,8 @@ PUBLISHED: Mapping[str, Any] = {"likelihood": "gaussian", "criterion": "bic", "a
 
 TOLD: Mapping[str, Any] = {"told": "all but Z"}
 """In the records of `best_possible`, in the place of options."""
+
+_SAME = 0.95  # from this correlation of shapes on components are near duplicates
 
 BASES = ("C", "SE", "PER", "LIN", "RW")
 
@@ -50,13 +53,16 @@ def counterparts(
     They are those of the largest total correlation of shapes at the times x, from `MUCH_LIKE` on:
     that is what probabilities of components are about.
     """
-    return one_to_one(shapes_of(found, x), shapes_of(planted, x), MUCH_LIKE)
+    likeness = correlation(shapes_of(found, x), shapes_of(planted, x))
+    gain = np.where(likeness >= MUCH_LIKE, likeness, 0.0)
+    pairs = zip(*linear_sum_assignment(-gain), strict=True)
+    return [(int(i), int(j)) for i, j in pairs if gain[i, j] > 0.0]
 
 
 def compare(found: Discovery, planted: Planted) -> dict[str, Any]:
     """Return what a search says beside what was planted, in JSON's types.
 
-    What it says is its consensus, which without averaging is the best fit.
+    What it says is about the components of its best fit.
 
     Returns
     -------
@@ -65,22 +71,22 @@ def compare(found: Discovery, planted: Planted) -> dict[str, Any]:
     walk then needs a level) and ``planted``, ``near_duplicates`` among those found,
     ``kernels``, and of the components that match the ``probabilities`` and the ``truth``.
     """
-    consensus, x = found.consensus, found.table.observations.x
-    is_pattern = [str(kernel.structure) != "C" for kernel in consensus.kernels]
-    pairs = counterparts(consensus.kernels, planted.kernels, x)
+    kernels, told, x = found.fit.kernels, found.statements, found.table.observations.x
+    is_pattern = [str(kernel.structure) != "C" for kernel in kernels]
+    pairs = counterparts(kernels, planted.kernels, x)
     Z = np.zeros_like(planted.Z)
     for i, j in pairs:
-        Z[:, j] = consensus.Z[:, i]
-    shapes = shapes_of(consensus.kernels, x)
+        Z[:, j] = told.Z[:, i]
+    shapes = shapes_of(kernels, x)
     alike = np.triu(correlation(shapes, shapes), k=1)
     return {
         "wrong": int((Z != planted.Z).sum()),
         "entries": planted.Z.size,
         "components": sum(is_pattern),
         "planted": len(planted.kernels),
-        "near_duplicates": int((alike > SAME).sum()),
-        "kernels": [str(kernel) for kernel in consensus.kernels],
-        "probabilities": [consensus.probabilities[:, i].round(6).tolist() for i, _ in pairs],
+        "near_duplicates": int((alike > _SAME).sum()),
+        "kernels": [str(kernel) for kernel in kernels],
+        "probabilities": [told.probabilities[:, i].round(6).tolist() for i, _ in pairs],
         "truth": [planted.Z[:, j].tolist() for _, j in pairs],
     }
 

@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     ),
     "a horizon for times": (
         "a pandas Index of times without missing ones, got 3",
-        lambda: by_hand().median(3),  # type: ignore[arg-type]
+        lambda: by_hand().predict(3),  # type: ignore[arg-type]
     ),
     "a list of times as a horizon": (
         r"a horizon of at least 1 step, got \['2022-01-02'\]; to forecast .* a pandas Index",

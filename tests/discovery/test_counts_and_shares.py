@@ -14,7 +14,6 @@ from lkm_gpflow.cli.options import likelihoods
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.keywords import DiscoverSettings
 from lkm_gpflow.discovery.result import Discovery, load
-from lkm_gpflow.explain.attribution import attribute
 from lkm_gpflow.gp.likelihoods import Binomial, Poisson, Share, Student
 from lkm_gpflow.model.lkm import LKM
 
@@ -71,8 +70,6 @@ def test_values_choose_and_forecasts_stay_among_values(found: Discovery) -> None
     total = found.aggregate(3, {"visits": 1.0, "open": 1.0})
     expected = sum(found.forecast(3)["mean"].loc[name].to_numpy() for name in ("visits", "open"))
     np.testing.assert_allclose(total["mean"], expected, rtol=0.03)
-    sums = attribute(found, 5)["mean"].sum(axis=1)
-    np.testing.assert_allclose(sums, found.forecast(5)["mean"], rtol=1e-6)
 
 
 def test_report_and_suspicious_values_say_it(found: Discovery) -> None:

@@ -43,6 +43,8 @@ def test_tables_fit_together(found: lkm.Discovery) -> None:
     assert set(np.unique(found.structure)) <= {0, 1}
     assert found.fit.criterion == found.ledger["criterion"].min()
     assert found.bic == found.ledger.loc[found.ledger["criterion"].idxmin(), "bic"]
+    best = found.best
+    assert (best.bic, best.kernels, best.best) == (found.bic, found.kernels, best)
 
 
 def test_kernels_are_in_the_units_of_the_data(found: lkm.Discovery) -> None:
@@ -90,8 +92,8 @@ def test_forecast_in_units_of_the_series() -> None:
 
 
 def test_components_add_up(found: lkm.Discovery) -> None:
-    """To what the model says, for one fit; `found` averages over fits."""
-    parts = found.best.components("b", horizon=3)
+    """To what the best fit says."""
+    parts = found.components("b", horizon=3)
     assert len(parts) == 43
     n = 1
     x = found.table.scaled_times(parts.index)

@@ -61,10 +61,10 @@ def test_xarray_and_netcdf(found: lkm.Discovery, tmp_path: Path) -> None:
         parts = found.components("b", 4)
         for name in found.names:
             np.testing.assert_allclose(
-                data["component_mean"].sel(series="b", part=name), parts[name, "mean"]
+                data["component_mean"].sel(series="b", component=name), parts[name, "mean"]
             )
             np.testing.assert_allclose(
-                data["component_sd"].sel(series="b", part=name), parts[name, "sd"]
+                data["component_sd"].sel(series="b", component=name), parts[name, "sd"]
             )
         paths = found.samples(4, 7, seed=3).loc["a"]
         np.testing.assert_allclose(data["sample"].sel(series="a").transpose("ahead", "draw"), paths)

@@ -17,12 +17,13 @@ from small import made_by_hand
 
 import lkm_gpflow as lkm
 from lkm_gpflow.coupling.learn_coupling import independent
-from lkm_gpflow.explain import decomposition
+from lkm_gpflow.explain.comparison import Correlation
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.gp.types import FloatTensor
 from lkm_gpflow.kernels import bases
 from lkm_gpflow.kernels.base import KERNELS
-from lkm_gpflow.report import GroupReport
+from lkm_gpflow.report import GroupReport, PairReport, page
+from lkm_gpflow.report.pairwise import PairPattern
 from lkm_gpflow.report.series_report import series_reports
 
 LONG, RTL = "a name of thirty signs, exactly", "ذهب"
@@ -166,8 +167,6 @@ def test_units_may_be_those_of_a_larger_table(report: GroupReport) -> None:
     assert report.found.select(["Gold", "Oil"]).report(units=units).units == units
     with pytest.raises(ValueError, match="got one of 'Gould'; did you mean 'Gold'"):
         report.found.compare("Gold", "Oil", units={"Gould": "USD"})
-    with pytest.raises(ValueError, match="got one of 'Gould'; did you mean 'Gold'"):
-        report.found.compare_all(units={"Gould": "USD"})
 
 
 def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
@@ -197,9 +196,11 @@ def test_logarithms_are_told_in_percent_and_said_once(tmp_path: Path) -> None:
     assert "2 of them on a log scale" in repr(found)
     assert "1 series of 60 times, on a log scale, " in repr(found.select(["Gold"]))
     assert "2 of them on a log scale" in found._repr_html_()
+    # What does not depend on units is the same.
+    for story, same in zip(report.patterns, plain.patterns, strict=True):
+        told, other = ([own.share.median for own in each.behaviours] for each in (story, same))
+        assert told == pytest.approx(other)
     for one, other in zip(report.series, plain.series, strict=True):
-        # What does not depend on units is the same.
-        assert one.shares == pytest.approx(other.shares)
         assert (one.inside, one.normality) == pytest.approx((other.inside, other.normality))
 
 
@@ -241,27 +242,67 @@ def test_few_misses_are_no_verdict_on_intervals(report: GroupReport) -> None:
 def test_pair(report: GroupReport) -> None:
     found = report.found
     pair = found.compare("Gold", "Oil")
-    (wave,) = pair.components
-    assert "It moves in opposite directions (correlation -1.00" in wave.together
-    assert pair.summary.startswith("Gold and Oil share the only component that either has; 9")
+    (wave,) = pair.patterns
+    assert "in opposite directions" in wave.sentence
+    assert "At no lag: correlation -1.00, 90% interval -1.00 to " in wave.sentence
+    assert pair.summary.startswith("Gold and Oil share a 2.8-month cycle; 9")
     apart = found.compare("Gold", "USD")
-    assert apart.summary == "Gold and USD have no component in common."
-    assert [who for who, _ in apart.groups] == [
-        "Gold alone has the following", "USD alone has the following",
-    ]  # fmt: skip
-    assert "against 0.00 in the other" in apart.text
-    assert json.loads(pair.to_json())["components"][0]["correlation"][0] < -0.9
+    assert apart.summary == "Gold and USD have no pattern in common."
+    assert [who for who, _ in apart.groups] == ["Gold alone", "USD alone"]
+    assert json.loads(pair.to_json())["patterns"][0]["correlation"][0] < -0.9
     with pytest.raises(ValueError, match=r"expected one of the series .* got 'Silver'"):
         found.compare("Gold", "Silver")
     with pytest.raises(ValueError, match="expected different series, got 'Oil' twice"):
         found.compare("Oil", "Oil")
 
 
+@pytest.mark.parametrize(
+    ("lower", "typical", "upper", "by_chance", "said"),
+    [
+        (0.8, 0.9, 0.95, 0.5, "It moves in step (correlation +0.90, 90% interval +0.80 to +0.95)."),
+        (-0.95, -0.9, -0.8, 0.5, "It moves in opposite directions (correlation -0.90"),
+        (0.8, 0.9, 0.95, 1.0, "It moves in step, which may be chance (correlation"),
+        (-0.5, -0.3, -0.1, 1.0, "It moves in opposite directions a little, which may be chance ("),
+        (0.1, 0.3, 0.5, 0.0, "It moves in step a little (correlation +0.30"),
+        (-0.1, 0.3, 0.5, 0.0, "It cannot be told whether it moves in step (correlation +0.30"),
+    ],
+)
+def test_a_correlation_in_words(
+    lower: float, typical: float, upper: float, by_chance: float, said: str, report: GroupReport
+) -> None:
+    line = report.patterns[1]
+    assert not line.timing
+    told = Correlation(typical, lower, upper, by_chance)
+    assert PairPattern(line, told, 0.9).together.startswith(said)
+
+
+def test_pair_says_no_more_than_is_known(report: GroupReport) -> None:
+    pair = report.found.compare("Gold", "Oil")
+    (wave,) = pair.patterns
+
+    def judged(*p: float) -> PairReport:
+        own = tuple(
+            replace(each, probability=q) for each, q in zip(wave.story.behaviours, p, strict=True)
+        )
+        return replace(pair, patterns=(replace(wave, story=replace(wave.story, behaviours=own)),))
+
+    open_ = judged(0.99, 0.4)
+    assert open_.summary == "Gold and Oil have no pattern in common that is certain."
+    assert [head for head, _ in open_.groups] == ["Gold alone"]
+    assert "It cannot be told whether Oil has it." in open_.text
+    assert judged(0.99, 0.8).summary.startswith("Gold and Oil perhaps share a 2.8-month cycle;")
+    assert "; perhaps Oil, too." in judged(0.99, 0.8).text
+    assert judged(0.99, 0.01).summary == "Gold and Oil have no pattern in common."
+
+
 def test_all_pairs(report: GroupReport) -> None:
     pairs = report.found.compare_all()
     assert len(pairs) == 3
-    assert next(iter(pairs)).title == "Gold and Oil"
+    first = next(iter(pairs))
+    assert (first.title, first.shared) == ("Gold and Oil", ("2.8-month cycle",))
     assert pairs.pairs["Gold", "USD"].likeness == 0.0
+    alone = report.found.compare("Gold", "Oil").likeness
+    assert first.likeness == pytest.approx(alone)
     assert set(pairs.likeness.index[:2]) == {"Gold", "Oil"} or pairs.likeness.index[2] == "Gold"
     assert "| Gold and Oil | 9" in pairs.text
 
@@ -269,14 +310,11 @@ def test_all_pairs(report: GroupReport) -> None:
 def test_of_too_many_series_some_must_be_chosen(
     report: GroupReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, every = report.found, report.found.compare_all().pairs
-    monkeypatch.setattr(decomposition, "MOST_SERIES", 2)
+    found = report.found
+    monkeypatch.setattr(page, "MOST_SERIES", 2)
     for too_many in (found.report, found.compare_all):
         with pytest.raises(ValueError, match=r"at most 2 series to report on, got 3.*select\("):
             too_many()
-    pair = found.compare("Gold", "Oil")
-    assert pair.likeness == pytest.approx(every["Gold", "Oil"].likeness, abs=1e-9)
-    assert pair.components[0].shares == pytest.approx(every["Gold", "Oil"].components[0].shares)
     assert len(found.select(["Gold", "USD"]).report().series) == 2
 
 
@@ -402,28 +440,6 @@ def told_as(found: lkm.Discovery, probabilities: dict[str, Sequence[float]]) -> 
     )  # fmt: skip
     series = series_reports(found, patterns, report.hold_out, report.level)
     return replace(report, patterns=patterns, series=series)
-
-
-def judged_as(found: lkm.Discovery, probabilities: Sequence[Sequence[float]]) -> lkm.Discovery:
-    """The same discovery on average over fits, with other probabilities and evidence for them."""
-    averaged, p = replace(found, averaging="tempered"), np.array(probabilities)
-    told = replace(averaged.consensus, probabilities=p, evidence=np.log(p / (1.0 - p)))
-    averaged.__dict__["consensus"] = told
-    return averaged
-
-
-def test_what_cannot_be_told_is_nowhere_stated(tmp_path: Path) -> None:
-    """The most probable row of the fit says that Oil has the wave; averages leave it open."""
-    found = judged_as(found_in(waves()), [[0.99, 1e-4], [0.4, 1e-4], [1e-4, 0.99]])
-    pair = found.compare_all().pairs["Gold", "Oil"]
-    assert pair.summary == "Gold and Oil have no component in common that is certain."
-    assert [head for head, _ in pair.groups] == ["Gold has, and Oil may or may not have"]
-    assert "has a 2.8-month cycle, and Oil may or may not have it (probability 0.99 and 0.40)" in (
-        pair.text
-    )
-    apart = found.compare_all().pairs["Gold", "USD"]
-    assert apart.summary == "Gold and USD have no component in common."
-    assert "USD alone has the following" in apart.text
 
 
 def test_it_is_said_why_nothing_was_checked(report: GroupReport) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,7 @@ from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.kernels.grammar import Kind
-from lkm_gpflow.sharing.posterior import Marginal
+from lkm_gpflow.sharing.statements import Marginal
 
 WAVE, LINE = "0.5 x PER(period=85,lengthscale=1)", "2e-5 x LIN(location=130)"
 ROWS = [[1, 0], [1, 1], [0, 1]]
@@ -71,14 +69,3 @@ def test_wider_levels_have_wider_intervals(small_found: lkm.Discovery) -> None:
 def test_a_level_is_a_probability(small_found: lkm.Discovery, level: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         small_found.hyperparameters(level)
-
-
-def test_some_series_have_what_was_learnt_on_all(small_found: lkm.Discovery) -> None:
-    some = small_found.select(["c", "a"]).select(["a"])
-    pd.testing.assert_frame_equal(some.hyperparameters(), small_found.hyperparameters())
-
-
-def test_kept_in_a_file(small_found: lkm.Discovery, tmp_path: Path) -> None:
-    small_found.save(tmp_path / "small.lkm")
-    told = lkm.load(tmp_path / "small.lkm").hyperparameters()
-    pd.testing.assert_frame_equal(told, small_found.hyperparameters(), rtol=1e-6)

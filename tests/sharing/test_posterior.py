@@ -1,4 +1,4 @@
-"""Statements by draws: functions given data, which components they stand for, shares of draws."""
+"""Draws of a posterior: functions given data, how chains agree, files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import logit
 from small import agreed, small_table
 
 import lkm_gpflow as lkm
@@ -21,9 +20,6 @@ from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.sharing.posterior import (
     DrawnFunctions,
     PosteriorDraws,
-    Statements,
-    functions_of,
-    statements_of,
     times_looked_at,
 )
 from lkm_gpflow.sharing.states import Draw
@@ -58,49 +54,6 @@ def test_functions_are_those_of_the_posterior_with_a_free_level() -> None:
     error = np.sqrt(variance / len(told))
     assert np.abs((told.mean(axis=0) - mean) / (error + 1e-6)).max() < 4.5
     np.testing.assert_allclose(told.var(axis=0), variance, rtol=0.12, atol=2e-4)
-
-
-def test_columns_stand_for_what_does_much_the_same() -> None:
-    functions = DrawnFunctions(observed(), GAUSSIAN)
-    texts = (
-        "1 x SE(lengthscale=0.15)",
-        "9 x SE(lengthscale=0.2)",
-        "1 x SE(lengthscale=2)",
-        "1 x LIN(location=0)",
-        "1 x PER(period=0.2, lengthscale=1)",
-        "1 x PER(period=0.21, lengthscale=0.3) x SE(lengthscale=0.5)",
-        "1 x PER(period=0.3, lengthscale=1)",
-    )
-    kernels = list(map(parse, texts))
-    expected = np.zeros((7, 7), bool)
-    for group in ([0, 1], [2, 3], [4, 5], [6]):
-        expected[np.ix_(group, group)] = True
-    np.testing.assert_array_equal(functions.stand_for(kernels, kernels), expected)
-
-
-def test_statements_are_shares_of_draws() -> None:
-    shares = np.array([[[0.5], [0.01]], [[0.3], [0.0]], [[0.2], [0.04]], [[0.1], [0.0]]])
-    told = Statements(shares, shares > 0.0, np.array([0, 0, 1, 1]), 0.125, ((),))
-    assert told.probabilities.tolist() == [[1.0], [0.25]]
-    assert told.memberships.tolist() == [[1.0], [0.5]]
-    assert told.disagreement.tolist() == [[0.0], [0.5]]
-    # The first series has it always, the second in two draws: what each knows of the other.
-    prior = np.array([[(1.125 + 0.125) / 2 / 2.125], [1.125 / 2.125]])
-    p = np.array([[4.5 / 5.0], [1.5 / 5.0]])
-    np.testing.assert_allclose(told.evidence, logit(p) - logit(prior))
-    assert told.of_series(np.array([1])).probabilities.tolist() == [[0.25]]
-
-
-def test_who_has_a_column_has_what_it_stands_for() -> None:
-    chains = ((drawn([[1, 0], [0, 1]]),), (drawn([[1, 0], [0, 0]]),))
-    kept = PosteriorDraws(chains, np.arange(len(X)), 0.125)
-    others = [parse("5 x SE(lengthscale=0.22)"), parse("1 x PER(period=0.3, lengthscale=1)")]
-    functions = DrawnFunctions(observed(), ScaledNoise())
-    told = statements_of(kept, others, functions, functions_of(kept, functions))
-    assert told.memberships.tolist() == [[1.0, 0.0], [0.0, 0.0]]
-    (lengthscale,), (period, _) = told.marginals
-    assert lengthscale.values.tolist() == [0.2, 0.2]
-    assert not len(period.values)
 
 
 def test_chains_that_differ_have_a_large_r_hat() -> None:

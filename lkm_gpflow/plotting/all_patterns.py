@@ -1,17 +1,20 @@
-"""All series and what every component contributes to them, in one picture."""
+"""All series and what every pattern contributes to them, in one picture."""
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy.stats import norm
 
 from ..discovery.result import Discovery
-from ..explain.decomposition import Decomposition
+from ..explain.comparison import curves, holders
+from ..explain.stories import Story, stories
 from ..gp.likelihoods import unit_quantile
-from ..gp.types import Floats
+from ..gp.types import Booleans, Floats
 from ..runtime.arguments import check_level
 from .style import (
     FAINT_COLOUR,
@@ -38,39 +41,41 @@ def plot_decomposition(
     axes: AxesArray | None = None,
     *,
     level: float = 0.9,
-    parts: Decomposition | None = None,
+    told: Sequence[Story] | None = None,
 ) -> AxesArray:
-    """Draw one row per series and one column per component, after the paper's picture of seizures.
+    """Draw one row per series and one column per pattern, after the paper's picture of seizures.
 
     The first column has the observations and the model's interval for new ones.  A place is blank
-    where the series does not have the component, or that cannot be told; a column that is blank
-    says so.  All curves of a row have one scale.  There are K + 1 Axes, one per column.  `parts` is
-    the decomposition, if it is there already.  A ValueError is raised if the level is not between 0
-    and 1.
+    where the series does not have the pattern, or that cannot be told; a column that is blank says
+    so.  All curves of a row have one scale.  There are P + 1 Axes, one per column.  `told` is
+    `explain.stories.stories`, if it is there already.  A ValueError is raised if the level is not
+    between 0 and 1.
     """
     check_level(level)
-    parts = Decomposition.of(discovery) if parts is None else parts
-    Z, times = discovery.consensus.Z, discovery.table.frame.index
-    N, K = Z.shape
-    columns = _columns(axes, N, K)
-    half = norm.ppf(0.5 + 0.5 * level)
+    told = stories(discovery, level) if told is None else told
+    times, names = discovery.table.frame.index, discovery.table.names
+    N = len(names)
+    columns = _columns(axes, N, len(told))
     shown, mean, told_half, observed = _scaled(discovery, horizon, level)
     # Within a row all curves share one scale, which holds them all.
     reach = np.maximum(np.nanmax(np.abs(observed), axis=0), (np.abs(mean) + told_half).max(axis=0))
     row_scale = _HEIGHT / reach
-    _draw_rows(columns[0], shown, mean, told_half, row_scale, FORECAST_COLOUR)
+    ends = mean - told_half, mean + told_half
+    _draw_rows(columns[0], shown, mean, *ends, row_scale, FORECAST_COLOUR, np.ones(N, bool))
     columns[0].plot(
         times, observed * row_scale - np.arange(N), ".", color=HISTORY_COLOUR, markersize=1.5
     )
     if len(shown) > len(times):
         mark_start(columns[0], times)
-    for k, ax in enumerate(columns[1:]):
-        has = Z[:, k] == 1.0
-        band = half * parts.sd[k]
-        _draw_rows(ax, times, parts.mean[k], band, row_scale, component_colour(k), has)
+    looked_at, functions = curves(discovery, level)
+    for p, (story, ax) in enumerate(zip(told, columns[1:], strict=True)):
+        has = np.isin(names, holders(story))
+        middle, lower, upper = (each[:, p].T for each in functions)  # [D, N]
+        colour = component_colour(story.number - 1)
+        _draw_rows(ax, looked_at, middle, lower, upper, row_scale, colour, has)
         if not has.any():
             write_inside(ax, "no series\nfor sure")
-    _label(columns, discovery, shown)
+    _label(columns, discovery, shown, told)
     return columns
 
 
@@ -94,18 +99,18 @@ def _scaled(
 def _draw_rows(
     ax: Axes,
     times: pd.Index,
-    mean: Floats,
-    band: Floats,
+    middle: Floats,
+    lower: Floats,
+    upper: Floats,
     scale: Floats,
     colour: str,
-    has: Floats | None = None,
+    has: Booleans,
 ) -> None:
     """Draw a curve with its band in every row that has one."""
-    N = mean.shape[1]
-    for n in range(N) if has is None else np.flatnonzero(has):
-        middle, width = scale[n] * mean[:, n] - n, scale[n] * band[:, n]
+    for n in np.flatnonzero(has):
+        curve, low, high = (scale[n] * each[:, n] - n for each in (middle, lower, upper))
         ax.axhline(-n, color=FAINT_COLOUR, linewidth=0.3)
-        draw_band(ax, times, middle, middle - width, middle + width, colour, 0.9)
+        draw_band(ax, times, curve, low, high, colour, 0.9)
 
 
 def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
@@ -124,16 +129,18 @@ def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
     return np.asarray(grid[0], dtype=object)
 
 
-def _label(columns: AxesArray, discovery: Discovery, shown: pd.Index) -> None:
+def _label(
+    columns: AxesArray, discovery: Discovery, shown: pd.Index, told: Sequence[Story]
+) -> None:
     names = labels(list(discovery.table.frame.columns))
     N = len(names)
     # The first series stands on top.
     columns[0].set_yticks(-np.arange(N), names)
     columns[0].set_ylim(0.4 - N, 0.6)
-    titles = ["data and model", *discovery.names]
+    titles = ["data and model", *(textwrap.fill(plain(each.title), 20) for each in told)]
+    colours = [HISTORY_COLOUR, *(component_colour(each.number - 1) for each in told)]
     for k, (ax, title) in enumerate(zip(columns, titles, strict=True)):
-        colour = HISTORY_COLOUR if k == 0 else component_colour(k - 1)
-        ax.set_title(plain(title).replace(" x ", "\nx "), color=colour, fontsize=9, weight="bold")
+        ax.set_title(title, color=colours[k], fontsize=9, weight="bold")
         ax.spines[["top", "right", "left"]].set_visible(False)
         times = shown if k == 0 else discovery.table.frame.index
         if not ax.lines:  # no series has it: the axis is of these times all the same
