@@ -88,14 +88,13 @@ def _changed_patterns(before: Discovery, now: Discovery) -> pd.DataFrame:
                 date=each.date * span + first)
         for each in old.patterns
     ]  # fmt: skip
-    kernels = [[each.kernel for each in patterns] for patterns in (then, new.patterns)]
+    every, P = [*then, *new.patterns], len(then)
     periods, dates = (
-        [np.array([getattr(each, what) for each in patterns]) for patterns in (then, new.patterns)]
-        for what in ("period", "date")
+        np.array([getattr(one, what) for one in every]) for what in ("period", "date")
     )
     titles = [np.array(titles_of(each, timeline), object) for each in (then, new.patterns)]
-    alike = same(kernels[0], periods[0], kernels[1], periods[1], table.observations.x)
-    alike &= np.isnan(dates[0])[:, None] & np.isnan(dates[1])  # else the date tells
+    alike = same([one.kernel for one in every], periods, table.observations.x)[:P, P:]
+    alike &= np.isnan(dates[:P])[:, None] & np.isnan(dates[P:])  # else the date tells
     alike |= titles[0][:, None] == titles[1]
     rows: dict[tuple[str, object], tuple[float, float]] = {}
     p, q = (each.visible.mean(axis=0) for each in (old, new))  # [N, P], [N, Q]

@@ -267,7 +267,7 @@ def _periods(kernels: Sequence[Product], f: Floats, x: Floats) -> list[float]:
     return periods
 
 
-def _same(columns: Sequence[Product], periods: Floats, x: Floats) -> Booleans:
+def same(columns: Sequence[Product], periods: Floats, x: Floats) -> Booleans:
     """Whether columns do the same, [J, J]; periods are zero of what does not repeat."""
     kernels = list(dict.fromkeys(columns))
     place = {kernel: i for i, kernel in enumerate(kernels)}
@@ -290,7 +290,7 @@ def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Flo
     label = np.full(len(columns), -1)
     if not len(columns):
         return label
-    alike = _same(columns, periods, x)
+    alike = same(columns, periods, x)
     number = 0
     while (free := label < 0).any():
         mass = np.where(free, alike @ (weights * free) + 1e-12 * weights, -1.0)
