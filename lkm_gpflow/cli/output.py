@@ -65,7 +65,8 @@ def write(
                     "\n".join([found.news, str(found.changes_since(before))]), encoding="utf-8"
                 )
             names.append(CHANGES)
-        say(repr(found))
+        for line in filter(None, [found.stopped, found.changes]):
+            say(line)
         columns = list(found.table.frame.columns)
         shown = found if len(columns) <= MOST_SHOWN else found.select(columns[:MOST_SHOWN])
         say("drawing the pictures ...")
