@@ -20,7 +20,7 @@ from ..data.observations import Observations
 from ..data.sites import Sites
 from ..data.tables import Suspicious, Table
 from ..data.transforms import Transforms
-from ..fit.fits import PLAIN_MODEL, Fit, object_from_json, object_to_json
+from ..fit.fits import PLAIN_MODEL, Fit
 from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
 from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
@@ -29,7 +29,7 @@ from ..gp.likelihoods import GAUSSIAN, FromGPflow, PointLikelihood
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
 from ..model import subclasses
-from ..model.subclasses import UnknownModelError
+from ..model.subclasses import UnknownModelError, object_from_json, object_to_json
 from ..runtime import archive
 from ..runtime.archive import label_from_json, label_to_json
 from ..runtime.arguments import check_level, check_series

@@ -23,6 +23,7 @@ from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product
 from .assignments import Pairs
 from .covariances import Components, ProductComponents, RowCovariances, components_at
+from .fits import Fit, State
 from .layout import Layout
 from .shared_pairs import SharedPairs
 
@@ -189,52 +190,31 @@ class Engine:
         """Log prior density of the model's own parameters, and its gradient, [E]."""
         return 0.0, np.empty(0)
 
-    def log_densities(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_levels: Floats,
-        pairs: Pairs,
-    ) -> Floats:
+    def log_densities(self, at: State | Fit, noise_levels: Floats, pairs: Pairs) -> Floats:
         """``log p(x_n | z = t)`` of all pairs for L noise variances a series [L, N], [L, P].
 
         NaN where a covariance is not positive definite.
         """
-        C = self.covariances(kernels, parameters)
+        C = self.covariances(at.kernels, at.parameters)
         return pair_log_densities(C, noise_levels, self.observations, pairs, self.likelihood)
 
     def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
         """Sum over rows and series as a function of the flat vector, with its gradient."""
         return Objective(self, layout, pairs, log_weights)
 
-    def entrance(
-        self, kernels: Sequence[Product], parameters: Mapping[str, Any], Z: Floats
-    ) -> Entrance:
-        """What each series has, [N, K] of complete products, for one more component to enter."""
-        return Entrance(self, self.observations, kernels, parameters, Z)
+    def entrance(self, state: State) -> Entrance:
+        """What each series has, for one more component to enter."""
+        return Entrance(self, self.observations, state)
 
-    def scales(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_variance: Floats,
-        pairs: Pairs,
-    ) -> Floats:
-        """Predictive scales of the likelihood for all pairs, [P], noise variances [N]."""
-        C = self.covariances(kernels, parameters)
+    def scales(self, at: State | Fit, pairs: Pairs) -> Floats:
+        """Predictive scales of the likelihood for all pairs, [P]."""
+        C = self.covariances(at.kernels, at.parameters)
         return np.array([
-            self._series(n, np.tensordot(z, C, axes=1), noise_variance[n])[0].scale
+            self._series(n, np.tensordot(z, C, axes=1), at.noise_variance[n])[0].scale
             for n, z in zip(pairs.series, pairs.configurations, strict=True)
         ])  # fmt: skip
 
-    def predict(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        Z: Floats,
-        noise_variance: Floats,
-        x: Floats,
-    ) -> tuple[Floats, Floats]:
+    def predict(self, at: State | Fit, x: Floats) -> tuple[Floats, Floats]:
         r"""Mean and variance of new observations at times x after the table's, [N, M].
 
         .. math:: C_* V^{-1} y, \qquad s\, (\mathrm{diag}(C_{**} - C_* V^{-1} C_*^\top) + \sigma^2)
@@ -247,8 +227,8 @@ class Engine:
             If a covariance is not positive definite.
         """
         past, D, moments = self.observations, len(self.observations.x), []
-        C = self.covariances(kernels, parameters, np.concatenate([past.x, x]))
-        for n, (z, noise) in enumerate(zip(Z, noise_variance, strict=True)):
+        C = self.covariances(at.kernels, at.parameters, np.concatenate([past.x, x]))
+        for n, (z, noise) in enumerate(zip(at.Z, at.noise_variance, strict=True)):
             total = np.tensordot(z, C, axes=1)
             series, seen = self._series(n, total, noise)
             if np.isnan(series.q):
@@ -274,26 +254,18 @@ class Entrance:
         Gives covariances.
     observations
         The table, or some of its series.
-    kernels, parameters, Z
-        As of `Engine.entrance`.
+    state
+        What these have.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        observations: Observations,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        Z: Floats,
-    ) -> None:
-        self._engine, self._observations = engine, observations
-        self._kernels, self._parameters, self._Z = kernels, parameters, Z
+    def __init__(self, engine: Engine, observations: Observations, state: State) -> None:
+        self._engine, self._observations, self._state = engine, observations, state
 
     @cached_property
     def _base(self) -> Floats:
         """Covariances of what each series has, [N, D, D]."""
-        C = self._engine.covariances(self._kernels, self._parameters)
-        return np.tensordot(self._Z, C, axes=1)
+        C = self._engine.covariances(self._state.kernels, self._state.parameters)
+        return np.tensordot(self._state.Z, C, axes=1)
 
     def _base_at(self, places: Integers) -> Floats:
         """The same at some of the times."""
@@ -309,7 +281,7 @@ class Entrance:
         noise_variance
             L noise variances for each series, [L, N], or with each candidate, [M, L, N].
         """
-        C = self._engine.covariances(candidates, self._parameters)
+        C = self._engine.covariances(candidates, self._state.parameters)
         return _scanned(self._base, C, noise_variance, self._observations, self._engine.likelihood)
 
     def promising(
@@ -334,7 +306,7 @@ class Entrance:
         places = _part(len(self._observations.x))
         part = self._observations.at_times(places)
         nothing = np.zeros((1, len(places), len(places)))
-        own = self._engine.covariances(candidates, self._parameters, part.x)
+        own = self._engine.covariances(candidates, self._state.parameters, part.x)
         C = np.concatenate([own, nothing])
         base = self._base_at(places)
         found = _scanned(base, C, noise_variance, part, self._engine.likelihood)

@@ -8,7 +8,6 @@ search learns every structure from several starts; the one of the largest bound 
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -32,7 +31,7 @@ from ..model.relaxation import Annealer, RelaxedPosterior
 from ..model.subclasses import model_class
 from .fits import Fit, FitSettings, Relaxed, State
 from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
-from .tensor_engine import check_zero_mean
+from .tensor_engine import check_zero_mean, own_parameters, values_of
 
 _MODELS_KEPT = 24
 """Models, each with its traced step: one for each number of components that a search comes to."""
@@ -52,9 +51,6 @@ _FEWEST_FACTORS = 3
 """Places for factors in every component, more if a product has more."""
 
 _ANY = parse("1 x C")
-
-_LKMS_OWN = re.compile(r"\.(kernels|noise_variance|tau|posterior)\b")
-"""Parameters of every `LKM`; others are those of a subclass."""
 
 
 def learn_relaxed(
@@ -99,8 +95,16 @@ def learn_relaxed(
     ValueError
         If a covariance is not positive definite at the end.
     """
-    began = time.perf_counter()
-    with _climbed(observations, structure, seed, settings, start, kept_logit) as (bench, history):
+    began, rng, N = time.perf_counter(), np.random.default_rng(seed), observations.num_series
+    start = start or State((), np.zeros((N, 0)), np.full(N, _FRESH_NOISE))
+    proposer = Proposer.of(observations)
+    drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
+    products = (*start.kernels, *drawn)
+    logits = np.zeros((N, len(products)))
+    logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
+    with _bench_for(observations, settings, products) as bench:
+        bench.begin(products, logits, start.noise_variance, settings)
+        history = bench.annealer.run(settings.annealing, int(rng.integers(2**31 - 1)))
         return bench.describe(observations, settings, history, began)
 
 
@@ -157,7 +161,7 @@ class _Bench:
         check_zero_mean(self.model)
         self.annealer = Annealer(self.model)
         self._tau = self.model.tau.numpy()
-        self._own = self._own_parameters()
+        self._own = values_of(own_parameters(self.model))
         self._step = typical_step(observations.x)
 
     def begin(
@@ -207,7 +211,7 @@ class _Bench:
             history=history,
             relaxed=relaxed,
             model=settings.model,
-            parameters=self._own_parameters(),
+            parameters=values_of(own_parameters(self.model)),
         )
         used = np.flatnonzero(whole.Z.any(axis=0))
         if not used.size:  # a model needs a component
@@ -222,14 +226,6 @@ class _Bench:
             seconds=time.perf_counter() - began,
         )
 
-    def _own_parameters(self) -> dict[str, Any]:
-        """Parameters that a subclass adds, by path."""
-        return {
-            path: parameter.numpy().tolist()
-            for path, parameter in gpflow.utilities.parameter_dict(self.model).items()
-            if not _LKMS_OWN.match(path)
-        }
-
     def _priors(
         self, products: Sequence[Product], priors: bool
     ) -> tuple[tuple[float, float], Floats]:
@@ -243,29 +239,6 @@ class _Bench:
                     range_ = hyperparameter_range(kind, self._step)
                     moments[k, m, p] = range_.mean, range_.sd
         return (VARIANCE.mean, VARIANCE.sd), moments
-
-
-@contextmanager
-def _climbed(
-    observations: Observations,
-    structure: Sequence[Product],
-    seed: int | Sequence[int] | np.random.Generator,
-    settings: FitSettings,
-    start: State | None,
-    kept_logit: float,
-) -> Iterator[tuple[_Bench, Floats]]:
-    """Lend a bench whose variables are where learning ended, and how it came there."""
-    rng = np.random.default_rng(seed)
-    N = observations.num_series
-    start = start or State((), np.zeros((N, 0)), np.full(N, _FRESH_NOISE))
-    proposer = Proposer.of(observations)
-    drawn = [proposer.propose(member, 1, rng)[0] for member in structure]
-    logits = np.zeros((observations.num_series, len(start.kernels) + len(drawn)))
-    logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
-    with _bench_for(observations, settings, (*start.kernels, *drawn)) as bench:
-        bench.begin((*start.kernels, *drawn), logits, start.noise_variance, settings)
-        own_seed = int(rng.integers(2**31 - 1))
-        yield bench, bench.annealer.run(settings.annealing, own_seed)
 
 
 _BENCHES: list[tuple[tuple[object, ...], _Bench]] = []

@@ -20,8 +20,8 @@ its covariance is NaN, and learning turns back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple, TypeAlias
 
@@ -36,11 +36,11 @@ from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.toeplitz import RowTransforms, ToeplitzSeries, are_regular, predictors
 from ..gp.types import Booleans, Floats, Integers
 from ..kernels.arrays import evaluate
-from ..kernels.bases import BaseKernel
-from ..kernels.grammar import Product
+from ..kernels.grammar import BaseKernel, Product
 from .assignments import Pairs
 from .covariances import pull_factors
 from .engine import Engine, Entrance, Objective
+from .fits import Fit, State
 from .layout import Layout
 
 Factors: TypeAlias = Sequence[tuple[BaseKernel, Sequence[float]]]
@@ -523,15 +523,9 @@ class ToeplitzEngine(Engine):
     ) -> list[ToeplitzComponent | None]:
         return [toeplitz_component(lags, *own) for own in layout.factors(flat)]
 
-    def log_densities(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_levels: Floats,
-        pairs: Pairs,
-    ) -> Floats:
+    def log_densities(self, at: State | Fit, noise_levels: Floats, pairs: Pairs) -> Floats:
         """See `Engine.log_densities`."""
-        sums, L = self.sums(kernels), len(noise_levels)
+        sums, L = self.sums(at.kernels), len(noise_levels)
         serves = sums.serve(pairs.configurations)
         found = np.empty((L, len(serves)))
         series, rows = pairs.series[serves], pairs.configurations[serves]
@@ -540,43 +534,30 @@ class ToeplitzEngine(Engine):
         ).reshape(L, -1)
         if not serves.all():
             others = Pairs(pairs.series[~serves], pairs.configurations[~serves])
-            found[:, ~serves] = super().log_densities(kernels, parameters, noise_levels, others)
+            found[:, ~serves] = super().log_densities(at, noise_levels, others)
         return found
 
-    def scales(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        noise_variance: Floats,
-        pairs: Pairs,
-    ) -> Floats:
+    def scales(self, at: State | Fit, pairs: Pairs) -> Floats:
         """See `Engine.scales`."""
-        sums = self.sums(kernels)
+        sums = self.sums(at.kernels)
         if not sums.serve(pairs.configurations).all():
-            return super().scales(kernels, parameters, noise_variance, pairs)
+            return super().scales(at, pairs)
         found, own = np.empty(len(pairs.series)), (pairs.series, pairs.configurations)
-        for places, block in sums.series(*own, noise_variance[pairs.series]):
+        for places, block in sums.series(*own, at.noise_variance[pairs.series]):
             found[places] = block.scales
         return found
 
-    def predict(
-        self,
-        kernels: Sequence[Product],
-        parameters: Mapping[str, Any],
-        Z: Floats,
-        noise_variance: Floats,
-        x: Floats,
-    ) -> tuple[Floats, Floats]:
+    def predict(self, at: State | Fit, x: Floats) -> tuple[Floats, Floats]:
         """See `Engine.predict`: values that go on at the same steps are values that are missing."""
         past, times = self.observations, np.concatenate([self.observations.x, x])
-        beyond = np.zeros((len(Z), len(x)))
+        beyond, Z = np.zeros((len(at.Z), len(x))), at.Z
         table = Observations(times, np.hstack([past.Y, beyond]), np.hstack([past.mask, beyond]))
-        sums = ToeplitzEngine(table, self.likelihood).sums(kernels)
+        sums = ToeplitzEngine(table, self.likelihood).sums(at.kernels)
         if not (are_regular(times) and sums.serve(Z).all()):
-            return super().predict(kernels, parameters, Z, noise_variance, x)
+            return super().predict(at, x)
         mean, variance = np.empty((2, *beyond.shape))
         numbers = np.arange(len(Z), dtype=np.int32)
-        for places, block in sums.series(numbers, Z, noise_variance, backwards=True):
+        for places, block in sums.series(numbers, Z, at.noise_variance, backwards=True):
             means, covariances = block.missing()
             mean[places] = means[:, -len(x) :]
             variance[places] = np.einsum("pgg->pg", covariances)[:, -len(x) :]
@@ -585,25 +566,16 @@ class ToeplitzEngine(Engine):
         return mean, variance
 
     def moments(
-        self,
-        kernels: Sequence[Product],
-        pairs: Pairs,
-        noise_variance: Floats,
-        x: Floats,
-        groups: Floats,
-        *,
-        full_cov: bool,
+        self, at: State | Fit, pairs: Pairs, x: Floats, groups: Floats, *, full_cov: bool
     ) -> Iterator[tuple[int, int, Floats, Floats]] | None:
         """Moments of sums of components, given the series; None where LAPACK has to find them.
 
         Parameters
         ----------
-        kernels
-            K complete products.
+        at
+            Kernels and noise.
         pairs
             Series with their rows of Z.
-        noise_variance
-            Of all series, [N].
         x
             Times, [M], on the table's grid or where it goes on.
         groups
@@ -620,13 +592,13 @@ class ToeplitzEngine(Engine):
         if not len(x) or places.min() < 0 or abs(steps - places).max() > _ON_GRID:
             return None
         ahead = self._lags.lags[1] * np.arange(max(D, places.max() + 1))
-        layout = Layout(kernels, num_series=0)
+        layout = Layout(at.kernels, num_series=0)
         lags = Lags(self.observations.x[0] + ahead, ahead)
         far = ComponentSums(self, self._components(layout, layout.pack(np.empty(0)), lags))
-        near = self.sums(kernels)
+        near = self.sums(at.kernels)
         if not (near.serve(pairs.configurations) & far.serve(pairs.configurations)).all():
             return None
-        return self._moments(near, far, pairs, noise_variance, places, groups, full_cov)
+        return self._moments(near, far, pairs, at.noise_variance, places, groups, full_cov)
 
     def _moments(
         self,
@@ -659,11 +631,9 @@ class ToeplitzEngine(Engine):
         """See `Engine.objective`."""
         return _ToeplitzObjective(self, layout, pairs, log_weights)
 
-    def entrance(
-        self, kernels: Sequence[Product], parameters: Mapping[str, Any], Z: Floats
-    ) -> Entrance:
+    def entrance(self, state: State) -> Entrance:
         """See `Engine.entrance`."""
-        return _ToeplitzEntrance(self, self.observations, kernels, parameters, Z)
+        return _ToeplitzEntrance(self, self.observations, state)
 
 
 @dataclass
@@ -749,22 +719,23 @@ class _ToeplitzEntrance(Entrance):
     _engine: ToeplitzEngine
 
     def _base_at(self, places: Integers) -> Floats:
-        x = self._observations.x[places]
-        return np.tensordot(
-            self._Z, self._engine.covariances(self._kernels, self._parameters, x), axes=1
+        C = self._engine.covariances(
+            self._state.kernels, self._state.parameters, self._observations.x[places]
         )
+        return np.tensordot(self._state.Z, C, axes=1)
 
     def scan(self, candidates: Sequence[Product], noise_variance: Floats) -> Floats:
         """See `Entrance.scan`."""
-        sums = self._engine.sums([*self._kernels, *candidates])
-        M, N = len(candidates), len(self._Z)
+        state, Z = self._state, self._state.Z
+        sums = self._engine.sums([*state.kernels, *candidates])
+        M, N = len(candidates), len(Z)
         found = np.empty((M, *noise_variance.shape[-2:]))
         levels = np.broadcast_to(noise_variance, found.shape)
         added = np.eye(M)
-        has_form = sums.serve(np.concatenate([np.zeros((M, len(self._kernels))), added], axis=1))
-        serves = sums.serve(np.concatenate([self._Z, np.zeros((N, M))], axis=1))
+        has_form = sums.serve(np.concatenate([np.zeros((M, len(state.kernels))), added], axis=1))
+        serves = sums.serve(np.concatenate([Z, np.zeros((N, M))], axis=1))
         m, n = (each.ravel() for each in np.meshgrid(has_form.nonzero(), serves.nonzero()))
-        rows, L = np.concatenate([self._Z[n], added[m]], axis=1), found.shape[1]
+        rows, L = np.concatenate([Z[n], added[m]], axis=1), found.shape[1]
         densities = sums.log_densities(
             np.tile(n.astype(np.int32), L), np.tile(rows, (L, 1)), levels[m, :, n].T.ravel()
         )
@@ -773,9 +744,8 @@ class _ToeplitzEntrance(Entrance):
         for own, some in ((np.flatnonzero(~serves), every), (np.flatnonzero(serves), ~has_form)):
             if own.size and some.any():
                 others = Entrance(
-                    self._engine, self._observations.of_series(own), self._kernels,
-                    self._parameters, self._Z[own],
-                )  # fmt: skip
+                    self._engine, self._observations.of_series(own), replace(state, Z=Z[own])
+                )
                 chosen = [candidates[m] for m in np.flatnonzero(some)]
                 found[some.nonzero()[0][:, None], :, own] = others.scan(
                     chosen, levels[some][:, :, own]

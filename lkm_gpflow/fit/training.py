@@ -271,7 +271,7 @@ class Learner:
         """Add the best of many candidates for a member, for the series that gain from it."""
         candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
         noise = _NOISE_FACTORS[:, None] * state.noise_variance  # [L, N]
-        entrance = self.engine.entrance(state.kernels, state.parameters, state.Z)
+        entrance = self.engine.entrance(state)
         now = self._log_likelihoods(state)
         if len(candidates) > 1:
             candidates, likely = entrance.promising(candidates, noise, _SCANNED)
@@ -600,7 +600,7 @@ class Learner:
 
     def _at_levels(self, state: State, noise_levels: Floats, pairs: Pairs) -> Floats:
         """`_log_densities` for each row of noise variances [L, N], [L, P]."""
-        found = self.engine.log_densities(state.kernels, state.parameters, noise_levels, pairs)
+        found = self.engine.log_densities(state, noise_levels, pairs)
         return np.nan_to_num(found, nan=-np.inf)
 
     def _tell(self, what: str) -> None:

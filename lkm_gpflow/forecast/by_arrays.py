@@ -59,9 +59,7 @@ class ByArrays(Predictor):
         pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
         engine, fit = engine_for(self.observations, self.settings), self.fit
         if isinstance(engine, ToeplitzEngine):
-            found = engine.moments(
-                fit.kernels, pairs, fit.noise_variance, x, sums, full_cov=full_cov
-            )
+            found = engine.moments(fit, pairs, x, sums, full_cov=full_cov)
             if found is not None:
                 for p, g, mean, variance in found:
                     which = np.array([g], np.int32)
@@ -96,9 +94,7 @@ class ByArrays(Predictor):
             return self.fit.noise_variance
         pairs, weights = self.posterior if Z is None else (Pairs.of_rows(Z), np.ones(len(Z)))
         engine, total = engine_for(self.observations, self.settings), np.zeros(len(self.fit.Z))
-        fit = self.fit
-        scales = engine.scales(fit.kernels, fit.parameters, fit.noise_variance, pairs)
-        np.add.at(total, pairs.series, weights * scales)
+        np.add.at(total, pairs.series, weights * engine.scales(self.fit, pairs))
         return total * self.fit.noise_variance
 
     def observed(self, x: Floats) -> tuple[Floats, Floats]:
@@ -142,5 +138,5 @@ class ByArrays(Predictor):
     def _log_densities(self, pairs: Pairs) -> Floats:
         """``log p(x_n | t)`` of all pairs, [P]; minus infinity where there is none."""
         fit, engine = self.fit, engine_for(self.observations, self.settings)
-        found = engine.log_densities(fit.kernels, fit.parameters, fit.noise_variance[None], pairs)
+        found = engine.log_densities(fit, fit.noise_variance[None], pairs)
         return np.nan_to_num(found[0], nan=-np.inf)

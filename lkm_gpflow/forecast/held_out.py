@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -200,7 +200,5 @@ def held_out_forecast(
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
     x = (observations.x[window.begin : window.end] - past.begin) / past.span
-    found = learner.engine.predict(
-        state.kernels, state.parameters, state.Z, np.maximum(state.noise_variance, LEAST_NOISE), x
-    )
-    return past.back(*found)
+    state = replace(state, noise_variance=np.maximum(state.noise_variance, LEAST_NOISE))
+    return past.back(*learner.engine.predict(state, x))

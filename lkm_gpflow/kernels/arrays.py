@@ -18,7 +18,7 @@ from scipy.special import expit, i0e, i1e
 
 from ..gp.lags import LagGrid, Lags
 from ..gp.types import Booleans, Floats
-from .bases import BaseKernel
+from .grammar import BaseKernel
 
 Pull: TypeAlias = Callable[[Floats], Sequence[float]]
 """From the gradient by values to that by the parameters, as they are learnt.

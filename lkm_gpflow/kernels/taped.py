@@ -14,7 +14,7 @@ import tensorflow as tf
 from ..gp.lags import Lags
 from ..gp.types import Floats
 from .base import KERNELS
-from .bases import BaseKernel, UnknownBaseError
+from .grammar import BaseKernel, UnknownBaseError
 
 
 def evaluate_taped(

@@ -1,17 +1,19 @@
-"""Subclasses of the model by name, so that settings and files can name the one that was used."""
+"""Classes by name, so that settings and files can name the model, prior or likelihood they used."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .lkm import LKM
 
 
 class UnknownModelError(ValueError):
-    """There is no subclass of `LKM` of a name; the text says what to do."""
+    """There is no class of a name; the text says what to do."""
 
 
 def name_of(model: type[LKM]) -> str:
@@ -26,7 +28,7 @@ def name_of(model: type[LKM]) -> str:
 
     if not (isinstance(model, type) and issubclass(model, LKM)):
         raise ValueError(f"expected LKM or a subclass of it, got {model!r}")
-    return f"{model.__module__}:{model.__qualname__}"
+    return _name(model)
 
 
 def model_class(name: str, *, imports: bool = True) -> type[LKM]:
@@ -45,28 +47,54 @@ def model_class(name: str, *, imports: bool = True) -> type[LKM]:
     UnknownModelError
         If there is none.
     """
-    known = _named(name)
+    from .lkm import LKM  # with TensorFlow, which takes seconds to load
+
+    known = _named(name, LKM)
     module, _, _ = name.partition(":")
     if not known and imports and module not in ("__main__", ""):
         with contextlib.suppress(ImportError):  # it may have been defined without being a file
             importlib.import_module(module)
-        known = _named(name)
+        known = _named(name, LKM)
+    return _last(known, name, LKM)
+
+
+def object_to_json(value: Any) -> dict[str, Any]:
+    """Return the class of a dataclass instance, ``module:name``, and its fields."""
+    values = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {"class": _name(type(value)), **values}
+
+
+def object_from_json(record: Mapping[str, Any], base: type[Any]) -> Any:
+    """Return the object that `object_to_json` wrote, of a subclass of `base` that is defined.
+
+    Nothing is imported: a file does not say what is.
+
+    Raises
+    ------
+    UnknownModelError
+        If no such subclass is defined.
+    """
+    values = {key: value for key, value in record.items() if key != "class"}
+    return _last(_named(record["class"], base), record["class"], base)(**values)
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _named(name: str, base: type[Any]) -> list[type[Any]]:
+    return [found for found in _with_subclasses(base) if _name(found) == name]
+
+
+def _last(known: list[type[Any]], name: str, base: type[Any]) -> type[Any]:
+    """Return the one that was defined last."""
     if not known:
         raise UnknownModelError(
-            f"expected a subclass of LKM named {name!r}, but there is none: define it, or import "
-            "its module, first"
+            f"expected a subclass of {base.__name__} named {name!r}, but there is none: define it, "
+            "or import its module, first"
         )
     return known[-1]
 
 
-def _named(name: str) -> list[type[LKM]]:
-    from .lkm import LKM
-
-    return [model for model in _with_subclasses(LKM) if name_of(model) == name]
-
-
-def _with_subclasses(model: type[LKM]) -> list[type[LKM]]:
-    found = [model]
-    for subclass in model.__subclasses__():
-        found += _with_subclasses(subclass)
-    return found
+def _with_subclasses(base: type[Any]) -> list[type[Any]]:
+    return [base, *(each for own in base.__subclasses__() for each in _with_subclasses(own))]

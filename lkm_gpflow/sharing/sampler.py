@@ -25,8 +25,7 @@ from ..fit.initialization import (
     walks_begin,
 )
 from ..gp.types import Floats
-from ..kernels.bases import with_windows
-from ..kernels.grammar import Product, parse
+from ..kernels.grammar import Product, parse, with_windows
 from ..runtime.executors import num_workers, run_all
 from ..runtime.news import tell
 from ..runtime.progress import Progress, part_of

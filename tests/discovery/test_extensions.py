@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import lkm_gpflow as lkm
-from lkm_gpflow.kernels import bases
+from lkm_gpflow.kernels import grammar
 from lkm_gpflow.kernels.base import KERNELS
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "how_to" / "extending.md"
@@ -27,7 +27,7 @@ def page() -> Any:
     module = ModuleType("extending_page")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, module.__name__, module)
-        for known in (KERNELS, bases._REGISTRY, bases._WORDS):
+        for known in (KERNELS, grammar._REGISTRY, grammar._WORDS):
             patch.setitem(known, "COS", None)  # type: ignore[attr-defined]
             patch.delitem(known, "COS")  # type: ignore[attr-defined]
         for block in BLOCKS:

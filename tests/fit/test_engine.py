@@ -15,6 +15,7 @@ from scipy.stats import multivariate_normal
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.engine import Engine, components, variances
+from lkm_gpflow.fit.fits import State
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
@@ -199,7 +200,8 @@ def test_pairs_by_brute_force(gaps: bool) -> None:
     data = observations(gaps=gaps)
     pairs, _ = some_pairs()
     levels = np.array([NOISE, 0.3 * NOISE])
-    found = Engine(data).log_densities(PRODUCTS, {}, levels, pairs)
+    state = State(tuple(PRODUCTS), np.zeros((3, 5)), NOISE)
+    found = Engine(data).log_densities(state, levels, pairs)
     for densities, noise in zip(found, levels, strict=True):
         np.testing.assert_allclose(densities, brute_force(data, PRODUCTS, noise), rtol=1e-10)
 
@@ -212,7 +214,7 @@ def test_scan_by_brute_force(gaps: bool) -> None:
     base = np.array([C[1], C[2] + C[3], np.zeros((9, 9))])
     candidates = PRODUCTS[:2]
     Z = np.array([[0.0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]])
-    found = Engine(data).entrance(PRODUCTS, {}, Z).scan(candidates, noise)
+    found = Engine(data).entrance(State(tuple(PRODUCTS), Z, NOISE)).scan(candidates, noise)
     expected = [
         [
             [scipy_log_density(data, n, base[n] + C[m] + s[n] * np.eye(9)) for n in range(3)]

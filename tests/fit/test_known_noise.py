@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.engine import Engine, components
-from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.by_arrays import ByArrays
@@ -48,13 +48,12 @@ def density(own: Observations, n: int, V: Array) -> float:
 def test_densities_scans_and_gradients() -> None:
     own = data()
     engine, C = Engine(own), components(PRODUCTS, TIMES)
+    state = State(tuple(PRODUCTS), ROWS.configurations[[0, 2, 3]], NOISE)
     V = np.tensordot(ROWS.configurations, C, axes=1)
     expected = np.array([density(own, n, v) for n, v in zip(ROWS.series, V, strict=True)])
-    [found] = engine.log_densities(PRODUCTS, {}, NOISE[None], ROWS)
+    [found] = engine.log_densities(state, NOISE[None], ROWS)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    scanned = engine.entrance(PRODUCTS, {}, ROWS.configurations[[0, 2, 3]]).scan(
-        PRODUCTS[:1], NOISE[None]
-    )
+    scanned = engine.entrance(state).scan(PRODUCTS[:1], NOISE[None])
     added = [density(own, n, v + C[0]) for n, v in enumerate(V[[0, 2, 3]])]
     np.testing.assert_allclose(scanned[0, 0], added, rtol=1e-10)
     layout, weights = Layout(PRODUCTS, N), np.array([-0.3, -0.9, 0.0, 0.0])

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.engine import Engine, Entrance
+from lkm_gpflow.fit.fits import State
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
 
@@ -39,7 +40,7 @@ def observations(*, gaps: bool = False) -> Observations:
 
 
 def nothing_in(data: Observations) -> Entrance:
-    return Engine(data).entrance((), {}, np.zeros((3, 0)))
+    return Engine(data).entrance(State((), np.zeros((3, 0)), NOISE[0]))
 
 
 def log_densities(data: Observations, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

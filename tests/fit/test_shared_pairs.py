@@ -13,7 +13,7 @@ from lkm_gpflow.fit import engine
 from lkm_gpflow.fit import shared_pairs as sharing
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.engine import Engine
-from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.shared_pairs import SharedPairs
 from lkm_gpflow.forecast.by_model import to_model
@@ -34,6 +34,7 @@ PRODUCTS = [
 N, D = 8, 12
 TIMES = np.sort(np.random.default_rng(1).uniform(size=D))
 NOISE = np.random.default_rng(2).uniform(0.05, 0.5, N)
+STATE = State(tuple(PRODUCTS), np.zeros((N, 3)), NOISE)
 
 
 def observations(*, gaps: bool) -> Observations:
@@ -80,7 +81,7 @@ def always_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 def test_log_densities_are_scipys(gaps: bool) -> None:
     data = observations(gaps=gaps)
     levels = np.array([NOISE, 3.0 * NOISE])
-    found = Engine(data).log_densities(PRODUCTS, {}, levels, some_pairs()[0])
+    found = Engine(data).log_densities(STATE, levels, some_pairs()[0])
     for densities, noise in zip(found, levels, strict=True):
         np.testing.assert_allclose(densities, brute_force(data, noise), rtol=1e-9)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.assignments import Pairs
 from lkm_gpflow.fit.engine import Engine, components
-from lkm_gpflow.fit.fits import FitSettings
+from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.initialization import typical_step
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.toeplitz_engine import FEWEST_TIMES, ToeplitzEngine
@@ -96,10 +96,10 @@ def test_objectives_and_densities_are_lapacks(
     if np.isfinite(value):
         assert found == pytest.approx(value, rel=1e-7, abs=1e-5)
         np.testing.assert_allclose(slopes, gradient, rtol=1e-5, atol=1e-5 * abs(gradient).max())
-        expected = dense.log_densities(structure, {}, levels, pairs)
-        np.testing.assert_allclose(
-            fast.log_densities(structure, {}, levels, pairs), expected, rtol=1e-7, atol=1e-5
-        )
+        state = State(tuple(structure), np.zeros((2, K)), levels[0])
+        expected = dense.log_densities(state, levels, pairs)
+        found = fast.log_densities(state, levels, pairs)
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-5)
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -129,12 +129,15 @@ def test_entrances_are_lapacks() -> None:
         parse("1 x LIN(location=0.1) x SE(lengthscale=0.002)"),
         parse("2 x LIN(location=0.3)"),
     ]
-    dense, fast = (engine(data).entrance(held, {}, Z) for engine in ENGINES)
+    dense, fast = (engine(data).entrance(State(tuple(held), Z, noise[0])) for engine in ENGINES)
     for levels in (noise, np.array([noise, 2.0 * noise, 3.0 * noise])):
         expected = dense.scan(candidates, levels)
         np.testing.assert_allclose(fast.scan(candidates, levels), expected, rtol=1e-9)
     pairs = Pairs.of_rows(np.zeros((3, 0)))
-    alone = [engine(data).log_densities((), {}, noise, pairs) for engine in ENGINES]
+    alone = [
+        engine(data).log_densities(State((), np.zeros((3, 0)), noise[0]), noise, pairs)
+        for engine in ENGINES
+    ]
     np.testing.assert_allclose(*alone, rtol=1e-12)
     kept, likely = fast.promising(candidates, noise, 2)
     others, expected = dense.promising(candidates, noise, 2)
@@ -154,8 +157,8 @@ def test_predictions_are_lapacks(gaps: float) -> None:
     for Z in (np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), np.ones((2, 3))):
         for x in (1.0 + np.arange(1, 31) / 299.0, np.array([1.1, 1.5])):
             expected, found = (
-                engine(data, ScaledNoise()).predict(structure, {}, Z, noise, x)
-                for engine in (Engine, ToeplitzEngine)
+                engine(data, ScaledNoise()).predict(State(tuple(structure), Z, noise), x)
+                for engine in ENGINES
             )
             np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
@@ -173,8 +176,8 @@ def test_moments_of_sums_are_conditionals(full_cov: bool) -> None:
     groups = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
     pairs = Pairs(np.array([0, 1, 1], np.int32), np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, 1]]))
     engine, C = ToeplitzEngine(data, ScaledNoise()), components(structure, np.append(data.x, x))
-    asked = (structure, pairs, noise)
-    found = list(engine.moments(*asked, x, groups, full_cov=full_cov) or ())
+    state = State(tuple(structure), np.zeros((2, 3)), noise)
+    found = list(engine.moments(state, pairs, x, groups, full_cov=full_cov) or ())
     assert sorted((p, g) for p, g, _, _ in found) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
     for p, g, mean, variance in found:
         n, row = pairs.series[p], pairs.configurations[p]
@@ -186,9 +189,9 @@ def test_moments_of_sums_are_conditionals(full_cov: bool) -> None:
         expected = series.predict(own[np.ix_(seen, new)], prior if full_cov else np.diag(prior))
         np.testing.assert_allclose(mean, expected[0], atol=1e-7)
         np.testing.assert_allclose(variance, expected[1], atol=1e-7)
-        scales = engine.scales(structure, {}, noise, pairs)
+        scales = engine.scales(state, pairs)
         assert scales[p] == pytest.approx(series.scale)
-    assert engine.moments(*asked, np.array([0.5001]), groups, full_cov=full_cov) is None
+    assert engine.moments(state, pairs, np.array([0.5001]), groups, full_cov=full_cov) is None
 
 
 @pytest.mark.parametrize("D", [2, 3, 40, 130, 400])
@@ -214,7 +217,8 @@ def test_too_many_columns_are_out_of_reach_on_long_tables() -> None:
     data, pairs = observations(601, 2, 0.0, 6), Pairs.of_rows(np.array([[1.0, 0.0], [1.0, 1.0]]))
     engine, layout = ToeplitzEngine(data), Layout(structure, 2)
     noise = np.array([[0.1, 0.2]])
-    [[first, second]] = engine.log_densities(structure, {}, noise, pairs)
+    state = State(tuple(structure), np.zeros((2, 2)), noise[0])
+    [[first, second]] = engine.log_densities(state, noise, pairs)
     assert np.isfinite(first)
     assert np.isnan(second)
     assert np.isnan(engine.objective(layout, pairs, np.zeros(2))(layout.pack(noise[0]))[0])

@@ -88,9 +88,7 @@ def test_where_scales_are_not_known_the_past_tells_them() -> None:
     Y = 2.5 * np.linalg.cholesky(V[:size, :size]) @ rng.normal(size=size)
     past = Observations(x[:size], Y[None], np.ones((1, size)))
     state = State((kernel,), np.ones((1, 1)), np.array([0.1]))
-    mean, variance = Engine(past, ScaledNoise(4.0)).predict(
-        state.kernels, {}, state.Z, state.noise_variance, x[size:]
-    )
+    mean, variance = Engine(past, ScaledNoise(4.0)).predict(state, x[size:])
     A = np.linalg.solve(V[:size, :size], V[:size, size:])
     np.testing.assert_allclose(mean[0], A.T @ Y)
     # InvGamma(2, 2) times ds = s d(log s), and the density of the past.

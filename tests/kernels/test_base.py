@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lkm_gpflow.fit.engine import components
 from lkm_gpflow.gp.types import FloatTensor
 from lkm_gpflow.kernels import base as kernels
-from lkm_gpflow.kernels import bases
+from lkm_gpflow.kernels import grammar
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.base import KERNELS, UnitKernel, ZeroMeanPeriodic, register_kernel
 from lkm_gpflow.kernels.component import ComponentKernel, to_kernel
@@ -310,7 +310,7 @@ class Matern12(UnitKernel):
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Registries that forget what a test adds: set and deleted, so that undoing deletes."""
-    for known in (KERNELS, bases._REGISTRY, bases._WORDS):
+    for known in (KERNELS, grammar._REGISTRY, grammar._WORDS):
         monkeypatch.setitem(known, "MA12", None)
         monkeypatch.delitem(known, "MA12")
     return monkeypatch
