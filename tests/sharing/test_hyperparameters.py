@@ -32,15 +32,6 @@ def test_draws_are_told_in_days() -> None:
         np.testing.assert_allclose(told.loc["PER", name], expected)
 
 
-@pytest.mark.usefixtures("whole_chains")
-def test_the_planted_period_is_held() -> None:
-    """The table waves as sin(20 t)."""
-    told = made_by_hand(small_table(), [WAVE, LINE], ROWS).hyperparameters().loc["PER"]
-    planted = 273.0 * 2.0 * np.pi / 20.0
-    assert told.loc["PER period", "lower"] < planted < told.loc["PER period", "upper"]
-    assert told.loc["PER period", "upper"] - told.loc["PER period", "lower"] < 10.0
-
-
 def test_factors_of_one_name_are_numbered_and_walks_have_nothing_to_say() -> None:
     square = "1e-9 x LIN(location=20) x LIN(location=200)"
     found = made_by_hand(small_table(), [square, "1 x RW(start=-7)"], [[1, 1]] * 3)

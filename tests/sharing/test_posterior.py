@@ -91,8 +91,8 @@ def test_of_many_times_some_are_looked_at(N: int, D: int, seen: int) -> None:
 
 @pytest.mark.usefixtures("whole_chains")
 def test_what_the_small_table_has_is_visible(tmp_path: Path) -> None:
-    """Series a and b wave, b and c rise; a fit that gives every series both is put right."""
-    wave, line = "0.6 x SE(lengthscale=20)", "2e-5 x LIN(location=130)"
+    """Series a and b wave as sin(20 t), b and c rise; a fit that gives all both is put right."""
+    wave, line = "0.5 x PER(period=85,lengthscale=1)", "2e-5 x LIN(location=130)"
     found = agreed(small_table(), [(1.0, [wave, line], [[1, 1]] * 3)])
     found = replace(
         found, settings=replace(found.settings, fit=FitSettings(likelihood=ScaledNoise()))
@@ -100,7 +100,10 @@ def test_what_the_small_table_has_is_visible(tmp_path: Path) -> None:
     p = found.probabilities
     assert (p.loc[["b", "c"], "LIN"] > 0.9).all()
     assert p.loc["a", "LIN"] < 0.3
-    assert p.loc["c", "SE"] < 0.3
+    assert p.loc["c", "PER"] < 0.3
+    assert (p.loc[["a", "b"], "PER"] > 0.9).all()
+    lower, upper = found.hyperparameters().loc[("PER", "PER period"), ["lower", "upper"]]
+    assert lower < 273.0 * 2.0 * np.pi / 20.0 < upper < lower + 10.0
     assert (found.evidence.loc[["b", "c"], "LIN"] > 0.0).all()
     assert (found.memberships >= p).all().all()
     told = found.patterns()
