@@ -271,7 +271,7 @@ def test_steps_without_a_frequency_are_whole_nanoseconds() -> None:
     )
 
 
-@pytest.mark.parametrize("frequency", ["ME", "D", None])
+@pytest.mark.parametrize("frequency", ["ME", "D", "B", None])
 def test_dates_beyond_those_of_pandas_are_refused(frequency: str | None) -> None:
     grid = frequency and grid_of(pd.date_range("2020-01-31", periods=20, freq=frequency))
     axis = TimeAxis(pd.Timestamp("2020-01-31"), 1.5, grid or None)
