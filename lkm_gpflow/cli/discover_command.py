@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,17 @@ from .. import datasets
 from ..coupling.density import check_number_of_cells
 from ..data.files import read_table
 from ..data.reading import Dialect
-from ..data.shapes import LongNames
 from ..data.sites import PointChoice
 from ..data.tables import Suspicious, Table
 from ..data.transforms import Transform
 from ..discovery.keywords import DiscoverSettings
 from ..discovery.thinning import thin as thinned
-from ..runtime.arguments import check_level
+from ..runtime.arguments import check_level, check_series
 from ..runtime.budget import Guard, num_bytes, seconds
 from ..runtime.executors import process_pool, start_workers
 from ..runtime.loading import loading
 from ..runtime.replacing import replacing
-from ..runtime.text import counted, did_you_mean, listed, quoted
+from ..runtime.text import counted, did_you_mean, listed
 from ..runtime.threads import single_threaded
 from ..runtime.warn import TableNote, warn
 from ..search.settings import check_size, draw, ledger_header
@@ -197,17 +197,10 @@ from .options import (
 @click.option("--quiet", is_flag=True, help="Print warnings and errors only.")
 def discover_command(
     source: str,
-    separator: str | None,
-    decimal: str | None,
-    dates: str | None,
-    sheet: str | None,
-    series: tuple[str, ...],
-    without: tuple[str, ...],
     thin: int | None,
     drop_suspicious: bool,
     units: tuple[str, ...],
     title: str | None,
-    long: LongNames | None,
     transforms: tuple[Transform, ...],
     likelihood: PointChoice | None,
     horizon: int | None,
@@ -237,7 +230,7 @@ def discover_command(
     with said_plainly(), signals_stop():
         if quiet:
             warnings.simplefilter("ignore", TableNote)
-        dialect = Dialect(separator, decimal, dates, long, sheet, series, without)
+        dialect = Dialect(**{each.name: keywords.pop(each.name) for each in fields(Dialect)})
         name, frame, known_units = _read_source(source, dialect)
         told_units = known_units | _units(units, frame.columns)
         # All that can be wrong is found before anything is made or deleted.
@@ -341,11 +334,8 @@ def _units(given: tuple[str, ...], series: pd.Index) -> dict[str, str]:
     units: dict[str, str] = {}
     for each in given:
         name, sign, unit = each.rpartition("=")
-        if sign and name not in map(str, series):
-            raise ValueError(
-                f"--unit: expected one of the series {quoted(series)}, got {name!r}"
-                f"{did_you_mean(name, map(str, series))}"
-            )
+        if sign:
+            check_series(name, list(map(str, series)), "--unit: ")
         units |= {name: unit} if sign else {str(n): unit for n in series if str(n) not in units}
     return units
 

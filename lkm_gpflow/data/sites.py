@@ -34,7 +34,8 @@ from ..gp.likelihoods import (
 )
 from ..gp.series import GaussianSeries
 from ..gp.types import LOG_2PI, Floats
-from ..runtime.text import did_you_mean, listed, quoted
+from ..runtime.arguments import check_series
+from ..runtime.text import listed
 from .suspicious import COLUMNS
 
 PointChoice: TypeAlias = "Literal['auto', 'none'] | PointName | PointLikelihood | Mapping[Any, Any]"
@@ -325,11 +326,7 @@ def kinds_of(
     columns: list[object] = list(frame.columns)
     by_name = choice if isinstance(choice, Mapping) else dict.fromkeys(columns, choice)
     for name in by_name:
-        if name not in columns:
-            hint = did_you_mean(str(name), map(str, columns))
-            raise ValueError(
-                f"likelihood: expected some of the series {quoted(columns)}, got {name!r}{hint}"
-            )
+        check_series(name, columns, "likelihood: ")
     is_open = [isinstance(each := by_name.get(n), str) and each == "auto" for n in columns]
     automatic, notes = rules(left, found, logs) if any(is_open) else ((None,) * len(columns), [])
     kinds = []

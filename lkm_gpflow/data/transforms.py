@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ..gp.likelihoods import PointLikelihood, Student
 from ..gp.types import Booleans, Floats, Integers
-from ..runtime.text import did_you_mean, quoted
+from ..runtime.arguments import check_series
 
 TransformName = Literal["none", "log"]
 Transform: TypeAlias = "TransformName | Literal['auto'] | Mapping[object, TransformName]"
@@ -71,12 +71,7 @@ class Transforms:
                     if isinstance(transform, Mapping)
                     else f"expected a transform among {NAMES}, or {some}, got {kind!r}"
                 )
-            if name not in columns:
-                hint = did_you_mean(str(name), map(str, columns))
-                known = quoted(columns)
-                raise ValueError(
-                    f"transform: expected some of the series {known}, got {name!r}{hint}"
-                )
+            check_series(name, columns, "transform: ")
         is_log = np.array([wanted.get(name, "none") == "log" for name in columns])
         for column in np.flatnonzero(is_log):
             _check_positive(frame.iloc[:, column])

@@ -37,11 +37,11 @@ def check_weights(weights: Mapping[object, float]) -> None:
             raise ValueError(f"expected a finite weight of {name!r}, got {weight!r}")
 
 
-def check_series(name: object, known: Sequence[object]) -> None:
-    """Refuse a series that is not among those that are known."""
+def check_series(name: object, known: Sequence[object], where: str = "") -> None:
+    """Refuse a series that is not among those that are known; say `where` it was named."""
     if name not in known:
         hint = did_you_mean(str(name), map(str, known))
-        raise ValueError(f"expected one of the series {quoted(known)}, got {name!r}{hint}")
+        raise ValueError(f"{where}expected one of the series {quoted(known)}, got {name!r}{hint}")
 
 
 def check_switch(value: object, name: str) -> bool:

@@ -57,16 +57,14 @@ class _Reporting(Generic[_Result]):
 
 
 class Newsroom:
-    """Collects the news of jobs in other processes, in a folder that is deleted at the end.
+    """Collects the news of jobs in other processes, in a file that all of them write over.
 
     Where nobody listens (`hear` is None) jobs are left as they are.
     """
 
     def __init__(self, hear: Hear | None) -> None:
-        self._hear = hear
+        self._hear, self._last = hear, ""
         self._folder = tempfile.TemporaryDirectory(prefix="lkm-news-") if hear else None
-        self._count = 0
-        self._last = ""
 
     def __enter__(self) -> Newsroom:
         return self
@@ -78,19 +76,15 @@ class Newsroom:
 
     def reporting(self, job: Callable[[], _Result]) -> Callable[[], _Result]:
         """Return the job as one that tells its news here."""
-        if self._folder is None:
-            return job
-        self._count += 1
-        return _Reporting(job, f"{self._folder.name}/{self._count}")
+        return job if self._folder is None else _Reporting(job, f"{self._folder.name}/news")
 
     def look(self) -> None:
         """Hand on the latest news, if there are any since the last look."""
         if self._folder is None or self._hear is None:
             return
-        latest = (0, "")
-        for file in Path(self._folder.name).iterdir():
-            with suppress(OSError):
-                latest = max(latest, (file.stat().st_mtime_ns, file.read_text(encoding="utf-8")))
-        if latest[1] and latest[1] != self._last:
-            self._last = latest[1]
-            self._hear(self._last)
+        latest = ""
+        with suppress(OSError, UnicodeDecodeError):  # none yet, or half of them
+            latest = Path(self._folder.name, "news").read_text(encoding="utf-8")
+        if latest not in ("", self._last):
+            self._last = latest
+            self._hear(latest)

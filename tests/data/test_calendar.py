@@ -73,20 +73,6 @@ def test_days_that_differ_are_not_one_day_of_the_month() -> None:
 # --- weeks ---
 
 
-@ZONES
-@pytest.mark.parametrize(
-    "names",
-    ["Tue Thu", "Mon Tue Wed Thu Fri Sat", "Mon Tue Wed Thu", "Sun Mon Tue Wed Thu", "Sat Sun"],
-)
-def test_days_of_the_week_go_on(names: str, zone: str | None) -> None:
-    """Over a change of the clock, too."""
-    index = on_weekdays(names, 120).tz_localize(zone)
-    for rows in range(len(index) // 2, len(index) // 2 + 7):
-        axis = TimeAxis.of(index[:rows])
-        assert isinstance(axis.grid, Timetable)
-        assert list(axis.after(index[rows - 1], 10)) == list(index[rows : rows + 10])
-
-
 def test_days_of_the_week_are_all_there_in_two_weeks_at_one_time_of_day() -> None:
     rows = on_weekdays("Mon Tue Wed Thu Fri Sat", 20)
     assert isinstance(TimeAxis.of(rows).grid, Timetable)
@@ -95,18 +81,3 @@ def test_days_of_the_week_are_all_there_in_two_weeks_at_one_time_of_day() -> Non
         on_weekdays("Mon Tue Wed Thu Fri Sat", 13),  # perhaps a gap in days
     ):
         assert not isinstance(TimeAxis.of(other).grid, Timetable)
-
-
-def test_business_days_keep_their_name() -> None:
-    rows = on_weekdays("Mon Tue Wed Thu Fri", 30)
-    for index in (rows, rows.delete(8)):
-        axis = TimeAxis.of(index)
-        assert axis.grid.name == "Monday to Friday"
-
-
-def test_horizons_that_end_after_all_dates_are_refused() -> None:
-    axis = TimeAxis.of(
-        pd.DatetimeIndex([f"2020-{m:02d}-{d}" for m, d in ((1, 30), (2, 29), (3, 30), (4, 30))])
-    )
-    with pytest.raises(ValueError, match="ends before 2262, got 100000 steps after 2020-01-30"):
-        axis.after(axis.origin, 100_000)

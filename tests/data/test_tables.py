@@ -232,7 +232,7 @@ def test_time_axis(case: str) -> None:
     assert axis.unit == ("" if axis.origin is None else "days")
 
 
-@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/New_York"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 @pytest.mark.parametrize("gaps", [[1], [10], [2, 30], [5, 6, 7], range(3, 56, 6)], ids=str)
 @pytest.mark.parametrize(
     "frequency",
@@ -271,7 +271,7 @@ def test_steps_without_a_frequency_are_whole_nanoseconds() -> None:
     )
 
 
-@pytest.mark.parametrize("frequency", ["ME", "D", None])
+@pytest.mark.parametrize("frequency", ["ME", "D", "B", None])
 def test_dates_beyond_those_of_pandas_are_refused(frequency: str | None) -> None:
     grid = frequency and grid_of(pd.date_range("2020-01-31", periods=20, freq=frequency))
     axis = TimeAxis(pd.Timestamp("2020-01-31"), 1.5, grid or None)

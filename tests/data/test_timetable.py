@@ -12,10 +12,8 @@ from lkm_gpflow.data.timetable import Timetable
 
 ALL = "Mon Tue Wed Thu Fri Sat Sun"
 OFFICE = "Mon Tue Wed Thu Fri"
-ZONES = pytest.mark.parametrize(
-    "zone", [None, "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]
-)
-"""The clocks of Berlin change on 31 March 2024, those of New York on 10 March."""
+ZONES = pytest.mark.parametrize("zone", [None, "Europe/Berlin", "Australia/Lord_Howe"])
+"""The clocks of Berlin change on 31 March 2024, those of Lord Howe by half an hour on 7 April."""
 
 
 def slots(
@@ -60,7 +58,7 @@ def goes_on(rows: pd.DatetimeIndex, following: pd.DatetimeIndex) -> bool:
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.08])
 @pytest.mark.parametrize(
     "names",
-    ["Mon Tue Wed Thu Fri Sat", "Sun Mon Tue Wed Thu", "Mon Tue Wed Thu", "Tue Thu", OFFICE],
+    ["Mon Tue Wed Thu Fri Sat", "Sun Mon Tue Wed Thu", "Sat Sun", "Tue Thu", OFFICE],
 )
 def test_weekdays_go_on_after_holidays(names: str, share: float, zone: str | None) -> None:
     times = slots(names, 320, first="2024-01-01 09:30").tz_localize(zone)
@@ -205,12 +203,6 @@ def test_rows_without_order_have_no_timetable() -> None:
 
 
 # --- horizons ---
-
-
-def test_timetables_that_end_after_all_dates_are_refused() -> None:
-    rows = slots("Tue Thu", 60)
-    with pytest.raises(ValueError, match="ends before 2262, got 100000 steps after 2024-03-28"):
-        TimeAxis.of(rows).after(rows[-1], 100_000)
 
 
 def test_long_horizons_and_long_tables_go_on() -> None:

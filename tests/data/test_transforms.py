@@ -108,5 +108,5 @@ def test_wrong_transforms_are_refused() -> None:
         Table.of(small_table(), "sqrt")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'none' or 'log' for the series 'a', got 'auto'"):
         Table.of(small_table(), {"a": "auto"})  # type: ignore[dict-item]
-    with pytest.raises(ValueError, match=r"expected some of the series 'a', 'b' and 'c', got 'd'"):
+    with pytest.raises(ValueError, match=r"expected one of the series 'a', 'b' and 'c', got 'd'"):
         Table.of(small_table(), {"d": "log"})

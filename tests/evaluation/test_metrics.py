@@ -58,12 +58,6 @@ def test_crps_is_its_integral(y: float, mean: float, sd: float) -> None:
     assert metrics.crps([[y]], [[mean]], [[sd]]) == pytest.approx(left + right, rel=1e-6)
 
 
-def test_crps_of_a_point_forecast_is_the_absolute_error() -> None:
-    y, mean = np.array([[1.0, 2.0, 3.0]]), np.array([[4.0, 2.0, 1.0]])
-    assert metrics.crps(y, mean, np.zeros_like(y)) == pytest.approx(5 / 3)
-    assert metrics.crps(y, mean, np.full_like(y, 1e-9)) == pytest.approx(5 / 3)
-
-
 @settings(deadline=None)
 @given(truth=FINITE, sd=POSITIVE, shift=FINITE, scale=POSITIVE)
 def test_no_forecast_beats_the_true_distribution(
