@@ -144,7 +144,7 @@ class Story:
         return " and ".join(said)
 
     def changes(self) -> str:
-        """In which owners a cycle has grown or faded."""
+        """In which owners a cycle has grown or faded, or the last one was unusual."""
         grown, faded = (
             [n for n in self.owners if (g := self.of(n).growth) is not None and test(g)]
             for test in (lambda g: g.lower > _GROWS, lambda g: g.upper < 1.0 / _GROWS)
@@ -154,6 +154,11 @@ class Story:
             said.append(f"it has grown in {listed(grown, MOST_NAMES)}")
         if faded:
             said.append(f"it has faded in {listed(faded, MOST_NAMES)}")
+        for side, is_so in (
+            ("larger", lambda a: a.median > a.upper), ("smaller", lambda a: a.median < a.lower)
+        ):  # fmt: skip
+            if odd := [n for n in self.owners if (a := self.of(n).last) is not None and is_so(a)]:
+                said.append(f"the last one was {side} than usual in {listed(odd, MOST_NAMES)}")
         return " and ".join(said)
 
     def _does(self, names: Sequence[str]) -> str:
@@ -362,6 +367,7 @@ class Story:
             point: Interval | None = getattr(own, name)
             row |= _columns(name, point and point.times(span))
         row |= _columns("growth", own.growth)
+        row |= _columns("last", own.last)
         per = self._in_unit(n, own.slope.times(1.0 / span)) if own.slope else None
         row |= _columns("slope", per)
         at = own.turn[0].times(span).plus(self.timeline.start) if own.turn else None
