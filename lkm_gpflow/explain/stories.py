@@ -21,7 +21,7 @@ from .wording import Timeline, few_digits, with_article
 MOST_NAMES = 8  # of series in a sentence
 
 _MOST_SAID = 5  # statements of a gist
-_LITTLE = 0.01  # patterns that make up less of all variation are not told unless they are sure
+_LITTLE = 0.03  # patterns that make up less of all variation are not told unless they are sure
 _TOGETHER = 0.05  # of a period: series no further apart are in step
 _GROWS = 1.25  # times as high in the last third as in the first
 _CALENDAR = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
@@ -216,28 +216,25 @@ class Story:
 
     def _peaks(self, names: Sequence[str]) -> str:
         """When the cycle of some series is highest: one time, or from the first to the last."""
-        points = [(own.peak, own) for own in map(self.of, names)]
-        if any(peak is None for peak, _ in points):
-            known = [own for _, own in points if own.trough is not None]
-            if len(points) == len(known) == 1:
-                return f"lowest {self._moment(known[0].trough)}"  # type: ignore[arg-type]
+        owns = [self.of(name) for name in names]
+        if len(owns) == 1 and owns[0].peak is None and owns[0].trough is not None:
+            return f"lowest {self._moment(owns[0].trough)}"
+        points = [own.peak for own in owns if own.peak is not None]
+        if 2 * len(points) < len(owns):
             return ""
-        peaks = np.array([peak.median for peak, _ in points if peak is not None])
-        period = self.pattern.period
-        turns = np.exp(2j * np.pi * peaks / period)
-        centre = np.angle(turns.mean()) / (2.0 * np.pi) * period
+        known = "" if len(points) == len(owns) else ", where that is known,"
+        peaks, period = np.array([point.median for point in points]), self.pattern.period
+        centre = np.angle(np.exp(2j * np.pi * peaks / period).mean()) / (2.0 * np.pi) * period
         around = (peaks - centre + 0.5 * period) % period - 0.5 * period
         if np.ptp(around) > 0.5 * period:
             return ""
         if np.ptp(around) <= 2.0 * _TOGETHER * period:
-            middle = points[int(np.abs(around).argmin())][0]
-            return f"highest {self._moment(middle)}" if middle is not None else ""
+            return f"highest {self._moment(points[int(np.abs(around).argmin())])}{known}"
         begin = (centre + around.min()) % period
         begin -= period * (begin + np.ptp(around) >= period)
         first, last = self._point(begin), self._point(begin + np.ptp(around))
-        if first == last:
-            return f"highest around {first}"
-        return f"highest between {first} and {last}"
+        when = f"around {first}" if first == last else f"between {first} and {last}"
+        return f"highest {when}{known}"
 
     def share_of(self, names: Sequence[str]) -> str:
         """How much of the variation it makes up."""
