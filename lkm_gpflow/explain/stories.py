@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,32 @@ MOST_NAMES = 8  # of series in a sentence
 _MOST_SAID = 5  # statements of a gist
 _LITTLE = 0.03  # patterns that make up less of all variation are not told unless they are sure
 _TOGETHER = 0.05  # of a period: series no further apart are in step
+_RETURNS, _BRIEF = "walk that returns", "correlated noise"
 _GROWS = 1.25  # times as high in the last third as in the first
 _CALENDAR = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH = 365.2425 / 12.0
 _PER = (("year", 365.2425), ("month", _MONTH), ("week", 7.0), ("day", 1.0), ("hour", 1.0 / 24.0),
         ("minute", 1.0 / 1440.0), ("second", 1.0 / 86400.0))  # fmt: skip
+
+_VERBS = (
+    ("random walk", "wanders and does not return, like a random walk",
+     "wander and do not return, like a random walk"),
+    (_RETURNS, "wanders and returns within about {}", "wander and return within about {}"),
+    (_BRIEF, "has noise in which a disturbance lasts about {}",
+     "have noise in which a disturbance lasts about {}"),
+)  # fmt: skip
+"""How titles begin, and what one series and many do then."""
+
+_CHANGES: tuple[tuple[str, Callable[[Behaviour], bool]], ...] = (
+    ("it has grown", lambda b: b.growth is not None and b.growth.lower > _GROWS),
+    ("it has faded", lambda b: b.growth is not None and b.growth.upper < 1.0 / _GROWS),
+    ("the last one was larger than usual",
+     lambda b: b.last is not None and b.last.median > b.last.upper),
+    ("the last one was smaller than usual",
+     lambda b: b.last is not None and b.last.median < b.last.lower),
+)  # fmt: skip
+"""What is said of cycles that change, and when."""
 
 
 def verdict_on(probability: float) -> Verdict:
@@ -145,20 +165,10 @@ class Story:
 
     def changes(self) -> str:
         """In which owners a cycle has grown or faded, or the last one was unusual."""
-        grown, faded = (
-            [n for n in self.owners if (g := self.of(n).growth) is not None and test(g)]
-            for test in (lambda g: g.lower > _GROWS, lambda g: g.upper < 1.0 / _GROWS)
-        )
         said = []
-        if grown:
-            said.append(f"it has grown in {listed(grown, MOST_NAMES)}")
-        if faded:
-            said.append(f"it has faded in {listed(faded, MOST_NAMES)}")
-        for side, is_so in (
-            ("larger", lambda a: a.median > a.upper), ("smaller", lambda a: a.median < a.lower)
-        ):  # fmt: skip
-            if odd := [n for n in self.owners if (a := self.of(n).last) is not None and is_so(a)]:
-                said.append(f"the last one was {side} than usual in {listed(odd, MOST_NAMES)}")
+        for what, is_so in _CHANGES:
+            if those := [name for name in self.owners if is_so(self.of(name))]:
+                said.append(f"{what} in {listed(those, MOST_NAMES)}")
         return " and ".join(said)
 
     def _does(self, names: Sequence[str]) -> str:
@@ -174,17 +184,10 @@ class Story:
             date = self.timeline.date(p.date * self.timeline.span + self.timeline.start)
             what = f"shifts by {size}" if p.kind == "shift" else f"has a single event of {size}"
             return f"{who} {what} around {date} ({share})"
-        if p.kind == "walk":
-            way = "wander and do not return" if many else "wanders and does not return"
-            return f"{who} {way}, like a random walk ({share})"
-        memory, _, lasting = self.title.rpartition(
-            " within " if "within" in self.title else " over "
-        )
-        if memory == "walk that returns":
-            verbs = "wander and return" if many else "wanders and returns"
-            return f"{who} {verbs} within about {lasting} ({share})"
-        if memory == "correlated noise":
-            return f"{who} {has} noise in which a disturbance lasts about {lasting} ({share})"
+        for title, one, more in _VERBS:
+            if self.title.startswith(title):
+                lasting = self.timeline.duration(p.lasting * self.timeline.span)
+                return f"{who} {(more if many else one).format(lasting)} ({share})"
         if p.kind != "cycle":
             return f"{who} {has} {self.named} ({share})"
         size = ""
@@ -195,8 +198,8 @@ class Story:
         way = f", {timing}," if timing.startswith("in ") else ""
         peaks = "" if timing == "in opposite directions" else self._peaks(names)
         makes = f"{'is ' + peaks + ' and ' if peaks else ''}makes up {share}"
-        more = [text for text in ("" if way else timing, changes) if text]
-        return "; ".join([f"{who} {has} {self.named}{size}{way} that {makes}", *more])
+        also = [text for text in ("" if way else timing, changes) if text]
+        return "; ".join([f"{who} {has} {self.named}{size}{way} that {makes}", *also])
 
     def _trends(self, names: Sequence[str]) -> str:
         """Who rises and who falls, and how fast."""
@@ -257,8 +260,10 @@ class Story:
     @property
     def named(self) -> str:
         """Its title as it stands in a sentence: "a 1-year cycle"."""
-        plural = self.pattern.kind in ("changes", "noise")  # and what cannot be counted
-        return self.title if plural else with_article(self.title)
+        is_plural = self.title.startswith(
+            ("correlated", "noise", "smooth changes", "rough changes")
+        )
+        return self.title if is_plural else with_article(self.title)
 
     # --- numbers in their units ---
 
@@ -483,8 +488,8 @@ def _title(pattern: Pattern, timeline: Timeline) -> str:
     if pattern.kind == "changes" and not facts.lengthscale > NEXT * timeline.step:
         lasting = timeline.duration(pattern.lasting * timeline.span)
         if pattern.lasting > BRISK:
-            return f"walk that returns within {lasting}"
-        return f"correlated noise over {lasting}"
+            return f"{_RETURNS} within {lasting}"
+        return f"{_BRIEF} over {lasting}"
     plain = {
         "trend": "trend", "walk": "random walk", "noise": "noise of changing size",
         "shift": f"shift of level around {date}", "event": f"single event around {date}",
