@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.stats import t as student_t
 
 from ..gp.types import Booleans, Floats
 from .pattern_draws import PatternDraws, fourier, harmonics, regress
@@ -26,6 +27,9 @@ _FEWEST_DRAWS = 8
 _THIRD = 1.0 / 3.0
 _MOST_CORRELATED = 0.8
 _LASTING = ("cycle", "trend", "shift", "event")
+_MOST_SEEN = 0.7  # of a period, to say how high a cycle was in it
+_FEWEST_PERIODS = 5  # before the last one
+_UNUSUAL = 0.99  # probability that the last period is as high as chance allows
 _QUARTER = 0.25  # of a period: of what is further apart nobody leads
 
 
@@ -76,6 +80,9 @@ class Behaviour:
         Of cycles: how much later than in the series that is surely first, or else has most of it.
     growth
         Of cycles: how many times as high in the last third of the data as in the first.
+    last
+        Of cycles: how many times as high in the last period as before, and the ends between which
+        that is usual.
     slope
         Of trends: change over the span of the data.
     turn
@@ -89,6 +96,7 @@ class Behaviour:
     trough: Interval | None = None
     lag: Interval | None = None
     growth: Interval | None = None
+    last: Interval | None = None
     slope: Interval | None = None
     turn: tuple[Interval, int] | None = None
 
@@ -173,6 +181,9 @@ def _cycle(
         }
         if whole <= 0.5:
             measured["growth"] = Interval.of(ratio, level)
+        wave = fourier(x - origin, typical, H) @ b[visible[:, n], n].mean(axis=0)
+        others = told.functions[visible[:, n], n].sum(axis=1).mean(axis=0) - f.mean(axis=0)
+        measured["last"] = _last(x, told.Y[n] - others, wave, typical)
         if n in lags:
             measured["lag"] = lags[n]
         for name in ("peak", "trough", "lag"):
@@ -186,6 +197,29 @@ def _cycle(
             )
         }  # fmt: skip
     return result
+
+
+def _last(x: Floats, y: Floats, wave: Floats, period: float) -> Interval | None:
+    """How many times as high a cycle was in the last period as before; None if that says little.
+
+    Heights are those of least squares, of each period of which most was seen.  The interval holds
+    the last one if it scatters as those before did (Student).
+    """
+    age = np.floor((x[-1] - x) / period)
+    heights = []
+    for k in range(int(age[0]) + 1):
+        own = np.isfinite(y) & (age == k)
+        if own.sum() >= max(_MOST_SEEN * len(x) * period / (x[-1] - x[0]), 3):
+            w = wave[own] - wave[own].mean()
+            heights.append(w @ y[own] / max(w @ w, 1e-300))
+        elif k == 0:
+            return None
+    last, before = heights[0], np.array(heights[1:])
+    if len(before) < _FEWEST_PERIODS or (usual := float(before.mean())) <= 0.0:
+        return None
+    chance = before.std(ddof=1) * np.sqrt(1.0 + 1.0 / len(before))
+    chance *= student_t.ppf(0.5 + 0.5 * _UNUSUAL, len(before) - 1)
+    return Interval(last / usual, 1.0 - chance / usual, 1.0 + chance / usual)
 
 
 def _lags(

@@ -100,6 +100,17 @@ def test_cycles_that_grow_and_fade_are_told_of_each_series() -> None:
     assert year.sentence.endswith("it has grown in c and it has faded in b.")
 
 
+def test_the_last_cycle_is_told_where_it_is_unusual() -> None:
+    """Of three years that double, vanish and are as ever, the last of ten."""
+    wave = season(MONTHS, YEAR, 196.0)
+    last = np.arange(120) >= 108
+    columns = [wave * (1.0 + last), wave * (1.0 - last), wave]
+    (year,) = told(MONTHS, columns, [YEARLY], noise=0.2)
+    assert "the last one was larger than usual in a" in year.sentence
+    assert "the last one was smaller than usual in b." in year.sentence
+    assert year.row(0)["last"] == pytest.approx(2.0, abs=0.3)
+
+
 def test_lines_are_told_by_their_slope() -> None:
     line = 0.5 * days_of(MONTHS) / YEAR
     kernels = ["1e-6 x LIN(location=1800)"]
