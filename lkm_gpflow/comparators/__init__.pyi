@@ -16,6 +16,7 @@ from .libraries import SktimeForecaster as SktimeForecaster
 from .libraries import StatsforecastModel as StatsforecastModel
 from .lmc import LMC as LMC
 from .lmc import CoregionalisedGPR as CoregionalisedGPR
+from .lmc import PublishedLMC as PublishedLMC
 from .mosm import MOSM as MOSM
 from .mosm import MultiOutputSpectralMixture as MultiOutputSpectralMixture
 from .naive import Drift as Drift

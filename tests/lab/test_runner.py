@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
+import papermill
 import psutil
 import pytest
 from click.testing import CliRunner
@@ -297,3 +298,15 @@ def test_killed_and_started_again_it_ends_with_the_same_results(
     said_by(begin("reproduce", "--jobs", 2, "--results", folder / "results"), 0)
     assert not set(started(folder)[before:]) & finished, "what was finished is repeated"
     assert squares(folder) == {x: x * x for x in range(3)}
+
+
+def test_a_notebook_runs_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By papermill alone: nothing is looked for in the folder, nothing left there."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    output = tmp_path / "out.ipynb"
+    papermill.execute_notebook(
+        str(runner.FOLDER / "search_space.ipynb"), str(output), cwd=str(tmp_path),
+        kernel_name="python3", language="python", progress_bar=False,
+    )  # fmt: skip
+    assert runner._reported(json.loads(output.read_text(encoding="utf-8")))["holds"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.ipynb"]
