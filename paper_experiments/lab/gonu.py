@@ -100,25 +100,23 @@ def statements(found: Discovery) -> dict[str, tuple[str, bool]]:
 
 
 def oil_and_dollar(found: Discovery) -> pd.DataFrame:
-    """Correlations over time of the components that oil and the dollar share.
+    """Correlations over time of the patterns that oil and the dollar share.
 
     Returns
     -------
-    Index component; columns what (it is), correlation (of the posterior means), lower and upper
-    (90% of draws from both posteriors).
+    Index pattern (its title); columns correlation (median of draws), lower and upper (90%).
     """
     rows = {
-        each.name: {
-            "what": each.description.short,
-            "correlation": each.correlation.of_means,
+        each.story.title: {
+            "correlation": each.correlation.typical,
             "lower": each.correlation.lower,
             "upper": each.correlation.upper,
         }
-        for each in found.compare("Oil", "USD index").components
+        for each in found.compare("Oil", "USD index").patterns
         if len(each.owners) == 2 and each.correlation is not None
     }
-    columns = ["what", "correlation", "lower", "upper"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("component")
+    columns = ["correlation", "lower", "upper"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("pattern")
 
 
 def run(
@@ -133,7 +131,7 @@ def run(
     for learner in learners:
         for seed in [seed for seed in seeds if (learner, seed) not in done]:
             found = search(learner, seed, results)
-            pair = oil_and_dollar(found).drop(columns="what").round(4)
+            pair = oil_and_dollar(found).round(4)
             record = {
                 "learner": learner,
                 "seed": seed,
