@@ -39,44 +39,22 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class _Group:
-    """The pairs of one pattern of missing points.
+    """The pairs of one pattern of missing points."""
 
-    Parameters
-    ----------
-    observed
-        Places of the observed points, [d].
-    series
-        Series that have pairs.
-    configurations
-        Different rows, [T, K].
-    places, rows
-        For each row: places of its pairs among all, and of their series in `series`.
-    """
-
-    observed: Integers
-    series: Integers
-    configurations: Floats
-    places: tuple[Integers, ...]
-    rows: tuple[Integers, ...]
+    observed: Integers  # places of the observed points, [d]
+    series: Integers  # those that have pairs
+    configurations: Floats  # different rows, [T, K]
+    places: tuple[Integers, ...]  # for each row: of its pairs among all
+    rows: tuple[Integers, ...]  # for each row: of their series in `series`
 
 
 @dataclass(frozen=True)
 class Decomposed:
-    """The covariances of one pattern of missing points, decomposed.
+    """The covariances of one pattern of missing points, decomposed."""
 
-    Parameters
-    ----------
-    halves
-        The coordinates, see `eigenbasis.halves`.
-    x
-        Observed values of the pattern's series in these coordinates.
-    bases
-        One for each row of Z.
-    """
-
-    halves: tuple[Floats, ...]
-    x: Floats
-    bases: list[Basis]
+    halves: tuple[Floats, ...]  # the coordinates, see `eigenbasis.halves`
+    x: Floats  # observed values of the pattern's series in these coordinates
+    bases: list[Basis]  # one for each row of Z
 
 
 class SharedPairs:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ive
+from scipy.special import ive
 
 from ..data.observations import Observations
 from ..gp import limits
@@ -35,7 +35,7 @@ from ..gp.lags import Lags
 from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
 from ..gp.toeplitz import RowTransforms, ToeplitzSeries, are_regular, predictors
 from ..gp.types import Booleans, Floats, Integers
-from ..kernels.arrays import evaluate
+from ..kernels.arrays import evaluate, window
 from ..kernels.grammar import BaseKernel, Product
 from .assignments import Pairs
 from .covariances import pull_factors
@@ -267,17 +267,10 @@ def _line(x: Floats, location: float) -> tuple[Floats, list[Floats]]:
     return x - location, [-np.ones_like(x)]
 
 
-def _window(x: Floats, at: float, width: float, *, sign: float) -> tuple[Floats, list[Floats]]:
-    u = sign * (x - at) / width
-    c = expit(u)
-    slope = c * expit(-u)
-    return c, [-sign * slope / width, -u * slope]
-
-
 _ENVELOPES: dict[str, Callable[..., tuple[Floats, list[Floats]]]] = {
     "LIN": _line,
-    "UNTIL": partial(_window, sign=-1.0),
-    "FROM": partial(_window, sign=1.0),
+    "UNTIL": partial(window, sign=-1.0),
+    "FROM": partial(window, sign=1.0),
 }
 """Base kernels c(x) c(x'): c, [D], and its derivatives by the values."""
 

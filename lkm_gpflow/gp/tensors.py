@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -238,9 +238,10 @@ def _eigen_log_density(
     def density(
         C: FloatTensor, x: FloatTensor, noise_variance: FloatTensor
     ) -> tuple[FloatTensor, Callable[[FloatTensor], tuple[FloatTensor, ...]]]:
-        basis = eigenbasis(C)
-        projected = tf.einsum("tde,nd->tne", basis.vectors, x)  # [T, N, D]
-        spectrum = basis.values[:, None, :] + noise_variance[None, :, None]  # [T, N, D]
+        values, U = eigh(C)
+        projected = tf.einsum("tde,nd->tne", U, x)  # [T, N, D]
+        # Rounding may leave eigenvalues a little below zero.
+        spectrum = tf.maximum(values, 0.0)[:, None] + noise_variance[None, :, None]  # [T, N, D]
         b = projected / spectrum
         q = tf.reduce_sum(projected * b, axis=-1)  # [T, N]
         log_determinant = tf.reduce_sum(tf.math.log(spectrum), axis=-1)
@@ -251,28 +252,14 @@ def _eigen_log_density(
             inner = tf.matmul(b, weighted[..., None] * b, transpose_a=True)
             diagonal = tf.reduce_sum(upstream[..., None] / spectrum, axis=1)
             inner = 0.5 * (inner - tf.linalg.diag(diagonal))
-            dC = tf.matmul(basis.vectors, tf.matmul(inner, basis.vectors, transpose_b=True))
-            dx = -tf.einsum("tde,tne->nd", basis.vectors, weighted[..., None] * b)
+            dC = tf.matmul(U, tf.matmul(inner, U, transpose_b=True))
+            dx = -tf.einsum("tde,tne->nd", U, weighted[..., None] * b)
             d_noise = weighted[..., None] * tf.square(b) - upstream[..., None] / spectrum
             return dC, dx, 0.5 * tf.reduce_sum(tf.reduce_sum(d_noise, axis=-1), axis=0)
 
         return value, gradient
 
     return density(C, x, noise_variance)
-
-
-class Eigenbasis(NamedTuple):
-    """Eigenvalues [T, D] and eigenvectors [T, D, D] of T covariances without noise."""
-
-    values: FloatTensor
-    vectors: FloatTensor
-
-
-def eigenbasis(C: FloatTensor) -> Eigenbasis:
-    """Decompose covariances [T, D, D], which are semi-definite; see `eigh`."""
-    values, vectors = eigh(C)
-    # Rounding may leave eigenvalues a little below zero.
-    return Eigenbasis(tf.maximum(values, 0.0), vectors)
 
 
 def eigh(C: FloatTensor) -> tuple[FloatTensor, FloatTensor]:

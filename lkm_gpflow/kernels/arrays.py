@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -133,24 +134,17 @@ def _ornstein_uhlenbeck(grid: Lags, lengthscale: float) -> tuple[Floats, Pull]:
     return k, lambda g: (float(g @ (k * scaled)),)
 
 
-def _until(grid: LagGrid, at: float, width: float) -> tuple[Floats, Pull]:
-    return _window(grid, at, width, -1.0)
+def window(x: Floats, at: float, width: float, *, sign: float) -> tuple[Floats, list[Floats]]:
+    """Half of `base.Until` (`sign` -1) or `base.From` (1): c, [D], and its derivatives."""
+    u = sign * (x - at) / width
+    c = expit(u)
+    slope = c * expit(-u)
+    return c, [-sign * slope / width, -u * slope]
 
 
-def _from(grid: LagGrid, at: float, width: float) -> tuple[Floats, Pull]:
-    return _window(grid, at, width, 1.0)
-
-
-def _window(grid: LagGrid, at: float, width: float, sign: float) -> tuple[Floats, Pull]:
-    """See `base.Until` (`sign` -1) and `base.From` (1)."""
-    u = sign * (grid.x - at) / width
-    s = expit(u)
-
-    def pull(G: Floats) -> Sequence[float]:
-        by_u = _sums_with(G, s) * s * expit(-u)
-        return -sign * float(by_u.sum()) / width, -float(by_u @ u)
-
-    return np.multiply.outer(s, s), pull
+def _window(grid: LagGrid, at: float, width: float, *, sign: float) -> tuple[Floats, Pull]:
+    c, slopes = window(grid.x, at, width, sign=sign)
+    return np.multiply.outer(c, c), lambda G: [float(_sums_with(G, c) @ each) for each in slopes]
 
 
 def _sums_with(G: Floats, s: Floats) -> Floats:
@@ -177,8 +171,8 @@ _BUILT_IN: dict[str, Evaluate] = {
     "RW": _random_walk,
     "IOU": _integrated_ornstein_uhlenbeck,
     "OU": _ornstein_uhlenbeck,
-    "UNTIL": _until,
-    "FROM": _from,
+    "UNTIL": partial(_window, sign=-1.0),
+    "FROM": partial(_window, sign=1.0),
 }
 """By name; no other base kernel can be registered under these."""
 

@@ -225,17 +225,7 @@ class FiniteIBP(IBP):
 
     Sources: Griffiths and Ghahramani 2005; Tong and Choi 2019, appendix B, "finite".
 
-    Parameters
-    ----------
-    alpha
-        Concentration, positive.
-    num_components
-        K, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If ``alpha`` is not a positive finite number or ``num_components`` not a positive integer.
+    Parameters are those of `IBP`.
     """
 
     @property
@@ -322,10 +312,8 @@ class InfiniteIBP(IBP):
 
     Parameters
     ----------
-    alpha
-        Concentration, positive.
-    num_components
-        K, at least 1.
+    alpha, num_components
+        As of `IBP`.
     bound
         "multinomial", a lower bound, or "taylor", the paper's truncated series, an upper bound.
     taylor_terms

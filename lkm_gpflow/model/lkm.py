@@ -384,31 +384,29 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         keys = tfp.random.split_seed(sampling_key(seed), 3)
         S, N, M = num_samples or 1, self.num_series, tf.shape(Xnew)[0]
         drawn = rows.draw(N, S, keys[0])  # [S, N]
-        used, place = tf.unique(tf.reshape(drawn, [-1]))  # [U], [S * N]
+        used, _ = tf.unique(tf.reshape(drawn, [-1]))
         moments_of = self.conditional_moments(Xnew, np.ones((1, self.num_components)), full_cov)
-
-        def moments_and_root(row: tf.Tensor) -> MeanAndVariance:
-            mean, variance = moments_of(rows.series[row : row + 1], rows.rows[row : row + 1])
-            if not full_cov:
-                return mean[0, 0], tf.sqrt(tf.maximum(variance[0, 0], 0.0))  # [M] each
-            values, vectors = eigh(variance[0])
-            return mean[0, 0], vectors[0] * tf.sqrt(tf.maximum(values[0], 0.0))  # [M], [M, M]
-
         dtype = self.observations.x.dtype
-        mean, root = tf.map_fn(moments_and_root, used, fn_output_signature=(dtype, dtype))
         normal = tf.random.stateless_normal([S, N, M], keys[1], dtype=dtype)
         degrees = self.predictive_degrees  # [N]
         if np.isfinite(degrees).all():
             squares = 2.0 * tf.random.stateless_gamma([S, N], keys[2], 0.5 * degrees, dtype=dtype)
             normal *= tf.sqrt((degrees - 2.0) / squares)[..., None]
 
-        def draw(given: tuple[tf.Tensor, FloatTensor]) -> FloatTensor:
-            own, error = given  # [N], [N, M]
-            A = tf.gather(root, own)
-            moved = tf.linalg.matvec(A, error) if full_cov else A * error
-            return tf.gather(mean, own) + moved
+        def with_row(samples: FloatTensor, row: tf.Tensor) -> FloatTensor:
+            series = rows.series[row : row + 1]
+            mean, variance = moments_of(series, rows.rows[row : row + 1])
+            errors = normal[:, series[0]]  # [S, M]
+            if full_cov:
+                values, U = eigh(variance[0])
+                root = U[0] * tf.sqrt(tf.maximum(values[0], 0.0))
+                errors = tf.matmul(errors, root, transpose_b=True)
+            else:
+                errors *= tf.sqrt(tf.maximum(variance[0, 0], 0.0))
+            has = tf.cast(drawn == row, dtype)[..., None]  # [S, N, 1]
+            return samples + has * (mean[0, 0] + errors)[:, None]
 
-        samples = tf.map_fn(draw, (tf.reshape(place, [S, N]), normal), fn_output_signature=dtype)
+        samples = tf.foldl(with_row, used, tf.zeros_like(normal))
         samples = tf.transpose(samples, [0, 2, 1]) + self.mean_function(Xnew)
         return samples[0] if num_samples is None else samples
 

@@ -173,12 +173,8 @@ class Ledger:
 
 def entry_from_json(record: Mapping[str, Any]) -> Entry:
     """Read an entry back."""
-    fields = {
-        **record,
-        "structure": tuple(record["structure"]),
-        "fit": fit_from_json(record["fit"]),
-    }
-    return Entry(**fields)
+    given = {"structure": tuple(record["structure"]), "fit": fit_from_json(record["fit"])}
+    return Entry(**{**record, **given})
 
 
 def fit_to_json(fit: Fit) -> dict[str, Any]:

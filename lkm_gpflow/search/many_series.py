@@ -115,9 +115,26 @@ def extend_best(
     OutOfBudget
         If a budget is spent while fits are left.
     """
-    learn = partial(
-        _learn, settings=settings, ledger=ledger, executor=executor, progress=progress, spent=spent
-    )
+
+    def learn(
+        name: str, entries: Sequence[Entry], some: Observations, rounds: int = MOST_ROUNDS
+    ) -> None:
+        """Learn fits again on more series, whose name the notes have; one in any case."""
+        jobs = {
+            _note(name, entry): partial(extend, entry.fit, some, settings, rounds=rounds)
+            for entry in entries
+            if _note(name, entry) not in ledger.notes
+        }
+
+        def spent_after_first() -> str:
+            return spent() if any(_note(name, entry) in ledger.notes for entry in entries) else ""
+
+        workers = executor if len(jobs) > 1 else None
+        with part_of(progress, name, len(jobs)) as bar:
+            for key, fit in run_all(jobs, workers, spent_after_first, bar.hear):
+                ledger.note(key, fit_to_json(fit))
+                bar.update()
+
     best, stopped = _best(ledger), None
     if observations.num_series > ENOUGH_TO_CHOOSE:
         some = observations.of_series(draw(observations.num_series, ENOUGH_TO_CHOOSE, seed=0))
@@ -130,35 +147,6 @@ def extend_best(
     learn(_ALL, best, observations)
     if stopped is not None:
         raise stopped
-
-
-def _learn(
-    name: str,
-    entries: Sequence[Entry],
-    observations: Observations,
-    *,
-    rounds: int = MOST_ROUNDS,
-    settings: FitSettings,
-    ledger: Ledger,
-    executor: Executor | None,
-    progress: bool | Progress,
-    spent: Spent,
-) -> None:
-    """Learn fits again on more series, whose name the notes have; one in any case."""
-    jobs = {
-        _note(name, entry): partial(extend, entry.fit, observations, settings, rounds=rounds)
-        for entry in entries
-        if _note(name, entry) not in ledger.notes
-    }
-
-    def spent_after_first() -> str:
-        return spent() if any(_note(name, entry) in ledger.notes for entry in entries) else ""
-
-    workers = executor if len(jobs) > 1 else None
-    with part_of(progress, name, len(jobs)) as bar:
-        for key, fit in run_all(jobs, workers, spent_after_first, bar.hear):
-            ledger.note(key, fit_to_json(fit))
-            bar.update()
 
 
 def extended(ledger: Ledger) -> list[Entry]:

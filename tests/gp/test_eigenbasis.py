@@ -58,20 +58,6 @@ def test_log_densities_are_scipys(degrees: float) -> None:
     )
 
 
-@DEGREES
-def test_gradients_are_those_of_finite_differences(degrees: float) -> None:
-    noise, step = np.geomspace(0.05, 10.0, N), 1e-5
-    upstream = RNG.uniform(0.1, 2.0, N)
-    [d_covariance], d_noise = basis(degrees).gradients(X, np.arange(N), noise, upstream)
-    np.testing.assert_allclose(d_covariance, d_covariance.T, atol=1e-10)
-    change = RNG.normal(size=(D, D))
-    change += change.T
-    up, down = (upstream @ by_scipy(degrees, noise, C + s * change) for s in (step, -step))
-    assert np.sum(d_covariance * change) == pytest.approx((up - down) / (2.0 * step), rel=1e-6)
-    up, down = (upstream * by_scipy(degrees, noise + s) for s in (step, -step))
-    np.testing.assert_allclose(d_noise, (up - down) / (2.0 * step), rtol=1e-6, atol=1e-7)
-
-
 @pytest.mark.parametrize("num_points", [2, 3, 18, 19])
 def test_halves_are_the_whole(num_points: int) -> None:
     """Of stationary kernels on a regular grid, of which one half has the middle point."""

@@ -80,7 +80,7 @@ class Enumerated:
     @cache  # noqa: B019
     def log_likelihoods(self, columns: tuple[tuple[int, float], ...]) -> Array:
         """Of a series that has columns (form, log variance); heights by quadrature, [N]."""
-        points, weights = normal_quadrature(6)
+        points, weights = normal_quadrature(5)
         grid = np.array(list(itertools.product(range(len(points)), repeat=len(columns))), int)
         V = np.full((len(grid), 1, 1), NOISE) * np.eye(self.D)
         for (form, log_variance), own in zip(columns, grid.T, strict=True):
@@ -96,7 +96,7 @@ class Enumerated:
 
     def expected(self) -> Array:
         """Expectations of `statistics` under the posterior."""
-        points, log_weights = normal_quadrature(5)
+        points, log_weights = normal_quadrature(3)
         kinds = [
             (i, LOG_VARIANCES[i] + VARIANCE_SD * u, np.log(WEIGHTS[i]) + w)
             for i in range(3)
@@ -149,7 +149,7 @@ def test_draws_are_those_of_the_posterior_by_brute_force() -> None:
     state = ColumnState(tiny.model)
     proposal = KernelProposal(tiny.model.forms, [])
     drawn = []
-    for _ in range(6000):
+    for _ in range(3000):
         sweep(state, proposal, rng)
         drawn.append(statistics(state.Z, state.number))
     batches = np.array(drawn).reshape(40, -1, len(expected)).mean(axis=1)
@@ -180,10 +180,11 @@ def without_data(distinct: float) -> tuple[ColumnState, KernelProposal]:
     return ColumnState(model), KernelProposal(forms, library)
 
 
-@pytest.mark.parametrize("sweeps", [600, pytest.param(12000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sweeps", [600, pytest.param(4500, marks=pytest.mark.slow)])
 def test_without_data_draws_are_those_of_the_prior(sweeps: int) -> None:
     rng = np.random.default_rng(0)
     state, proposal = without_data(distinct=1.0)
+    state.model.density = lambda V, log_noise, series: np.zeros(len(V))  # type: ignore[assignment]
     forms, every = state.model.forms, 20
     used, shared, kinds = [], [], []
     numbers: dict[str, list[float]] = {name: [] for name in ("v", "SE", "PER", "height", "noise")}
