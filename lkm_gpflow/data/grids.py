@@ -27,6 +27,7 @@ _MANY_ROWS = 8
 
 _MOST_SLOTS = 6  # of a month: more are days with gaps
 _MOST_OUTSIDE = 0.05  # share of the rows that may lie beside a grid of one row a month
+_MONTHS = 7300  # more than nanoseconds in eight bytes can tell
 _EVEN = 0.1  # steps that differ by a smaller share are even but for rounding
 
 _UNITS = {
@@ -248,7 +249,8 @@ class _Months:
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
         first = np.datetime64(start.tz_localize(None).to_datetime64(), "M")
-        months = first + self.every * np.arange(2 + 2 * count // len(self.rules))
+        most = min(2 + 2 * count // len(self.rules), _MONTHS // self.every)
+        months = first + self.every * np.arange(most)
         return _next(np.concatenate([rule.dates(months) for rule in self.rules]), start, count)
 
 
