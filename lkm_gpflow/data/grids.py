@@ -87,14 +87,11 @@ def evenness(index: pd.DatetimeIndex) -> float:
 
     Almost any few days of a year are an odd grid: it counts for less than a simpler one.
     """
-    rated = _rated(index)
-    share = max((share * (_ODD if _is_odd(grid) else 1.0) for share, grid in rated), default=0.0)
+    share = 0.0
+    for own, grid in _rated(index):  # several days of some months only, or many of every month
+        is_odd = isinstance(grid, _Months) and len(grid.rules) > (1 if grid.every > 1 else 3)
+        share = max(share, own * (_ODD if is_odd else 1.0))
     return max(share, 0.9) if len(index) > 2 and is_even(index.as_unit("ns").asi8) else share
-
-
-def _is_odd(grid: Grid) -> bool:
-    """Whether a grid has several days of some months only, or many of every month."""
-    return isinstance(grid, _Months) and len(grid.rules) > (1 if grid.every > 1 else 3)
 
 
 def _rated(index: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
