@@ -75,20 +75,16 @@ def said_plainly() -> Iterator[None]:
         warnings.showwarning = show
         try:
             yield
-        except ValueError as error:
+        except (ValueError, ModuleNotFoundError) as error:
             raise _Refused(str(error)) from error
         except MemoryError as error:
             raise click.ClickException(
                 f"not enough memory ({error}): ask for a shorter horizon, or fewer rows or series"
             ) from error
-        except WorkersLost as error:
-            raise click.ClickException(str(error)) from error
-        except (downloads.DownloadError, downloads.ChecksumError) as error:
+        except (WorkersLost, downloads.DownloadError, downloads.ChecksumError) as error:
             raise click.ClickException(str(error)) from error
         except BrokenPipeError:  # `main` ends the command
             raise
         except OSError as error:
             plain = f"cannot use {error.filename} ({error.strerror})"
             raise _Refused(plain if error.filename else str(error)) from error
-        except ModuleNotFoundError as error:
-            raise _Refused(str(error)) from error

@@ -64,7 +64,8 @@ def couple(
     total = sum(member.weight for member in heaviest)
     kept = tuple(replace(member, weight=member.weight / total) for member in heaviest)
     ahead, rows = np.zeros(0), most_rows(len(observations.x))
-    if rows and (table.axis.grid is not None or _is_even(observations.x)):
+    steps = np.diff(observations.x)
+    if rows and (table.axis.grid is not None or np.ptp(steps) < 1e-6 * observations.x[-1]):
         ahead = table.scaled_times(table.after(rows))
     jobs = {i: partial(coupling_of, each.fit, observations, ahead) for i, each in enumerate(kept)}
     rounds = -(-len(kept) // num_workers(executor))
@@ -76,10 +77,6 @@ def couple(
             learnt[i] = coupling
             bar.update()
     return CoupledDiscovery(table, kept, tuple(learnt[i] for i in jobs))
-
-
-def _is_even(x: Floats) -> bool:
-    return bool(np.ptp(np.diff(x)) < 1e-6 * x[-1])
 
 
 @dataclass(frozen=True, eq=False)

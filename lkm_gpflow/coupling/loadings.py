@@ -91,19 +91,6 @@ def covariances(w: Floats, amplitudes: Floats) -> Floats:
     return correlations(w) * a[:, :, None] * a[:, None, :]
 
 
-def log_prior(u: Floats) -> tuple[float, Floats]:
-    """Log density of the prior up to a constant, and its gradient, [K, N, R]."""
-    length = 1.0 + np.square(u).sum(axis=2, keepdims=True)
-    return -float(np.log(length).sum()), -2.0 * u / length
-
-
-def by_unbounded(by_R: Floats, u: Floats) -> Floats:
-    """Gradient by u [K, N, R] from that by the entries of R off the diagonal, [K, N, N]."""
-    w, length = bounded(u), 1.0 + np.square(u).sum(axis=2, keepdims=True)
-    by_w = 2.0 * by_R @ w
-    return np.asarray((by_w - w * (w * by_w).sum(axis=2, keepdims=True)) / np.sqrt(length))
-
-
 class Climber:
     """Log likelihood and prior as a function of the free loadings, given amplitudes [N, K]."""
 
@@ -131,10 +118,14 @@ class Climber:
 
         def evaluate(values: Floats) -> tuple[float, Floats]:
             u[at.free] = values
-            (value, by_R), (prior, by_u) = self.slope(u), log_prior(u)
+            value, by_R = self.slope(u)
             if not np.isfinite(value):
                 return _FAILED, np.zeros_like(values)
-            return -(value + prior), -(by_u + by_unbounded(by_R, u))[at.free]
+            w, length = bounded(u), 1.0 + np.square(u).sum(axis=2, keepdims=True)
+            by_w = 2.0 * by_R @ w
+            by_u = (by_w - w * (w * by_w).sum(axis=2, keepdims=True)) / np.sqrt(length)
+            by_u -= 2.0 * u / length  # of the prior
+            return float(np.log(length).sum()) - value, -by_u[at.free]
 
         found = minimize(
             evaluate,

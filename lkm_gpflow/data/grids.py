@@ -27,6 +27,7 @@ _MANY_ROWS = 8
 
 _MOST_SLOTS = 6  # of a month: more are days with gaps
 _MOST_OUTSIDE = 0.05  # share of the rows that may lie beside a grid of one row a month
+_MONTHS = 7300  # more than nanoseconds in eight bytes can tell
 _EVEN = 0.1  # steps that differ by a smaller share are even but for rounding
 
 _UNITS = {
@@ -86,14 +87,11 @@ def evenness(index: pd.DatetimeIndex) -> float:
 
     Almost any few days of a year are an odd grid: it counts for less than a simpler one.
     """
-    rated = _rated(index)
-    share = max((share * (_ODD if _is_odd(grid) else 1.0) for share, grid in rated), default=0.0)
+    share = 0.0
+    for own, grid in _rated(index):  # several days of some months only, or many of every month
+        is_odd = isinstance(grid, _Months) and len(grid.rules) > (1 if grid.every > 1 else 3)
+        share = max(share, own * (_ODD if is_odd else 1.0))
     return max(share, 0.9) if len(index) > 2 and is_even(index.as_unit("ns").asi8) else share
-
-
-def _is_odd(grid: Grid) -> bool:
-    """Whether a grid has several days of some months only, or many of every month."""
-    return isinstance(grid, _Months) and len(grid.rules) > (1 if grid.every > 1 else 3)
 
 
 def _rated(index: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
@@ -248,7 +246,8 @@ class _Months:
 
     def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
         first = np.datetime64(start.tz_localize(None).to_datetime64(), "M")
-        months = first + self.every * np.arange(2 + 2 * count // len(self.rules))
+        most = min(2 + 2 * count // len(self.rules), _MONTHS // self.every)
+        months = first + self.every * np.arange(most)
         return _next(np.concatenate([rule.dates(months) for rule in self.rules]), start, count)
 
 

@@ -266,9 +266,12 @@ def with_header(rows: Sequence[Sequence[object]], names: Sequence[str]) -> pd.Da
         first -= 1  # groups of columns
         header = list(map(_text, rows[first]))
     # Rows below the header that hold numbers are values, whatever stands where the time should.
-    begin = next((k for k in range(first + 1, begin) if _has_numbers(rows[k])), begin)
+    has_numbers = (k for k in range(first + 1, begin) if any(map(is_plain, _filled(rows[k][1:]))))
+    begin = next(has_numbers, begin)
     for k in range(first + 1, begin):
-        is_named = not is_missing(rows[k][0]) and _is_name(rows[k][0])
+        name = rows[k][0]
+        is_unit = is_missing(name) or re.match(r"\(|\[|units?\b", str(name), re.IGNORECASE)
+        is_named = isinstance(name, str) and not is_unit
         if k in above and (is_named or not _are_different(header)):  # names in two rows
             if len(set(filter(None, header[1:]))) == 1:  # a title of all
                 header[1:] = [""] * (len(header) - 1)
@@ -292,14 +295,6 @@ def _are_different(names: Sequence[str]) -> bool:
     while named and not named[-1]:
         named.pop()
     return all(named[1:]) and len(set(named)) == len(named)
-
-
-def _has_numbers(row: Sequence[object]) -> bool:
-    return any(not is_missing(cell) and is_plain(cell) for cell in row[1:])
-
-
-def _is_name(cell: object) -> bool:
-    return isinstance(cell, str) and not re.match(r"\(|\[|units?\b", cell, re.IGNORECASE)
 
 
 def _first_values(rows: Sequence[Sequence[object]]) -> int:

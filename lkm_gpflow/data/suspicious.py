@@ -91,7 +91,8 @@ def _of_series(values: Floats, season: int) -> Iterator[tuple[int, str, float]]:
     outlying = np.flatnonzero(far > _FAR)
     for place in () if _beats(seen[outlying]) else outlying:
         yield int(seen[place]), "outlier", float(far[place])
-    begins, lengths = _runs(y)
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(y)) + 1])  # of runs of equal values
+    lengths = np.diff(np.append(begins, len(y)))
     usual = np.mean(lengths == 1) > 0.9
     for begin, length in zip(begins, lengths, strict=True):
         # Zeros between other values are counts of nothing.
@@ -193,12 +194,6 @@ def _beats(places: NDArray[Any]) -> bool:
         return False
     ratio = apart / apart.min()
     return bool(apart.min() > 2 and np.all(np.abs(ratio - np.round(ratio)) <= 0.1))
-
-
-def _runs(y: Floats) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return where runs of equal values begin, and how long they are."""
-    begins = np.concatenate([[0], np.flatnonzero(np.diff(y)) + 1])
-    return begins, np.diff(np.append(begins, len(y)))
 
 
 def _changes(y: Floats, seen: NDArray[Any]) -> Iterator[tuple[int, str, float]]:

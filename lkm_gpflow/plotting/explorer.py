@@ -102,6 +102,10 @@ class Explorer:
 
     def _changed(self, change: Any) -> None:
         """Draw anew, unless the picture does not depend on the control."""
+        if change["owner"] is self.series and change["new"] == self.other.value:
+            self.other.value = change["old"]  # which draws anew where it is shown
+            if "other" in VIEWS[self.view.value]:
+                return
         needed = [self.view, *(self._controls[name] for name in VIEWS[self.view.value])]
         if any(change["owner"] is control for control in needed):
             self._redraw()

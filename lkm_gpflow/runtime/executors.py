@@ -19,7 +19,7 @@ from concurrent.futures import (
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -150,7 +150,9 @@ def as_finished(
     while waiting:
         done, waiting = wait(waiting, _POLL, FIRST_COMPLETED)
         # Results first: when a pool breaks, some may have finished before.
-        for future in sorted(done, key=_is_lost):
+        for future in sorted(
+            done, key=lambda each: each.cancelled() or isinstance(each.exception(), BrokenExecutor)
+        ):
             if future.cancelled():
                 raise WorkersLost("the jobs were cancelled: did the scheduler go away?")
             yield future
@@ -167,10 +169,6 @@ def _submitted(executor: Executor, job: Callable[[], _Result]) -> Future[_Result
         return executor.submit(job)
     except Exception as error:
         raise WorkersLost(f"the executor takes no more jobs: {_said(error)}") from error
-
-
-def _is_lost(future: Future[Any]) -> bool:
-    return future.cancelled() or isinstance(future.exception(), BrokenExecutor)
 
 
 def _is_closed(executor: Executor) -> bool:

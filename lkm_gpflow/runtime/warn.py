@@ -16,10 +16,9 @@ class TableNote(UserWarning):
 def warn(text: str, category: type[UserWarning] = UserWarning) -> None:
     """Warn at the innermost line outside of the package."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and _is_between(frame.f_globals.get("__name__", "")):
+    while (
+        frame.f_back is not None
+        and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
-
-
-def _is_between(module: str) -> bool:
-    return module.partition(".")[0] in _BETWEEN
