@@ -314,13 +314,16 @@ def _rest(told: PatternDraws, n: int, rows: Booleans) -> Floats:
 def _widened(values: Floats, contrast: Floats, residual: Floats) -> Floats:
     """Scatter numbers [T] that are sums of values times a contrast [D] at least as noise does.
 
-    Noise has the variance of the residuals [T, D], and their correlation from one to the next.
+    Noise has the variance of the residuals [T, D], and their correlation from one to the next,
+    which is an estimate, too.
     """
-    seen = np.isfinite(residual[0])
+    rng, seen = np.random.default_rng(0), np.isfinite(residual[0])
     rho = _next_to(residual[:, seen])
-    error = residual[:, seen].std() * np.linalg.norm(contrast) * np.sqrt(_density(rho, 0.0))
+    rho = rho + np.sqrt((1.0 - rho**2) / seen.sum()) * rng.normal(size=len(rho))
+    spread = np.sqrt(_density(np.clip(rho, 0.0, _MOST_CORRELATED), 0.0))
+    error = residual[:, seen].std() * np.linalg.norm(contrast) * spread
     more = np.sqrt(np.maximum(error**2 - values.var(), 0.0))
-    return np.asarray(values + more * np.random.default_rng(0).normal(size=len(values)))
+    return np.asarray(values + more * rng.normal(size=len(values)))
 
 
 def _memories(told: PatternDraws, n: int) -> Floats:
