@@ -51,9 +51,10 @@ class Interval:
         """In another unit."""
         return Interval(self.median * factor, self.lower * factor, self.upper * factor)
 
-    def plus(self, shift: float) -> Interval:
-        """From another origin."""
-        return Interval(self.median + shift, self.lower + shift, self.upper + shift)
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Median, lower end and upper end."""
+        return self.median, self.lower, self.upper
 
     @property
     def sign(self) -> int:
@@ -256,9 +257,9 @@ def lag_of(reference: Floats, other: Floats, level: float) -> Interval | None:
     a, b = np.fft.rfft(reference, axis=1), np.fft.rfft(other, axis=1)
     likeness = np.fft.irfft(np.conj(a) * b, reference.shape[1], axis=1)
     around = circular(likeness.argmax(axis=1) / reference.shape[1], level)
-    if around is None:
-        return None
-    return around.plus(-1.0) if around.median > 0.5 else around
+    if around is None or around.median <= 0.5:
+        return around
+    return Interval(*(end - 1.0 for end in around.ends))
 
 
 def _trend(told: PatternDraws, p: int, n: int, rows: Booleans, level: float) -> _Measured:
