@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,9 +132,8 @@ class Story:
         if own.trough is not None:
             return f"lowest {self._moment(own.trough)}"
         if own.turn is not None:
-            at, sign = own.turn
-            side = "highest" if sign > 0 else "lowest"
-            return f"{side} around {self.timeline.date(self._time(at.median))}"
+            side = "highest" if own.turn[1] > 0 else "lowest"
+            return f"{side} around {self.timeline.date(self._time(own.turn[0].median))}"
         return ""
 
     @property
@@ -181,7 +181,7 @@ class Story:
             return f"{self._trends(names)} ({share})"
         if p.kind in ("shift", "event") and len(names) == 1 and own[0].size is not None:
             size = self.amount(names[0], own[0].size.median, signed=True)
-            date = self.timeline.date(p.date * self.timeline.span + self.timeline.start)
+            date = self.timeline.date(self._time(p.date))
             what = f"shifts by {size}" if p.kind == "shift" else f"has a single event of {size}"
             return f"{who} {what} around {date} ({share})"
         for title, one, more in _VERBS:
@@ -287,9 +287,7 @@ class Story:
     def amount(self, name: str, value: float, signed: bool = False) -> str:
         """Return a size in the unit of the series: "3.2 °C", "12%"."""
         n = self.names.index(name)
-        size = value * self.scales[n]
-        if self.is_log[n]:
-            size = 100.0 * np.expm1(size)
+        size = self._in_unit(n, value)
         sign = "+" if signed and size > 0.0 else ""
         unit = self.units[n]
         text = few_digits(size).replace("-", "\N{MINUS SIGN}")
@@ -297,14 +295,9 @@ class Story:
 
     def slope(self, name: str, slope: Interval) -> str:
         """Return a slope by a unit of time: "+0.3 °C a year (0.2 to 0.4)"."""
-        unit, days = (
-            next(
-                ((u, d) for u, d in _PER if d <= self.timeline.span),
-                ("second", 1.0 / 86400.0),
-            )
-            if self.timeline.origin is not None
-            else ("", 1.0)
-        )
+        unit, days = "", 1.0
+        if self.timeline.origin is not None:
+            unit, days = next((each for each in _PER if each[1] <= self.timeline.span), _PER[-1])
         factor = days / self.timeline.span
         per = f" a{'n' if unit == 'hour' else ''} {unit}" if unit else " per unit of time"
         ends = sorted((abs(slope.lower), abs(slope.upper)))
@@ -342,9 +335,7 @@ class Story:
         days = x * self.timeline.span
         if self.calendar == "year":
             date = pd.Timestamp(2001, 1, 1) + pd.Timedelta(days=days % 365.0)
-            if self.timeline.step > 20.0:
-                return f"{(date + pd.Timedelta(days=0)):%B}"
-            return f"{date.day} {date:%B}"
+            return f"{date:%B}" if self.timeline.step > 20.0 else f"{date.day} {date:%B}"
         if self.calendar == "week":
             return _WEEKDAYS[int(days % 7.0)]
         if self.calendar == "day":
@@ -363,27 +354,24 @@ class Story:
             "probability": own.probability,
             "verdict": verdict_on(own.probability),
         }
-        row |= _columns("share", own.share)
-        row |= _columns("size", own.size and self._in_unit(n, own.size))
-        for name in ("peak", "trough", "lag"):
-            point: Interval | None = getattr(own, name)
-            row |= _columns(name, point and point.times(span))
-        row |= _columns("growth", own.growth)
-        row |= _columns("last", own.last)
-        per = self._in_unit(n, own.slope.times(1.0 / span)) if own.slope else None
-        row |= _columns("slope", per)
-        at = own.turn[0].times(span).plus(self.timeline.start) if own.turn else None
-        row |= _columns("turn", at)
+        in_unit = partial(self._in_unit, n)
+        told: list[tuple[str, Interval | None, Callable[[float], float]]] = [
+            ("share", own.share, float), ("size", own.size, in_unit),
+            ("peak", own.peak, span.__mul__), ("trough", own.trough, span.__mul__),
+            ("lag", own.lag, span.__mul__), ("growth", own.growth, float),
+            ("last", own.last, float), ("slope", own.slope, lambda slope: in_unit(slope / span)),
+            ("turn", own.turn and own.turn[0], self._time),
+        ]  # fmt: skip
+        for name, value, change in told:
+            ends = (np.nan,) * 3 if value is None else map(change, value.ends)
+            row |= zip((name, f"{name}_lower", f"{name}_upper"), ends, strict=True)
         row["date"] = self._time(self.pattern.date)
         return row
 
-    def _in_unit(self, n: int, value: Interval) -> Interval:
-        scaled = value.times(self.scales[n])
-        if not self.is_log[n]:
-            return scaled
-        return Interval(
-            *(float(100.0 * np.expm1(v)) for v in (scaled.median, scaled.lower, scaled.upper))
-        )
+    def _in_unit(self, n: int, value: float) -> float:
+        """Return a scaled size in the unit of a series, which is percent of logarithms."""
+        size = value * self.scales[n]
+        return float(100.0 * np.expm1(size)) if self.is_log[n] else size
 
 
 def gist(told: Sequence[Story]) -> list[str]:
@@ -399,12 +387,6 @@ def table_of(told: Sequence[Story], series: Sequence[object]) -> pd.DataFrame:
     rows = {(each.title, name): each.row(n) for each in told for n, name in enumerate(series)}
     index = pd.MultiIndex.from_tuples(list(rows), names=["pattern", "series"])
     return pd.DataFrame(list(rows.values()), index)
-
-
-def _columns(name: str, value: Interval | None) -> dict[str, float]:
-    """Three columns of a table."""
-    ends = (np.nan,) * 3 if value is None else (value.median, value.lower, value.upper)
-    return dict(zip((name, f"{name}_lower", f"{name}_upper"), ends, strict=True))
 
 
 def stories(

@@ -51,9 +51,10 @@ class Interval:
         """In another unit."""
         return Interval(self.median * factor, self.lower * factor, self.upper * factor)
 
-    def plus(self, shift: float) -> Interval:
-        """From another origin."""
-        return Interval(self.median + shift, self.lower + shift, self.upper + shift)
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Median, lower end and upper end."""
+        return self.median, self.lower, self.upper
 
     @property
     def sign(self) -> int:
@@ -256,9 +257,9 @@ def lag_of(reference: Floats, other: Floats, level: float) -> Interval | None:
     a, b = np.fft.rfft(reference, axis=1), np.fft.rfft(other, axis=1)
     likeness = np.fft.irfft(np.conj(a) * b, reference.shape[1], axis=1)
     around = circular(likeness.argmax(axis=1) / reference.shape[1], level)
-    if around is None:
-        return None
-    return around.plus(-1.0) if around.median > 0.5 else around
+    if around is None or around.median <= 0.5:
+        return around
+    return Interval(*(end - 1.0 for end in around.ends))
 
 
 def _trend(told: PatternDraws, p: int, n: int, rows: Booleans, level: float) -> _Measured:
@@ -314,13 +315,16 @@ def _rest(told: PatternDraws, n: int, rows: Booleans) -> Floats:
 def _widened(values: Floats, contrast: Floats, residual: Floats) -> Floats:
     """Scatter numbers [T] that are sums of values times a contrast [D] at least as noise does.
 
-    Noise has the variance of the residuals [T, D], and their correlation from one to the next.
+    Noise has the variance of the residuals [T, D], and their correlation from one to the next,
+    which is an estimate, too.
     """
-    seen = np.isfinite(residual[0])
+    rng, seen = np.random.default_rng(0), np.isfinite(residual[0])
     rho = _next_to(residual[:, seen])
-    error = residual[:, seen].std() * np.linalg.norm(contrast) * np.sqrt(_density(rho, 0.0))
+    rho = rho + np.sqrt((1.0 - rho**2) / seen.sum()) * rng.normal(size=len(rho))
+    spread = np.sqrt(_density(np.clip(rho, 0.0, _MOST_CORRELATED), 0.0))
+    error = residual[:, seen].std() * np.linalg.norm(contrast) * spread
     more = np.sqrt(np.maximum(error**2 - values.var(), 0.0))
-    return np.asarray(values + more * np.random.default_rng(0).normal(size=len(values)))
+    return np.asarray(values + more * rng.normal(size=len(values)))
 
 
 def _memories(told: PatternDraws, n: int) -> Floats:
