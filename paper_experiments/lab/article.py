@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -96,7 +97,7 @@ def _beside(cells: pd.DataFrame) -> pd.DataFrame:
     return shown.reset_index()
 
 
-def _pairs(scores: pd.DataFrame) -> dict[Hashable, str]:
+def _pairs(scores: Any) -> dict[Hashable, str]:
     """RMSE / MNLP by row."""
     pairs = scores[["rmse", "mnlp"]].to_numpy().tolist()
     return {
