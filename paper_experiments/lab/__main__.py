@@ -20,6 +20,7 @@ from lkm_gpflow import process_pool
 from . import (
     RESULTS,
     agreement,
+    article,
     bench_tables,
     benchmark,
     calibration,
@@ -100,6 +101,14 @@ def couple(
     records = coupling.run(task, method, table, results)
     click.echo(coupling.overview(records).round(3).to_string())
     click.echo(coupling.against(records, coupling.RIVALS).round(3).to_string())
+
+
+@main.command("article")
+@click.option("--results", type=click.Path(path_type=Path), default=RESULTS)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def article_command(results: Path, file: Path) -> None:
+    """The article on the reproduction, in Markdown, with the numbers of the results."""
+    file.write_text(article.build(results), encoding="utf-8")
 
 
 @main.command("gonu")

@@ -18,7 +18,6 @@ from gpflow.utilities import set_trainable
 
 from lkm_gpflow.comparators.lbfgs import MultiStart
 from lkm_gpflow.comparators.protocol import ScaledForecast
-from lkm_gpflow.comparators.registry import register
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.gp.types import Floats
@@ -106,19 +105,20 @@ class _AuthorsStructure:
         return model
 
 
-AUTHORS_METHODS = ("lkm-published", "lkm-published-shapes")
-
-
-@register("lkm-published")
 class PublishedStructure(_AuthorsStructure):
     """Variances and noises are learnt; the shapes are the published ones."""
 
 
-@register("lkm-published-shapes")
 class PublishedStructureRelearnt(_AuthorsStructure):
     """Then shapes are learnt, too, and locations of LIN, from there."""
 
     shapes_learnt = True
+
+
+AUTHORS_METHODS = {
+    "lkm-published": PublishedStructure,
+    "lkm-published-shapes": PublishedStructureRelearnt,
+}
 
 
 def _climb(model: LKM, Z: Floats) -> None:

@@ -99,6 +99,8 @@ def method_for(name: str, profile: str) -> Comparator:
     """
     if profile not in PROFILES:
         raise ValueError(f"expected a profile among {', '.join(PROFILES)}, got {profile!r}")
+    if name in AUTHORS_METHODS:
+        return AUTHORS_METHODS[name]()
     return comparator(name, **(SMOKE_SETTINGS.get(name, {}) if profile == "smoke" else {}))
 
 
@@ -127,7 +129,7 @@ def extrapolate(dataset: str, method: str | Comparator, seed: int = 0) -> Extrap
     """
     data = datasets.load(dataset)
     train, test = data.split()
-    chosen = comparator(method) if isinstance(method, str) else method
+    chosen = method_for(method, "paper") if isinstance(method, str) else method
     began, processor_began = time.perf_counter(), time.process_time()
     fitted = chosen.fit(train, seed=seed)
     forecast = fitted.forecast(test.index)

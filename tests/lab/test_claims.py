@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paper_experiments.lab import claims, gonu
+from paper_experiments.lab import article, claims, gonu
 
 
 def test_every_claim_has_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,6 +21,15 @@ def test_every_claim_has_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_sentence.at["LKM outperforms ABCD", "verdict"] == "does not hold"
     theory = table[~table["where"].str.contains(r"Section 6|Table|Repository|Oil")]
     assert set(theory["verdict"]) == {"holds"}
+
+
+@pytest.mark.usefixtures("tables")
+def test_the_article_is_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_of_seizures", lambda folder: iter(()))
+    text = article.build()
+    assert "{" not in text
+    assert "nan" not in text.lower().split()
+    assert 1000 < len(text.split()) < 4000  # eight pages
 
 
 def record(learner: str, seed: int, holds: bool, pair: list[list[float]]) -> dict[str, Any]:
