@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,6 +40,7 @@ from ..runtime.warn import warn
 from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
 from ..search.settings import SearchSettings
 from ..sharing.consensus import OTHERS, Consensus, agree, alone, predict_parts
+from ..sharing.matching import do_much_the_same, shapes_of, thinned
 from ..sharing.pattern_draws import PatternDraws, patterns_of
 from ..sharing.posterior import (
     MOST_ASKED,
@@ -48,6 +50,7 @@ from ..sharing.posterior import (
     Statements,
     draws_by_fits,
     functions_of,
+    members_of,
     statements_of,
 )
 from ..sharing.sampler import is_pattern
@@ -64,6 +67,9 @@ _MOST_TOLD = 8
 
 _MOST_SHOWN = 40
 """Series by name where a discovery shows itself."""
+
+_WORTH_DRAWS = 0.05
+"""Share of the forecast from which on draws are worth their time."""
 
 _AT_ONCE = 200
 """Up to so many series are taken apart together; of more, each when it is asked for."""
@@ -97,6 +103,9 @@ class Discovery:
     surprises
         For each update since the search and each series how well the new rows agree with their
         forecast, as normal scores; see `updating.Surprise`.
+    speaks_by_draws
+        Whether draws of the posterior forecast in the place of the fits of the search; see
+        `ensemble`.
     """
 
     table: Table
@@ -107,6 +116,7 @@ class Discovery:
     stopped: str = ""
     news: str = ""
     surprises: tuple[tuple[float, ...], ...] = ()
+    speaks_by_draws: bool = False
 
     @cached_property
     def fit(self) -> Fit:
@@ -172,9 +182,8 @@ class Discovery:
                 f"expected the discovery of all {len(self.whole.table.names)} series, got a "
                 f"selection of {len(self.table.names)}: found.whole.update(frame) goes on"
             )
-        ensemble = Ensemble(self.table, tuple(self.members), self.predictors)
         what = updated(
-            ensemble, self.entries, self.surprises, frame, suspicious,
+            self.ensemble, self.members, self.entries, self.surprises, frame, suspicious,
             seed=self.settings.seed, executor=executor, progress=progress,
         )  # fmt: skip
         if what is None:
@@ -619,9 +628,33 @@ class Discovery:
 
     @cached_property
     def ensemble(self) -> Ensemble:
-        """The forecasters that weigh something, and what they forecast together."""
-        averages = self.averaging != "none"
-        return Ensemble(self.table, tuple(counting(self.members)), self.predictors, averages)
+        """The forecasters that weigh something, and what they forecast together.
+
+        Draws of the posterior (`sample`) take the place of the fits of the search where they say
+        who has what, and where these weigh at least 5%: with less, they would move nothing.
+        """
+        members = counting(self.members)
+        is_found = [isinstance(each, Member) and not each.is_walk for each in members]
+        share = sum(each.weight for each in compress(members, is_found))
+        if self.speaks_by_draws and share >= _WORTH_DRAWS and not self.says_by_fits:
+            drawn = members_of(self.posterior, share)
+            if self.whole is not self:
+                drawn = [replace(each, fit=each.fit.of_series(self._places)) for each in drawn]
+            members = [*compress(members, np.logical_not(is_found)), *drawn]
+        return Ensemble(self.table, tuple(members), self.predictors, self.averaging != "none")
+
+    def sums(self, fit: Fit) -> Floats:
+        """Which components of a forecasting fit make up each component, [K + 1, K_m], 0 or 1.
+
+        Columns of a draw belong to the component that they stand for.  The last row has the others.
+        """
+        if not fit.is_drawn:
+            return self.consensus.sums(fit)
+        grid, kernels = thinned(self.table.observations.x), self.agreed.kernels
+        shapes = shapes_of(fit.kernels, grid), shapes_of(kernels, grid)
+        stands = do_much_the_same(fit.kernels, kernels, *shapes)
+        number = np.where(stands.any(axis=1), stands.argmax(axis=1), len(kernels))
+        return np.asarray(number == np.arange(len(kernels) + 1)[:, None], np.float64)
 
     @cached_property
     def searched(self) -> list[Member]:
@@ -758,7 +791,8 @@ class Discovery:
         ValueError
             If `most` is below one, the executor none, or the table has more than 3,400 values.
         """
-        return couple(self.table, self.ensemble.fits, most, executor=executor, progress=progress)
+        members = [each for each in counting(self.members) if isinstance(each, Member)]
+        return couple(self.table, members, most, executor=executor, progress=progress)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history.
@@ -965,6 +999,7 @@ class Discovery:
             "surprises": whole.surprises,
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
             "stacked": [each.to_json() for each in whole.stacked],
+            "speaks_by_draws": whole.speaks_by_draws,
             "transforms": whole.table.transforms.names,
             **_sites_to_json(whole.table),
         }
@@ -1042,6 +1077,7 @@ def load(path: str | Path) -> Discovery:
             document["stopped"],
             document["news"],
             tuple(map(tuple, document["surprises"])),
+            document["speaks_by_draws"],
         )
         if "posterior" in document:
             whole.__dict__["posterior"] = PosteriorDraws.from_json(document["posterior"])

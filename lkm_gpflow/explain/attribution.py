@@ -85,7 +85,7 @@ def attribute(found: Discovery, horizon: int | pd.Index) -> pd.DataFrame:
         is_level = np.array(constant, bool) & (found.averaging != "none")
         names, sums = [WALKS], np.ones((1, len(member.fit.kernels)))
         if not member.is_walk:
-            names, sums = [*found.names, OTHERS], found.consensus.sums(member.fit)  # [G, K_m]
+            names, sums = [*found.names, OTHERS], found.sums(member.fit)  # [G, K_m]
         # Constants stand alone, because their means belong to the level.
         split = np.concatenate([sums * ~is_level, sums * is_level])
         mean, covariance, noise = _moments(found, member, times, split)
