@@ -80,9 +80,10 @@ class Discovery:
     """The fits of a search, what they agree on, and what they forecast together.
 
     Names, kernels and components are those on which the fits of the search agree (`consensus`),
-    weighted as in the forecast; probabilities, evidence and hyperparameters are those of draws of a
-    posterior (`sample`).  `best` is the single fit with the lowest criterion (see `discover`), with
-    the same attributes; with ``averaging="none"`` there is no other.
+    weighted by how well they explain the data; probabilities, evidence and hyperparameters are
+    those of draws of a posterior (`sample`), which forecasts average over, too (`ensemble`).
+    `best` is the single fit with the lowest criterion (see `discover`), with the same attributes;
+    with ``averaging="none"`` there is no other.
 
     Parameters
     ----------
