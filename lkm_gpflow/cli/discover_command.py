@@ -317,8 +317,9 @@ def discover_command(
                     found = discover(frame, **keywords, executor=executor)
                 bar.later = 0.0
                 if thin is None and not found.says_by_fits:
-                    output.write_forecast(folder, found, steps, level)
-                    bar.write(f"{folder.path / 'forecast.csv'} has the forecast")
+                    if not found.forecasts_by_draws:
+                        output.write_forecast(folder, found, steps, level)
+                        bar.write(f"{folder.path / 'forecast.csv'} has the forecast")
                     found.sample(executor=executor, progress=bar)
             if thin is not None:
                 say(f"learning the result on all {len(whole)} times ...")

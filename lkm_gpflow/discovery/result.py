@@ -105,8 +105,7 @@ class Discovery:
         For each update since the search and each series how well the new rows agree with their
         forecast, as normal scores; see `updating.Surprise`.
     speaks_by_draws
-        Whether draws of the posterior forecast in the place of the fits of the search; see
-        `ensemble`.
+        Whether draws of the posterior may forecast; see `forecasts_by_draws`.
     """
 
     table: Table
@@ -628,16 +627,24 @@ class Discovery:
         return list(average_fits([entry.fit for entry in self.entries]))
 
     @cached_property
-    def ensemble(self) -> Ensemble:
-        """The forecasters that weigh something, and what they forecast together.
+    def forecasts_by_draws(self) -> bool:
+        """Whether draws of the posterior (`sample`) forecast in the place of the search's fits.
 
-        Draws of the posterior (`sample`) take the place of the fits of the search where they say
-        who has what, and where these weigh at least 5%: with less, they would move nothing.
+        They do where they say who has what, too, and where fits weigh at least 5%: with less, they
+        would move nothing.
         """
+        share = sum(
+            each.weight for each in self.members if isinstance(each, Member) and not each.is_walk
+        )
+        return self.speaks_by_draws and share >= _WORTH_DRAWS and not self.says_by_fits
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """The forecasters that weigh something, and what they forecast together."""
         members = counting(self.members)
-        is_found = [isinstance(each, Member) and not each.is_walk for each in members]
-        share = sum(each.weight for each in compress(members, is_found))
-        if self.speaks_by_draws and share >= _WORTH_DRAWS and not self.says_by_fits:
+        if self.forecasts_by_draws:
+            is_found = [isinstance(each, Member) and not each.is_walk for each in members]
+            share = sum(each.weight for each in compress(members, is_found))
             drawn = members_of(self.posterior, share)
             if self.whole is not self:
                 drawn = [replace(each, fit=each.fit.of_series(self._places)) for each in drawn]
