@@ -305,8 +305,9 @@ def discover_command(
                     found = found.update(whole, executor=executor, progress=bar)
                 bar.later = 0.0
                 if not found.says_by_fits:
-                    output.write_forecast(folder, found, steps, level)
-                    bar.write(f"{folder.path / 'forecast.csv'} has the forecast")
+                    if not found.forecasts_by_draws:
+                        output.write_forecast(folder, found, steps, level)
+                        bar.write(f"{folder.path / 'forecast.csv'} has the forecast")
                     found.sample(executor=executor, progress=bar)
             if couple:
                 say(f"learning how the {frame.shape[1]} series go together ...")

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -45,6 +46,7 @@ from ..sharing.posterior import (
     PosteriorDraws,
     draws_by_fits,
     functions_of,
+    members_of,
 )
 from ..sharing.sampler import is_pattern
 from ..sharing.statements import Marginal, Statements, by_draws, by_fit
@@ -62,6 +64,9 @@ _MOST_TOLD = 8
 _MOST_SHOWN = 40
 """Series by name where a discovery shows itself."""
 
+_WORTH_DRAWS = 0.05
+"""Share of the forecast from which on draws are worth their time."""
+
 _AT_ONCE = 200
 """Up to so many series are taken apart together; of more, each when it is asked for."""
 
@@ -73,7 +78,8 @@ class Discovery:
     Patterns are what series do in the draws, in whatever form (`patterns`).  Names, kernels and
     components are those of `fit`, the single fit with the lowest criterion (see `discover`); who
     has them (`probabilities`) and how sure their numbers are (`hyperparameters`), draws say, too.
-    Where there are none, see `says_by_fits`, it is this fit that says it.
+    Where there are none, see `says_by_fits`, it is this fit that says it.  Forecasts average over
+    the draws, too (`ensemble`).
 
     Parameters
     ----------
@@ -94,6 +100,8 @@ class Discovery:
     surprises
         For each update since the search and each series how well the new rows agree with their
         forecast, as normal scores; see `updating.Surprise`.
+    speaks_by_draws
+        Whether draws of the posterior may forecast; see `forecasts_by_draws`.
     """
 
     table: Table
@@ -104,6 +112,7 @@ class Discovery:
     stopped: str = ""
     news: str = ""
     surprises: tuple[tuple[float, ...], ...] = ()
+    speaks_by_draws: bool = False
 
     @cached_property
     def fit(self) -> Fit:
@@ -169,9 +178,8 @@ class Discovery:
                 f"expected the discovery of all {len(self.whole.table.names)} series, got a "
                 f"selection of {len(self.table.names)}: found.whole.update(frame) goes on"
             )
-        ensemble = Ensemble(self.table, tuple(self.members), self.predictors)
         what = updated(
-            ensemble, self.entries, self.surprises, frame, suspicious,
+            self.ensemble, self.members, self.entries, self.surprises, frame, suspicious,
             seed=self.settings.seed, executor=executor, progress=progress,
         )  # fmt: skip
         if what is None:
@@ -607,10 +615,29 @@ class Discovery:
         return list(average_fits([entry.fit for entry in self.entries]))
 
     @cached_property
+    def forecasts_by_draws(self) -> bool:
+        """Whether draws of the posterior (`sample`) forecast in the place of the search's fits.
+
+        They do where they say who has what, too, and where fits weigh at least 5%: with less, they
+        would move nothing.
+        """
+        share = sum(
+            each.weight for each in self.members if isinstance(each, Member) and not each.is_walk
+        )
+        return self.speaks_by_draws and share >= _WORTH_DRAWS and not self.says_by_fits
+
+    @cached_property
     def ensemble(self) -> Ensemble:
         """The forecasters that weigh something, and what they forecast together."""
-        averages = self.averaging != "none"
-        return Ensemble(self.table, tuple(counting(self.members)), self.predictors, averages)
+        members = counting(self.members)
+        if self.forecasts_by_draws:
+            is_found = [isinstance(each, Member) and not each.is_walk for each in members]
+            share = sum(each.weight for each in compress(members, is_found))
+            drawn = members_of(self.posterior, share)
+            if self.whole is not self:
+                drawn = [replace(each, fit=each.fit.of_series(self._places)) for each in drawn]
+            members = [*compress(members, np.logical_not(is_found)), *drawn]
+        return Ensemble(self.table, tuple(members), self.predictors, self.averaging != "none")
 
     @cached_property
     def searched(self) -> list[Member]:
@@ -747,7 +774,8 @@ class Discovery:
         ValueError
             If `most` is below one, the executor none, or the table has more than 3,400 values.
         """
-        return couple(self.table, self.ensemble.fits, most, executor=executor, progress=progress)
+        members = [each for each in counting(self.members) if isinstance(each, Member)]
+        return couple(self.table, members, most, executor=executor, progress=progress)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
         """As `forecast`, at any times, also within the history.
@@ -937,6 +965,7 @@ class Discovery:
             "surprises": whole.surprises,
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
             "stacked": [each.to_json() for each in whole.stacked],
+            "speaks_by_draws": whole.speaks_by_draws,
             "transforms": whole.table.transforms.names,
             **_sites_to_json(whole.table),
         }
@@ -1013,6 +1042,7 @@ def load(path: str | Path) -> Discovery:
             document["stopped"],
             document["news"],
             tuple(map(tuple, document["surprises"])),
+            document["speaks_by_draws"],
         )
         if "posterior" in document:
             whole.__dict__["posterior"] = PosteriorDraws.from_json(document["posterior"])

@@ -70,6 +70,7 @@ class Updated:
 
 def updated(
     ensemble: Ensemble,
+    every: Sequence[BaseForecaster],
     entries: Sequence[Entry],
     surprises: tuple[tuple[float, ...], ...],
     frame: Tabular,
@@ -84,6 +85,8 @@ def updated(
     Parameters
     ----------
     ensemble
+        With which forecasts were made.
+    every
         All forecasters, also those of almost no weight.
     entries, surprises
         Of the discovery.
@@ -112,7 +115,7 @@ def updated(
     if not len(new) and not len(others) and not revised:
         return None
     surprise = Surprise.of(ensemble, table.frame.loc[new], surprises, seed)
-    members = ensemble.fits
+    members = [each for each in every if isinstance(each, Member)]
     heavy = {id(each.fit) for each in counting(members)}
     jobs = {
         number: partial(
@@ -136,7 +139,7 @@ def updated(
     return Updated(
         table,
         tuple(moved_entries),
-        tuple(_weighed(ensemble, table, moved, new, seed)),
+        tuple(_weighed(ensemble, every, table, moved, new, seed)),
         " ".join(
             filter(None, [_counted_rows(new, len(others), revised, surprise), surprise.advice])
         ),
@@ -236,7 +239,12 @@ def _moved(member: Member, before: Table, table: Table, settings: FitSettings, r
 
 
 def _weighed(
-    ensemble: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index, seed: int
+    ensemble: Ensemble,
+    every: Sequence[BaseForecaster],
+    table: Table,
+    moved: Sequence[Member],
+    new: pd.Index,
+    seed: int,
 ) -> list[BaseForecaster]:
     r"""Weigh forecasters by how they forecast the new rows, on top of what they weighed before.
 
@@ -247,11 +255,11 @@ def _weighed(
     """
     x, seen = ensemble.table.scaled_times(new), _of_rows(ensemble.table, table.frame.loc[new])
     size = windows(len(table.frame))[-1]
-    scores = [_score(each, x, seen, ensemble.predictors) for each in ensemble.members]
-    weights = np.array([each.weight for each in ensemble.members])
+    scores = [_score(each, x, seen, ensemble.predictors) for each in every]
+    weights = np.array([each.weight for each in every])
     parts = len(new) / (size.end - size.begin)
     weights = softmax(np.log(np.maximum(weights, _LEAST)) + parts * np.array(scores))
-    is_fit = [isinstance(each, Member) for each in ensemble.members]
+    is_fit = [isinstance(each, Member) for each in every]
     of_fits = weights[is_fit]
     weighed = list(map(with_weight, moved, map(float, of_fits)))
     searched = [each for each in weighed if not each.is_walk]

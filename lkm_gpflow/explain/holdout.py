@@ -11,8 +11,6 @@ from ..data.tables import Table
 from ..discovery.result import Discovery
 from ..forecast.held_out import Window
 
-_MOST_FITS = 6  # so many of the fits that weigh most are learnt again
-
 
 @dataclass(frozen=True)
 class HoldOut:
@@ -47,8 +45,7 @@ class HoldOut:
 def hold_out_tail(found: Discovery) -> HoldOut:
     """Forecast the last tenth of the rows from those before it.
 
-    Only the six fits that weigh most are learnt again.  Those of them that could be have the weight
-    of all fits, in proportion to their own; the vector autoregression keeps its weight.
+    Fits are learnt again, draws of the posterior are not; see `Ensemble.held_out`.
 
     Not for more than `LKM.LONGEST` times or by fits of a subclass of `LKM`, which cannot be learnt
     again: nothing is held out then.
@@ -56,7 +53,7 @@ def hold_out_tail(found: Discovery) -> HoldOut:
     frame = found.table.frame
     D, N = frame.shape
     tail = max(1, round(0.1 * D))
-    told = found.ensemble.held_out(Window(D - tail, D), _MOST_FITS)
+    told = found.ensemble.held_out(Window(D - tail, D))
     values = frame.to_numpy()[-tail:].T  # [N, tail]
     probabilities = np.full((N, tail), np.nan)
     medians = np.full((N, tail), np.nan)

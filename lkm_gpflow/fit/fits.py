@@ -218,7 +218,7 @@ class Fit:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it is a draw of a posterior: entries of Z are heights, all there are."""
+        """Whether it is a draw of a posterior, of which Z has the heights."""
         return not len(self.tau)
 
     def of_series(self, places: Integers) -> Fit:

@@ -402,8 +402,8 @@ class ComponentSums:
         backwards
             Whether time runs backwards, which saves work where the gaps are at the end.
         """
-        counts = configurations @ self._counts + 1 + self._engine.num_gaps[numbers]
-        of_series, of_row = self._engine.num_gaps[numbers], configurations @ self._counts
+        of_series, of_row = self._engine.num_gaps[numbers], (configurations > 0.0) @ self._counts
+        counts = of_row + 1 + of_series
         _, group = np.unique(np.array([of_series, of_row]), axis=1, return_inverse=True)
         group = group.reshape(-1)
         for number in range(group.max(initial=-1) + 1):
@@ -437,8 +437,8 @@ class ComponentSums:
         own = [component for _, component, _ in self.own(configuration)]
         columns = np.concatenate([component.columns for component in own])
         weights = np.zeros((len(columns), len(columns)))
-        for _, component, places in self.own(configuration):
-            weights[places, places] = component.weights
+        for k, component, places in self.own(configuration):
+            weights[places, places] = configuration[k] * component.weights
         return configuration @ self._by_lag, columns, weights
 
     def _some(
@@ -448,14 +448,14 @@ class ComponentSums:
         engine, r = self._engine, configurations @ self._by_lag
         r[:, 0] += noise_variance
         r[configurations @ self._is_unknown > 0.0] = np.nan
-        m = int(configurations[0] @ self._counts)
+        m = int((configurations[0] > 0.0) @ self._counts)
         rows = np.empty((len(r), 1 + m, engine.Y.shape[1]), complex)
         W, gaps = np.zeros((len(r), m, m)), np.array([engine.gaps(n) for n in numbers.tolist()])
         rows[:, 0] = engine.Y[numbers]
         for configuration, own_rows, own_W in zip(configurations, rows[:, 1:], W, strict=True):
             for k, component, columns in self.own(configuration) if m else ():
                 own_rows[columns] = self._columns(k, component)
-                own_W[columns, columns] = component.weights
+                own_W[columns, columns] = configuration[k] * component.weights
         if backwards:
             rows, gaps = engine.transforms.backwards(rows), engine.transforms.D - 1 - gaps
         return ToeplitzSeries(

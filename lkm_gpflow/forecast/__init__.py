@@ -1,4 +1,4 @@
-"""Forecasts: fits, walks and a vector autoregression, weighted by windows of the past.
+"""Forecasts: draws or fits, walks and a vector autoregression, weighted by windows of the past.
 
 How a discovery calls it::
 

@@ -1,8 +1,9 @@
 """The forecasters that count, in one list, and the mixture of what they say.
 
-A forecaster is a fit of the search, a walk learnt beside it, or a vector autoregression.  Each has
-a weight, says the moments of new observations at any times and draws paths, and can forecast a
-window of the past again without having seen it.
+A forecaster is a fit of the search or a draw of the posterior in its place, a walk learnt beside
+it, or a vector autoregression.  Each has a weight, says the moments of new observations at any
+times and draws paths, and can forecast a window of the past again without having seen it; but of a
+draw, whose hyperparameters have.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from ..runtime.text import quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn
 from ..search.ledger import fit_from_json, fit_key, fit_to_json
-from .held_out import HeldOut, Window, held_out_forecast, held_out_score, windows
+from .held_out import (
+    HeldOut,
+    Window,
+    held_out_forecast,
+    held_out_score,
+    nothing_told,
+    windows,
+)
 from .mixture import MixtureForecast, Part
 from .predictors import Predictors
 
@@ -153,7 +161,15 @@ class Member:
     def held_out(
         self, observations: Observations, window: Window, settings: FitSettings
     ) -> HeldOut:
-        """See `BaseForecaster`; learnt again in one round."""
+        """See `BaseForecaster`; learnt again in one round, but of a draw."""
+        if self.fit.is_drawn:
+            told = nothing_told(observations, window)
+            before = observations.at_times(np.arange(window.begin, dtype=np.int32))
+            known = np.flatnonzero(before.mask.any(axis=1))
+            asked = Predictors(before.of_series(known), settings).of(self.fit.of_series(known))
+            mean, variance = asked.observed(observations.x[window.begin : window.end])
+            told.mean[known], told.variance[known] = mean.T, variance.T
+            return told
         settings = replace(settings, exact=self.exact)
         return held_out_forecast(self.fit, observations, window, settings, rounds=1)
 
@@ -255,7 +271,7 @@ class Ensemble:
 
     @property
     def fits(self) -> list[Member]:
-        """The forecasters that are fits; their weights are those in the whole ensemble."""
+        """The forecasters that are fits or draws; their weights are those in the whole ensemble."""
         return [member for member in self.members if isinstance(member, Member)]
 
     @property
@@ -285,7 +301,8 @@ class Ensemble:
                     "too narrow: random walks begin not long before it",
                 )
             asked = zip(self.members, self.weights(x), strict=True)
-            parts = [self._part(member, own, x) for member, own in asked if own.any() or not len(x)]
+            with single_threaded():
+                parts = [self._part(each, own, x) for each, own in asked if own.any() or not len(x)]
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             self._kept[tuple(times)] = self._mixture(times, parts, self.degrees_of_freedom(x))
@@ -323,11 +340,11 @@ class Ensemble:
         is_forecast = (x > observations.x[-1]) & self.averages
         return np.where(is_forecast[:, None], of_forecast, of_model)
 
-    def held_out(self, window: Window, most_fits: int) -> MixtureForecast | None:
+    def held_out(self, window: Window) -> MixtureForecast | None:
         """Return what the ensemble would have said of a window of the past.
 
-        The fits of the highest weight are learnt again from what came before the window.  Those of
-        them that can be have the weight of all fits, in proportion to their own.
+        Fits are learnt again from what came before the window, draws are not.  Those that can be
+        have the weight of all, in proportion to their own.
 
         Returns
         -------
@@ -336,9 +353,8 @@ class Ensemble:
         """
         observations, settings = self.table.observations, self.predictors.settings
         is_short = len(observations.x) <= most_times(observations, settings)
-        fits = self.fits[:most_fits] if is_short else []
         told = []
-        for member in fits:
+        for member in self.fits if is_short else ():
             with suppress(ValueError):  # not positive definite, or of a subclass of LKM
                 told.append((member.weight, member.held_out(observations, window, settings)))
         if not told:

@@ -168,8 +168,8 @@ class Past:
 
 def nothing_told(observations: Observations, window: Window) -> HeldOut:
     """Return the forecast of a window of which nothing can be said."""
-    nothing = np.full((observations.num_series, window.end - window.begin), np.nan)
-    return HeldOut(nothing, nothing)
+    shape = 2, observations.num_series, window.end - window.begin
+    return HeldOut(*np.full(shape, np.nan))
 
 
 def held_out_forecast(

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import softmax
@@ -24,7 +24,7 @@ from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
 from ..fit.training import fit
-from ..kernels.grammar import parse
+from ..kernels.grammar import Product, parse
 from ..runtime.budget import Spent, never_spent
 from ..runtime.executors import num_workers, run_all
 from ..runtime.progress import Progress, part_of
@@ -182,7 +182,7 @@ def hold_out(
         # The best fit of the search first: it is in the forecast whenever the budget ends.  Others,
         # which are quick, come next.
         learnt = _learnt(settings, ledger)
-        is_allowed = any(walk.kind == "walk" for walk in _walks(settings))
+        is_allowed = any(kind == "walk" for kind, *_ in _walks(settings))
         asked = [*found[:1], *(others if is_allowed else ()), *learnt, *found[1:]]
         remember(
             {each.note: partial(each.held_out_scores, observations, settings.fit) for each in asked}
@@ -263,38 +263,33 @@ def _agree_on_a_cycle(found: Sequence[Member]) -> bool:
     return sum(cyclic) >= AGREED
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """A structure that is learnt beside the search."""
-
-    structure: Sequence[str]
-    settings: FitSettings
-    kind: Kind
+_Walk: TypeAlias = tuple[Kind, list[Product], FitSettings]
+"""A structure that is learnt beside the search, and how."""
 
 
 def _walks(settings: SearchSettings) -> list[_Walk]:
     """Walks that the bases allow; OU is allowed always."""
-    known = {*settings.bases, "OU"}
-    return [
-        _Walk(structure, fit, kind)
-        for kind, structure in WALKS
-        if {factor.base.name for member in structure for factor in parse(member).factors} <= known
-        for fit in _learnt_by(settings.fit, kind)
-    ]
-
-
-def _learnt_by(fit: FitSettings, kind: Kind) -> list[FitSettings]:
-    """How the walks of a kind are learnt."""
-    if kind == "walk":
-        return [replace(fit, exact=exact, num_starts=NUM_STARTS) for exact in (False, True)]
-    return [fit]
+    walks: list[_Walk] = []
+    for kind, structure in WALKS:
+        kernels = list(map(parse, structure))
+        if {factor.base.name for each in kernels for factor in each.factors} <= {
+            *settings.bases,
+            "OU",
+        }:
+            ways = [settings.fit]
+            if kind == "walk":
+                ways = [
+                    replace(settings.fit, exact=e, num_starts=NUM_STARTS) for e in (False, True)
+                ]
+            walks += [(kind, kernels, way) for way in ways]
+    return walks
 
 
 def _learnt(settings: SearchSettings, ledger: Ledger) -> list[Member]:
     """Return the walks that the ledger has."""
     return [
-        Member(fit_from_json(ledger.notes[f"walk {i}"]), 0.0, walk.kind, walk.settings.exact)
-        for i, walk in enumerate(_walks(settings))
+        Member(fit_from_json(ledger.notes[f"walk {i}"]), 0.0, kind, way.exact)
+        for i, (kind, _, way) in enumerate(_walks(settings))
         if f"walk {i}" in ledger.notes
     ]
 
@@ -326,7 +321,5 @@ def _remember(
 def _learn(observations: Observations, walk: _Walk, seed: Sequence[int]) -> dict[str, Any]:
     """Learn a walk, in JSON's types."""
     # Far from the seeds of the search, which are (seed, step, restart).
-    first, *rest = seed
-    members = [parse(name) for name in walk.structure]
-    found = fit(observations, members, seed=(first, 1_000_000, *rest), settings=walk.settings)
-    return fit_to_json(found)
+    (first, *rest), (_, kernels, way) = seed, walk
+    return fit_to_json(fit(observations, kernels, seed=(first, 1_000_000, *rest), settings=way))

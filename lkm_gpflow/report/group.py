@@ -271,10 +271,10 @@ class GroupReport(Report):
         missing = int(values.isna().to_numpy().sum())
         timeline = Timeline.of(table)
         first, last = timeline.moment(times[0]), timeline.moment(times[-1])
-        fits = counted(len(self.found.ensemble.fits), "fit")
-        others = (
-            " and a vector autoregression" if self.found.ensemble.shares["autoregression"] else ""
-        )
+        fits, others = self.found.ensemble.fits, self.found.ensemble.shares["autoregression"]
+        drawn = sum(member.fit.is_drawn for member in fits)
+        numbers = {"fit": len(fits) - drawn, "draw": drawn, "vector autoregression": others > 0.0}
+        averaged = listed([counted(number, what) for what, number in numbers.items() if number])
         return [
             ("series", f"{values.shape[1]}{f' of {total}' if total > values.shape[1] else ''}"),
             ("times", f"{len(times)}, {first} to {last}, step {timeline.duration(timeline.step)}"),
@@ -285,7 +285,7 @@ class GroupReport(Report):
             *([("stopped", self.found.stopped)] if self.found.stopped else []),
             ("fits", f"{len(self.found.entries)}; BIC of the best {self.found.bic:.1f}"),
             ("forecast", f"{counted(self.horizon, 'step')}, "
-                         f"{level_in_percent(self.level)} intervals, {fits}{others} averaged"),
+                         f"{level_in_percent(self.level)} intervals, {averaged} averaged"),
             *([("kernels", f"times in days, counted from {timeline.moment(timeline.origin)}")]
               if timeline.origin is not None else []),
         ]  # fmt: skip
