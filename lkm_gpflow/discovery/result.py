@@ -390,8 +390,9 @@ class Discovery:
         event how far, else the standard deviation; percent where logarithms are modelled); peak
         and trough of a cycle and its lag behind the series that has most of it (days, or index
         numbers, from the beginning of a year, week or day, or else of its last period); growth of
-        a cycle (last third of the data over first); slope of a trend per day or index number, and
-        when it turned.  NaN where a column does not apply.
+        a cycle (last third of the data over first), and of its last period (over those before,
+        with the ends of what is usual); slope of a trend per day or index number, and when it
+        turned.  NaN where a column does not apply.
 
         Raises
         ------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..runtime.text import listed, percent
 from ..sharing.behaviour import Behaviour, Interval, behaviours
-from ..sharing.pattern_draws import SEEN_TWICE, SURE, Pattern
+from ..sharing.pattern_draws import BRISK, NEXT, SEEN_TWICE, SURE, Pattern
 from .describe import describe
 from .facts import Facts
 from .verdicts import HARDLY, Verdict
@@ -21,15 +22,34 @@ from .wording import Timeline, few_digits, with_article
 MOST_NAMES = 8  # of series in a sentence
 
 _MOST_SAID = 5  # statements of a gist
-_LITTLE = 0.01  # patterns that make up less of all variation are not told unless they are sure
-_NEXT = 2.0  # steps: what changes faster is noise in which neighbours are alike
+_LITTLE = 0.03  # patterns that make up less of all variation are not told unless they are sure
 _TOGETHER = 0.05  # of a period: series no further apart are in step
+_RETURNS, _BRIEF = "walk that returns", "correlated noise"
 _GROWS = 1.25  # times as high in the last third as in the first
 _CALENDAR = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH = 365.2425 / 12.0
 _PER = (("year", 365.2425), ("month", _MONTH), ("week", 7.0), ("day", 1.0), ("hour", 1.0 / 24.0),
         ("minute", 1.0 / 1440.0), ("second", 1.0 / 86400.0))  # fmt: skip
+
+_VERBS = (
+    ("random walk", "wanders and does not return, like a random walk",
+     "wander and do not return, like a random walk"),
+    (_RETURNS, "wanders and returns within about {}", "wander and return within about {}"),
+    (_BRIEF, "has noise in which a disturbance lasts about {}",
+     "have noise in which a disturbance lasts about {}"),
+)  # fmt: skip
+"""How titles begin, and what one series and many do then."""
+
+_CHANGES: tuple[tuple[str, Callable[[Behaviour], bool]], ...] = (
+    ("it has grown", lambda b: b.growth is not None and b.growth.lower > _GROWS),
+    ("it has faded", lambda b: b.growth is not None and b.growth.upper < 1.0 / _GROWS),
+    ("the last one was larger than usual",
+     lambda b: b.last is not None and b.last.median > b.last.upper),
+    ("the last one was smaller than usual",
+     lambda b: b.last is not None and b.last.median < b.last.lower),
+)  # fmt: skip
+"""What is said of cycles that change, and when."""
 
 
 def verdict_on(probability: float) -> Verdict:
@@ -112,9 +132,8 @@ class Story:
         if own.trough is not None:
             return f"lowest {self._moment(own.trough)}"
         if own.turn is not None:
-            at, sign = own.turn
-            side = "highest" if sign > 0 else "lowest"
-            return f"{side} around {self.timeline.date(self._time(at.median))}"
+            side = "highest" if own.turn[1] > 0 else "lowest"
+            return f"{side} around {self.timeline.date(self._time(own.turn[0].median))}"
         return ""
 
     @property
@@ -145,16 +164,11 @@ class Story:
         return " and ".join(said)
 
     def changes(self) -> str:
-        """In which owners a cycle has grown or faded."""
-        grown, faded = (
-            [n for n in self.owners if (g := self.of(n).growth) is not None and test(g)]
-            for test in (lambda g: g.lower > _GROWS, lambda g: g.upper < 1.0 / _GROWS)
-        )
+        """In which owners a cycle has grown or faded, or the last one was unusual."""
         said = []
-        if grown:
-            said.append(f"it has grown in {listed(grown, MOST_NAMES)}")
-        if faded:
-            said.append(f"it has faded in {listed(faded, MOST_NAMES)}")
+        for what, is_so in _CHANGES:
+            if those := [name for name in self.owners if is_so(self.of(name))]:
+                said.append(f"{what} in {listed(those, MOST_NAMES)}")
         return " and ".join(said)
 
     def _does(self, names: Sequence[str]) -> str:
@@ -167,12 +181,13 @@ class Story:
             return f"{self._trends(names)} ({share})"
         if p.kind in ("shift", "event") and len(names) == 1 and own[0].size is not None:
             size = self.amount(names[0], own[0].size.median, signed=True)
-            date = self.timeline.date(p.date * self.timeline.span + self.timeline.start)
+            date = self.timeline.date(self._time(p.date))
             what = f"shifts by {size}" if p.kind == "shift" else f"has a single event of {size}"
             return f"{who} {what} around {date} ({share})"
-        if p.kind == "walk":
-            verb = "wander" if many else "wanders"
-            return f"{who} {verb} like a random walk ({share})"
+        for title, one, more in _VERBS:
+            if self.title.startswith(title):
+                lasting = self.timeline.duration(p.lasting * self.timeline.span)
+                return f"{who} {(more if many else one).format(lasting)} ({share})"
         if p.kind != "cycle":
             return f"{who} {has} {self.named} ({share})"
         size = ""
@@ -183,8 +198,8 @@ class Story:
         way = f", {timing}," if timing.startswith("in ") else ""
         peaks = "" if timing == "in opposite directions" else self._peaks(names)
         makes = f"{'is ' + peaks + ' and ' if peaks else ''}makes up {share}"
-        more = [text for text in ("" if way else timing, changes) if text]
-        return "; ".join([f"{who} {has} {self.named}{size}{way} that {makes}", *more])
+        also = [text for text in ("" if way else timing, changes) if text]
+        return "; ".join([f"{who} {has} {self.named}{size}{way} that {makes}", *also])
 
     def _trends(self, names: Sequence[str]) -> str:
         """Who rises and who falls, and how fast."""
@@ -204,28 +219,25 @@ class Story:
 
     def _peaks(self, names: Sequence[str]) -> str:
         """When the cycle of some series is highest: one time, or from the first to the last."""
-        points = [(own.peak, own) for own in map(self.of, names)]
-        if any(peak is None for peak, _ in points):
-            known = [own for _, own in points if own.trough is not None]
-            if len(points) == len(known) == 1:
-                return f"lowest {self._moment(known[0].trough)}"  # type: ignore[arg-type]
+        owns = [self.of(name) for name in names]
+        if len(owns) == 1 and owns[0].peak is None and owns[0].trough is not None:
+            return f"lowest {self._moment(owns[0].trough)}"
+        points = [own.peak for own in owns if own.peak is not None]
+        if 2 * len(points) < len(owns):
             return ""
-        peaks = np.array([peak.median for peak, _ in points if peak is not None])
-        period = self.pattern.period
-        turns = np.exp(2j * np.pi * peaks / period)
-        centre = np.angle(turns.mean()) / (2.0 * np.pi) * period
+        known = "" if len(points) == len(owns) else ", where that is known,"
+        peaks, period = np.array([point.median for point in points]), self.pattern.period
+        centre = np.angle(np.exp(2j * np.pi * peaks / period).mean()) / (2.0 * np.pi) * period
         around = (peaks - centre + 0.5 * period) % period - 0.5 * period
         if np.ptp(around) > 0.5 * period:
             return ""
         if np.ptp(around) <= 2.0 * _TOGETHER * period:
-            middle = points[int(np.abs(around).argmin())][0]
-            return f"highest {self._moment(middle)}" if middle is not None else ""
+            return f"highest {self._moment(points[int(np.abs(around).argmin())])}{known}"
         begin = (centre + around.min()) % period
         begin -= period * (begin + np.ptp(around) >= period)
         first, last = self._point(begin), self._point(begin + np.ptp(around))
-        if first == last:
-            return f"highest around {first}"
-        return f"highest between {first} and {last}"
+        when = f"around {first}" if first == last else f"between {first} and {last}"
+        return f"highest {when}{known}"
 
     def share_of(self, names: Sequence[str]) -> str:
         """How much of the variation it makes up."""
@@ -248,8 +260,10 @@ class Story:
     @property
     def named(self) -> str:
         """Its title as it stands in a sentence: "a 1-year cycle"."""
-        plural = self.pattern.kind in ("changes", "noise")  # and what cannot be counted
-        return self.title if plural else with_article(self.title)
+        is_plural = self.title.startswith(
+            ("correlated", "noise", "smooth changes", "rough changes")
+        )
+        return self.title if is_plural else with_article(self.title)
 
     # --- numbers in their units ---
 
@@ -273,9 +287,7 @@ class Story:
     def amount(self, name: str, value: float, signed: bool = False) -> str:
         """Return a size in the unit of the series: "3.2 °C", "12%"."""
         n = self.names.index(name)
-        size = value * self.scales[n]
-        if self.is_log[n]:
-            size = 100.0 * np.expm1(size)
+        size = self._in_unit(n, value)
         sign = "+" if signed and size > 0.0 else ""
         unit = self.units[n]
         text = few_digits(size).replace("-", "\N{MINUS SIGN}")
@@ -283,14 +295,9 @@ class Story:
 
     def slope(self, name: str, slope: Interval) -> str:
         """Return a slope by a unit of time: "+0.3 °C a year (0.2 to 0.4)"."""
-        unit, days = (
-            next(
-                ((u, d) for u, d in _PER if d <= self.timeline.span),
-                ("second", 1.0 / 86400.0),
-            )
-            if self.timeline.origin is not None
-            else ("", 1.0)
-        )
+        unit, days = "", 1.0
+        if self.timeline.origin is not None:
+            unit, days = next((each for each in _PER if each[1] <= self.timeline.span), _PER[-1])
         factor = days / self.timeline.span
         per = f" a{'n' if unit == 'hour' else ''} {unit}" if unit else " per unit of time"
         ends = sorted((abs(slope.lower), abs(slope.upper)))
@@ -328,9 +335,7 @@ class Story:
         days = x * self.timeline.span
         if self.calendar == "year":
             date = pd.Timestamp(2001, 1, 1) + pd.Timedelta(days=days % 365.0)
-            if self.timeline.step > 20.0:
-                return f"{(date + pd.Timedelta(days=0)):%B}"
-            return f"{date.day} {date:%B}"
+            return f"{date:%B}" if self.timeline.step > 20.0 else f"{date.day} {date:%B}"
         if self.calendar == "week":
             return _WEEKDAYS[int(days % 7.0)]
         if self.calendar == "day":
@@ -349,26 +354,24 @@ class Story:
             "probability": own.probability,
             "verdict": verdict_on(own.probability),
         }
-        row |= _columns("share", own.share)
-        row |= _columns("size", own.size and self._in_unit(n, own.size))
-        for name in ("peak", "trough", "lag"):
-            point: Interval | None = getattr(own, name)
-            row |= _columns(name, point and point.times(span))
-        row |= _columns("growth", own.growth)
-        per = self._in_unit(n, own.slope.times(1.0 / span)) if own.slope else None
-        row |= _columns("slope", per)
-        at = own.turn[0].times(span).plus(self.timeline.start) if own.turn else None
-        row |= _columns("turn", at)
+        in_unit = partial(self._in_unit, n)
+        told: list[tuple[str, Interval | None, Callable[[float], float]]] = [
+            ("share", own.share, float), ("size", own.size, in_unit),
+            ("peak", own.peak, span.__mul__), ("trough", own.trough, span.__mul__),
+            ("lag", own.lag, span.__mul__), ("growth", own.growth, float), ("last", own.last, float),
+            ("slope", own.slope, lambda slope: in_unit(slope / span)),
+            ("turn", own.turn and own.turn[0], self._time),
+        ]  # fmt: skip
+        for name, value, change in told:
+            ends = (np.nan,) * 3 if value is None else map(change, value.ends)
+            row |= zip((name, f"{name}_lower", f"{name}_upper"), ends, strict=True)
         row["date"] = self._time(self.pattern.date)
         return row
 
-    def _in_unit(self, n: int, value: Interval) -> Interval:
-        scaled = value.times(self.scales[n])
-        if not self.is_log[n]:
-            return scaled
-        return Interval(
-            *(float(100.0 * np.expm1(v)) for v in (scaled.median, scaled.lower, scaled.upper))
-        )
+    def _in_unit(self, n: int, value: float) -> float:
+        """Return a scaled size in the unit of a series, which is percent of logarithms."""
+        size = value * self.scales[n]
+        return float(100.0 * np.expm1(size)) if self.is_log[n] else size
 
 
 def gist(told: Sequence[Story]) -> list[str]:
@@ -384,12 +387,6 @@ def table_of(told: Sequence[Story], series: Sequence[object]) -> pd.DataFrame:
     rows = {(each.title, name): each.row(n) for each in told for n, name in enumerate(series)}
     index = pd.MultiIndex.from_tuples(list(rows), names=["pattern", "series"])
     return pd.DataFrame(list(rows.values()), index)
-
-
-def _columns(name: str, value: Interval | None) -> dict[str, float]:
-    """Three columns of a table."""
-    ends = (np.nan,) * 3 if value is None else (value.median, value.lower, value.upper)
-    return dict(zip((name, f"{name}_lower", f"{name}_upper"), ends, strict=True))
 
 
 def stories(
@@ -470,8 +467,11 @@ def _title(pattern: Pattern, timeline: Timeline) -> str:
             if timeline.origin is not None
             else f"cycle of {few_digits(length)}"
         )
-    if pattern.kind == "changes" and facts.lengthscale <= _NEXT * timeline.step:
-        return "correlated noise"
+    if pattern.kind == "changes" and not facts.lengthscale > NEXT * timeline.step:
+        lasting = timeline.duration(pattern.lasting * timeline.span)
+        if pattern.lasting > BRISK:
+            return f"{_RETURNS} within {lasting}"
+        return f"{_BRIEF} over {lasting}"
     plain = {
         "trend": "trend", "walk": "random walk", "noise": "noise of changing size",
         "shift": f"shift of level around {date}", "event": f"single event around {date}",

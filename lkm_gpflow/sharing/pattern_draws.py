@@ -10,7 +10,9 @@ The functions of a pattern add up to one function of each draw and series,
 
 Then functions go where they belong: the part of a weekly cycle that repeats every day is a daily
 cycle; what is flat but for a jump is a shift of level, whatever kernel drew it; what is flat but
-for a moment is an event; what rises in a line but for noise is a trend.
+for a moment is an event; what rises in a line but for noise is a trend; and whether a series
+wanders off, drifts smoothly or has noise with a memory is decided by its values, too
+(`form_of_wandering`).
 """
 
 from __future__ import annotations
@@ -22,17 +24,18 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..data.observations import Observations
+from ..fit.engine import components
 from ..gp.types import Booleans, Floats, Integers
-from ..kernels.grammar import Product
-from .matching import MUCH_LIKE, ONE_CYCLE, correlation, period, shapes_of
+from ..kernels.grammar import Product, parse
+from .matching import MUCH_LIKE, ONE_CYCLE, centred, correlation, period, shapes_of
 from .posterior import VISIBLE
 from .states import Draw
 
 PatternKind: TypeAlias = Literal[
     "cycle", "trend", "drift", "walk", "changes", "noise", "shift", "event", "other", "none"
 ]
-"""What a pattern is: a line or bend, slow drift, a random walk, quick smooth changes, noise of
-changing size, a shift of level, a single event; "other" has a kernel of the user's own."""
+"""What a pattern is: a line or bend, slow drift, a random walk, changes that are soon forgotten,
+noise of changing size, a shift of level, a single event; "other" has a kernel of the user's own."""
 
 SURE = 0.9
 """From this probability on a series is said to have a pattern."""
@@ -46,19 +49,29 @@ SELDOM = 0.1
 _SMOOTHLY = 1.0 / (2.0 * np.pi)
 """Blur of the frequency of a cycle times the lengthscale over which it changes."""
 
+NEXT = 3.0
+"""Steps: what is smooth over no more is noise in which neighbours are alike."""
+
+BRISK = 0.1
+"""Spans: smooth functions up to this lengthscale change quickly, and longer memories wander."""
+
 _GRID = 48  # times on which shapes of columns are compared
 _MOST_HARMONICS = 24
 _NEARLY_ALL = 0.9  # of a function's variance: then the rest is not spoken of
 _FASTEST_ALIAS = 6  # a cycle that repeats m times within its period has a period m times as short
 _STRAIGHT = 0.8  # spans: smooth functions of this lengthscale bend once at most, and are trends
-_SORTS = {"walk": "wander", "drift": "wander", "changes": "wander"}  # told apart by shapes alone
-_BRISK = 0.1  # spans: smooth functions up to this lengthscale change quickly
+_WANDERS = ("walk", "drift", "changes")  # told apart by shapes alone
 _MOMENT = 0.03  # of the times: an event is no longer
 _COSTS = 3.5  # logarithms of the number of values that a line has to gain
 _OF_A_PLACE = 1.5  # as many more for a jump, which may be anywhere
 _AS_NOISE = 2.0  # times as variable as from one value to the next: noise, somewhat correlated
 _NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
+_LENGTHS = 16  # between half a step and the span, that memories and drifts may have
+_FAR = 4.0  # quartile distances from the middle: no further may an outlier be, to say how to wander
+_RETURNS = 0.25  # spans: a longer memory is as good as a walk
+_NOISE = np.array([0.001, 0.003, 0.01, 0.03, *np.arange(0.1, 1.0, 0.1)])  # shares of white noise
+_ALIKE = 2.5  # times as long: memories and drifts of different series are one
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,11 @@ class Pattern:
     period: float = 0.0
     date: float = float("nan")
     forms: tuple[tuple[Product, float], ...] = ()
+
+    @property
+    def lasting(self) -> float:
+        """How long changes are remembered, in scaled time: then a correlation of 0.14 is left."""
+        return 2.0 * _length(self.kernel)
 
 
 @dataclass(frozen=True)
@@ -196,7 +214,7 @@ def patterns_of(
     )  # fmt: skip
     if day:
         told = _days_of_weeks(told, day)
-    told = _jumps(told)
+    told = _wanderings(_jumps(told))
     frequent = told.visible.mean(axis=0).max(axis=0, initial=0.0) >= SELDOM
     size = told.shares.mean(axis=(0, 1))
     kept = np.array([p for p in np.argsort(-size, kind="stable") if frequent[p]], int)
@@ -249,32 +267,22 @@ def _periods(kernels: Sequence[Product], f: Floats, x: Floats) -> list[float]:
     return periods
 
 
-def same(
-    columns: Sequence[Product],
-    periods: Floats,
-    others: Sequence[Product],
-    other_periods: Floats,
-    x: Floats,
-) -> Booleans:
-    """Whether columns do the same, [A, B]; periods are zero of what does not repeat."""
-    kernels = list(dict.fromkeys([*columns, *others]))
+def _same(columns: Sequence[Product], periods: Floats, x: Floats) -> Booleans:
+    """Whether columns do the same, [J, J]; periods are zero of what does not repeat."""
+    kernels = list(dict.fromkeys(columns))
     place = {kernel: i for i, kernel in enumerate(kernels)}
     shapes = shapes_of(kernels, np.linspace(x[0], x[-1], min(len(x), _GRID)))
-    a, b = ([place[kernel] for kernel in each] for each in (columns, others))
-    p, q = periods[:, None], other_periods[None, :]
-    sort, other_sort = (
-        np.array([_SORTS.get(kind := kind_of(kernel), kind) for kernel in each], object)
-        for each in (columns, others)
-    )
-    alike = correlation(shapes[a], shapes[b]) >= MUCH_LIKE
-    alike &= (sort[:, None] == other_sort) & (p == 0.0) & (q == 0.0)
-    blur, other_blur = (
-        np.maximum(ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in each])
-        for each in (columns, others)
-    )
+    likeness = correlation(shapes, shapes) >= MUCH_LIKE
+    kinds = np.array([kind_of(kernel) for kernel in kernels], object)
+    sorts = np.where(np.isin(kinds, _WANDERS), "wanders", kinds)
+    likeness &= sorts[:, None] == sorts
+    likeness |= (kinds[:, None] == kinds) & np.isin(kinds, ("trend", "walk"))
+    own = [place[kernel] for kernel in columns]
+    once = periods == 0.0
+    blur = np.maximum(ONE_CYCLE, [_SMOOTHLY / _lengthscale(kernel) for kernel in columns])
     with np.errstate(divide="ignore", invalid="ignore"):  # NaN where neither repeats
-        near = np.abs(1.0 / p - 1.0 / q) < np.minimum(blur[:, None], other_blur)
-    return np.asarray(alike | near)
+        near = np.abs(1.0 / periods[:, None] - 1.0 / periods) < np.minimum(blur[:, None], blur)
+    return np.asarray(likeness[np.ix_(own, own)] & once[:, None] & once | near)
 
 
 def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Floats) -> Integers:
@@ -282,7 +290,7 @@ def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Flo
     label = np.full(len(columns), -1)
     if not len(columns):
         return label
-    alike = same(columns, periods, columns, periods, x)
+    alike = _same(columns, periods, x)
     number = 0
     while (free := label < 0).any():
         mass = np.where(free, alike @ (weights * free) + 1e-12 * weights, -1.0)
@@ -291,6 +299,11 @@ def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Flo
         label[leader] = number
         number += 1
     return label
+
+
+def _length(kernel: Product) -> float:
+    """First number of a kernel: a lengthscale, of all that wanders."""
+    return float(kernel.factors[0].values[0] or 0.0)
 
 
 def _lengthscale(kernel: Product) -> float:
@@ -327,12 +340,14 @@ def kind_of(kernel: Product) -> PatternKind:
         return "other"
     if "WN" in names:
         return "noise"
-    if names & {"RW", "IOU", "OU"}:
+    if names & {"RW", "IOU"}:
         return "walk"
+    if "OU" in names:
+        return "changes"
     lengthscale = _lengthscale(kernel)
     if lengthscale >= _STRAIGHT:
         return "trend"
-    return "drift" if lengthscale > _BRISK else "changes"
+    return "drift" if lengthscale > BRISK else "changes"
 
 
 # --- functions that go where they belong ---------------------------------------------------------
@@ -372,6 +387,34 @@ def _cycle_of(told: PatternDraws, period: float) -> int | None:
     return None
 
 
+_Move: TypeAlias = tuple[int, Integers, Pattern, Floats]
+"""A series, places of patterns that it loses, the pattern that it gets, and the functions."""
+
+
+def _moved(told: PatternDraws, moves: Sequence[_Move]) -> PatternDraws:
+    """Give series new patterns, or those that are the same already, in place of others."""
+    functions, patterns = told.functions.copy(), list(told.patterns)
+    for n, lost, pattern, f in moves:
+        place = next((q for q, old in enumerate(patterns) if _is_one(pattern, old)), len(patterns))
+        if place == len(patterns):
+            patterns.append(pattern)
+            functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
+        functions[:, n, lost] = 0.0
+        functions[:, n, place] = f
+    more = np.full((len(functions), len(patterns) - len(told.patterns)), np.nan)
+    periods = np.concatenate([told.periods, more], axis=1)
+    return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
+
+
+def _is_one(a: Pattern, b: Pattern) -> bool:
+    """Whether two patterns without a period are the same."""
+    if a.kind in ("shift", "event"):
+        return a.kind == b.kind and abs(a.date - b.date) <= _MOMENT
+    low, high = sorted((a.lasting, b.lasting))
+    is_as_long = a.kernel.structure == b.kernel.structure and high <= _ALIKE * low
+    return a.kind == b.kind and (a.kind in ("trend", "walk") or is_as_long)
+
+
 def _jumps(told: PatternDraws) -> PatternDraws:
     """Move to a shift, an event or a trend what does that and little else, but for sure cycles.
 
@@ -380,38 +423,29 @@ def _jumps(told: PatternDraws) -> PatternDraws:
     """
     sure = told.visible.mean(axis=0) >= SURE
     is_cycle = np.array([0.0 < pattern.period <= SEEN_TWICE for pattern in told.patterns], bool)
-    functions, patterns = told.functions.copy(), list(told.patterns)
+    moves: list[_Move] = []
     for n, y in enumerate(told.Y):
         stays = is_cycle & sure[n]
-        if not told.is_plain[n] or not len(patterns) or stays.all():
+        if not told.is_plain[n] or stays.all():
             continue
         seen = np.isfinite(y)
         x, own = told.x[seen], (y - told.functions[:, n, stays].sum(axis=1).mean(axis=0))[seen]
         during, kind = plain_form(x, own)
         if kind == "none":
             continue
-        date = np.nan if during is None else float(x[during][0])
-        new = next((q for q, other in enumerate(patterns) if other.kind == kind
-                    and (kind == "trend" or abs(other.date - date) <= _MOMENT)), None)  # fmt: skip
-        if new is None:
-            new = len(patterns)
-            like = patterns[int((~stays).argmax())]
-            patterns.append(replace(like, kind=kind, date=date, period=0.0))
-            functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
-        moved = np.flatnonzero(~stays)
-        f = functions[:, n, moved].sum(axis=1)
-        functions[:, n, moved] = 0.0
+        lost = np.flatnonzero(~stays)
+        f, date = told.functions[:, n, lost].sum(axis=1), np.nan
         if during is not None:
+            date = float(x[during][0])
             level = np.where(during, own[during].mean(), own[~during].mean())
             f = np.broadcast_to(np.interp(told.x, x, level), f.shape)
         else:  # what scatters about the line is noise
             centred = told.x - told.x.mean()
             slope = f @ centred / (centred @ centred)
             f = f.mean(axis=1, keepdims=True) + slope[:, None] * centred
-        functions[:, n, new] = f
-    more = np.full((len(functions), len(patterns) - len(told.patterns)), np.nan)
-    periods = np.concatenate([told.periods, more], axis=1)
-    return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
+        like = told.patterns[int(lost[0])]
+        moves.append((n, lost, replace(like, kind=kind, date=date, period=0.0), f))
+    return _moved(told, moves)
 
 
 def plain_form(x: Floats, y: Floats) -> tuple[Booleans | None, PatternKind]:
@@ -454,6 +488,80 @@ def _squares(y: Floats) -> Floats:
     """Sums of squares about the mean of the first values, [D]."""
     count = np.arange(1, len(y) + 1)
     return np.asarray(np.cumsum(y**2) - np.cumsum(y) ** 2 / count)
+
+
+def _wanderings(told: PatternDraws) -> PatternDraws:
+    """Move what wanders to a walk, a drift or a memory, as the values of each series say."""
+    wanders = np.array([pattern.kind in _WANDERS for pattern in told.patterns], bool)
+    p, shares = told.visible.mean(axis=0), told.shares.mean(axis=0)
+    forms: dict[bytes, list[_Form]] = {}
+    moves: list[_Move] = []
+    for n in np.argsort(-shares[:, wanders].sum(axis=1), kind="stable"):
+        y = told.Y[n]
+        if p[n, wanders].max(initial=0.0) < SELDOM:
+            continue
+        seen = np.isfinite(y)
+        if seen.tobytes() not in forms:
+            forms[seen.tobytes()] = forms_on(told.x[seen])
+        kept = ~wanders & (p[n] > 0.5)
+        rest = (y - told.functions[:, n, kept].sum(axis=1).mean(axis=0))[seen]
+        low, middle, high = np.quantile(rest, (0.25, 0.5, 0.75))
+        rest = np.clip(rest, middle - _FAR * (high - low), middle + _FAR * (high - low))
+        like = told.patterns[int(np.where(wanders, shares[n], -1.0).argmax())]
+        is_smooth = like.kernel.factors[0].base.name == "SE"
+        kernel = form_of_wandering(forms[seen.tobytes()], rest, is_smooth)
+        lost = np.flatnonzero(wanders)
+        f = told.functions[:, n, lost].sum(axis=1)
+        moves.append((int(n), lost, replace(like, kind=kind_of(kernel), kernel=kernel), f))
+    return _moved(told, moves)
+
+
+_Form: TypeAlias = tuple[Product, Floats, Floats]
+"""A kernel, the eigenvalues of its covariance of contrasts, their mean 1, and eigenvectors."""
+
+
+def forms_on(x: Floats) -> list[_Form]:
+    """Walks, memories and smooth functions of all lengths."""
+    span = x[-1] - x[0]
+    step = np.diff(x).min()
+    lengths = np.geomspace(0.5 * step, span, _LENGTHS)
+    texts = [f"1 x RW(start={x[0]})"]
+    texts += [f"1 x OU(lengthscale={length})" for length in lengths if length <= _RETURNS * span]
+    texts += [f"1 x SE(lengthscale={length})" for length in lengths if length > NEXT * step]
+    kernels = [parse(text) for text in texts]
+    forms = []
+    for kernel, C in zip(kernels, components(kernels, x), strict=True):
+        values, vectors = np.linalg.eigh(centred(C) - 1.0)  # the level comes first
+        values = np.maximum(values[1:], 0.0)
+        forms.append((kernel, values / values.mean(), vectors[:, 1:]))
+    return forms
+
+
+def form_of_wandering(forms: Sequence[_Form], y: Floats, is_smooth: bool = False) -> Product:
+    r"""Choose the form in which values wander off, drift, or have noise with a memory.
+
+    About their level they are a multiple of
+
+    .. math:: (1 - q) C + q I
+
+    with C of a random walk, of a memory exp(-d / l) or of what is smooth, exp(-d^2 / 2 l^2).  The
+    best by AIC is chosen; smoothness counts as one parameter more unless the draws have
+    it (`is_smooth`).  A brief memory is chosen if BIC prefers white noise.
+    """
+    d = len(y) - 1
+    parameters = {"RW": 1.0, "OU": 2.0, "SE": 2.0 if is_smooth else 3.0}
+    losses = []
+    for _, values, vectors in forms:
+        squares = np.square(vectors.T @ y)
+        V = _NOISE[:, None] + (1.0 - _NOISE[:, None]) * values
+        losses.append((d * np.log((squares / V).mean(axis=1)) + np.log(V).sum(axis=1)).min())
+    count = np.array([parameters[kernel.factors[0].base.name] for kernel, *_ in forms])
+    best = int((losses + 2.0 * count).argmin())
+    white = d * np.log(np.square(y - y.mean()).sum() / d)
+    if losses[best] + count[best] * np.log(d) < white:
+        return forms[best][0]
+    is_brief = [str(k.structure) == "OU" and 2.0 * _length(k) <= BRISK for k, *_ in forms]
+    return forms[int(np.where(is_brief, losses, np.inf).argmin())][0]
 
 
 def in_moment(y: Floats) -> Booleans | None:

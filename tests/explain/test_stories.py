@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 from small import made_by_hand
+from told import artificial, contradictions_of
 
 from lkm_gpflow.explain.stories import Story, gist, stories
 from lkm_gpflow.gp.types import Floats
@@ -98,6 +100,17 @@ def test_cycles_that_grow_and_fade_are_told_of_each_series() -> None:
     assert year.sentence.endswith("it has grown in c and it has faded in b.")
 
 
+def test_the_last_cycle_is_told_where_it_is_unusual() -> None:
+    """Of three years that double, vanish and are as ever, the last of ten."""
+    wave = season(MONTHS, YEAR, 196.0)
+    last = np.arange(120) >= 108
+    columns = [wave * (1.0 + last), wave * (1.0 - last), wave]
+    (year,) = told(MONTHS, columns, [YEARLY], noise=0.2)
+    assert "the last one was larger than usual in a" in year.sentence
+    assert "the last one was smaller than usual in b." in year.sentence
+    assert year.row(0)["last"] == pytest.approx(2.0, abs=0.3)
+
+
 def test_lines_are_told_by_their_slope() -> None:
     line = 0.5 * days_of(MONTHS) / YEAR
     kernels = ["1e-6 x LIN(location=1800)"]
@@ -123,10 +136,18 @@ def test_what_wanders_is_told_by_its_kind() -> None:
     rng = np.random.default_rng(3)
     walk = np.cumsum(rng.normal(size=120))
     (one,) = told(MONTHS, [walk], ["0.001 x RW(start=-1000)"])
-    assert one.sentence.startswith("a wanders like a random walk (")
+    assert one.sentence.startswith("a wanders and does not return, like a random walk (")
     smooth = np.convolve(rng.normal(size=160), np.hanning(12), "same")[:120]
     (two,) = told(MONTHS, [smooth], ["1 x SE(lengthscale=100)"])
     assert two.sentence.startswith("a has smooth changes over ")
+    soon, later = lfilter([1.0], [1.0, -0.5], rng.normal(size=200)), rng.normal(size=200)
+    later = lfilter([1.0], [1.0, -0.9], later)
+    for values, said in (
+        (soon, "has noise in which a disturbance lasts"),
+        (later, "wanders and re"),
+    ):
+        (three,) = told(MONTHS, [values[80:]], ["0.001 x RW(start=-1000)"])
+        assert three.sentence.startswith(f"a {said}")
 
 
 def test_a_jump_is_a_shift_and_no_line() -> None:
@@ -189,3 +210,25 @@ def test_nobody_leads_where_the_lag_may_be_none(
     first, second = (replace(own, lag=None) for own in year.behaviours)
     other = replace(year, behaviours=(first, replace(second, lag=lag)))
     assert other.timing[: len(said) or None] == said
+
+
+@pytest.mark.parametrize("first", [0, 100, 200])
+def test_nothing_told_of_a_posterior_contradicts_another(first: int) -> None:
+    for seed in range(first, first + 10):
+        assert list(contradictions_of(artificial(seed))) == []
+
+
+def test_contradictions_are_found() -> None:
+    columns = [season(MONTHS, YEAR, 196.0)] * 2
+    (year,) = told(MONTHS, columns, [YEARLY])
+    walk = replace(year, pattern=replace(year.pattern, kind="walk"), title="random walk")
+    drift = replace(walk, pattern=replace(walk.pattern, kind="drift"), title="slow drift")
+    first = year.behaviours[0]
+    upside = Interval(1.0, 2.0, 3.0)
+    for wrong, said in {
+        (year, year): "one name",
+        (year, replace(year, title="another")): "one cycle is told twice",
+        (walk, drift): "wander in two ways",
+        (replace(year, behaviours=(replace(first, lag=upside),) * 2),): "upside down",
+    }.items():
+        assert any(said in each for each in contradictions_of(wrong))

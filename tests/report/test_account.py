@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from small import made_by_hand, small_table
+from told import contradictions_of
 
 import lkm_gpflow as lkm
 from lkm_gpflow.report import GroupReport
@@ -20,17 +21,10 @@ from lkm_gpflow.sharing.posterior import VISIBLE
 def contradictions(report: GroupReport) -> Iterator[str]:
     """What a report says that something else in it denies."""
     found = report.found
-    titles = [each.title for each in report.patterns]
-    if len(set(titles)) < len(titles):
-        yield f"two patterns have one name: {titles}"
+    yield from contradictions_of(report.patterns)
     told = found.patterns(report.level, report.units)
     for each in report.patterns:
-        owners, maybe = set(each.owners), set(each.those("perhaps"))
-        sentence = each.sentence
-        if bool(owners) != (bool(sentence) and not sentence.startswith("Perhaps")):
-            yield f"{owners} have {each.title}, and it is said: {sentence!r}"
-        if owners & maybe:
-            yield f"{owners & maybe} have and perhaps have {each.title}"
+        owners = set(each.owners)
         for n, one in enumerate(report.series):
             own, kind = each.of(one.name), report.cell(one, each)[0]
             row = told.loc[(each.title, found.table.frame.columns[n])]
