@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,9 +12,9 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..gp.types import Booleans, Floats
 from ..runtime.text import listed, quoted
-from ..sharing.pattern_draws import same
+from ..sharing.pattern_draws import Pattern, same
 from .stories import titles_of
-from .wording import Timeline, few_digits
+from .wording import Timeline, few_digits, with_article
 
 _CLEARLY = 0.2
 """A probability that changes by less says nothing new."""
@@ -92,7 +92,7 @@ def _changed_patterns(before: Discovery, now: Discovery) -> pd.DataFrame:
     periods, dates = (
         np.array([getattr(one, what) for one in every]) for what in ("period", "date")
     )
-    titles = [np.array(titles_of(each, timeline), object) for each in (then, new.patterns)]
+    titles = [np.array(_named(each, timeline), object) for each in (then, new.patterns)]
     alike = same([one.kernel for one in every], periods, table.observations.x)[:P, P:]
     alike &= np.isnan(dates[:P])[:, None] & np.isnan(dates[P:])  # else the date tells
     alike |= titles[0][:, None] == titles[1]
@@ -104,6 +104,14 @@ def _changed_patterns(before: Discovery, now: Discovery) -> pd.DataFrame:
         rows[titles[1][k], table.frame.columns[n]] = other, one
     index = pd.MultiIndex.from_tuples(list(rows), names=["pattern", "series"])
     return pd.DataFrame(list(rows.values()), index, ["before", "now"], dtype=np.float64)
+
+
+def _named(patterns: Sequence[Pattern], timeline: Timeline) -> list[str]:
+    """Titles of patterns as they stand in a sentence."""
+    return [
+        title if pattern.kind in ("changes", "noise") else with_article(title)
+        for pattern, title in zip(patterns, titles_of(patterns, timeline), strict=True)
+    ]
 
 
 def _only_in(own: Floats, other: Floats, same: Booleans) -> Iterator[tuple[int, int, float, float]]:

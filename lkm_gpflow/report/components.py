@@ -24,10 +24,7 @@ class ComponentReport:
     name: str
     kernel: str
     description: Description
-    # 90% intervals of what it measures in time, see `Discovery.hyperparameters`: name, lower,
-    # upper.
-    ranges: tuple[tuple[str, float, float], ...]
-    timeline: Timeline
+    intervals: str  # between which lengths of time it lies by the draws; empty if it has none
 
     @property
     def colour(self) -> str:
@@ -40,15 +37,6 @@ class ComponentReport:
         title = self.description.title
         return f"{self.number}. {title[:1].upper()}{title[1:]}"
 
-    @property
-    def intervals(self) -> str:
-        """Between which lengths of time it lies; empty if it has none."""
-        said = [
-            f"{name.split(' ', 1)[1]} {self.timeline.interval(lower, upper)}"
-            for name, lower, upper in self.ranges
-        ]
-        return f"With 90% probability: {', '.join(said)}." if said else ""
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""
         return {
@@ -57,22 +45,20 @@ class ComponentReport:
             "title": self.description.title,
             "kernel": self.kernel,
             "description": self.description.text,
-            "ranges": [list(each) for each in self.ranges],
+            "intervals": self.intervals,
         }
 
 
 def component_report(found: Discovery, k: int) -> ComponentReport:
     """Put together what there is to say about component k."""
     timeline, kernel, span = Timeline.of(found.table), found.kernels[k], found.table.span
-    ranges = (
-        ()
-        if found.says_by_fits
-        else tuple(
-            (one.name, one.quantile(0.05) * span, one.quantile(0.95) * span)
-            for one in found.marginals[k]
-            if one.kind in _MEASURED and len(one.values)
-        )
-    )
-    return ComponentReport(
-        k + 1, found.names[k], f"{kernel:.3g}", describe(kernel, timeline), ranges, timeline
-    )
+    measured = [] if found.says_by_fits else [m for m in found.marginals[k] if len(m.values)]
+    said = [
+        f"{one.name.split(' ', 1)[1]} "
+        f"{timeline.interval(one.quantile(0.05) * span, one.quantile(0.95) * span)}"
+        for one in measured
+        if one.kind in _MEASURED
+    ]
+    intervals = f"With 90% probability: {', '.join(said)}." if said else ""
+    words = describe(kernel, timeline)
+    return ComponentReport(k + 1, found.names[k], f"{kernel:.3g}", words, intervals)

@@ -29,16 +29,13 @@ def discovered() -> lkm.Discovery:
 
 
 def draw(found: lkm.Discovery) -> plt.Figure:
-    """Draw a row for each series: its forecast, then a cell for each component that one has."""
-    names = list(found.probabilities.index)
-    components = [
-        component
-        for component in found.report(HORIZON).to_dict()["components"]
-        if any(claim["verdict"] in ("has", "perhaps") for claim in component["claims"].values())
-    ]
+    """Draw a row for each series: its forecast, then a cell for each pattern that one has."""
+    names, told = list(found.table.frame.columns), found.patterns()
+    likely = told["verdict"].isin(["has", "perhaps"]).groupby(level="pattern", sort=False).any()
+    patterns = list(likely.index[likely])
     figure, axes = plt.subplots(
-        len(names), 1 + len(components), figsize=(10.5, 6.4), layout="constrained",
-        gridspec_kw={"width_ratios": [3.2] + [1] * len(components)},
+        len(names), 1 + len(patterns), figsize=(10.5, 6.4), layout="constrained",
+        gridspec_kw={"width_ratios": [3.2] + [1] * len(patterns)},
     )  # fmt: skip
     for row, name in zip(axes, names, strict=True):
         plot_forecast(found, name, HORIZON, row[0])
@@ -49,8 +46,8 @@ def draw(found: lkm.Discovery) -> plt.Figure:
             legend.remove()
         if name != names[-1]:
             row[0].tick_params(bottom=False, labelbottom=False)
-        for ax, component in zip(row[1:], components, strict=True):
-            claim = component["claims"][name]
+        for ax, pattern in zip(row[1:], patterns, strict=True):
+            claim = told.loc[(pattern, name)]
             ax.set(xticks=[], yticks=[], facecolor=SHADES[claim["verdict"]])
             ax.spines[:].set_color("#BBBBBB")
             text = f"{claim['verdict']}\n{claim['probability']:.2f}"
@@ -60,8 +57,8 @@ def draw(found: lkm.Discovery) -> plt.Figure:
                 fontsize=9,
             )  # fmt: skip
     axes[0, 0].set_title("history, forecast, 90% interval", fontsize=11)
-    for ax, component in zip(axes[0, 1:], components, strict=True):
-        ax.set_title(fill(component["title"], 14), fontsize=11)
+    for ax, pattern in zip(axes[0, 1:], patterns, strict=True):
+        ax.set_title(fill(pattern, 14), fontsize=11)
     return figure
 
 

@@ -18,6 +18,7 @@ from small import made_by_hand
 import lkm_gpflow as lkm
 from lkm_gpflow.coupling.learn_coupling import independent
 from lkm_gpflow.explain.comparison import Correlation
+from lkm_gpflow.explain.stories import stories
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.gp.types import FloatTensor
 from lkm_gpflow.kernels import bases
@@ -271,6 +272,7 @@ def test_a_correlation_in_words(
     lower: float, typical: float, upper: float, by_chance: float, said: str, report: GroupReport
 ) -> None:
     line = report.patterns[1]
+    line = replace(line, behaviours=(line.of("USD"),) * 3)
     assert not line.timing
     told = Correlation(typical, lower, upper, by_chance)
     assert PairPattern(line, told, 0.9).together.startswith(said)
@@ -295,14 +297,27 @@ def test_pair_says_no_more_than_is_known(report: GroupReport) -> None:
     assert judged(0.99, 0.01).summary == "Gold and Oil have no pattern in common."
 
 
+def test_a_pair_is_told_as_the_whole_is(small_found: lkm.Discovery) -> None:
+    whole = {story.title: story for story in stories(small_found)}
+    for (a, b), pair in small_found.compare_all().pairs.items():
+        alone = small_found.compare(a, b)
+        told = [each.story for each in alone.patterns]
+        assert told
+        for story in told:
+            verdicts = whole[story.title].verdicts
+            assert story.verdicts == {name: verdicts[name] for name in (a, b)}
+            assert story.number == whole[story.title].number
+        both = [each.story.title for each in alone.patterns if len(each.owners) == 2]
+        assert pair.shared == tuple(both)
+        assert pair.likeness == pytest.approx(alone.likeness)
+
+
 def test_all_pairs(report: GroupReport) -> None:
     pairs = report.found.compare_all()
     assert len(pairs) == 3
     first = next(iter(pairs))
     assert (first.title, first.shared) == ("Gold and Oil", ("2.8-month cycle",))
     assert pairs.pairs["Gold", "USD"].likeness == 0.0
-    alone = report.found.compare("Gold", "Oil").likeness
-    assert first.likeness == pytest.approx(alone)
     assert set(pairs.likeness.index[:2]) == {"Gold", "Oil"} or pairs.likeness.index[2] == "Gold"
     assert "| Gold and Oil | 9" in pairs.text
 
