@@ -1,4 +1,4 @@
-r"""A series given its covariance: density, gradient, whitening, prediction and draws, by LAPACK.
+r"""A series given its covariance: density, gradient, whitening and prediction, by LAPACK.
 
 `GaussianSeries` factorises the covariance once, and every question about the series is a method.
 For matrices of some hundred rows the calls of LAPACK are all the work there is, so one matrix at a
@@ -87,12 +87,6 @@ class GaussianSeries:
         """Factor of the predictive variance; one for a Gaussian."""
         return float(self.likelihood.predictive_scale(self.q, len(self.y)))
 
-    def gradient(self) -> Floats:
-        """Gradient of `log_density` with respect to V, ``(w b b' - V^-1) / 2``, [D, D]."""
-        inverse, _ = dpotri(self.L, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        return 0.5 * (self.weight * np.outer(self.b, self.b) - inverse)
-
     def lower_gradient(self) -> Floats:
         r"""Gradient of minus `log_density` as sums over pairs of times want it, in L's place.
 
@@ -134,24 +128,6 @@ class GaussianSeries:
         W = self.whiten(cross)
         known = np.square(W).sum(axis=0) if prior.ndim == 1 else W.T @ W
         return cross.T @ self.b, self.scale * (prior - known)
-
-    def draw(self, cross: Floats, prior: Floats, count: int, rng: np.random.Generator) -> Floats:
-        """Draw M other values jointly, given those that were observed, [count, M].
-
-        Parameters
-        ----------
-        cross, prior
-            As of `predict`, with the covariance [M, M].
-        count
-            Number of draws.
-        rng
-            Source of random numbers.
-        """
-        W = self.whiten(cross)
-        A = root(prior - W.T @ W)
-        scales = self.likelihood.draw_scales(self.q, len(self.y), count, rng)
-        normal = rng.standard_normal((count, len(A)))
-        return cross.T @ self.b + np.sqrt(scales)[:, None] * (normal @ A.T)
 
 
 def root(covariance: Floats) -> Floats:

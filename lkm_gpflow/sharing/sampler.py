@@ -9,7 +9,7 @@ where they began.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -91,20 +91,6 @@ def sweep(state: ColumnState, proposal: KernelProposal, rng: np.random.Generator
     state.refresh()
 
 
-def draws_of(
-    state: ColumnState,
-    proposal: KernelProposal,
-    rng: np.random.Generator,
-    sweeps: int,
-    thin: int = 1,
-) -> Iterator[Draw]:
-    """Yield a draw every `thin` sweeps."""
-    for t in range(1, sweeps + 1):
-        sweep(state, proposal, rng)
-        if t % thin == 0:
-            yield state.draw()
-
-
 def library_of(fits: Sequence[Fit], observations: Observations) -> list[Product]:
     """Kernels of the fits, generic ones, and cycles at the peaks of the periodogram."""
     found = [kernel for fit in fits for kernel in fit.kernels if is_pattern(kernel)]
@@ -148,10 +134,11 @@ def run_chain(
     burn = int(settings.burn * settings.sweeps)
     with single_threaded():
         draws = []
-        for t, draw in enumerate(draws_of(state, proposal, rng, settings.sweeps), start=1):
+        for t in range(1, settings.sweeps + 1):
+            sweep(state, proposal, rng)
             tell(partial("sweep {} of {}".format, t, settings.sweeps))
             if t > burn and (t - burn) % settings.thin == 0:
-                draws.append(draw)
+                draws.append(state.draw())
         return tuple(draws)
 
 

@@ -288,14 +288,6 @@ class ColumnState:
         self.r = np.clip(np.log(noise_variance), prior.lower[0] + 0.01, prior.upper[0] - 0.01)
         self.refresh()
 
-    def log_joint(self) -> float:
-        """Log density of data, columns, Z, heights and noise; for tests."""
-        model, used = self.model, np.flatnonzero(self.used)
-        total = model.power * self.ll.sum() + model.log_count(self.Z.sum(axis=0)).sum()
-        total += model.log_height(self.H[self.Z]).sum()
-        total += sum(model.forms.log_prior(int(self.number[k]), self.phi[k]) for k in used)
-        return float(total + sum(model.noise_prior.log_density(r[None]) for r in self.r))
-
     def draw(self) -> Draw:
         """What the state says."""
         used = np.flatnonzero(self.used)

@@ -58,10 +58,9 @@ def test_many_log_densities_are_scipys(D: int, likelihood: SeriesLikelihood) -> 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_gradients_are_those_of_finite_differences(likelihood: SeriesLikelihood) -> None:
-    """Along symmetric directions; the second in the memory of V."""
+    """Along symmetric directions; in the memory of V."""
     D, step = 6, 1e-6
     V, y, memory = covariance(D), values(D), covariance(D)
-    gradient = GaussianSeries(V, y, likelihood).gradient()
     lower = GaussianSeries(memory, y, likelihood, overwrite=True).lower_gradient()
     assert np.shares_memory(lower, memory)
     assert not np.triu(lower, 1).any()
@@ -71,7 +70,6 @@ def test_gradients_are_those_of_finite_differences(likelihood: SeriesLikelihood)
         E = A + A.T
         up, down = (by_scipy(V + s * step * E, y, likelihood) for s in (1.0, -1.0))
         slope = (up - down) / (2.0 * step)
-        assert (gradient * E).sum() == pytest.approx(slope, rel=1e-6)
         assert -(lower * E).sum() == pytest.approx(slope, rel=1e-6)
 
 
@@ -106,14 +104,3 @@ def test_predictions_are_ratios_of_densities(likelihood: SeriesLikelihood) -> No
         found = multivariate_t(mean, V * (degrees - 2.0) / degrees, degrees).logpdf(new)
     expected = by_scipy(whole, values(7), likelihood) - by_scipy(whole[:D, :D], y, likelihood)
     assert found == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize("likelihood", LIKELIHOODS[:2])
-def test_draws_have_the_predicted_moments(likelihood: SeriesLikelihood) -> None:
-    whole, D, count = covariance(7), 5, 100_000
-    own = GaussianSeries(whole[:D, :D], values(7)[:D], likelihood)
-    mean, V = own.predict(whole[:D, D:], whole[D:, D:])
-    drawn = own.draw(whole[:D, D:], whole[D:, D:], count, np.random.default_rng(0))
-    error = np.sqrt(V.diagonal() / count)
-    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 4.0 * error)
-    np.testing.assert_allclose(np.cov(drawn.T), V, rtol=0.03, atol=0.03 * V.max())
