@@ -52,7 +52,7 @@ def contradictions_of(told: Sequence[Story]) -> Iterator[str]:
                 yield f"one cycle is told twice: {one.title}, {other.title}"
             if a.kind == b.kind and a.kind in ("trend", "walk"):
                 yield f"one {a.kind} is told twice: {one.title}, {other.title}"
-            if both and {a.kind, b.kind} <= {"walk", "drift", "changes"}:
+            if both and {a.kind, b.kind} <= {"walk", "changes"}:
                 yield f"{both} wander in two ways: {one.title}, {other.title}"
 
 

@@ -402,7 +402,7 @@ def _moved(told: PatternDraws, moves: Sequence[_Move]) -> PatternDraws:
             patterns.append(pattern)
             functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
         functions[:, n, lost] = 0.0
-        functions[:, n, place] = f
+        functions[:, n, place] += f
     more = np.full((len(functions), len(patterns) - len(told.patterns)), np.nan)
     periods = np.concatenate([told.periods, more], axis=1)
     return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
@@ -502,6 +502,7 @@ def _squares(y: Floats) -> Floats:
 def _wanderings(told: PatternDraws) -> PatternDraws:
     """Move what wanders to a walk, a drift or a memory, as the values of each series say."""
     wanders = np.array([pattern.kind in _WANDERS for pattern in told.patterns], bool)
+    drifts = np.array([pattern.kind == "drift" for pattern in told.patterns], bool)
     p, shares = told.visible.mean(axis=0), told.shares.mean(axis=0)
     moves: list[_Move] = []
     for n in np.argsort(-shares[:, wanders].sum(axis=1), kind="stable"):
@@ -509,14 +510,16 @@ def _wanderings(told: PatternDraws) -> PatternDraws:
         if p[n, wanders].max(initial=0.0) < SELDOM:
             continue
         seen = np.isfinite(y)
-        kept = ~wanders & (p[n] > 0.5)
+        sure = wanders & (p[n] >= SURE)
+        own = wanders & ~(drifts & sure) if sure.sum() > 1 else wanders  # a drift, and what else
+        kept = ~own & (p[n] > 0.5)
         rest = (y - told.functions[:, n, kept].sum(axis=1).mean(axis=0))[seen]
         low, middle, high = np.quantile(rest, (0.25, 0.5, 0.75))
         rest = np.clip(rest, middle - _FAR * (high - low), middle + _FAR * (high - low))
-        like = told.patterns[int(np.where(wanders, shares[n], -1.0).argmax())]
+        like = told.patterns[int(np.where(own, shares[n], -1.0).argmax())]
         is_smooth = like.kernel.factors[0].base.name == "SE"
         kernel = form_of_wandering(told.x[seen], rest, is_smooth)
-        lost = np.flatnonzero(wanders)
+        lost = np.flatnonzero(own)
         f = told.functions[:, n, lost].sum(axis=1)
         moves.append((int(n), lost, replace(like, kind=kind_of(kernel), kernel=kernel), f))
     return _moved(told, moves)

@@ -222,13 +222,13 @@ def test_contradictions_are_found() -> None:
     columns = [season(MONTHS, YEAR, 196.0)] * 2
     (year,) = told(MONTHS, columns, [YEARLY])
     walk = replace(year, pattern=replace(year.pattern, kind="walk"), title="random walk")
-    drift = replace(walk, pattern=replace(walk.pattern, kind="drift"), title="slow drift")
+    noise = replace(walk, pattern=replace(walk.pattern, kind="changes"), title="noise")
     first = year.behaviours[0]
     upside = Interval(1.0, 2.0, 3.0)
     for wrong, said in {
         (year, year): "one name",
         (year, replace(year, title="another")): "one cycle is told twice",
-        (walk, drift): "wander in two ways",
+        (walk, noise): "wander in two ways",
         (replace(year, behaviours=(replace(first, lag=upside),) * 2),): "upside down",
     }.items():
         assert any(said in each for each in contradictions_of(wrong))

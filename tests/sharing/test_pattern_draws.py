@@ -124,6 +124,12 @@ def test_a_memory_is_told_from_a_walk(memory: float, noise: float, kinds: dict[s
         assert told.count(kind) >= 100 * least
 
 
+def test_a_sure_drift_stays_beside_what_is_soon_forgotten() -> None:
+    f = np.array([2.0 * wave(0.8), lfilter([1.0], [1.0, -0.5], RNG.normal(size=120))])
+    told = told_of(["1 x SE(lengthscale=0.25)", "1 x SE(lengthscale=0.02)"], f[None])
+    assert [pattern.kind for pattern in told.patterns] == ["drift", "changes"]
+
+
 def test_a_step_that_a_line_and_a_walk_explain_is_a_shift() -> None:
     step = 3.0 * (X > 0.4)
     f = np.array([1.5 * X, step - 1.5 * X])
