@@ -68,9 +68,10 @@ def _numbers(folder: Path) -> dict[str, object]:
 def _told(every: pd.DataFrame, of: pd.Series[bool]) -> str:
     """How many of some claims hold, and which do not."""
     own = every[of]
-    missed = own.loc[own["verdict"] != "holds", "the paper says"]
-    which = f" Not: {'; '.join(missed)}." if len(missed) else ""
-    return f"{len(own) - len(missed)} of {len(own)} claims hold.{which}"
+    told = f"{(own['verdict'] == 'holds').sum()} of {len(own)} claims hold."
+    for verdict, claim in own[own["verdict"] != "holds"].groupby("verdict")["the paper says"]:
+        told += f" {str(verdict).capitalize()}: {'; '.join(claim)}."
+    return told
 
 
 def _on_authors(own: pd.DataFrame, activities: pd.Series[int]) -> str:

@@ -179,6 +179,9 @@ def holds_mostly(records: Sequence[Record], learner: str = "paper") -> pd.Series
 def inverse(records: Sequence[Record]) -> pd.DataFrame:
     """The component that oil and the dollar share with the lowest correlation, by search.
 
+    Components whose functions all have one shape, as lines, do not count: their correlation is 1 or
+    -1 whatever the data.
+
     Returns
     -------
     Index (learner, seed); columns correlation, lower, upper, negative (is the correlation below
@@ -186,7 +189,8 @@ def inverse(records: Sequence[Record]) -> pd.DataFrame:
     """
     rows = {}
     for record in records:
-        found = min(record["oil and dollar"], default=[float("nan")] * 3)
+        pairs = [row for row in record["oil and dollar"] if row[2] - row[1] > 1e-3]
+        found = min(pairs, default=[float("nan")] * 3)
         rows[record["learner"], record["seed"]] = [*found, found[0] < 0.0, found[2] < 0.0]
     columns = ["correlation", "lower", "upper", "negative", "certain"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)

@@ -39,7 +39,7 @@ def record(learner: str, seed: int, holds: bool, pair: list[list[float]]) -> dic
 
 def test_statements_are_counted_over_seeds() -> None:
     records = [
-        record("paper", 0, True, [[-0.9, -0.95, -0.4], [0.2, 0.1, 0.3]]),
+        record("paper", 0, True, [[-0.9, -0.95, -0.4], [-1.0, -1.0, -1.0]]),
         record("paper", 1, True, [[-0.3, -0.5, 0.1]]),
         record("paper", 2, False, []),
         record("ours", 0, False, [[0.1, 0.0, 0.2]]),
