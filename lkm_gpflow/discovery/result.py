@@ -178,8 +178,9 @@ class Discovery:
                 f"expected the discovery of all {len(self.whole.table.names)} series, got a "
                 f"selection of {len(self.table.names)}: found.whole.update(frame) goes on"
             )
+        every = Ensemble(self.table, tuple(self.members), self.predictors)
         what = updated(
-            self.ensemble, self.members, self.entries, self.surprises, frame, suspicious,
+            every, self.ensemble, self.entries, self.surprises, frame, suspicious,
             seed=self.settings.seed, executor=executor, progress=progress,
         )  # fmt: skip
         if what is None:

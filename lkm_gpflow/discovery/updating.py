@@ -70,7 +70,7 @@ class Updated:
 
 def updated(
     ensemble: Ensemble,
-    every: Sequence[BaseForecaster],
+    told: Ensemble,
     entries: Sequence[Entry],
     surprises: tuple[tuple[float, ...], ...],
     frame: Tabular,
@@ -85,9 +85,9 @@ def updated(
     Parameters
     ----------
     ensemble
-        With which forecasts were made.
-    every
         All forecasters, also those of almost no weight.
+    told
+        Those that have forecast.
     entries, surprises
         Of the discovery.
     frame, suspicious
@@ -114,8 +114,8 @@ def updated(
     revised = _num_revised(before.frame, table.frame)
     if not len(new) and not len(others) and not revised:
         return None
-    surprise = Surprise.of(ensemble, table.frame.loc[new], surprises, seed)
-    members = [each for each in every if isinstance(each, Member)]
+    surprise = Surprise.of(told, table.frame.loc[new], surprises, seed)
+    members = ensemble.fits
     heavy = {id(each.fit) for each in counting(members)}
     jobs = {
         number: partial(
@@ -139,7 +139,7 @@ def updated(
     return Updated(
         table,
         tuple(moved_entries),
-        tuple(_weighed(ensemble, every, table, moved, new, seed)),
+        tuple(_weighed(ensemble, table, moved, new, seed)),
         " ".join(
             filter(None, [_counted_rows(new, len(others), revised, surprise), surprise.advice])
         ),
@@ -239,12 +239,7 @@ def _moved(member: Member, before: Table, table: Table, settings: FitSettings, r
 
 
 def _weighed(
-    ensemble: Ensemble,
-    every: Sequence[BaseForecaster],
-    table: Table,
-    moved: Sequence[Member],
-    new: pd.Index,
-    seed: int,
+    ensemble: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index, seed: int
 ) -> list[BaseForecaster]:
     r"""Weigh forecasters by how they forecast the new rows, on top of what they weighed before.
 
@@ -255,11 +250,11 @@ def _weighed(
     """
     x, seen = ensemble.table.scaled_times(new), _of_rows(ensemble.table, table.frame.loc[new])
     size = windows(len(table.frame))[-1]
-    scores = [_score(each, x, seen, ensemble.predictors) for each in every]
-    weights = np.array([each.weight for each in every])
+    scores = [_score(each, x, seen, ensemble.predictors) for each in ensemble.members]
+    weights = np.array([each.weight for each in ensemble.members])
     parts = len(new) / (size.end - size.begin)
     weights = softmax(np.log(np.maximum(weights, _LEAST)) + parts * np.array(scores))
-    is_fit = [isinstance(each, Member) for each in every]
+    is_fit = [isinstance(each, Member) for each in ensemble.members]
     of_fits = weights[is_fit]
     weighed = list(map(with_weight, moved, map(float, of_fits)))
     searched = [each for each in weighed if not each.is_walk]
