@@ -267,7 +267,7 @@ def _periods(kernels: Sequence[Product], f: Floats, x: Floats) -> list[float]:
     return periods
 
 
-def _same(columns: Sequence[Product], periods: Floats, x: Floats) -> Booleans:
+def same(columns: Sequence[Product], periods: Floats, x: Floats) -> Booleans:
     """Whether columns do the same, [J, J]; periods are zero of what does not repeat."""
     kernels = list(dict.fromkeys(columns))
     place = {kernel: i for i, kernel in enumerate(kernels)}
@@ -290,7 +290,7 @@ def _sorted(columns: Sequence[Product], weights: Floats, periods: Floats, x: Flo
     label = np.full(len(columns), -1)
     if not len(columns):
         return label
-    alike = _same(columns, periods, x)
+    alike = same(columns, periods, x)
     number = 0
     while (free := label < 0).any():
         mass = np.where(free, alike @ (weights * free) + 1e-12 * weights, -1.0)
@@ -395,7 +395,7 @@ def _moved(told: PatternDraws, moves: Sequence[_Move]) -> PatternDraws:
     """Give series new patterns, or those that are the same already, in place of others."""
     functions, patterns = told.functions.copy(), list(told.patterns)
     for n, lost, pattern, f in moves:
-        place = next((q for q, old in enumerate(patterns) if _is_one(pattern, old)), len(patterns))
+        place = next((q for q, old in enumerate(patterns) if is_one(pattern, old)), len(patterns))
         if place == len(patterns):
             patterns.append(pattern)
             functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
@@ -406,8 +406,11 @@ def _moved(told: PatternDraws, moves: Sequence[_Move]) -> PatternDraws:
     return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
 
 
-def _is_one(a: Pattern, b: Pattern) -> bool:
-    """Whether two patterns without a period are the same."""
+def is_one(a: Pattern, b: Pattern) -> bool:
+    """Whether two patterns are the same."""
+    if a.period or b.period:
+        both = a.period > 0.0 and b.period > 0.0
+        return both and abs(1.0 / a.period - 1.0 / b.period) < ONE_CYCLE
     if a.kind in ("shift", "event"):
         return a.kind == b.kind and abs(a.date - b.date) <= _MOMENT
     low, high = sorted((a.lasting, b.lasting))

@@ -157,8 +157,9 @@ def by_draws(
 
 def stand_for(columns: Sequence[Product], kernels: Sequence[Product], x: Floats) -> Booleans:
     """Which components columns stand for at scaled times x, [J, K]."""
-    p, q = (np.array([period(one) for one in each]) for each in (columns, kernels))
-    return same(columns, p, kernels, q, x)
+    every = [*columns, *kernels]
+    alike = same(every, np.array([period(one) for one in every]), x)
+    return alike[: len(columns), len(columns) :]
 
 
 def _learnt(kernel: Product) -> list[tuple[int, str, Kind]]:
