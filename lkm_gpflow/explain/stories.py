@@ -358,8 +358,8 @@ class Story:
         told: list[tuple[str, Interval | None, Callable[[float], float]]] = [
             ("share", own.share, float), ("size", own.size, in_unit),
             ("peak", own.peak, span.__mul__), ("trough", own.trough, span.__mul__),
-            ("lag", own.lag, span.__mul__), ("growth", own.growth, float), ("last", own.last, float),
-            ("slope", own.slope, lambda slope: in_unit(slope / span)),
+            ("lag", own.lag, span.__mul__), ("growth", own.growth, float),
+            ("last", own.last, float), ("slope", own.slope, lambda slope: in_unit(slope / span)),
             ("turn", own.turn and own.turn[0], self._time),
         ]  # fmt: skip
         for name, value, change in told:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -64,6 +65,7 @@ _WANDERS = ("walk", "drift", "changes")  # told apart by shapes alone
 _MOMENT = 0.03  # of the times: an event is no longer
 _COSTS = 3.5  # logarithms of the number of values that a line has to gain
 _OF_A_PLACE = 1.5  # as many more for a jump, which may be anywhere
+_OF_MEMORY = 2.5  # logarithms of the number of values that a jump has to gain over wandering
 _AS_NOISE = 2.0  # times as variable as from one value to the next: noise, somewhat correlated
 _NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
@@ -455,7 +457,8 @@ def plain_form(x: Floats, y: Floats) -> tuple[Booleans | None, PatternKind]:
     """What values do, if it is that and noise: an event or a shift, and when; a trend; or "none".
 
     The rest is noise if it varies hardly more than from one value to the next; a jump and a line
-    have to pay for their parameters (BIC), and the one that leaves less is chosen.
+    have to pay for their parameters (BIC), and the one that leaves less is chosen.  A jump has to
+    be likelier than wandering without it, too.
     """
     d = len(y)
     total = np.square(y - y.mean()).sum()
@@ -477,7 +480,13 @@ def plain_form(x: Floats, y: Floats) -> tuple[Booleans | None, PatternKind]:
     costs = _COSTS + _OF_A_PLACE * is_jump
     if rest > noise or d * np.log(total / rest) < costs * cost:
         return None, "none"
-    return (np.arange(d) >= best, "shift") if is_jump else (None, "trend")
+    if not is_jump:
+        return None, "trend"
+    after = np.arange(d) >= best
+    level = np.where(after, y[after].mean(), y[~after].mean())
+    wandering, beside = (min(white, losses.min()) for white, losses, _ in
+                         (_wandering(x, y), _wandering(x, y - level)))  # fmt: skip
+    return (after, "shift") if wandering - beside > _OF_MEMORY * cost else (None, "none")
 
 
 def _off_line(x: Floats, y: Floats) -> float:
@@ -497,74 +506,78 @@ def _wanderings(told: PatternDraws) -> PatternDraws:
     """Move what wanders to a walk, a drift or a memory, as the values of each series say."""
     wanders = np.array([pattern.kind in _WANDERS for pattern in told.patterns], bool)
     p, shares = told.visible.mean(axis=0), told.shares.mean(axis=0)
-    forms: dict[bytes, list[_Form]] = {}
     moves: list[_Move] = []
     for n in np.argsort(-shares[:, wanders].sum(axis=1), kind="stable"):
         y = told.Y[n]
         if p[n, wanders].max(initial=0.0) < SELDOM:
             continue
         seen = np.isfinite(y)
-        if seen.tobytes() not in forms:
-            forms[seen.tobytes()] = forms_on(told.x[seen])
         kept = ~wanders & (p[n] > 0.5)
         rest = (y - told.functions[:, n, kept].sum(axis=1).mean(axis=0))[seen]
         low, middle, high = np.quantile(rest, (0.25, 0.5, 0.75))
         rest = np.clip(rest, middle - _FAR * (high - low), middle + _FAR * (high - low))
         like = told.patterns[int(np.where(wanders, shares[n], -1.0).argmax())]
         is_smooth = like.kernel.factors[0].base.name == "SE"
-        kernel = form_of_wandering(forms[seen.tobytes()], rest, is_smooth)
+        kernel = form_of_wandering(told.x[seen], rest, is_smooth)
         lost = np.flatnonzero(wanders)
         f = told.functions[:, n, lost].sum(axis=1)
         moves.append((int(n), lost, replace(like, kind=kind_of(kernel), kernel=kernel), f))
     return _moved(told, moves)
 
 
-_Form: TypeAlias = tuple[Product, Floats, Floats]
-"""A kernel, the eigenvalues of its covariance of contrasts, their mean 1, and eigenvectors."""
+@lru_cache(maxsize=4)
+def _forms_on(x: tuple[float, ...]) -> list[tuple[Product, Floats, Floats]]:
+    """Walks, memories and smooth functions of all lengths.
 
-
-def forms_on(x: Floats) -> list[_Form]:
-    """Walks, memories and smooth functions of all lengths."""
-    span = x[-1] - x[0]
-    step = np.diff(x).min()
+    Each with the eigenvalues of its covariance of contrasts, their mean 1, and eigenvectors.
+    """
+    span, step = x[-1] - x[0], np.diff(x).min()
     lengths = np.geomspace(0.5 * step, span, _LENGTHS)
     texts = [f"1 x RW(start={x[0]})"]
     texts += [f"1 x OU(lengthscale={length})" for length in lengths if length <= _RETURNS * span]
     texts += [f"1 x SE(lengthscale={length})" for length in lengths if length > NEXT * step]
     kernels = [parse(text) for text in texts]
     forms = []
-    for kernel, C in zip(kernels, components(kernels, x), strict=True):
+    for kernel, C in zip(kernels, components(kernels, np.array(x)), strict=True):
         values, vectors = np.linalg.eigh(centred(C) - 1.0)  # the level comes first
         values = np.maximum(values[1:], 0.0)
         forms.append((kernel, values / values.mean(), vectors[:, 1:]))
     return forms
 
 
-def form_of_wandering(forms: Sequence[_Form], y: Floats, is_smooth: bool = False) -> Product:
-    r"""Choose the form in which values wander off, drift, or have noise with a memory.
+def _wandering(x: Floats, y: Floats) -> tuple[float, Floats, list[Product]]:
+    r"""Minus twice the log likelihoods of white noise and of values that wander, and in which form.
 
-    About their level they are a multiple of
+    About their level values are a multiple of
 
     .. math:: (1 - q) C + q I
 
-    with C of a random walk, of a memory exp(-d / l) or of what is smooth, exp(-d^2 / 2 l^2).  The
-    best by AIC is chosen; smoothness counts as one parameter more unless the draws have
-    it (`is_smooth`).  A brief memory is chosen if BIC prefers white noise.
+    with C of a random walk, of a memory exp(-d / l) or of what is smooth, exp(-d^2 / 2 l^2).
     """
-    d = len(y) - 1
-    parameters = {"RW": 1.0, "OU": 2.0, "SE": 2.0 if is_smooth else 3.0}
+    d, forms = len(y) - 1, _forms_on(tuple(x.tolist()))
     losses = []
     for _, values, vectors in forms:
         squares = np.square(vectors.T @ y)
         V = _NOISE[:, None] + (1.0 - _NOISE[:, None]) * values
         losses.append((d * np.log((squares / V).mean(axis=1)) + np.log(V).sum(axis=1)).min())
-    count = np.array([parameters[kernel.factors[0].base.name] for kernel, *_ in forms])
+    white = d * np.log(max(np.square(y - y.mean()).sum() / d, 1e-300))
+    return float(white), np.array(losses), [kernel for kernel, *_ in forms]
+
+
+def form_of_wandering(x: Floats, y: Floats, is_smooth: bool = False) -> Product:
+    """Choose the form in which values wander off, drift, or have noise with a memory.
+
+    The best by AIC is chosen; smoothness counts as one parameter more unless the draws have it
+    (`is_smooth`).  A brief memory is chosen if BIC prefers white noise.
+    """
+    white, losses, kernels = _wandering(x, y)
+    parameters = {"RW": 1.0, "OU": 2.0, "SE": 2.0 if is_smooth else 3.0}
+    count = np.array([parameters[kernel.factors[0].base.name] for kernel in kernels])
     best = int((losses + 2.0 * count).argmin())
-    white = d * np.log(np.square(y - y.mean()).sum() / d)
-    if losses[best] + count[best] * np.log(d) < white:
-        return forms[best][0]
-    is_brief = [str(k.structure) == "OU" and 2.0 * _length(k) <= BRISK for k, *_ in forms]
-    return forms[int(np.where(is_brief, losses, np.inf).argmin())][0]
+    if losses[best] + count[best] * np.log(len(y)) < white:
+        return kernels[best]
+    is_brief = [str(k.structure) == "OU" and 2.0 * _length(k) <= BRISK for k in kernels]
+    return kernels[int(np.where(is_brief, losses, np.inf).argmin())]
 
 
 def in_moment(y: Floats) -> Booleans | None:
