@@ -12,7 +12,7 @@ import pandas as pd
 from ..discovery.result import Discovery
 from ..gp.types import Booleans, Floats
 from ..runtime.text import listed, quoted
-from ..sharing.pattern_draws import Pattern, same
+from ..sharing.pattern_draws import Pattern, is_one
 from .stories import titles_of
 from .wording import Timeline, few_digits, with_article
 
@@ -88,20 +88,17 @@ def _changed_patterns(before: Discovery, now: Discovery) -> pd.DataFrame:
                 date=each.date * span + first)
         for each in old.patterns
     ]  # fmt: skip
-    every, P = [*then, *new.patterns], len(then)
-    periods, dates = (
-        np.array([getattr(one, what) for one in every]) for what in ("period", "date")
-    )
-    titles = [np.array(_named(each, timeline), object) for each in (then, new.patterns)]
-    alike = same([one.kernel for one in every], periods, table.observations.x)[:P, P:]
-    alike &= np.isnan(dates[:P])[:, None] & np.isnan(dates[P:])  # else the date tells
-    alike |= titles[0][:, None] == titles[1]
+    titles, others = (_named(each, timeline) for each in (then, new.patterns))
+    alike = np.array([
+        [is_one(a, b) or title == other for b, other in zip(new.patterns, others, strict=True)]
+        for a, title in zip(then, titles, strict=True)
+    ], bool).reshape(len(then), len(others))  # fmt: skip
     rows: dict[tuple[str, object], tuple[float, float]] = {}
     p, q = (each.visible.mean(axis=0) for each in (old, new))  # [N, P], [N, Q]
     for k, n, one, other in _only_in(p, q, alike):
-        rows[titles[0][k], table.frame.columns[n]] = one, other
+        rows[titles[k], table.frame.columns[n]] = one, other
     for k, n, one, other in _only_in(q, p, alike.T):
-        rows[titles[1][k], table.frame.columns[n]] = other, one
+        rows[others[k], table.frame.columns[n]] = other, one
     index = pd.MultiIndex.from_tuples(list(rows), names=["pattern", "series"])
     return pd.DataFrame(list(rows.values()), index, ["before", "now"], dtype=np.float64)
 
@@ -114,13 +111,15 @@ def _named(patterns: Sequence[Pattern], timeline: Timeline) -> list[str]:
     ]
 
 
-def _only_in(own: Floats, other: Floats, same: Booleans) -> Iterator[tuple[int, int, float, float]]:
+def _only_in(
+    own: Floats, other: Floats, alike: Booleans
+) -> Iterator[tuple[int, int, float, float]]:
     """Patterns k and series n that have them by one account, and in no form by the other.
 
     With the probabilities of both.
     """
-    for k, alike in enumerate(same):
-        p, q = own[:, k], other[:, alike].max(axis=1, initial=0.0)
+    for k, same in enumerate(alike):
+        p, q = own[:, k], other[:, same].max(axis=1, initial=0.0)
         for n in np.flatnonzero((p > 0.5) & (q <= 0.5) & (p - q >= _CLEARLY)):
             yield k, int(n), float(p[n]), float(q[n])
 

@@ -87,6 +87,12 @@ class GaussianSeries:
         """Factor of the predictive variance; one for a Gaussian."""
         return float(self.likelihood.predictive_scale(self.q, len(self.y)))
 
+    def gradient(self) -> Floats:
+        """Gradient of `log_density` with respect to V, ``(w b b' - V^-1) / 2``, [D, D]."""
+        inverse, _ = dpotri(self.L, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        return 0.5 * (self.weight * np.outer(self.b, self.b) - inverse)
+
     def lower_gradient(self) -> Floats:
         r"""Gradient of minus `log_density` as sums over pairs of times want it, in L's place.
 

@@ -397,7 +397,7 @@ def _moved(told: PatternDraws, moves: Sequence[_Move]) -> PatternDraws:
     """Give series new patterns, or those that are the same already, in place of others."""
     functions, patterns = told.functions.copy(), list(told.patterns)
     for n, lost, pattern, f in moves:
-        place = next((q for q, old in enumerate(patterns) if _is_one(pattern, old)), len(patterns))
+        place = next((q for q, old in enumerate(patterns) if is_one(pattern, old)), len(patterns))
         if place == len(patterns):
             patterns.append(pattern)
             functions = np.concatenate([functions, np.zeros_like(functions[:, :, :1])], axis=2)
@@ -408,8 +408,11 @@ def _moved(told: PatternDraws, moves: Sequence[_Move]) -> PatternDraws:
     return replace(told, patterns=tuple(patterns), functions=functions, periods=periods)
 
 
-def _is_one(a: Pattern, b: Pattern) -> bool:
-    """Whether two patterns without a period are the same."""
+def is_one(a: Pattern, b: Pattern) -> bool:
+    """Whether two patterns are the same."""
+    if a.period or b.period:
+        both = a.period > 0.0 and b.period > 0.0
+        return both and abs(1.0 / a.period - 1.0 / b.period) < ONE_CYCLE
     if a.kind in ("shift", "event"):
         return a.kind == b.kind and abs(a.date - b.date) <= _MOMENT
     low, high = sorted((a.lasting, b.lasting))

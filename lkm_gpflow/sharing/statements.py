@@ -157,8 +157,9 @@ def by_draws(
 
 def stand_for(columns: Sequence[Product], kernels: Sequence[Product], x: Floats) -> Booleans:
     """Which components columns stand for at scaled times x, [J, K]."""
-    every, J = [*columns, *kernels], len(columns)
-    return same(every, np.array([period(one) for one in every]), x)[:J, J:]
+    every = [*columns, *kernels]
+    alike = same(every, np.array([period(one) for one in every]), x)
+    return alike[: len(columns), len(columns) :]
 
 
 def _learnt(kernel: Product) -> list[tuple[int, str, Kind]]:
