@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from lkm_gpflow.explain.attribution import attribute
 from small import made_by_hand, small_table
 
 import lkm_gpflow as lkm
@@ -115,11 +114,5 @@ def test_draws_take_the_place_of_fits_in_what_a_discovery_forecasts(
     assert not any(member.fit.is_drawn for member in rarely.ensemble.fits)
 
 
-def test_the_report_attributes_what_draws_move(found: lkm.Discovery) -> None:
-    parts = attribute(found, 4)
-    told = found.forecast(4)
-    np.testing.assert_allclose(parts["mean"].sum(axis=1), told["mean"])
-    np.testing.assert_allclose(parts["variance"].sum(axis=1), told["sd"] ** 2)
-    assert parts["variance"][found.names].abs().to_numpy().max() > 0.0
-    checked = hold_out_tail(found)
-    assert checked.probabilities.notna().to_numpy().any()
+def test_held_out_rows_are_forecast_by_draws(found: lkm.Discovery) -> None:
+    assert hold_out_tail(found).probabilities.notna().to_numpy().any()

@@ -21,7 +21,7 @@ from lkm_gpflow.explain.comparison import Correlation
 from lkm_gpflow.explain.stories import stories
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.gp.types import FloatTensor
-from lkm_gpflow.kernels import bases
+from lkm_gpflow.kernels import grammar
 from lkm_gpflow.kernels.base import KERNELS
 from lkm_gpflow.report import GroupReport, PairReport, page
 from lkm_gpflow.report.pairwise import PairPattern
@@ -87,7 +87,7 @@ def test_all_series_are_named_together() -> None:
 def test_a_kernel_that_a_user_registers_speaks_in_its_own_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for known in (KERNELS, bases._REGISTRY, bases._WORDS):
+    for known in (KERNELS, grammar._REGISTRY, grammar._WORDS):
         monkeypatch.setitem(known, "MA12", None)
         monkeypatch.delitem(known, "MA12")
 
