@@ -185,21 +185,22 @@ def test_without_data_draws_are_those_of_the_prior(sweeps: int) -> None:
     rng = np.random.default_rng(0)
     state, proposal = without_data(distinct=1.0)
     state.model.density = lambda V, log_noise, series: np.zeros(len(V))  # type: ignore[assignment]
-    forms, every = state.model.forms, 20
-    used, shared, kinds = [], [], []
-    numbers: dict[str, list[float]] = {name: [] for name in ("v", "SE", "PER", "height", "noise")}
-    for t in range(sweeps):
+    forms, noise = state.model.forms, state.model.noise_prior
+    heights = TruncatedNormals([Range(-99.0, 99.0, 0.0, state.model.height_sd)])
+    used, shared, kinds, numbers = [], [], [], []
+    for _ in range(sweeps):
         sweep(state, proposal, rng)
         on = np.flatnonzero(state.used)
         used.append(len(on))
         shared.append(int(state.Z.all(axis=0).sum()))
         kinds.append(np.bincount(state.number[on], minlength=4))
-        if t % every == 0:  # hardly correlated
-            numbers["v"] += [state.phi[k][0] for k in on]
-            numbers["SE"] += [state.phi[k][1] for k in on if state.number[k] == 0]
-            numbers["PER"] += [state.phi[k][1] for k in on if state.number[k] == 1]
-            numbers["height"] += list(state.H[state.Z])
-            numbers["noise"] += list(state.r)
+        numbers.append([
+            *uniform(forms[0].prior, 0, [state.phi[k][0] for k in on]),
+            *uniform(forms[0].prior, 1, [state.phi[k][1] for k in on if state.number[k] == 0]),
+            *uniform(forms[1].prior, 1, [state.phi[k][1] for k in on if state.number[k] == 1]),
+            *uniform(heights, 0, state.H[state.Z]),
+            *uniform(noise, 0, state.r),
+        ])  # fmt: skip
     share, N, K = ALPHA / 4, 3, 4
     nobody = np.exp(betaln(share, 1 + N) - betaln(share, 1))
     everybody = np.exp(betaln(share + N, 1) - betaln(share, 1))
@@ -208,20 +209,19 @@ def test_without_data_draws_are_those_of_the_prior(sweeps: int) -> None:
         (np.array(used, float), K * (1.0 - nobody)),
         (np.array(shared, float), K * everybody),
         *((np.array(kinds, float)[:, i], K * (1.0 - nobody) * weights[i]) for i in range(4)),
+        *((own, 0.0) for own in np.array(numbers).T),
     ):
         batches = values.reshape(30, -1).mean(axis=1)
         error = batches.std(ddof=1) / np.sqrt(len(batches))
         assert abs(batches.mean() - expected) < 4.5 * error
-    height_sd = state.model.height_sd
-    for name, prior, place in (
-        ("v", forms[0].prior, 0), ("SE", forms[0].prior, 1), ("PER", forms[1].prior, 1),
-        ("height", TruncatedNormals([Range(-99.0, 99.0, 0.0, height_sd)]), 0),
-        ("noise", state.model.noise_prior, 0),
-    ):  # fmt: skip
-        draws = [prior.draw(rng)[place] for _ in range(4000)]
-        # Columns stay for some sweeps: the level allows for four of one kind in a row.
-        distance = kstest(numbers[name], draws).statistic
-        assert distance < 4.0 / np.sqrt(len(numbers[name])), name
+
+
+def uniform(prior: TruncatedNormals, place: int, values: object) -> tuple[float, float]:
+    """Sums over values of two moments that vanish where they have this prior."""
+    mean, sd = prior.mean[place], prior.sd[place]
+    low, high = norm(mean, sd).cdf([prior.lower[place], prior.upper[place]])
+    u = (norm(mean, sd).cdf(np.asarray(values, float)) - low) / (high - low) - 0.5
+    return float(u.sum()), float((np.square(u) - 1.0 / 12.0).sum())
 
 
 def test_columns_in_use_stay_unlike() -> None:
