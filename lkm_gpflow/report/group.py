@@ -183,12 +183,17 @@ class GroupReport(Report):
                     "not checked."
                 )
             return "Nothing of the last tenth of the rows was observed: forecasts were not checked."
+        with_them = (
+            "Draws of the posterior and weights were made with these rows"
+            if self.found.forecasts_by_draws
+            else "Hyperparameters were learnt without these rows, but structures and weights were "
+            "chosen with them"
+        )
         return (
             f"Of {counted(held_out, 'observation')} in the last tenth of the rows, forecast from "
             f"what came before, {percent(self.hold_out.overall(self.level))} fell into the "
-            f"{level_in_percent(self.level)} intervals. "
-            f"Hyperparameters were learnt without these rows, but structures and weights were "
-            f"chosen with them, so expect the future to be slightly harder."
+            f"{level_in_percent(self.level)} intervals. {with_them}, so expect the future to be "
+            "slightly harder."
         )
 
     @property
