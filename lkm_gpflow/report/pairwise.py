@@ -261,7 +261,14 @@ def pair_report(
     found = found.select([a, b])
     draws = found.pattern_draws
     patterns = tuple(
-        PairPattern(story, correlation_in(draws, story.number - 1, 0, 1, level), level)
+        PairPattern(
+            story,
+            # Any two lines correlate.
+            None
+            if story.pattern.kind == "trend"
+            else correlation_in(draws, story.number - 1, 0, 1, level),
+            level,
+        )
         for story in pair_stories(found, level, units)
     )
     alike = float(likeness(draws)[0, 1])
