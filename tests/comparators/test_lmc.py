@@ -174,12 +174,3 @@ def test_a_series_is_filled_from_its_companions() -> None:
     for other_rmse, other_mnlp in (scores(alone), scores(last)):
         assert rmse < 0.2 * other_rmse
         assert mnlp < other_mnlp - 1.0
-
-
-def test_wrong_settings() -> None:
-    with pytest.raises(ValueError, match=r"sets of base kernels, none empty, got \(\(\),\)"):
-        LMC(kernels=((),))
-    with pytest.raises(ValueError, match=r"ranks of at least 1, got \(0, 1\)"):
-        LMC(ranks=(0, 1))
-    with pytest.raises(ValueError, match="at least 1 start, got 0"):
-        LMC(restarts=0)

@@ -13,14 +13,12 @@ from scipy.stats import norm
 
 from lkm_gpflow.comparators.lbfgs import MultiStart
 from lkm_gpflow.comparators.mosm import (
-    MOSM,
     CrossMixture,
     CrossSpectrum,
     MultiOutputGPR,
     MultiOutputSpectralMixture,
 )
-from lkm_gpflow.comparators.spectral import Mixture, SpectralMixture
-from lkm_gpflow.comparators.stacked import StackedGPR, grid, stack
+from lkm_gpflow.comparators.stacked import grid
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 
@@ -77,42 +75,23 @@ def test_covariance_is_the_integral_of_the_cross_spectral_density(seed: int) -> 
         assert given == pytest.approx(filtered_noise_covariance(mixture, i, j, lag), abs=1e-9)
 
 
-def test_one_series_alone_has_the_spectral_mixture() -> None:
-    mixture = random_mixture(5, num_components=3)
-    kernel = MultiOutputSpectralMixture(mixture)
-    t = np.random.default_rng(0).uniform(size=(15, 1))
-    for n in range(3):
-        alone = Mixture(mixture.weight[:, n], mixture.frequency[:, n], mixture.bandwidth[:, n])
-        X = np.column_stack([t, np.full(15, n)])
-        np.testing.assert_allclose(kernel(X), SpectralMixture(alone)(t), atol=1e-12)
-
-
 @pytest.mark.parametrize("irregular", [False, True])
-def test_evaluating_every_lag_once_changes_nothing(irregular: bool) -> None:
-    data = observations(irregular=irregular)
-    fast = MultiOutputGPR(data, random_mixture(0))
-    direct = StackedGPR(stack(data), fast.kernel, num_series=3)
-    np.testing.assert_allclose(fast.covariance(), fast.kernel(fast.data[0]), atol=1e-9)
+def test_fast_likelihood_is_that_of_gpflow(irregular: bool) -> None:
+    """GPflow's own model with the direct kernel, value and gradient; series with different gaps."""
+    fast = MultiOutputGPR(observations(irregular=irregular), random_mixture(0))
+    fast.likelihood.variance.variance.assign([0.1, 0.2, 0.3])
+    X, y = fast.data
+    np.testing.assert_allclose(fast.covariance(), fast.kernel(X), atol=1e-9)
+    direct = gpflow.models.GPR((X, y), fast.kernel, likelihood=fast.likelihood)
     results = []
     for model in (fast, direct):
         with tf.GradientTape() as tape:
             likelihood = model.log_marginal_likelihood()
-        results.append([likelihood, *tape.gradient(likelihood, fast.kernel.trainable_variables)])
+        results.append([likelihood, *tape.gradient(likelihood, fast.trainable_variables)])
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
-
-
-def test_likelihood_is_that_of_gpflow() -> None:
-    """GPflow's own model with the direct kernel; series with different gaps."""
-    data = observations()
-    model = MultiOutputGPR(data, random_mixture(1))
-    model.likelihood.variance.variance.assign([0.1, 0.2, 0.3])
-    X, y = (array.numpy() for array in model.data)
-    reference = gpflow.models.GPR((X, y), model.kernel, likelihood=model.likelihood)
-    expected = float(reference.log_marginal_likelihood())
-    assert float(model.log_marginal_likelihood()) == pytest.approx(expected)
     # 2 (5 3 - 2) numbers of the kernel and three noises.
-    assert model.bic() == pytest.approx(-2.0 * expected + 29 * np.log(len(y)))
+    assert fast.bic() == pytest.approx(-2.0 * float(results[1][0]) + 29 * np.log(len(y)))
 
 
 def test_only_differences_of_delays_and_phases_matter() -> None:
@@ -194,16 +173,3 @@ def test_a_gap_is_filled_from_the_series_that_leads(learnt: MultiOutputGPR) -> N
     error = truth - mean[:, 1]
     assert np.sqrt(np.mean(error**2)) < 0.4 * np.sqrt(np.mean((truth - last) ** 2))
     assert 0.3 < np.mean(error**2 / variance[:, 1]) < 3.0
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"num_components": ()}, r"expected numbers of components from 1, got \(\)"),
-        ({"num_components": (2, 0)}, r"from 1, got \(2, 0\)"),
-        ({"restarts": 0}, "expected at least one start, got 0"),
-    ],
-)
-def test_wrong_settings(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        MOSM(**settings).fit(leader_and_follower(20), seed=0)  # type: ignore[arg-type]

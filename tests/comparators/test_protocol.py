@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,36 +75,12 @@ class TestEveryComparator:
             method.fit(small_table().assign(a=1.0), seed=0)
 
 
-def random_walks(drift: float, count: int = 400) -> np.ndarray:
-    steps = drift + np.random.default_rng(0).normal(size=(80, count))
-    return np.cumsum(steps, axis=0)
-
-
-@pytest.mark.parametrize(("method", "drift"), [(LastValue(), 0.0), (Drift(), 0.7)])
-def test_intervals_of_random_walks_cover(method: LastValue | Drift, drift: float) -> None:
-    """Over 400 walks and 20 steps the squared standardised errors have mean one."""
-    walks = random_walks(drift)
-    frame = pd.DataFrame(walks[:60])
-    forecast = method.fit(frame, seed=0).forecast(pd.Index(np.arange(60, 80)))
-    mean = forecast["mean"].to_numpy().reshape(400, 20).T
-    sd = forecast["sd"].to_numpy().reshape(400, 20).T
-    standardised = (walks[60:] - mean) / sd
-    assert np.square(standardised).mean() == pytest.approx(1.0, abs=0.12)
-
-
-def test_seasons() -> None:
-    months = pd.date_range("2015-01-01", periods=48, freq="MS")
-    rng = np.random.default_rng(1)
-    values = np.tile(np.arange(12.0), 4) + 0.1 * rng.normal(size=48)
-    frame = pd.DataFrame({"a": values}, index=months)
-    times = pd.date_range("2019-01-01", periods=14, freq="MS")
-    forecast = SeasonalNaive().fit(frame, seed=0).forecast(times).loc["a"]
-    np.testing.assert_allclose(forecast["mean"].iloc[:12], values[-12:])
-    np.testing.assert_allclose(forecast["mean"].iloc[12:], values[-12:-10])
-    assert forecast["sd"].iloc[12] == pytest.approx(np.sqrt(2.0) * forecast["sd"].iloc[0])
-    assert forecast["sd"].iloc[0] == pytest.approx(0.1 * np.sqrt(2.0), rel=0.3)
-    with pytest.raises(ValueError, match="season of 1 to 47 steps, got 48"):
-        SeasonalNaive(season=48).fit(frame, seed=0)
+def test_a_season_of_the_calendar_is_repeated() -> None:
+    months = pd.date_range("2015-01-01", periods=62, freq="MS")
+    values = np.random.default_rng(1).normal(size=48)
+    frame = pd.DataFrame({"a": values}, index=months[:48])
+    forecast = SeasonalNaive().fit(frame, seed=0).forecast(months[48:])
+    np.testing.assert_allclose(forecast["mean"], [*values[-12:], *values[-12:-10]])
 
 
 @pytest.mark.parametrize(
@@ -189,10 +167,34 @@ def test_forecasts_that_are_no_numbers_are_refused(bad: tuple[float, float]) -> 
         ScaledForecast(table, lambda x: (mean, variance)).forecast(times)
 
 
-def test_registry() -> None:
-    with pytest.raises(ValueError, match=r"among .*last-value, .*, got 'oracle'"):
-        comparator("oracle")
-    with pytest.raises(ValueError, match="the name of a comparator, such as 'drift', got None"):
-        comparator(None)  # type: ignore[arg-type]
+WRONG = [
+    ("abcd", {"depth": 0}, "a depth of at least 1, got 0"),
+    ("abcd", {"restarts": -1}, "at least 0 restarts, got -1"),
+    ("abcd", {"bases": ("SE", "MAT")}, "a base kernel among WN, .*, got"),
+    ("abcd", {"bases": ()}, "names of base kernels, got none"),
+    ("gprn", {"num_nodes": (0, 1)}, "rising numbers of nodes from 1, got"),
+    ("gprn", {"restarts": 0}, "at least 1 start, got 0"),
+    ("lmc", {"kernels": ((),)}, r"sets of base kernels, none empty, got \(\(\),\)"),
+    ("lmc", {"ranks": (0, 1)}, r"ranks of at least 1, got \(0, 1\)"),
+    ("lmc", {"restarts": 0}, "at least 1 start, got 0"),
+    ("mosm", {"num_components": ()}, r"expected numbers of components from 1, got \(\)"),
+    ("mosm", {"num_components": (2, 0)}, r"from 1, got \(2, 0\)"),
+    ("mosm", {"restarts": 0}, "expected at least one start, got 0"),
+    ("r-abcd", {"depth": 0}, "a depth of at least 1, got 0"),
+    ("r-abcd", {"num_components": -1}, "at least 0 components, got -1"),
+    ("seasonal-naive", {"season": 40}, "season of 1 to 39 steps, got 40"),
+    ("spike-slab", {"num_latent": 0}, "latent functions as a whole number of 1 or more, got 0"),
+    ("oracle", {}, "among .*last-value, .*, got 'oracle'"),
+    (None, {}, "the name of a comparator, such as 'drift', got None"),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "message"), WRONG)
+def test_wrong_names_and_settings(name: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        comparator(name, **settings).fit(small_table(), seed=0)
+
+
+def test_names_are_registered_once() -> None:
     with pytest.raises(ValueError, match="another comparator named 'drift'"):
         register("drift")(Drift)

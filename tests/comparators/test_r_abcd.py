@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import gpflow
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,7 +25,6 @@ from lkm_gpflow.fit.covariances import ProductComponents
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.gp.lags import LagGrid
 from lkm_gpflow.gp.types import Floats
-from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
 
 PLANTED = (parse("LIN"), parse("PER x SE"))
@@ -86,24 +84,6 @@ def found_of(observations: Observations, kernel: Terms, own: Floats) -> Relation
 # --- the likelihood -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gaps", [False, True])
-def test_without_mixtures_it_is_the_sum_of_gpflow_models(gaps: bool) -> None:
-    """Each series by GPflow's GPR, with the kernel times a constant."""
-    data = observed(gaps=gaps)
-    K = covariance(KERNEL, data.x)
-    loss, _ = SemiRelational(data, 0)(K, own_of(0))
-    expected = 0.0
-    for n, noise_variance in enumerate((0.1, 0.3, 0.02)):
-        seen = data.mask[n] > 0.0
-        summed = gpflow.kernels.Sum([to_kernel(product) for product in KERNEL])
-        kernel = gpflow.kernels.Product([gpflow.kernels.Constant(SCALES[n]), summed])
-        model = gpflow.models.GPR(
-            (data.x[seen, None], data.Y[n, seen, None]), kernel, noise_variance=noise_variance
-        )
-        expected += float(model.log_marginal_likelihood())
-    assert -loss == pytest.approx(expected, rel=1e-9)
-
-
 def own_covariance(mixture: Floats, x: Floats, x2: Floats) -> Floats:
     """A spectral mixture by the sum of its definition, term by term."""
     total = np.zeros((len(x), len(x2)))
@@ -114,41 +94,22 @@ def own_covariance(mixture: Floats, x: Floats, x2: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_series_have_gpflow_kernels(gaps: bool) -> None:
+@pytest.mark.parametrize("num_components", [0, 3])
+def test_series_are_gpflow_models(gaps: bool, num_components: int) -> None:
     """The public view agrees with the fast likelihood and with the definition."""
-    data, own = observed(gaps=gaps), own_of(3)
+    data, own = observed(gaps=gaps), own_of(num_components)
     K = covariance(KERNEL, data.x)
-    loss, _ = SemiRelational(data, 3)(K, own)
+    loss, _ = SemiRelational(data, num_components)(K, own)
     found = found_of(data, KERNEL, own)
     models = [found.model_of(n) for n in range(3)]
     expected = sum(float(model.log_marginal_likelihood()) for model in models)
     assert -loss == pytest.approx(expected, rel=1e-9)
-    for n in range(3):
+    for n, noise_variance in enumerate((0.1, 0.3, 0.02)):
+        assert models[n].likelihood.variance.numpy() == pytest.approx(noise_variance)
         by_hand = SCALES[n] * K + own_covariance(found.shares.mixtures[n], data.x, data.x)
         np.testing.assert_allclose(found.kernel_of(n)(data.x[:, None]), by_hand, atol=1e-10)
         diagonal = found.kernel_of(n)(data.x[:, None], full_cov=False)
         np.testing.assert_allclose(diagonal, np.diag(by_hand), atol=1e-10)
-
-
-def test_missing_rows_are_absent_rows() -> None:
-    """Value, gradient and forecast: a row without any value might not be there.
-
-    Learning as a whole may differ: where its starts are drawn depends on the grid.
-    """
-    data, gaps = observed(gaps=False), [4, 9, 10]
-    mask = data.mask.copy()
-    mask[:, gaps] = 0.0
-    with_gaps = replace(data, mask=mask, Y=data.Y * mask)
-    rows = np.delete(np.arange(20), gaps)
-    without = Observations(data.x[rows], data.Y[:, rows], data.mask[:, rows])
-    (one, by_one), (other, by_other) = (
-        evaluate(SemiRelational(o, 2), KERNEL, packed(KERNEL, own_of(2)))
-        for o in (with_gaps, without)
-    )
-    assert one == pytest.approx(other, rel=1e-12)
-    np.testing.assert_allclose(by_one, by_other, rtol=1e-9, atol=1e-9)
-    forecasts = [found_of(o, KERNEL, own_of(2)).predict(np.ones(1)) for o in (with_gaps, without)]
-    np.testing.assert_allclose(*forecasts, rtol=1e-10)
 
 
 @pytest.mark.parametrize("num_components", [0, 2])
@@ -256,10 +217,3 @@ def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
         variance = np.diag(V[count:, count:] - V[count:, :count] @ solved)
         np.testing.assert_allclose(means[:, n], mean, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(variances[:, n], variance, rtol=1e-5)
-
-
-def test_wrong_settings() -> None:
-    with pytest.raises(ValueError, match="a depth of at least 1, got 0"):
-        RelationalABCD(depth=0)
-    with pytest.raises(ValueError, match="at least 0 components, got -1"):
-        RelationalABCD(num_components=-1)

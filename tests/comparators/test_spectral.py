@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gpflow
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -31,13 +30,6 @@ def test_kernel_is_the_transform_of_its_spectral_density() -> None:
     kernel = SpectralMixture(MIXTURE)
     np.testing.assert_allclose(kernel(np.zeros((1, 1)), lags[:, None])[0], expected, atol=1e-8)
     np.testing.assert_allclose(kernel(lags[:, None], full_cov=False), 2.5)
-
-
-def test_a_mixture_at_frequency_zero_is_gpflows_squared_exponential() -> None:
-    kernel = SpectralMixture(Mixture(np.array([0.7]), np.array([1e-12]), np.array([0.4])))
-    expected = gpflow.kernels.RBF(variance=0.7, lengthscales=1.0 / (2.0 * np.pi * 0.4))
-    X = np.random.default_rng(0).uniform(size=(6, 1))
-    np.testing.assert_allclose(kernel(X), expected(X), atol=1e-12)
 
 
 def waves(noise: float = 0.3) -> Observations:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from lkm_gpflow.comparators.lbfgs import MultiStart
-from lkm_gpflow.comparators.spike_slab import SpikeSlab, SpikeSlabGP
+from lkm_gpflow.comparators.spike_slab import SpikeSlabGP
 
 Array = NDArray[np.float64]
 
@@ -259,12 +259,7 @@ def test_planted_switches_are_an_optimum() -> None:
     np.testing.assert_array_equal(model.probabilities().numpy() > 0.5, wanted > 0.5)
 
 
-# --- the comparator ------------------------------------------------------------------------------
-
-
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="latent functions as a whole number of 1 or more, got 0"):
-        SpikeSlab(num_latent=0)
     data, kernels = random_table(), [squared_exponential(0.1)]
     with pytest.raises(ValueError, match=r"inclusion: expected a number between 0 and 1, got 1\.0"):
         SpikeSlabGP(data, kernels, inclusion=1.0)

@@ -86,12 +86,6 @@ def test_a_stuck_sensor() -> None:
     assert found_in(y) == [("flat", place) for place in range(101, 115)]
 
 
-def test_a_step_is_listed_where_it_begins() -> None:
-    rng = np.random.default_rng(2)
-    y = rng.normal(size=DAYS) + np.where(np.arange(DAYS) < 90, 0.0, 40.0)
-    assert found_in(y, season=1) == [("level shift", 90)]
-
-
 def test_a_change_of_spread() -> None:
     rng = np.random.default_rng(3)
     y = rng.normal(size=DAYS) * np.where(np.arange(DAYS) < 100, 1.0, 20.0)

@@ -81,53 +81,6 @@ def all_rows(num_components: int) -> Array:
     return np.array(list(product([0.0, 1.0], repeat=num_components)))
 
 
-# --- one component that every series has is Gaussian process regression -------------------------
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("full_cov", [False, True])
-def test_one_component_is_gpr(missing: float, full_cov: bool) -> None:
-    X, Y = table(25, 3, missing)
-    noise = np.array([0.1, 0.3, 0.05])
-    kernel = SquaredExponential(variance=1.3, lengthscales=0.9)
-    model = LKM((X, Y), [kernel], noise_variance=noise)
-    Z, Xnew = np.ones((3, 1)), np.linspace(-1.0, 8.0, 17)[:, None]
-    regressions = []
-    for n in range(3):
-        seen = ~np.isnan(Y[:, n])
-        data = X[seen], Y[seen, n : n + 1]
-        regressions.append(gpflow.models.GPR(data, kernel, noise_variance=noise[n]))
-
-    with tf.GradientTape() as tape:
-        found = tf.reduce_sum(model.log_likelihood(Z))
-    variables = [*kernel.trainable_variables, *model.noise_variance.trainable_variables]
-    *kernel_gradients, noise_gradient = tape.gradient(found, variables)
-    with tf.GradientTape() as tape:
-        expected = tf.add_n([gpr.log_marginal_likelihood() for gpr in regressions])
-    noises = [gpr.likelihood.variance.unconstrained_variable for gpr in regressions]
-    expected_gradients = tape.gradient(expected, [*kernel.trainable_variables, *noises])
-
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
-    np.testing.assert_allclose(kernel_gradients, expected_gradients[:2], rtol=1e-8)
-    np.testing.assert_allclose(noise_gradient, expected_gradients[2:], rtol=1e-8)
-
-    mean, variance = model.predict_f(Xnew, full_cov=full_cov, Z=Z)
-    for n, gpr in enumerate(regressions):
-        gpr_mean, gpr_variance = gpr.predict_f(Xnew, full_cov=full_cov)
-        np.testing.assert_allclose(mean[:, n], gpr_mean[:, 0], atol=1e-8)
-        if full_cov:
-            np.testing.assert_allclose(variance[n], gpr_variance[0], atol=1e-8)
-        else:
-            np.testing.assert_allclose(variance[:, n], gpr_variance[:, 0], atol=1e-8)
-            y_mean, y_variance = model.predict_y(Xnew, Z=Z)
-            gpr_mean, gpr_variance = gpr.predict_y(Xnew)
-            np.testing.assert_allclose(y_variance[:, n], gpr_variance[:, 0], atol=1e-8)
-            density = model.predict_log_density((Xnew, np.tile(np.cos(Xnew), 3)), Z=Z)
-            np.testing.assert_allclose(
-                density[:, n], gpr.predict_log_density((Xnew, np.cos(Xnew))), atol=1e-8
-            )
-
-
 # --- given Z every series is a regression with a sum kernel -------------------------------------
 
 
@@ -139,37 +92,52 @@ def mean_functions(shared: bool) -> gpflow.functions.MeanFunction:
     return gpflow.functions.Linear(slopes, levels)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("shared", [True, False])
-def test_given_Z_series_are_regressions_with_a_mean_and_a_sum_kernel(shared: bool) -> None:
-    X, Y = table(15, 3, 0.2)
-    Z, Xnew = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1]]), np.linspace(-1.0, 8.0, 7)[:, None]
-    mean = mean_functions(shared)
-    model = LKM((X, Y), kernels(3), noise_variance=0.3, mean_function=mean)
+def test_given_Z_series_are_regressions_with_a_mean_and_a_sum_kernel(
+    shared: bool, missing: float
+) -> None:
+    X, Y = table(15, 3, missing)
+    Z, Xnew = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]]), np.linspace(-1.0, 8.0, 7)[:, None]
+    parts, mean, noise = kernels(3), mean_functions(shared), np.array([0.1, 0.3, 0.05])
+    model = LKM((X, Y), parts, noise_variance=noise, mean_function=mean)
     regressions = []
     for n in range(3):
         seen = ~np.isnan(Y[:, n])
         own = mean if shared else gpflow.functions.Linear(mean.A[:, n : n + 1], mean.b[n : n + 1])
-        whole = gpflow.kernels.Sum([k for k, z in zip(kernels(3), Z[n], strict=True) if z])
+        whole = gpflow.kernels.Sum([k for k, z in zip(parts, Z[n], strict=True) if z])
         data = X[seen], Y[seen, n : n + 1]
-        regressions.append(gpflow.models.GPR(data, whole, own, noise_variance=0.3))
-    expected = [float(gpr.log_marginal_likelihood()) for gpr in regressions]
-    np.testing.assert_allclose(model.log_likelihood(Z), expected, rtol=1e-8)
+        regressions.append(gpflow.models.GPR(data, whole, own, noise_variance=noise[n]))
+
+    variables = [variable for part in parts for variable in part.trainable_variables]
+    variables += mean.trainable_variables if shared else ()
+    noises = [gpr.likelihood.variance.unconstrained_variable for gpr in regressions]
+    with tf.GradientTape() as tape:
+        found = model.log_likelihood(Z)
+    gradients = tape.gradient(found, [*variables, *model.noise_variance.trainable_variables])
+    with tf.GradientTape() as tape:
+        expected = tf.stack([gpr.log_marginal_likelihood() for gpr in regressions])
+    expected_gradients = tape.gradient(expected, [*variables, *noises])
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    for ours, theirs in zip(gradients[:-1], expected_gradients[:-3], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7)
+    np.testing.assert_allclose(gradients[-1], expected_gradients[-3:], rtol=1e-7)
     rows = model.configuration_log_likelihood(Z).numpy()
     np.testing.assert_allclose(np.diag(rows), expected, rtol=1e-8)
+
     for predict in ("predict_f", "predict_y"):
         found = getattr(model, predict)(Xnew, Z=Z)
         for n, gpr in enumerate(regressions):
             for ours, theirs in zip(found, getattr(gpr, predict)(Xnew), strict=True):
                 np.testing.assert_allclose(ours[:, n], theirs[:, 0], atol=1e-8)
-    if not shared:
-        return
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(model.log_likelihood(Z))
-    slopes = tape.gradient(total, mean.trainable_variables)
-    with tf.GradientTape() as tape:
-        total = tf.add_n([gpr.log_marginal_likelihood() for gpr in regressions])
-    for ours, theirs in zip(slopes, tape.gradient(total, mean.trainable_variables), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-7)
+    means, covariances = model.predict_f(Xnew, full_cov=True, Z=Z)
+    density = model.predict_log_density((Xnew, np.tile(np.cos(Xnew), 3)), Z=Z)
+    for n, gpr in enumerate(regressions):
+        gpr_mean, gpr_covariance = gpr.predict_f(Xnew, full_cov=True)
+        np.testing.assert_allclose(means[:, n], gpr_mean[:, 0], atol=1e-8)
+        np.testing.assert_allclose(covariances[n], gpr_covariance[0], atol=1e-8)
+        gpr_density = gpr.predict_log_density((Xnew, np.cos(Xnew)))
+        np.testing.assert_allclose(density[:, n], gpr_density, atol=1e-8)
 
 
 def test_draws_have_the_moments_of_the_predictions() -> None:
@@ -368,39 +336,27 @@ def dense_components(
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_components_are_a_dense_joint_gaussians(missing: float) -> None:
-    (X, Y), K = table(14, 3, missing), 3
-    noise = np.array([0.1, 0.2, 0.3])
-    model = LKM((X, Y), kernels(K), noise_variance=noise)
-    Z = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    Xnew = np.linspace(-1.0, 8.0, 6)[:, None]
-    mean, variance = model.predict_components(Xnew, Z=Z)
-    f_mean, f_covariance = model.predict_f(Xnew, full_cov=True, Z=Z)
-    for n in range(3):
-        dense_mean, dense = dense_components(X, Y[:, n], noise[n], Z[n], Xnew)
-        np.testing.assert_allclose(mean[:, :, n], dense_mean, atol=1e-8)
-        np.testing.assert_allclose(variance[:, :, n], np.diag(dense).reshape(K, -1), atol=1e-8)
-        whole = dense.reshape(K, 6, K, 6).sum(axis=(0, 2))
-        np.testing.assert_allclose(f_covariance[n], whole, atol=1e-8)
-    np.testing.assert_allclose(tf.reduce_sum(mean, axis=0), f_mean, atol=1e-8)
-    np.testing.assert_array_equal(mean[1, :, 1], 0.0)
-    np.testing.assert_array_equal(variance[1, :, 1], 0.0)
-
-
-@pytest.mark.parametrize("posterior", ["relaxed", "enumerated"])
-def test_predictions_are_mixtures_over_the_posterior(posterior: str) -> None:
-    X, Y = table(6, 2, missing=0.2)
-    model = LKM((X, Y), kernels(2), posterior=posterior, noise_variance=0.3)
-    Xnew = np.linspace(0.0, 8.0, 5)[:, None]
-    mean, variance = model.predict_f(Xnew)
-    _, covariance = model.predict_f(Xnew, full_cov=True)
-    parts, part_variances = model.predict_components(Xnew)
-    series, rows, weights = (value.numpy() for value in model.posterior.configurations(model))
+@pytest.mark.parametrize("posterior", ["given Z", "relaxed", "enumerated"])
+def test_predictions_are_mixtures_of_dense_joint_gaussians(posterior: str, missing: float) -> None:
+    """Over the posterior, or for one Z."""
+    (X, Y), noise, Z = table(6, 2, missing), np.array([0.1, 0.3]), None
+    if posterior == "given Z":
+        posterior, Z = "relaxed", np.array([[1.0, 1.0], [1.0, 0.0]])
+    model = LKM((X, Y), kernels(2), posterior=posterior, noise_variance=noise)
+    Xnew = np.linspace(-1.0, 8.0, 5)[:, None]
+    mean, variance = model.predict_f(Xnew, Z=Z)
+    _, covariance = model.predict_f(Xnew, full_cov=True, Z=Z)
+    parts, part_variances = model.predict_components(Xnew, Z=Z)
+    if Z is None:
+        series, rows, weights = (part.numpy() for part in model.posterior.configurations(model))
+        assert np.bincount(series).min() > 1
+    else:
+        series, rows, weights = np.arange(2), Z, np.ones(2)
+        np.testing.assert_array_equal(parts[1, :, 1], 0.0)
+        np.testing.assert_array_equal(part_variances[1, :, 1], 0.0)
     for n in range(2):
-        of_series = series == n
-        assert of_series.sum() > 1
-        w = weights[of_series]
-        dense = [dense_components(X, Y[:, n], 0.3, z, Xnew) for z in rows[of_series]]
+        w = weights[series == n]
+        dense = [dense_components(X, Y[:, n], noise[n], z, Xnew) for z in rows[series == n]]
         means = np.stack([m for m, _ in dense])  # [P, K, M]
         variances = np.stack([np.diag(v).reshape(2, -1) for _, v in dense])
         overall = np.einsum("p,pkm->km", w, means)
