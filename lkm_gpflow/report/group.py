@@ -32,6 +32,11 @@ from .together import TogetherReport
 _FEW = 12  # up to so many series have panels and pairs of their own; more are drawn in rows
 _MOST_ROWS = 20  # series that tables of page one have
 _CLEARLY = 0.5  # correlations of this size are named
+_FURTHEST = 3  # times that are named as furthest from what was expected
+_FEWEST_ERRORS = 20  # of fewer times none is named
+_LOOKED_FOR = {
+    "a trend": {"trend", "drift"}, "a cycle": {"cycle"}, "a shift of level": {"shift"},
+}  # fmt: skip
 _MIXED = 1.1
 """Chains with a larger split R-hat have not mixed (Gelman et al. 2013)."""
 
@@ -119,7 +124,10 @@ class GroupReport(Report):
         words = f"{verdict}, P {own.probability:.2f}"
         if own.share.upper > 0.0:
             words += f", {percent(share)} of the variation"
-        size = story.measure(one.name) if len(self.series) <= _FEW else ""
+        size = ""
+        if len(self.series) <= _FEW:
+            when = story.when(own) if story.pattern.kind == "cycle" else ""
+            size = ", ".join(filter(None, [story.measure(one.name), when]))
         text = {"has": percent(share), "perhaps": f"{percent(share)}?", "cannot be told": "?"}
         kind = {"has": "has", "perhaps": "perhaps", "cannot be told": "untold", "has not": "hasnot"}
         size = size if verdict in ("has", "perhaps") else ""
@@ -135,7 +143,48 @@ class GroupReport(Report):
         """The others."""
         return self.series[_MOST_ROWS:]
 
+    # --- what was unusual, and what was not found ---
+
+    @cached_property
+    def further(self) -> list[str]:
+        """Missing values, times furthest from what was expected, and kinds that were not found."""
+        frame, timeline = self.found.table.frame, Timeline.of(self.found.table)
+        said = []
+        gaps = frame.isna()
+        if missing := int(gaps.to_numpy().sum()):
+            worst = gaps.sum().to_numpy().argsort()[::-1]
+            owners = [self.series[n].name for n in worst if gaps.iloc[:, n].any()]
+            (at,) = gaps.index[gaps.any(axis=1)][:1]
+            where = f"{owners[0]}, {timeline.moment(at)}" if missing == 1 else listed(owners, 4)
+            verb = "is" if missing == 1 else "are"
+            said.append(f"{counted(missing, 'value')} {verb} missing: {where}.")
+        errors = pd.concat([each.residuals for each in self.series], axis=1)
+        errors.columns = pd.Index([each.name for each in self.series])
+        furthest = np.square(errors).mean(axis=1).nlargest(_FURTHEST).index
+        if len(errors) >= _FEWEST_ERRORS:
+            each = [f"{timeline.moment(time)} ({_who_was_off(errors.loc[time])})"
+                    for time in furthest]  # fmt: skip
+            said.append(f"Furthest from what the values before and the patterns let expect, in "
+                        f"standard deviations: {listed(each)}.")  # fmt: skip
+        found = {
+            story.pattern.kind
+            for story in self.patterns
+            if story.those("has") or story.those("perhaps")
+        }
+        absent = [words for words, kinds in _LOOKED_FOR.items() if not found & kinds]
+        if absent:
+            said.append(f"Looked for and not found: {listed(absent)}.")
+        return said
+
     # --- what comes next ---
+
+    @property
+    def _season(self) -> tuple[int, str]:
+        """Steps of a cycle of the calendar, and how long it is; empty if none can be repeated."""
+        found, timeline = self.found, Timeline.of(self.found.table)
+        season = 1 if found.table.axis.grid is None else found.table.axis.grid.season
+        known = 1 < season <= len(found.table.frame) and "a season ago" in self.hold_out.errors
+        return season, timeline.duration(season * timeline.step) if known else ""
 
     @cached_property
     def forecast_rows(self) -> list[list[str]]:
@@ -145,16 +194,17 @@ class GroupReport(Report):
         frame, errors = found.table.frame, self.hold_out.errors
         times = forecast.index.get_level_values(1).unique()
         ends = [times[0]] if self.horizon == 1 else [times[0], times[-1]]
-        season = 1 if found.table.axis.grid is None else found.table.axis.grid.season
-        has_season = 1 < season <= len(frame) and "a season ago" in errors
-        ago = timeline.duration(season * timeline.step)
+        season, ago = self._season
+        has_season = bool(ago)
         head = ["series", f"last, {timeline.moment(frame.index[-1])}"]
         head += [f"next, {timeline.moment(ends[0])}"]
         head += [f"{ago} before that"] if has_season else []
         head += [f"then, {timeline.moment(end)}" for end in ends[1:]]
-        head += ["mean error", "of last value", *([f"of {ago} before"] if has_season else [])]
+        head += ["typical miss", "of last value", *([f"of {ago} before"] if has_season else [])]
+        head += ["inside"]
         rows = [head]
-        for name, column in zip(found.table.names, frame.columns, strict=True):
+        for each, column in zip(self.series, frame.columns, strict=True):
+            name = each.name
             unit = unit_of(self.units, name)
             last = frame[column].dropna()
             say = partial(_number, decimals=_decimals(float(last.std())))
@@ -166,8 +216,20 @@ class GroupReport(Report):
                     row.append(say(float(frame[column].iloc[-season])))
             finer = partial(_number, decimals=_decimals(0.1 * float(last.std())))
             row += [finer(value) for value in errors.loc[column].to_numpy()]
-            rows.append(row)
+            rows.append([*row, f"{each.inside}/{each.held_out}" if each.held_out else ""])
         return rows
+
+    @property
+    def misses(self) -> str:
+        """What the columns of errors say."""
+        ago = self._season[1]
+        also = f", and of the value {ago} before" if ago else ""
+        return (
+            f"Expected values, with {level_in_percent(self.level)} intervals. The last "
+            f"{counted(len(self.hold_out.times), 'row')} were forecast from those before: the "
+            "typical miss is the mean absolute error, inside says how many values the interval "
+            f"held. Beside it, the misses of the last value{also}."
+        )
 
     @cached_property
     def trust(self) -> str:
@@ -331,9 +393,10 @@ class GroupReport(Report):
                  for one in self.series]  # fmt: skip
         if self.patterns:
             lines += ["## Who has what", "", markdown_table(list(map(markdown, heads)), cells), ""]
-        lines += ["## What comes next", ""]
+        lines += [f"- {markdown(each)}" for each in self.further]
+        lines += ["", "## What comes next", ""]
         head, *rows = self.forecast_rows
-        lines += [markdown_table(list(map(markdown, head)), rows), ""]
+        lines += [markdown_table(list(map(markdown, head)), rows), "", markdown(self.misses), ""]
         lines += [markdown(text) + "\n" for text in (self.trust, self.rests_on) if text]
         if self.moves:
             lines += ["## Do they move together?", "", markdown(self.moves), ""]
@@ -362,6 +425,7 @@ class GroupReport(Report):
             "about": dict(self.about),
             "statements": self.statements,
             "caution": self.caution,
+            "further": self.further,
             "scale": dict(
                 zip(self.found.table.names, self.found.table.transforms.names, strict=True)
             ),
@@ -468,6 +532,22 @@ def pattern_table(
     return table_of(stories(found, level, units), list(found.table.frame.columns))
 
 
+def _who_was_off(errors: pd.Series) -> str:
+    """One series that was, or most of them in one direction, and how far."""
+    errors = errors.dropna()
+    values = errors.to_numpy()
+    alone = int(np.abs(values).argmax())
+    if values[alone] ** 2 > 0.5 * np.square(values).sum():
+        return f"{errors.index[alone]} {_signed(values[alone], 1)}"
+    typical = float(np.median(values))
+    way = np.sign(typical)
+    same = int((np.sign(values) == way).sum())
+    if same < 0.75 * len(values):
+        return f"{len(values)} series, not all in one direction"
+    who = f"all {same}" if same == len(values) else f"{same} of {len(values)}"
+    return f"{who} {'higher' if way > 0 else 'lower'}, typically {_signed(typical, 1)}"
+
+
 def _number(value: float, decimals: int) -> str:
     """Return a value of a series: not finer than a tenth of its standard deviation, or nothing."""
     text = f"{value:,.{decimals}f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
@@ -478,8 +558,8 @@ def _decimals(spread: float) -> int:
     return int(np.clip(1 - np.floor(np.log10(spread)), 0, 12)) if spread > 0.0 else 0
 
 
-def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
+def _signed(value: float, decimals: int = 2) -> str:
+    return f"{round(value, decimals) + 0.0:+.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binom
 
 from ..discovery.result import Discovery
@@ -33,6 +34,8 @@ class SeriesReport:
     # p-values; NaN where observations are too few.
     autocorrelation: float
     normality: float
+    # One-step forecast errors in their own standard deviations.
+    residuals: pd.Series = field(repr=False)
 
     @property
     def is_covered(self) -> bool:
@@ -131,6 +134,7 @@ def series_reports(
             level=level,
             autocorrelation=tests[n].autocorrelation,
             normality=tests[n].normality,
+            residuals=tests[n].residuals,
         )
         for n, name in enumerate(found.table.names)
     )

@@ -71,6 +71,18 @@ def test_patterns_are_told_once(report: GroupReport) -> None:
         assert said.replace("-", "") in report.text.replace("\\", "").replace("-", "")
 
 
+def test_what_was_unusual_and_what_was_not_found_is_told() -> None:
+    frame = waves()
+    frame.iloc[40, 1] += 0.9  # one series alone
+    frame.iloc[25] += 0.5  # all
+    frame.iloc[5, 0] = np.nan
+    missing, furthest, absent = found_in(frame).report().further
+    assert missing == "1 value is missing: Gold, 2020-02-09."
+    assert re.search(r"2020-10-11 \(Oil \+[3-9].\d\)", furthest)
+    assert re.search(r"2020-06-28 \(all 3 higher, typically \+[2-9]", furthest)
+    assert absent == "Looked for and not found: a shift of level."
+
+
 def test_all_series_are_named_together() -> None:
     frame = waves()
     frame += frame[["USD"]].to_numpy()
