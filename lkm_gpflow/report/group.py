@@ -32,7 +32,7 @@ from .together import TogetherReport
 _FEW = 12  # up to so many series have panels and pairs of their own; more are drawn in rows
 _MOST_ROWS = 20  # series that tables of page one have
 _CLEARLY = 0.5  # correlations of this size are named
-_FURTHEST = 3  # times that are named as furthest from what was expected
+_FURTHEST = 5  # times that are named as furthest from what was expected
 _FEWEST_ERRORS = 20  # of fewer times none is named
 _LOOKED_FOR = {
     "a trend": {"trend", "drift"}, "a cycle": {"cycle"}, "a shift of level": {"shift"},
