@@ -180,7 +180,7 @@ def without_data(distinct: float) -> tuple[ColumnState, KernelProposal]:
     return ColumnState(model), KernelProposal(forms, library)
 
 
-@pytest.mark.parametrize("sweeps", [600, pytest.param(4500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sweeps", [600, pytest.param(2400, marks=pytest.mark.slow)])
 def test_without_data_draws_are_those_of_the_prior(sweeps: int) -> None:
     rng = np.random.default_rng(0)
     state, proposal = without_data(distinct=1.0)
