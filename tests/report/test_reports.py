@@ -91,6 +91,8 @@ def test_all_series_are_named_together() -> None:
     told = made_by_hand(alike, kernels, [[1, 1]] * 3, noise=0.03).report()
     assert "All 3 series have a 2.8-month cycle" in told.summary
     assert "All 3 series rise (" in told.summary
+    pair = told.found.compare("Gold", "Oil").patterns
+    assert [each.correlation for each in pair if each.story.pattern.kind == "trend"] == [None]
     rest = made_by_hand(frame[["Gold", "USD"]], kernels, [[1, 1], [0, 1]], noise=0.03).report()
     assert re.search(r"Both series rise by \d\.\d a year .* and \d\.\d a year", rest.summary)
     assert "Gold has a 2.8-month cycle of ±" in rest.summary

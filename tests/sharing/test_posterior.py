@@ -85,6 +85,7 @@ def test_draws_are_kept_in_json() -> None:
 def test_of_many_times_some_are_looked_at(N: int, D: int, seen: int) -> None:
     data = Observations(np.linspace(0, 1, D), np.zeros((N, D)), np.ones((N, D)))
     times = times_looked_at(data)
+    np.testing.assert_array_equal(times, times_looked_at(data))
     assert len(times) == len(np.unique(times)) == seen
     assert (times[0], times[-1]) == (0, D - 1)
 
