@@ -140,10 +140,11 @@ def test_failures_are_kept_stop_nothing_and_are_tried_again(tmp_path: Path) -> N
     page = runner.write_page(runs, tmp_path / "results", "smoke").read_text(encoding="utf-8")
     assert "two is too many" in page
 
+    before = started(tmp_path)  # a kernel may have died before its first cell
     write_squares(tmp_path, [1, 2, 3])  # it is mended
     second = reproduced(tmp_path, runs[1:])
     assert second == {"square/x-1": "there", "square/x-2": "done", "square/x-3": "done"}
-    assert sorted(started(tmp_path)) == [1, 2, 2, 3, 3]
+    assert sorted(started(tmp_path)[len(before) :]) == [2, 3]
     assert squares(tmp_path) == {1: 1, 2: 4, 3: 9}
     table = runner.overview(runs[1:], read_records(tmp_path / "results"), "smoke").loc["square"]
     assert table["paper's claim"] == "does not hold in 1 of 3 runs"  # three is too many, it says
