@@ -25,11 +25,11 @@ from paper_experiments.lab.runner import MIME_TYPE, Run, read_plan, read_records
 
 ROOT = Path(__file__).parents[2]
 SQUARE = f"""\
-import os, time
+import os, pathlib, time
 from IPython.display import display
 
-with open("started.log", "a") as log:
-    log.write(f"{{x}} {{os.getpid()}}\\n")
+# A file for each start: not every file system keeps both lines that two processes append at once.
+pathlib.Path(f"{{time.time_ns()}}-{{x}}-{{os.getpid()}}.started").touch()
 time.sleep(PAUSE)
 display({{"text/plain": "", {MIME_TYPE!r}: {{"square": x * x, "holds": x < 3}}}}, raw=True)
 """
@@ -86,9 +86,8 @@ def kernels(folder: Path) -> list[int]:
 
 
 def _log(folder: Path) -> list[tuple[int, int]]:
-    log = folder / "started.log"
-    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-    return [(int(x), int(pid)) for x, pid in (line.split() for line in lines)]
+    starts = [path.stem.split("-") for path in sorted(folder.glob("*.started"))]
+    return [(int(x), int(pid)) for _, x, pid in starts]
 
 
 def reproduced(folder: Path, runs: Sequence[Run], jobs: int = 2, **options: bool) -> dict[str, str]:
