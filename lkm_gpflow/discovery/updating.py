@@ -253,7 +253,9 @@ def _weighed(
     weights = np.array([each.weight for each in ensemble.members])
     parts = len(new) / (size.end - size.begin)
     weights = softmax(np.log(np.maximum(weights, _LEAST)) + parts * np.array(scores))
-    return shared_out([replace(each, weight=w) for each, w in zip(moved, weights, strict=True)])
+    return shared_out(
+        [replace(each, weight=w) for each, w in zip(moved, weights.tolist(), strict=True)]
+    )
 
 
 def _of_rows(before: Table, rows: pd.DataFrame) -> Observations:

@@ -203,7 +203,9 @@ def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> tupl
     sizes = Counter(each.kind for each in noted)
     score = np.array([sum(ledger.notes[each.note]) for each in noted])
     weights = softmax(score + np.log([prior[each.kind] / sizes[each.kind] for each in noted]))
-    return shared_out([replace(each, weight=w) for each, w in zip(noted, weights, strict=True)])
+    return shared_out(
+        [replace(each, weight=w) for each, w in zip(noted, weights.tolist(), strict=True)]
+    )
 
 
 def shared_out(members: Sequence[Member]) -> tuple[Member, ...]:

@@ -2,8 +2,8 @@
 
 A variant is the default method with one thing changed.  Variants that differ only in how forecasts
 are averaged share their searches.  Each backtest is a line of `results/ablations.jsonl`.  Those that
-are kept, and a variant "no autoregression" that only they have, are of the time when a Bayesian
-vector autoregression took part in forecasts.
+are kept, one of them without it, are of the time when a Bayesian vector autoregression took part in
+forecasts.
 """
 
 from __future__ import annotations
