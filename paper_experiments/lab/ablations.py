@@ -1,8 +1,8 @@
 """What each ingredient brings: variants of the latent kernel model on the same rolling origins.
 
 A variant is the default method with one thing changed.  Variants that differ only in how forecasts
-are averaged share their searches.  Each backtest is a line of `results/ablations.jsonl`.  Those that
-are kept, one of them without it, are of the time when a Bayesian vector autoregression took part in
+are averaged share their searches.  Each backtest is a line of `results/ablations.jsonl`.  The kept
+ones, one of them without it, are of the time when a Bayesian vector autoregression took part in
 forecasts.
 """
 
