@@ -145,10 +145,9 @@ class Story:
         (reference,) = [n for n in self.owners if n not in lags][:1] or ("",)
         near = _TOGETHER * self.pattern.period
         half = 0.5 * self.pattern.period
-        if len(lags) + 1 == len(self.owners) and all(
-            max(abs(lag.lower), abs(lag.upper)) <= near for lag in lags.values()
-        ):
-            return "in step"
+        apart = max(max(-lag.lower, lag.upper) for lag in lags.values())
+        if len(lags) + 1 == len(self.owners) and apart <= near:
+            return f"in step to within {self.timeline.duration(apart * self.timeline.span)}"
         opposite = [
             lag for lag in lags.values() if min(abs(lag.lower), abs(lag.upper)) >= half - near
         ]
