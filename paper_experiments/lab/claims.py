@@ -290,7 +290,7 @@ def _of_table1(folder: Path) -> Iterator[Claim]:
     authors = table1.authors_table(runs)
     fixed, learnt = (authors.loc[method] for method in PUBLISHED_STRUCTURES)
     if fixed.notna().any():
-        scores = [key for key in fixed.index if key[1] in _SCORES]
+        scores = [key for key in fixed.dropna().index if key[1] in _SCORES]
         better = (fixed[scores] <= authors.loc["published", scores]).sum()
         worse = (learnt[scores] > fixed[scores]).sum()
         yield Claim(

@@ -26,7 +26,7 @@ from lkm_gpflow.plotting.style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, p
 
 from . import RESULTS
 from .authors import AUTHORS_LEARNERS
-from .published import PUBLISHED_STRUCTURES, STRUCTURES
+from .published import PUBLISHED_STRUCTURES
 from .runner import PROFILES, read_records
 from .sensitivity import VARIANTS
 
@@ -197,12 +197,12 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     Index: "published", "lkm-paper", then `AUTHORS_METHODS`; columns (data set, rmse, mnlp or
-    coverage90), of the data sets of which there are published structures.
+    coverage90); NaN where there is none.
     """
     means, paper = runs.groupby(["method", "dataset"]).mean(numeric_only=True), published_table()
     sources = {"published": (paper, "lkm-paper"), "lkm-paper": (means, "lkm-paper")}
     sources |= {method: (means, method) for method in AUTHORS_METHODS}
-    columns = [(d, s) for d in STRUCTURES for s in ("rmse", "mnlp", "coverage90")]
+    columns = [(d, s) for d in DATASETS for s in ("rmse", "mnlp", "coverage90")]
     rows = {
         row: [
             float(table[score][method, dataset])
