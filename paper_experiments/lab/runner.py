@@ -52,8 +52,8 @@ PROFILES = ("smoke", "quick", "paper")
 MIME_TYPE = "application/vnd.lkm-gpflow.scores+json"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 _PACKAGES = (
-    "lkm_gpflow", "gpflow", "tensorflow", "tensorflow-probability", "numpy", "scipy", "pandas",
-    "statsforecast", "papermill",
+    "lkm_gpflow", "gpflow", "tensorflow", "tensorflow-probability", "tf-keras", "numpy", "scipy",
+    "pandas", "scikit-learn", "statsmodels", "statsforecast", "papermill",
 )  # fmt: skip
 
 Record = dict[str, Any]

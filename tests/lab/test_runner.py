@@ -115,6 +115,17 @@ def test_the_committed_results_are_all_of_the_plan() -> None:
         assert set(run.parameters) <= set(runner.parameters_of(notebook)), run.id
 
 
+def test_the_lock_is_of_the_environment_of_the_results() -> None:
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = dict(line.split("==") for line in text.splitlines() if "==" in line)
+    pins["python"] = re.findall(r"Python (\d\S+)\.", text)[0]
+    recorded = {pair for r in read_records(RESULTS).values() for pair in r["versions"].items()}
+    for package, version in sorted(recorded):
+        assert package == "lkm_gpflow" or pins[package] == version, package
+    named = re.split(r"[\s,.#]+", text.partition("a test compares): ")[2].partition(".  ")[0])
+    assert {package for package, _ in recorded} - {"lkm_gpflow", "python"} <= set(named)
+
+
 def test_runs_are_chosen_by_ids_and_patterns() -> None:
     assert [run.id for run in read_plan("paper", ["table1"])] == ["table1/paper"]
     chosen = read_plan("quick", ["extrapolation/gonu_a*", "fig5_seizure"])
