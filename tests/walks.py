@@ -6,10 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lkm_gpflow.comparators import Comparator, Fitted
-from lkm_gpflow.data.tables import Table
 from lkm_gpflow.evaluation import metrics
-from lkm_gpflow.forecast.seasonal_autoregression import SeasonalAutoregression
-from lkm_gpflow.forecast.vector_autoregression import LAGS
 
 
 def forecast(
@@ -32,14 +29,3 @@ def accuracy(fitted: Fitted, test: pd.DataFrame) -> tuple[float, float]:
 
 def walks(num_times: int, num_series: int, seed: int = 0) -> np.ndarray:
     return np.cumsum(np.random.default_rng(seed).normal(size=(num_times, num_series)), axis=0)
-
-
-def autoregression_forecast(
-    values: np.ndarray, steps: int, lags: int = LAGS, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means and sds, [M, N] each, by the Bayesian vector autoregression without a season."""
-    table = Table.of(pd.DataFrame(values, index=np.arange(len(values), dtype=float)))
-    seasons = [1] * values.shape[1]
-    learnt = SeasonalAutoregression.of(table.observations, seasons, seed, lags=lags)
-    mean, variance = learnt.moments(np.arange(1.0, steps + 1.0))
-    return table.location + table.scale * mean, table.scale * np.sqrt(variance)

@@ -157,9 +157,9 @@ from .options import (
 @click.option(
     "--averaging",
     type=click.Choice(["stacked", "tempered", "none"]),
-    help="Forecast with the best fits, random walks and a vector autoregression, weighted by "
-    "held-out windows (stacked); with the best fits, weighted by BIC (tempered); or with the best "
-    "fit alone (none).  [default: stacked; with a subset tempered]",
+    help="Forecast with draws or the best fits and random walks, weighted by held-out windows "
+    "(stacked); with the best fits, weighted by BIC (tempered); or with the best fit alone (none). "
+    " [default: stacked; with a subset tempered]",
 )
 @click.option(
     "--time-budget",

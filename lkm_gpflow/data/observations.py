@@ -41,14 +41,6 @@ class Observations:
         self.check_alike("models of TensorFlow")
         return self.x[:, None], np.where(self.mask > 0.0, self.Y, np.nan).T
 
-    @property
-    def plain(self) -> Observations:
-        """The same for who takes all values alike: those of much known noise are missing."""
-        if self.known is None:
-            return self
-        mask = self.mask * (self.known < 1.0)
-        return Observations(self.x, self.Y * mask, mask)
-
     def check_alike(self, who: str) -> None:
         """Refuse what treats all values of a series alike, if noise is known of each value."""
         if self.known is not None:

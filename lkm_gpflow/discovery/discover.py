@@ -14,8 +14,7 @@ import numpy as np
 from ..data.doubts import doubts
 from ..data.foreign import Tabular
 from ..data.tables import Table
-from ..forecast.autoregression import Autoregression
-from ..forecast.forecasters import BaseForecaster
+from ..forecast.forecasters import Member
 from ..forecast.stacking import expected_seconds_of_windows, hold_out, weigh
 from ..runtime.budget import Guard, OutOfBudget
 from ..runtime.executors import kept_in, num_workers
@@ -133,7 +132,7 @@ def _learn(
     share = _SEARCH_SHARE if stacks or subset is not None else 1.0
     stops: list[str] = []
 
-    def result(rows: Sequence[Entry], stacked: Sequence[BaseForecaster] = ()) -> Discovery:
+    def result(rows: Sequence[Entry], stacked: Sequence[Member] = ()) -> Discovery:
         return Discovery(
             table, search, settings.weighting, tuple(rows), tuple(stacked), _sentence(stops),
             speaks_by_draws=bool(stacked),
@@ -158,13 +157,12 @@ def _learn(
             with _noting(stops, lambda: "the learning on all series before all fits were learnt"):
                 extend_best(everything, search.fit, ledger, spent=guard.spent, **running)
             rows = extended(ledger)
-        stacked: Sequence[BaseForecaster] = ()
+        stacked: Sequence[Member] = ()
         if stacks:
-            fits, autoregression = [e.fit for e in rows], Autoregression.of(table, search.seed)
-            others = [] if autoregression is None else [autoregression]
-            weighed = partial(weigh, fits, search, ledger, others)
+            fits = [entry.fit for entry in rows]
+            weighed = partial(weigh, fits, search, ledger)
             with _noting(stops, lambda: f"the averaging {_weighed(weighed())}"):
-                hold_out(fits, everything, search, ledger, others, spent=guard.spent, **running)
+                hold_out(fits, everything, search, ledger, spent=guard.spent, **running)
             stacked = weighed()
         yield result(rows, stacked)
 
@@ -198,9 +196,8 @@ def _reached(ledger: Ledger) -> str:
     return f"{count} ({where})"
 
 
-def _weighed(forecasters: Sequence[BaseForecaster]) -> str:
+def _weighed(members: Sequence[Member]) -> str:
     """Say what forecasts average over when not all is weighed."""
-    members = [each for each in forecasters if not each.is_ahead_only]
     if not members:
         return "before a fit was weighed by held-out windows: BIC weighs them"
     return f"when {len(members)} of the fits and walks were weighed"

@@ -94,11 +94,11 @@ class DiscoverSettings:
         The score that compares structures: "bic" (the paper) or "bic+prior" (with the prior of Z).
         By default "bic+prior", with the learner "relaxed" "bic".
     averaging
-        "stacked": forecasts average over draws of the posterior or the best fits, over walks and,
-        of 2 to 50 series, over a vector autoregression, weighted by how they forecast windows of
-        the past (see `stacking`); "tempered": over the best fits, weighted by BIC; "none": the best
-        fit alone (the paper).  Components are those of the best fit.  By default "stacked", with a
-        subset "tempered", with the learner "relaxed" "none".
+        "stacked": forecasts average over draws of the posterior or the best fits, and over walks,
+        weighted by how they forecast windows of the past (see `stacking`); "tempered": over the
+        best fits, weighted by BIC; "none": the best fit alone (the paper).  Components are those of
+        the best fit.  By default "stacked", with a subset "tempered", with the learner "relaxed"
+        "none".
     subset
         For thousands of series: search on this many, drawn at random, then learn the best fits
         again on all series; of more than 1,000 series, learn the best fits on 1,000 first, and the

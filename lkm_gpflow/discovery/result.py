@@ -7,7 +7,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,10 +21,10 @@ from ..data.sites import Sites
 from ..data.tables import Suspicious, Table
 from ..data.transforms import Transforms
 from ..fit.fits import PLAIN_MODEL, Fit
-from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, warn_of_late_series
+from ..forecast.forecasters import Ensemble, Member, counting, warn_of_late_series, weighted
 from ..forecast.mixture import SIDES, quantile_column
 from ..forecast.predictors import Predictors
-from ..forecast.stacking import average_fits, forecaster_from_json
+from ..forecast.stacking import average_fits
 from ..gp.likelihoods import GAUSSIAN, FromGPflow, PointLikelihood
 from ..gp.types import Floats, Integers
 from ..kernels.grammar import Product, UnknownBaseError, change_unit
@@ -108,7 +107,7 @@ class Discovery:
     settings: SearchSettings
     averaging: Averaging
     entries: tuple[Entry, ...]
-    stacked: tuple[BaseForecaster, ...] = ()
+    stacked: tuple[Member, ...] = ()
     stopped: str = ""
     news: str = ""
     surprises: tuple[tuple[float, ...], ...] = ()
@@ -582,12 +581,7 @@ class Discovery:
             self,
             table=self.table.of_series(places),
             entries=tuple(replace(e, fit=part(e.fit)) for e in self.entries),
-            stacked=tuple(
-                replace(each, fit=part(each.fit))
-                if isinstance(each, Member)
-                else each.of_series(places)
-                for each in self.stacked
-            ),
+            stacked=tuple(replace(each, fit=part(each.fit)) for each in self.stacked),
         )
         # Or components could change their order, and with it their names.
         selected.__dict__["fit"] = part(self.fit)
@@ -607,13 +601,13 @@ class Discovery:
         return Predictors(self.table.observations, self.settings.fit)
 
     @cached_property
-    def members(self) -> list[BaseForecaster]:
+    def members(self) -> list[Member]:
         """The forecasters of the average; their weights add up to one."""
         if self.averaging == "none":
             return [Member(self.fit, 1.0)]
         if self.averaging == "stacked" and self.stacked:
             return list(self.stacked)
-        return list(average_fits([entry.fit for entry in self.entries]))
+        return average_fits([entry.fit for entry in self.entries])
 
     @cached_property
     def forecasts_by_draws(self) -> bool:
@@ -622,9 +616,7 @@ class Discovery:
         They do where they say who has what, too, and where fits weigh at least 5%: with less, they
         would move nothing.
         """
-        share = sum(
-            each.weight for each in self.members if isinstance(each, Member) and not each.is_walk
-        )
+        share = sum(each.weight for each in self.members if not each.is_walk)
         return self.speaks_by_draws and share >= _WORTH_DRAWS and not self.says_by_fits
 
     @cached_property
@@ -632,20 +624,18 @@ class Discovery:
         """The forecasters that weigh something, and what they forecast together."""
         members = counting(self.members)
         if self.forecasts_by_draws:
-            is_found = [isinstance(each, Member) and not each.is_walk for each in members]
-            share = sum(each.weight for each in compress(members, is_found))
+            walks = [each for each in members if each.is_walk]
+            share = sum(each.weight for each in members if not each.is_walk)
             drawn = members_of(self.posterior, share)
             if self.whole is not self:
                 drawn = [replace(each, fit=each.fit.of_series(self._places)) for each in drawn]
-            members = [*compress(members, np.logical_not(is_found)), *drawn]
+            members = [*walks, *drawn]
         return Ensemble(self.table, tuple(members), self.predictors, self.averaging != "none")
 
     @cached_property
     def searched(self) -> list[Member]:
         """The fits that the search found, without the walks; their weights add up to one."""
-        found = [m for m in self.members if isinstance(m, Member) and not m.is_walk]
-        total = sum(member.weight for member in found)
-        return counting([replace(member, weight=member.weight / total) for member in found])
+        return counting(weighted([each for each in self.members if not each.is_walk]))
 
     def forecast(
         self,
@@ -715,7 +705,7 @@ class Discovery:
             If the level is not between zero and one.
         """
         gaps = self.table.gaps
-        warn_of_late_series(self.table.frame, [member.fit for member in self.ensemble.fits])
+        warn_of_late_series(self.table.frame, [member.fit for member in self.ensemble.members])
         told = self.predict(gaps.get_level_values(1).unique().sort_values(), level)
         return told.loc[gaps]
 
@@ -724,8 +714,7 @@ class Discovery:
     ) -> pd.DataFrame:
         """Weighted sums of the series.
 
-        Given a fit series are independent, see `couple`; for the vector autoregression they are
-        not.
+        Given a fit series are independent; see `couple`.
 
         The interval of a single series is that of its forecast, scaled; of a sum it is normal.
         Where logarithms are summed the interval is that of draws; mean and sd are exact.
@@ -758,8 +747,7 @@ class Discovery:
         It is a step of its own because not every table gains: gaps and missing ends do, and sums
         and what-if need it.  Forecasts of complete tables may gain or lose: over three origins in
         the training parts their CRPS was 1.01 (GONU), 0.91 (houses), 0.98 (stocks) and 1.04
-        (currencies) of that without it.  They are normal, with the variances that the fits say;
-        the vector autoregression has no part in them.
+        (currencies) of that without it.  They are normal, with the variances that the fits say.
 
         Parameters
         ----------
@@ -775,7 +763,7 @@ class Discovery:
         ValueError
             If `most` is below one, the executor none, or the table has more than 3,400 values.
         """
-        members = [each for each in counting(self.members) if isinstance(each, Member)]
+        members = counting(self.members)
         return couple(self.table, members, most, executor=executor, progress=progress)
 
     def predict(self, times: pd.Index, level: float = 0.9) -> pd.DataFrame:
@@ -1039,7 +1027,7 @@ def load(path: str | Path) -> Discovery:
             settings,
             document["averaging"],
             tuple(map(entry_from_json, document["entries"])),
-            tuple(forecaster_from_json(each, table, settings.seed) for each in document["stacked"]),
+            tuple(map(Member.from_json, document["stacked"])),
             document["stopped"],
             document["news"],
             tuple(map(tuple, document["surprises"])),

@@ -24,11 +24,10 @@ from ..data.tables import Suspicious, Table
 from ..fit.fits import Fit, FitSettings, State
 from ..fit.initialization import walks_begin
 from ..fit.training import Learner, most_times
-from ..forecast.autoregression import Autoregression
-from ..forecast.forecasters import BaseForecaster, Ensemble, Member, counting, with_weight
+from ..forecast.forecasters import Ensemble, Member, counting
 from ..forecast.held_out import HeldOut, Window, score_of_window, windows
 from ..forecast.predictors import Predictors
-from ..forecast.stacking import MOST, average_fits
+from ..forecast.stacking import shared_out
 from ..gp.types import Floats
 from ..runtime.executors import check_executor, run_all
 from ..runtime.progress import Progress, part_of
@@ -62,7 +61,7 @@ class Updated:
 
     table: Table
     entries: tuple[Entry, ...]
-    stacked: tuple[BaseForecaster, ...]
+    stacked: tuple[Member, ...]
     news: str
     surprises: tuple[tuple[float, ...], ...]
     stopped: str = ""
@@ -115,7 +114,7 @@ def updated(
     if not len(new) and not len(others) and not revised:
         return None
     surprise = Surprise.of(told, table.frame.loc[new], surprises, seed)
-    members = ensemble.fits
+    members = ensemble.members
     heavy = {id(each.fit) for each in counting(members)}
     jobs = {
         number: partial(
@@ -139,7 +138,7 @@ def updated(
     return Updated(
         table,
         tuple(moved_entries),
-        tuple(_weighed(ensemble, table, moved, new, seed)),
+        _weighed(ensemble, table, moved, new),
         " ".join(
             filter(None, [_counted_rows(new, len(others), revised, surprise), surprise.advice])
         ),
@@ -239,8 +238,8 @@ def _moved(member: Member, before: Table, table: Table, settings: FitSettings, r
 
 
 def _weighed(
-    ensemble: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index, seed: int
-) -> list[BaseForecaster]:
+    ensemble: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index
+) -> tuple[Member, ...]:
     r"""Weigh forecasters by how they forecast the new rows, on top of what they weighed before.
 
     .. math:: w_f' \propto w_f \exp(m \ell_f / h)
@@ -254,25 +253,9 @@ def _weighed(
     weights = np.array([each.weight for each in ensemble.members])
     parts = len(new) / (size.end - size.begin)
     weights = softmax(np.log(np.maximum(weights, _LEAST)) + parts * np.array(scores))
-    is_fit = [isinstance(each, Member) for each in ensemble.members]
-    of_fits = weights[is_fit]
-    weighed = list(map(with_weight, moved, map(float, of_fits)))
-    searched = [each for each in weighed if not each.is_walk]
-    share = sum(each.weight for each in searched)
-    again: list[BaseForecaster] = [
-        *(each for each in weighed if each.is_walk),
-        *(
-            with_weight(each, share * each.weight)
-            for each in average_fits([each.fit for each in searched], MOST)
-        ),
-    ]
-    again.sort(key=lambda each: -each.weight)
-    rest = float(weights.sum() - of_fits.sum())
-    if not all(is_fit):
-        autoregression = Autoregression.of(table, seed, rest)
-        if autoregression is not None:
-            return [*again, autoregression]
-    return [with_weight(each, each.weight / (1.0 - rest)) for each in again]
+    return shared_out(
+        [replace(each, weight=w) for each, w in zip(moved, weights.tolist(), strict=True)]
+    )
 
 
 def _of_rows(before: Table, rows: pd.DataFrame) -> Observations:
@@ -282,7 +265,7 @@ def _of_rows(before: Table, rows: pd.DataFrame) -> Observations:
     return Observations(before.scaled_times(rows.index), np.nan_to_num(values).T, mask)
 
 
-def _score(each: BaseForecaster, x: Floats, seen: Observations, asked: Predictors) -> float:
+def _score(each: Member, x: Floats, seen: Observations, asked: Predictors) -> float:
     """Mean log density of the new rows in the forecast that was made of them; see `_weighed`."""
     if not len(x):
         return 0.0

@@ -1,9 +1,9 @@
 """The forecasters that count, in one list, and the mixture of what they say.
 
-A forecaster is a fit of the search or a draw of the posterior in its place, a walk learnt beside
-it, or a vector autoregression.  Each has a weight, says the moments of new observations at any
-times and draws paths, and can forecast a window of the past again without having seen it; but of a
-draw, whose hyperparameters have.
+A forecaster is a fit of the search or a draw of the posterior in its place, or a walk learnt beside
+the search.  Each has a weight (`stacking.weigh`), says the moments of new observations at any times
+and draws paths; and each can forecast a window of the past again without having seen it, but a
+draw, whose hyperparameters have seen it.  `Ensemble.at` makes the forecast.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from ..data.observations import Observations
 from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
 from ..fit.training import most_times
-from ..gp.types import Floats, Integers
+from ..gp.types import Floats
 from ..runtime.text import quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn
@@ -37,10 +37,10 @@ from .held_out import (
 from .mixture import MixtureForecast, Part
 from .predictors import Predictors
 
-Kind: TypeAlias = Literal["found", "walk", "seasonal walk", "autoregression"]
+Kind: TypeAlias = Literal["found", "walk", "seasonal walk"]
 
 LITTLE_WEIGHT = 1e-3
-"""Forecasters of a smaller weight are not asked; that of a fit is taken among all fits."""
+"""Forecasters of a smaller weight are not asked."""
 
 FORECAST_DEGREES = 6.0
 """Degrees of freedom of forecasts that average over several forecasters.
@@ -59,66 +59,10 @@ _JITTER = 1e-10
 _MOST_KEPT = 8
 """Forecasts that an ensemble keeps, for pictures that ask for them again."""
 
-F = TypeVar("F", bound="BaseForecaster")
-
-
-class BaseForecaster(Protocol):
-    """What an ensemble asks of a forecaster; times x [M] are scaled, and so are values."""
-
-    @property
-    def weight(self) -> float:
-        """Weight in forecasts; those of all forecasters add up to one."""
-
-    @property
-    def kind(self) -> Kind:
-        """What it is: "found" by the search, learnt beside it ("walk"), or "autoregression"."""
-
-    @property
-    def is_ahead_only(self) -> bool:
-        """Whether it speaks only of times after the data."""
-
-    @property
-    def note(self) -> str:
-        """Key under which a ledger keeps how it forecast windows of the past."""
-
-    def held_out_scores(self, observations: Observations, settings: FitSettings) -> list[float]:
-        """Score the windows of the past, learning again before each; see `score_of_window`."""
-
-    def held_out(
-        self, observations: Observations, window: Window, settings: FitSettings
-    ) -> HeldOut:
-        """Forecast a window of the past, learnt from what came before it.
-
-        Raises
-        ------
-        ValueError
-            If it cannot be learnt from that.
-        """
-
-    def moments(self, x: Floats, asked: Predictors) -> tuple[Floats, Floats]:
-        """Mean and variance of new observations, [M, N] each."""
-
-    def correlations(self, x: Floats) -> Floats | None:
-        """Correlations of the series at each time, [M, N, N]; None: they are independent."""
-
-    def samples(
-        self, count: int, x: Floats, degrees: Floats, asked: Predictors, rng: np.random.Generator
-    ) -> Floats:
-        """Draw paths, [count, N, M], of the variance of `moments`.
-
-        Those of a normal forecaster have tails of so many degrees of freedom [M, N].
-        """
-
-    def of_series(self, places: Integers) -> BaseForecaster:
-        """Return the forecaster of some of its series."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what a file keeps of it."""
-
 
 @dataclass(frozen=True)
 class Member:
-    """A fit as a forecaster.
+    """A fit as a forecaster; times x [M] are scaled, and so are values.
 
     Parameters
     ----------
@@ -137,8 +81,6 @@ class Member:
     kind: Kind = "found"
     exact: bool = False
 
-    is_ahead_only = False
-
     @property
     def is_walk(self) -> bool:
         """Whether the search did not find it."""
@@ -146,11 +88,11 @@ class Member:
 
     @property
     def note(self) -> str:
-        """See `BaseForecaster`: another search may have the same number of fits."""
+        """Key of a ledger's note on windows: another search may have as many fits."""
         return f"weighed {fit_key(self.fit)}"
 
     def held_out_scores(self, observations: Observations, settings: FitSettings) -> list[float]:
-        """See `BaseForecaster`."""
+        """Score the windows of the past, learning again before each; see `score_of_window`."""
         settings = replace(settings, exact=self.exact)
         with single_threaded():
             return [
@@ -161,7 +103,13 @@ class Member:
     def held_out(
         self, observations: Observations, window: Window, settings: FitSettings
     ) -> HeldOut:
-        """See `BaseForecaster`; learnt again in one round, but of a draw."""
+        """Forecast a window of the past: a fit is learnt again from what came before it.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be learnt from that.
+        """
         if self.fit.is_drawn:
             told = nothing_told(observations, window)
             before = observations.at_times(np.arange(window.begin, dtype=np.int32))
@@ -174,21 +122,18 @@ class Member:
         return held_out_forecast(self.fit, observations, window, settings, rounds=1)
 
     def moments(self, x: Floats, asked: Predictors) -> tuple[Floats, Floats]:
-        """See `BaseForecaster`."""
+        """Mean and variance of new observations, [M, N] each."""
         return asked.of(self.fit).observed(x)
-
-    def correlations(self, x: Floats) -> None:
-        """None: given a fit series are independent."""
 
     def samples(
         self, count: int, x: Floats, degrees: Floats, asked: Predictors, rng: np.random.Generator
     ) -> Floats:
-        r"""Draw paths of a Student-t process that hold together over time.
+        r"""Draw paths of a Student-t process that hold together over time, [count, N, M].
 
         .. math:: m + \sqrt{(v - 2) / \chi^2_v}\; e, \qquad e \sim N(0,\; S + E[s] \sigma^2 I)
 
         with mean and covariance of the fit at all times at once, E[s] the mean of the series' scale
-        (one if it has none), and v the degrees of freedom; series are independent.
+        (one if it has none), and v the degrees of freedom [M, N]; series are independent.
         """
         predictor, whole = asked.of(self.fit), np.ones((1, len(self.fit.kernels)))
         mean, covariance = (moment[:, 0] for moment in predictor.sums(x, whole, full_cov=True))
@@ -197,12 +142,8 @@ class Member:
         errors = factors @ rng.standard_normal((count, *mean.shape, 1))  # [count, N, M, 1]
         return np.asarray(mean + _tails(degrees, count, rng) * errors[..., 0])
 
-    def of_series(self, places: Integers) -> Member:
-        """See `BaseForecaster`."""
-        return replace(self, fit=self.fit.of_series(places))
-
     def to_json(self) -> dict[str, Any]:
-        """See `BaseForecaster`."""
+        """Return what a file keeps of it."""
         return {**vars(self), "fit": fit_to_json(self.fit)}
 
     @classmethod
@@ -225,27 +166,16 @@ def _tails(degrees: Floats, count: int, rng: np.random.Generator) -> Floats:
     return factors
 
 
-def counting(members: Sequence[F]) -> list[F]:
-    """Return the forecasters without those of almost no weight, which goes to the fits."""
-    of_fits = sum(each.weight for each in members if not each.is_ahead_only)
-    kept = [
-        each
-        for each in members
-        if each.weight > LITTLE_WEIGHT * (1.0 if each.is_ahead_only else of_fits)
-    ]
-    ahead = sum(each.weight for each in kept if each.is_ahead_only)
-    total = sum(each.weight for each in kept if not each.is_ahead_only)
-    # Never nothing, even where others have all of the weight: within the data fits speak alone.
-    rest = 1.0 - ahead or of_fits
-    return [
-        each if each.is_ahead_only else with_weight(each, rest * (each.weight / total))
-        for each in kept
-    ]
+def counting(members: Sequence[Member]) -> list[Member]:
+    """Return the forecasters without those of almost no weight, which goes to the others."""
+    least = LITTLE_WEIGHT * sum(member.weight for member in members)
+    return weighted([member for member in members if member.weight > least])
 
 
-def with_weight(forecaster: F, weight: float) -> F:
-    """Return a forecaster with another weight."""
-    return replace(forecaster, weight=weight)  # type: ignore[type-var]
+def weighted(members: Sequence[Member], share: float = 1.0) -> list[Member]:
+    """Return forecasters in the same proportions whose weights add up to a share."""
+    total = sum(member.weight for member in members)
+    return [replace(member, weight=share * (member.weight / total)) for member in members]
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,22 +195,9 @@ class Ensemble:
     """
 
     table: Table
-    members: tuple[BaseForecaster, ...]
+    members: tuple[Member, ...]
     predictors: Predictors
     averages: bool = True
-
-    @property
-    def fits(self) -> list[Member]:
-        """The forecasters that are fits or draws; their weights are those in the whole ensemble."""
-        return [member for member in self.members if isinstance(member, Member)]
-
-    @property
-    def shares(self) -> Mapping[Kind, float]:
-        """Weight of each kind of forecaster, zero for those that are not asked."""
-        shares = dict.fromkeys(get_args(Kind), 0.0)
-        for member in self.members:
-            shares[member.kind] += member.weight
-        return shares
 
     def at(self, times: pd.Index) -> MixtureForecast:
         """Return the forecast of all series at these times, which may lie within the data.
@@ -295,14 +212,13 @@ class Ensemble:
         """
         x = self.table.scaled_times(times)
         if tuple(times) not in self._kept:
-            if np.any(x < 0.0) and any(_has_walk(member.fit) for member in self.fits):
+            if np.any(x < 0.0) and any(_has_walk(member.fit) for member in self.members):
                 warn(
                     f"intervals before the table's first time, {self.table.frame.index[0]}, are "
                     "too narrow: random walks begin not long before it",
                 )
-            asked = zip(self.members, self.weights(x), strict=True)
             with single_threaded():
-                parts = [self._part(each, own, x) for each, own in asked if own.any() or not len(x)]
+                parts = [self._part(member, x) for member in self.members]
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             self._kept[tuple(times)] = self._mixture(times, parts, self.degrees_of_freedom(x))
@@ -315,13 +231,6 @@ class Ensemble:
     @cached_property
     def _kept(self) -> dict[tuple[object, ...], MixtureForecast]:
         return {}
-
-    def weights(self, x: Floats) -> Floats:
-        """Weights of the forecasters at scaled times, [F, M]."""
-        everywhere = np.array([member.weight for member in self.members])
-        before = np.where([member.is_ahead_only for member in self.members], 0.0, everywhere)
-        is_ahead = x > self.table.observations.x[-1]
-        return np.where(is_ahead, everywhere[:, None], (before / before.sum())[:, None])
 
     def variance_factors(self, x: Floats) -> Floats:
         """Factors of the variance of forecasts at scaled times, [M, N]."""
@@ -354,45 +263,34 @@ class Ensemble:
         observations, settings = self.table.observations, self.predictors.settings
         is_short = len(observations.x) <= most_times(observations, settings)
         told = []
-        for member in self.fits if is_short else ():
+        for member in self.members if is_short else ():
             with suppress(ValueError):  # not positive definite, or of a subclass of LKM
                 told.append((member.weight, member.held_out(observations, window, settings)))
         if not told:
             return None
-        others = [member for member in self.members if member.is_ahead_only]
-        share = (1.0 - sum(each.weight for each in others)) / sum(weight for weight, _ in told)
-        told = [(share * weight, forecast) for weight, forecast in told]
-        told += [(each.weight, each.held_out(observations, window, settings)) for each in others]
+        total = sum(weight for weight, _ in told)
         times = self.table.frame.index[window.begin : window.end]
         after = np.full(len(times), observations.x[-1] + 1.0)
         wide = self.variance_factors(after)
         parts = [
-            Part.independent(weight, *self._cells(forecast.mean.T, forecast.variance.T * wide))
-            for weight, forecast in told
+            Part.independent(w / total, *self._cells(each.mean.T, each.variance.T * wide))
+            for w, each in told
         ]
         return self._mixture(times, parts, self.degrees_of_freedom(after))
 
-    def _part(self, member: BaseForecaster, weights: Floats, x: Floats) -> Part:
-        """Return what a forecaster of so much weight [M] says at scaled times."""
+    def _part(self, member: Member, x: Floats) -> Part:
+        """Return what a forecaster says at scaled times."""
         mean, own = member.moments(x, self.predictors)  # [M, N]
         wide = self.variance_factors(x)
         centre, variance = self._cells(mean, own * wide)
-        M, N = mean.shape
-        correlations = cache(partial(member.correlations, x))
-        factors, scale = np.sqrt(wide).T.ravel(), np.repeat(self.table.scale, M)
-
-        def between(some: Integers) -> Floats:
-            every, sd = correlations(), np.sqrt(variance[some])
-            if every is None:
-                return variance[some]
-            return every[some[0] % M][np.ix_(some // M, some // M)] * np.outer(sd, sd)
+        factors, scale = np.sqrt(wide).T.ravel(), np.repeat(self.table.scale, len(x))
 
         def draw(count: int, rng: np.random.Generator) -> Floats:
             degrees = self.degrees_of_freedom(x)
             paths = member.samples(count, x, degrees, self.predictors, rng).reshape(count, -1)
             return np.asarray(centre + scale * factors * (paths - mean.T.ravel()))
 
-        return Part(np.tile(weights, N), centre, variance, between, draw)
+        return Part(member.weight, centre, variance, draw)
 
     def _cells(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """Return scaled moments [M, N] on the modelled scale, series after series, [N M] each."""

@@ -12,7 +12,7 @@ from ..data.checks import MIN_OBSERVED
 from ..data.observations import Observations
 from ..fit.fits import LEAST_NOISE, Fit, FitSettings, State
 from ..fit.training import Learner
-from ..gp.types import Booleans, Floats
+from ..gp.types import Floats
 from ..runtime.threads import single_threaded
 
 TAILS = 4.0
@@ -107,65 +107,6 @@ def score_of_window(forecast: HeldOut, observations: Observations, window: Windo
     return float(log_density.mean(axis=1).mean())
 
 
-@dataclass(frozen=True)
-class Past:
-    """What came before a window, scaled anew as if the table ended there.
-
-    Series of which too little is known are left out.
-
-    Parameters
-    ----------
-    observations
-        Of the series that are told, over a span of one.
-    told
-        Which series they are, of all, [N].
-    location, scale
-        Of these series, in the units of the whole table.
-    begin, span
-        Of the times, in the units of the whole table.
-    """
-
-    observations: Observations
-    told: Booleans
-    location: Floats
-    scale: Floats
-    begin: float
-    span: float
-
-    @classmethod
-    def of(cls, observations: Observations, window: Window) -> Past | None:
-        """Return the past of a window; None if it tells nothing of what the window has."""
-        rows = slice(window.begin, window.end)
-        before = observations.at_times(np.arange(window.begin, dtype=np.int32))
-        told = before.mask.sum(axis=1) >= MIN_OBSERVED
-        told[told] &= before.of_series(np.flatnonzero(told)).standard()[1] > _CONSTANT
-        if not np.any(told & (observations.mask[:, rows].sum(axis=1) > 0.0)):
-            return None
-        before = before.of_series(np.flatnonzero(told))
-        location, scale = before.standard()
-        begin, span = observations.x[0], observations.x[window.begin - 1] - observations.x[0]
-        past = Observations(
-            x=(observations.x[: window.begin] - begin) / span,
-            Y=np.where(
-                before.mask > 0.0, (before.Y - location[:, None]) / scale[:, None], 0.0
-            ).round(9),
-            mask=before.mask,
-            known=None if before.known is None else before.known / np.square(scale)[:, None],
-        )
-        return cls(past, told, location, scale, begin, span)
-
-    def back(self, mean: Floats, variance: Floats) -> HeldOut:
-        """Return a forecast [n, M] of the told series in the units of the whole table.
-
-        So windows compare.
-        """
-        of_all = (len(self.told), mean.shape[1])
-        found = HeldOut(np.full(of_all, np.nan), np.full(of_all, np.nan))
-        found.mean[self.told] = mean * self.scale[:, None] + self.location[:, None]
-        found.variance[self.told] = variance * np.square(self.scale)[:, None]
-        return found
-
-
 def nothing_told(observations: Observations, window: Window) -> HeldOut:
     """Return the forecast of a window of which nothing can be said."""
     shape = 2, observations.num_series, window.end - window.begin
@@ -185,20 +126,36 @@ def held_out_forecast(
     ValueError
         If a covariance is not positive definite.
     """
-    past = Past.of(observations, window)
-    if past is None:
-        return nothing_told(observations, window)
-    told, scale = past.told, past.scale
-    units = 1.0 / past.span, -past.begin / past.span
+    told = nothing_told(observations, window)
+    before = observations.at_times(np.arange(window.begin, dtype=np.int32))
+    known = before.mask.sum(axis=1) >= MIN_OBSERVED
+    known[known] &= before.of_series(np.flatnonzero(known)).standard()[1] > _CONSTANT
+    rows = slice(window.begin, window.end)
+    if not np.any(known & (observations.mask[:, rows].sum(axis=1) > 0.0)):
+        return told
+    past, location, scale, span = _scaled_anew(before.of_series(np.flatnonzero(known)))
+    begin = observations.x[0]
     state = State(
-        kernels=tuple(kernel.change_units(*units) for kernel in fit.kernels),
-        Z=fit.Z[told],
-        noise_variance=fit.noise_variance[told] / np.square(scale),
+        kernels=tuple(kernel.change_units(1.0 / span, -begin / span) for kernel in fit.kernels),
+        Z=fit.Z[known],
+        noise_variance=fit.noise_variance[known] / np.square(scale),
         parameters=fit.parameters,
     )
-    learner = Learner(past.observations, settings, np.random.default_rng(0))
+    learner = Learner(past, settings, np.random.default_rng(0))
     with single_threaded():
         state = learner.refine(state, rounds, _MAX_ITERATIONS)
-    x = (observations.x[window.begin : window.end] - past.begin) / past.span
     state = replace(state, noise_variance=np.maximum(state.noise_variance, LEAST_NOISE))
-    return past.back(*learner.engine.predict(state, x))
+    mean, variance = learner.engine.predict(state, (observations.x[rows] - begin) / span)
+    told.mean[known] = mean * scale[:, None] + location[:, None]
+    told.variance[known] = variance * np.square(scale)[:, None]
+    return told
+
+
+def _scaled_anew(before: Observations) -> tuple[Observations, Floats, Floats, float]:
+    """Return observations as if the table were these, with their location, scale and span."""
+    location, scale = before.standard()
+    begin, span = before.x[0], float(before.x[-1] - before.x[0])
+    Y = np.where(before.mask > 0.0, (before.Y - location[:, None]) / scale[:, None], 0.0).round(9)
+    own = None if before.known is None else before.known / np.square(scale)[:, None]
+    past = Observations(x=(before.x - begin) / span, Y=Y, mask=before.mask, known=own)
+    return past, location, scale, span

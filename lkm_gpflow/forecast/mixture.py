@@ -68,19 +68,16 @@ _JITTER = 1e-10
 
 
 def mixture_moments(
-    parts: Sequence[tuple[float | Floats, FloatTensor | Floats, FloatTensor | Floats]],
+    parts: Sequence[tuple[float, FloatTensor | Floats, FloatTensor | Floats]],
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of a mixture, from the weight, mean and variance of each part.
-
-    Weights are numbers, or arrays of the shape of the moments.
-    """
+    """Mean and variance of a mixture, from the weight, mean and variance of each part."""
+    weights = np.array([weight for weight, _, _ in parts])
     means = np.array([np.asarray(mean) for _, mean, _ in parts])
     variances = np.array([np.asarray(variance) for _, _, variance in parts])
-    weights = np.array([np.broadcast_to(weight, means[0].shape) for weight, _, _ in parts])
-    mean = np.einsum("m...,m...->...", weights, means)
+    mean = np.einsum("m,m...->...", weights, means)
     deviations = np.subtract(means, mean, out=np.full_like(means, np.inf), where=np.isfinite(mean))
     with np.errstate(over="ignore"):  # moments far ahead may be beyond all numbers
-        variance = np.einsum("m...,m...->...", weights, variances + deviations**2)
+        variance = np.einsum("m,m...->...", weights, variances + deviations**2)
     return mean, variance
 
 
@@ -91,45 +88,40 @@ class Part:
     Parameters
     ----------
     weight
-        In the mixture: a number, or one for each cell, [P].
+        In the mixture.
     mean, variance
         Of new observations, [P].
-    between
-        Covariance [p, p] of some cells of one time, or their variances [p] if they are independent.
     draw
         Draws so many paths through all cells, [count, P].
     covariance
-        Of all cells, [P, P]; None if the forecaster does not say how they go together.
+        Of all cells, [P, P]; None if the forecaster does not say how they go together: then cells
+        of one time are independent.
     """
 
-    weight: float | Floats
+    weight: float
     mean: Floats
     variance: Floats
-    between: Callable[[Integers], Floats]
     draw: Callable[[int, np.random.Generator], Floats]
     covariance: Floats | None = None
 
     @classmethod
-    def independent(cls, weight: float | Floats, mean: Floats, variance: Floats) -> Part:
+    def independent(cls, weight: float, mean: Floats, variance: Floats) -> Part:
         """Return a part whose cells are independent."""
 
         def draw(count: int, rng: np.random.Generator) -> Floats:
             return mean + rng.standard_normal((count, len(mean))) * np.sqrt(variance)
 
-        return cls(weight, mean, variance, variance.__getitem__, draw)
+        return cls(weight, mean, variance, draw)
 
     @classmethod
     def joint(cls, weight: float, mean: Floats, covariance: Floats) -> Part:
         """Return the part of a forecaster that knows the covariance [P, P] of all cells."""
         variance = np.maximum(covariance.diagonal(), 0.0)
 
-        def between(some: Integers) -> Floats:
-            return covariance[np.ix_(some, some)]
-
         def draw(count: int, rng: np.random.Generator) -> Floats:
             return mean + rng.standard_normal((count, len(mean))) @ root(covariance).T
 
-        return cls(weight, mean, variance, between, draw, covariance)
+        return cls(weight, mean, variance, draw, covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +138,7 @@ class MixtureForecast:
     cells
         Index (series, time), [P].
     parts
-        What each forecaster says; weights add up to one in every cell.
+        What each forecaster says; weights add up to one.
     transforms
         Of each cell: which are logarithms, [P].
     degrees
@@ -220,11 +212,11 @@ class MixtureForecast:
             student_t.logpdf(self.transforms.forward(values), self._degrees, mean, scale)
         )
 
-    @cached_property
+    @property
     def _weights(self) -> Floats:
-        """Weights of the parts in each cell, [F, P]."""
-        shape = (len(self.cells),)
-        return np.array([np.broadcast_to(part.weight, shape) for part in self.parts])
+        """Weights of the parts, [F]; they add up to one to the last digit."""
+        weights = np.array([part.weight for part in self.parts])
+        return np.asarray(weights / weights.sum())
 
     @property
     def _degrees(self) -> Floats:
@@ -262,8 +254,7 @@ class MixtureForecast:
     def samples(self, count: int, seed: int) -> pd.DataFrame:
         """Draw all cells together: one row per cell, one column per draw, in units of the series.
 
-        Each path takes one of the parts by its weight.  A part that speaks only of some cells, such
-        as those after the data, takes the place of another one there.
+        Each path takes one of the parts by its weight.
 
         Raises
         ------
@@ -272,16 +263,9 @@ class MixtureForecast:
         """
         count, seed = whole_number(count, "samples", 1), whole_number(seed, "seed", 0)
         rng = np.random.default_rng(seed)
-        is_whole = np.all(self._weights > 0.0, axis=1)
-        share = self._weights.max(axis=1, initial=0.0) if len(self.cells) else 1.0 * is_whole
-        counts = rng.multinomial(count, share[is_whole] / share[is_whole].sum())
-        asked = zip(np.flatnonzero(is_whole), counts, strict=True)
-        drawn = [self.parts[f].draw(number, rng) for f, number in asked if number]
+        asked = zip(self.parts, rng.multinomial(count, self._weights), strict=True)
+        drawn = [part.draw(number, rng) for part, number in asked if number]
         paths = rng.permutation(np.concatenate(drawn))  # [count, P]
-        for f in np.flatnonzero(~is_whole):
-            where = np.flatnonzero(self._weights[f])
-            taken = np.flatnonzero(rng.random(count) >= 1.0 - share[f])
-            paths[np.ix_(taken, where)] = self.parts[f].draw(len(taken), rng)[:, where]
         told = self.transforms.draw(paths, rng).T
         return pd.DataFrame(told, self.cells, pd.RangeIndex(count, name="sample"))
 
@@ -331,15 +315,15 @@ class MixtureForecast:
         """Mean, sd and quantiles of the weighted sum of some cells of one time."""
         transforms, moments = self.transforms.of_series(some), []
         w = w[some]
-        for part, weight in zip(self.parts, self._weights[:, some[0]], strict=True):
-            mean, covariance = part.mean[some], part.between(some)
-            if covariance.ndim == 1:
-                mean, variance = transforms.moments(mean, covariance)
+        for part in self.parts:
+            if part.covariance is None:
+                mean, variance = transforms.moments(part.mean[some], part.variance[some])
                 total = np.square(w) @ variance
             else:
-                mean, covariance = transforms.joint_moments(mean, covariance)
+                covariance = part.covariance[np.ix_(some, some)]
+                mean, covariance = transforms.joint_moments(part.mean[some], covariance)
                 total = np.maximum(w @ covariance @ w, 0.0)
-            moments.append((weight, mean @ w, total))
+            moments.append((part.weight, mean @ w, total))
         centre, spread = map(float, mixture_moments(moments))
         told = [centre, np.sqrt(spread)]
         if len(some) == 1:
@@ -356,12 +340,15 @@ class MixtureForecast:
         """Draw some cells of one time, in units, [draws, p]; each part has its share, to a draw."""
         rng = np.random.default_rng(0)
         normal = rng.standard_normal((_DRAWS, len(some)))
-        share = np.cumsum(self._weights[:, some[0]])
-        which = np.searchsorted(share / share[-1], (np.arange(_DRAWS) + 0.5) / _DRAWS)
+        places = (np.arange(_DRAWS) + 0.5) / _DRAWS
+        which = np.searchsorted(np.cumsum(self._weights), places)
         values = np.empty_like(normal)
         for f, part in enumerate(self.parts):
-            own, covariance = normal[which == f], part.between(some)
-            own = own * np.sqrt(covariance) if covariance.ndim == 1 else own @ root(covariance).T
+            own = normal[which == f]
+            if part.covariance is None:
+                own = own * np.sqrt(part.variance[some])
+            else:
+                own = own @ root(part.covariance[np.ix_(some, some)]).T
             values[which == f] = part.mean[some] + own
         return self.transforms.of_series(some).draw(values, rng)
 
@@ -405,7 +392,7 @@ class MixtureForecast:
             conditional[b] = conditional[:, b] = 0.0
             expected = mean + shift
             expected[b] = values[b]
-            parts.append(Part.joint(cast(float, part.weight), expected, conditional))
+            parts.append(Part.joint(part.weight, expected, conditional))
         return replace(self, parts=tuple(parts))
 
     def _given_values(self, known: Mapping[object, Course]) -> Floats:

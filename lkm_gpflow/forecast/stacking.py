@@ -4,7 +4,7 @@ How well a structure explains the past says little about how well it forecasts: 
 compares one-step forecasts, and the richer structure nearly always wins.  So every fit forecasts
 windows of the past: it is learnt again from what came before a window, and scored on it.  Walks,
 with and without a season, compete with the best fits of a search: somebody who found nothing would
-forecast like them.  So does a vector autoregression, which forecasts from what all series did last.
+forecast like them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 from scipy.special import softmax
 
 from ..data.observations import Observations
-from ..data.tables import Table
 from ..fit.fits import Fit, FitSettings
 from ..fit.training import fit
 from ..kernels.grammar import Product, parse
@@ -30,18 +29,18 @@ from ..runtime.executors import num_workers, run_all
 from ..runtime.progress import Progress, part_of
 from ..search.ledger import Ledger, different, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings, size_of_work
-from .autoregression import Autoregression
-from .forecasters import BaseForecaster, F, Kind, Member, with_weight
+from .forecasters import Kind, Member, weighted
 
 TEMPERATURE = 3.0
 """T of the weights: ten searches of one table agree on Z up to 3, and no longer with 4 and more
 (`paper_experiments`: recovery, agreement and calibration)."""
 
+MOST = 10
+"""How many fits of the search are asked."""
 
-def average_fits(
-    fits: Sequence[Fit], most: int = 10, temperature: float = TEMPERATURE
-) -> list[Member]:
-    r"""Weigh the best fits of a search.
+
+def average_fits(fits: Sequence[Fit], temperature: float = TEMPERATURE) -> list[Member]:
+    r"""Weigh the best fits of a search, `MOST` at most.
 
     .. math:: w_m \propto \exp(-\mathrm{BIC}_m / 2 T)
 
@@ -53,12 +52,10 @@ def average_fits(
     ----------
     fits
         All fits; of those that found the same optimum one counts.
-    most
-        How many fits count at most.
     temperature
         T.
     """
-    best = different(fits)[:most]
+    best = different(fits)[:MOST]
     weights = softmax([-fit.criterion / (2.0 * temperature) for fit in best])
     return [Member(fit, float(w)) for fit, w in zip(best, weights, strict=True)]
 
@@ -79,26 +76,23 @@ and seen almost exactly (`FitSettings.exact`).  OU, which returns, need not be a
 prices return too soon: at rolling origins of the paper's tables CRPS is 0.4 to 3% higher.
 """
 
-PRIOR: Mapping[Kind, float] = MappingProxyType(
-    {"walk": 0.48, "seasonal walk": 0.01, "found": 0.01, "autoregression": 0.5}
-)
-"""What each kind of forecaster weighs before any window is looked at; without the autoregression
-the others stand in the same proportions.
+PRIOR: Mapping[Kind, float] = MappingProxyType({"walk": 0.96, "seasonal walk": 0.02, "found": 0.02})
+"""What each kind of forecaster weighs before any window is looked at.
 
 Chosen on windows of the 24 tables of the benchmark that choose, of 24 others, and on rolling
-origins of the paper's tables.  With a quarter for the autoregression CRPS is 0.2 to 0.3% larger on
-each of the three, which may be chance.  How the rest is divided hardly matters on the former two;
-on the latter CRPS is 1.7% larger with 0.1 for the search and 0.1 for walks with a season.
+origins of the paper's tables, while a vector autoregression had half of the weight beside them.
+How it is divided hardly matters on the former two; on the latter CRPS is 1.7% larger with 0.2 for
+the search and 0.2 for walks with a season.
 """
 
 PRIOR_OF_CYCLES: Mapping[Kind, float] = MappingProxyType(
-    {"walk": 0.25, "seasonal walk": 0.25, "found": 0.25, "autoregression": 0.25}
+    {"walk": 1.0 / 3.0, "seasonal walk": 1.0 / 3.0, "found": 1.0 / 3.0}
 )
 """The same where the fits of the search agree that something repeats in cycles (`AGREED`).
 
-Chosen with the last two `WALKS` on the 24 tables of the benchmark that choose: together they lower
-CRPS by 1.1% or, with other random numbers, 0.7% (standard errors 0.6, 0.5%).  Rolling origins of
-the paper's tables have no such cycle.
+Chosen in the same way with the last two `WALKS` on the 24 tables of the benchmark that choose:
+together they lower CRPS by 1.1% or, with other random numbers, 0.7% (standard errors 0.6, 0.5%).
+Rolling origins of the paper's tables have no such cycle.
 """
 
 AGREED = 0.9
@@ -111,11 +105,8 @@ Fits that are well behind the best have little weight, but that they need no cyc
 to presume one.
 """
 
-MOST = 10
-"""How many fits of the search are asked."""
-
 _LEAST = 1e-300
-"""Weight of a forecaster where others forecast infinitely better."""
+"""Weight of the fits of the search where walks forecast infinitely better."""
 
 NUM_STARTS = 4
 """Walks are cheap: they are learnt from more starts, so that every seed finds the same."""
@@ -136,7 +127,6 @@ def hold_out(
     observations: Observations,
     settings: SearchSettings,
     ledger: Ledger,
-    others: Sequence[BaseForecaster] = (),
     *,
     executor: Executor | None = None,
     progress: bool | Progress = True,
@@ -154,9 +144,6 @@ def hold_out(
         Of the search.
     ledger
         Notes the walks, and the scores of each forecaster, so that a stopped call can continue.
-    others
-        Forecasters that take part, too, such as `Autoregression.of`; not where the bases do not
-        allow walks.
     executor
         Runs the fits and the windows; None: this process.
     progress
@@ -174,27 +161,19 @@ def hold_out(
         for i, walk in enumerate(_walks(settings))
     }
     found = _found(fits, settings)
-    total = 2 * len(walks) + len(found) + len(others)
+    total = 2 * len(walks) + len(found)
     with part_of(progress, "forecast weights", total) as bar:
         bar.left(expected_seconds_of_windows(observations, num_workers(executor)))
         remember = partial(_remember, ledger, executor=executor, bar=bar, spent=spent)
         remember(walks)
-        # The best fit of the search first: it is in the forecast whenever the budget ends.  Others,
-        # which are quick, come next.
-        learnt = _learnt(settings, ledger)
-        is_allowed = any(kind == "walk" for kind, *_ in _walks(settings))
-        asked = [*found[:1], *(others if is_allowed else ()), *learnt, *found[1:]]
+        # The best fit of the search first: it is in the forecast whenever the budget ends.
+        asked = [*found[:1], *_learnt(settings, ledger), *found[1:]]
         remember(
             {each.note: partial(each.held_out_scores, observations, settings.fit) for each in asked}
         )
 
 
-def weigh(
-    fits: Sequence[Fit],
-    settings: SearchSettings,
-    ledger: Ledger,
-    others: Sequence[BaseForecaster] = (),
-) -> tuple[BaseForecaster, ...]:
+def weigh(fits: Sequence[Fit], settings: SearchSettings, ledger: Ledger) -> tuple[Member, ...]:
     r"""Weigh the best fits of a search, and walks, by how they forecast windows of the past.
 
     .. math:: w_m \propto \pi_m \exp \Big( \sum_w \ell_{mw} \Big)
@@ -203,54 +182,47 @@ def weigh(
     within a window are correlated, over time and over series, so a window counts as one
     observation, however many it has.  The prior :math:`\pi` gives each kind of forecaster its share
     of `PRIOR`, or of `PRIOR_OF_CYCLES`, in equal parts.
-    What the fits of the search come to together is then divided among them by how well they explain
-    all of the data (`averaging.average_fits`): a few windows tell a search from a walk, but not
-    which of its fits is right, and statements about components rest on these weights, too.
+    What the fits of the search come to together is then divided among them, see `shared_out`.
 
     Parameters
     ----------
-    fits, settings, ledger, others
+    fits, settings, ledger
         As of `hold_out`; those whose windows the ledger has noted are weighed.
 
     Returns
     -------
-    The forecasters, the heaviest fit first and others last; their weights add up to one.  Nothing
-    where no fit of the search is among them.
+    The forecasters, the heaviest first; their weights add up to one.  Nothing where no fit of the
+    search is among them.
     """
     found = _noted(_found(fits, settings), ledger)
     if not found:
         return ()
-    fitted = [*_noted(_learnt(settings, ledger), ledger), *found]
-    noted = [*fitted, *_noted(others, ledger)]
-    is_agreed = _agree_on_a_cycle(average_fits([each.fit for each in found], MOST, _DOUBT))
+    noted = [*_noted(_learnt(settings, ledger), ledger), *found]
+    is_agreed = _agree_on_a_cycle(average_fits([each.fit for each in found], _DOUBT))
     prior = PRIOR_OF_CYCLES if is_agreed else PRIOR
     sizes = Counter(each.kind for each in noted)
     score = np.array([sum(ledger.notes[each.note]) for each in noted])
-    log_weights = score + np.log([prior[each.kind] / sizes[each.kind] for each in noted])
-    of_others = softmax(log_weights)[len(fitted) :]
-    of_fits = np.maximum(softmax(log_weights[: len(fitted)]), _LEAST)
-    of_fits *= max(1.0 - of_others.sum(), _LEAST)
-    weighed = list(map(with_weight, fitted, map(float, of_fits)))
-    share = sum(each.weight for each in weighed if not each.is_walk)
-    members = [
-        *(each for each in weighed if each.is_walk),
-        *(
-            with_weight(each, share * each.weight)
-            for each in average_fits([each.fit for each in found], MOST)
-        ),
-    ]
-    members.sort(key=lambda member: -member.weight)
-    return (*members, *map(with_weight, noted[len(fitted) :], map(float, of_others)))
+    weights = softmax(score + np.log([prior[each.kind] / sizes[each.kind] for each in noted]))
+    return shared_out(
+        [replace(each, weight=w) for each, w in zip(noted, weights.tolist(), strict=True)]
+    )
 
 
-def forecaster_from_json(record: Mapping[str, Any], table: Table, seed: int) -> BaseForecaster:
-    """Read what `to_json` of a forecaster of this table wrote."""
-    if record["kind"] != "autoregression":
-        return Member.from_json(record)
-    found = Autoregression.of(table, seed, record["weight"])
-    if found is None:
-        raise ValueError("expected a table of 2 to 50 series, regular times and few gaps")
-    return found
+def shared_out(members: Sequence[Member]) -> tuple[Member, ...]:
+    """Divide what the fits of the search weigh together by how well they explain all of the data.
+
+    A few windows tell a search from a walk, but not which of its fits is right, and statements
+    about components rest on these weights, too (`average_fits`).
+
+    Returns
+    -------
+    The forecasters, the heaviest first.
+    """
+    walks = [each for each in members if each.is_walk]
+    found = [each for each in members if not each.is_walk]
+    share = max(sum(each.weight for each in found), _LEAST)
+    found = weighted(average_fits([each.fit for each in found]), share)
+    return tuple(sorted([*walks, *found], key=lambda each: -each.weight))
 
 
 def _agree_on_a_cycle(found: Sequence[Member]) -> bool:
@@ -296,10 +268,10 @@ def _learnt(settings: SearchSettings, ledger: Ledger) -> list[Member]:
 
 def _found(fits: Sequence[Fit], settings: SearchSettings) -> list[Member]:
     """Return the best fits of the search that differ."""
-    return [Member(fit, 0.0, exact=settings.fit.exact) for fit in different(fits)[:MOST]]
+    return [Member(fit, 0.0) for fit in different(fits)[:MOST]]
 
 
-def _noted(forecasters: Sequence[F], ledger: Ledger) -> list[F]:
+def _noted(forecasters: Sequence[Member], ledger: Ledger) -> list[Member]:
     """Return the forecasters whose windows the ledger has a note of."""
     return [each for each in forecasters if each.note in ledger.notes]
 

@@ -261,18 +261,13 @@ class GroupReport(Report):
     @property
     def rests_on(self) -> str:
         """How much of the forecast comes from what the search did not find, if any does."""
-        shares = self.found.ensemble.shares
-        others, walks = shares["autoregression"], shares["walk"] + shares["seasonal walk"]
-        said = []
-        if walks:
-            said.append(f"random walks, a safeguard, for {percent(walks)}")
-        if others:
-            said.append(f"a vector autoregression, which forecasts each series from the last "
-                        f"values of all, for {percent(others)}")  # fmt: skip
-        if not said:
+        walks = sum(each.weight for each in self.found.ensemble.members if each.is_walk)
+        if not walks:
             return ""
-        found = percent(1.0 - others - walks)
-        return f"The patterns above account for {found} of the forecast, {' and '.join(said)}."
+        return (
+            f"The patterns above account for {percent(1.0 - walks)} of the forecast, and random "
+            f"walks, a safeguard, for {percent(walks)}."
+        )
 
     # --- do they move together? ---
 
@@ -338,9 +333,9 @@ class GroupReport(Report):
         missing = int(values.isna().to_numpy().sum())
         timeline = Timeline.of(table)
         first, last = timeline.moment(times[0]), timeline.moment(times[-1])
-        fits, others = self.found.ensemble.fits, self.found.ensemble.shares["autoregression"]
-        drawn = sum(member.fit.is_drawn for member in fits)
-        numbers = {"fit": len(fits) - drawn, "draw": drawn, "vector autoregression": others > 0.0}
+        members = self.found.ensemble.members
+        drawn = sum(member.fit.is_drawn for member in members)
+        numbers = {"fit": len(members) - drawn, "draw": drawn}
         averaged = listed([counted(number, what) for what, number in numbers.items() if number])
         return [
             ("series", f"{values.shape[1]}{f' of {total}' if total > values.shape[1] else ''}"),

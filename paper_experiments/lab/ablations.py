@@ -1,13 +1,15 @@
 """What each ingredient brings: variants of the latent kernel model on the same rolling origins.
 
 A variant is the default method with one thing changed.  Variants that differ only in how forecasts
-are averaged share their searches.  Each backtest is a line of `results/ablations.jsonl`.
+are averaged share their searches.  Each backtest is a line of `results/ablations.jsonl`.  The kept
+ones, one of them without it, are of the time when a Bayesian vector autoregression took part in
+forecasts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,10 +21,9 @@ import pandas as pd
 from lkm_gpflow import datasets
 from lkm_gpflow.comparators import Comparator, comparator
 from lkm_gpflow.comparators.latent import DiscoveryForecast, LatentKernelModel
-from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.evaluation.backtesting import Backtest, backtest
 from lkm_gpflow.evaluation.predictive import columns_of
-from lkm_gpflow.forecast.forecasters import with_weight
+from lkm_gpflow.forecast.forecasters import weighted
 
 from . import RESULTS
 from .journals import opened
@@ -45,43 +46,20 @@ SEARCHES: Mapping[str, LatentKernelModel] = {
 """Variants by the settings of `lkm_gpflow.discover`."""
 
 
-def _walks_alone(found: Discovery) -> Discovery:
-    return _of_kinds(found, ("walk", "seasonal walk"))
-
-
-def _without_autoregression(found: Discovery) -> Discovery:
-    return _of_kinds(found, ("found", "walk", "seasonal walk"))
-
-
-def _of_kinds(found: Discovery, kinds: tuple[str, ...]) -> Discovery:
-    """Return the discovery with some kinds of forecasters, whose weights add up to one."""
-    kept = [member for member in found.stacked if member.kind in kinds]
-    total = sum(member.weight for member in kept)
-    members = tuple(with_weight(member, member.weight / total) for member in kept)
-    return replace(found, stacked=members)
-
-
-PARTS: Mapping[str, Callable[[Discovery], Discovery]] = {
-    "walks alone": _walks_alone,
-    "no autoregression": _without_autoregression,
-}
-"""Variants of the default by what they forecast from."""
-
-
 @dataclass(frozen=True)
-class PartOfStack:
-    """The default method, forecasting from one of the `PARTS` of what it stacks."""
+class WalksAlone:
+    """The default method, forecasting from the walks alone."""
 
-    name: str
     ledgers: Path | None = field(default=None, repr=False)
 
     def fit(self, train: pd.DataFrame, *, seed: int) -> DiscoveryForecast:
-        """Discover with the defaults, and keep the part."""
+        """Discover with the defaults, and keep the walks."""
         found = LatentKernelModel(ledgers=self.ledgers).fit(train, seed=seed).found
-        return DiscoveryForecast(PARTS[self.name](found))
+        walks = weighted([member for member in found.stacked if member.is_walk])
+        return DiscoveryForecast(replace(found, stacked=tuple(walks)))
 
 
-VARIANTS = (*SEARCHES, *PARTS)
+VARIANTS = (*SEARCHES, "walks alone")
 
 
 @dataclass(frozen=True)
@@ -159,4 +137,4 @@ def _short(number: str) -> float:
 def _method(label: str, ledgers: Path | None) -> Comparator:
     if label in SEARCHES:
         return replace(SEARCHES[label], ledgers=ledgers)
-    return PartOfStack(label, ledgers) if label in PARTS else comparator(label)
+    return WalksAlone(ledgers) if label == "walks alone" else comparator(label)

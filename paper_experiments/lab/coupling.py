@@ -26,7 +26,7 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.discovery.given_kernels import learn
 from lkm_gpflow.discovery.result import Discovery
 from lkm_gpflow.evaluation.metrics import score
-from lkm_gpflow.forecast.forecasters import Member, counting
+from lkm_gpflow.forecast.forecasters import counting
 from lkm_gpflow.gp.types import Floats
 
 from . import RESULTS
@@ -173,7 +173,7 @@ def refitted(found: Discovery) -> CoupledDiscovery:
     What a coupled model gains over this one is owed to the correlations alone.
     """
     table = found.table
-    members = tuple(each for each in counting(found.members) if isinstance(each, Member))
+    members = tuple(counting(found.members))
     alone = tuple(independent(member.fit, table.observations) for member in members)
     return CoupledDiscovery(table, members, alone)
 

@@ -34,10 +34,12 @@ from lkm_gpflow.comparators.independent import fit_each_gp
 from lkm_gpflow.comparators.libraries import DECIMALS, LEVEL, fit_each, normal_moments
 from lkm_gpflow.comparators.protocol import MIN_SD, Ahead, ScaledForecast, fit_alone
 from lkm_gpflow.data.observations import filled
-from lkm_gpflow.data.seasons import MOST_WAVES, Waves, seasons_of
+from lkm_gpflow.data.seasons import seasons_of
 from lkm_gpflow.data.tables import Table
-from lkm_gpflow.forecast.seasonal_autoregression import SeasonalAutoregression
 from lkm_gpflow.gp.types import Floats
+
+from .vector_autoregression import autoregression
+from .waves import MOST_WAVES, Waves
 
 
 @dataclass(frozen=True)
@@ -387,15 +389,8 @@ def integrate(
 
 
 def _bayesian_var(train: pd.DataFrame, season: int, seed: int) -> ScaledForecast:
-    """The vector autoregression of levels, Minnesota prior, of our default; without logarithms."""
-    table = Table.of(train)
-    learnt = SeasonalAutoregression.of(table.observations, seasons_of(table, season), seed)
-
-    def predict(times: Floats) -> tuple[Floats, Floats]:
-        mean, variance = learnt.moments(np.arange(1.0, len(times) + 1.0))
-        return mean, np.maximum(variance, MIN_SD**2)
-
-    return ScaledForecast(table, predict)
+    """Levels, with a Minnesota prior."""
+    return _without_waves(partial(autoregression, seed=seed), train, season, seed)
 
 
 # --- one Gaussian process with one fixed kernel and no search: what the search must beat ---

@@ -140,8 +140,8 @@ def test_saved_and_loaded(found: lkm.Discovery, tmp_path: Path) -> None:
     assert back.kernels == found.kernels
     assert back.settings == found.settings
     assert [(m.weight, m.kind) for m in back.stacked] == [(m.weight, m.kind) for m in found.stacked]
-    assert [numbers(m.fit) for m in back.ensemble.fits] == [
-        numbers(m.fit) for m in found.ensemble.fits
+    assert [numbers(m.fit) for m in back.ensemble.members] == [
+        numbers(m.fit) for m in found.ensemble.members
     ]
     assert [without_seconds(e) for e in back.entries] == [without_seconds(e) for e in found.entries]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -52,7 +51,7 @@ def test_an_interval_holds_what_has_middling_probabilities() -> None:
 def test_probabilities_are_those_of_the_average_over_all_forecasters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of two fits, one of them learnt as exact, and an autoregression; another fit fails."""
+    """Of two fits, one of them learnt as exact; another fit fails."""
     frame = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20.0) ** 2})
     found = made_by_hand(frame, ["1 x C"], [[1], [1]])
 
@@ -69,16 +68,15 @@ def test_probabilities_are_those_of_the_average_over_all_forecasters(
 
     monkeypatch.setattr(forecasters, "held_out_forecast", learnt_again)
     members = (
-        Member(found.fit, 0.36),
-        Member(found.fit, 0.24, exact=True),
+        Member(found.fit, 0.48),
+        Member(found.fit, 0.32, exact=True),
         Member(replace(found.fit, bic=1.0), 0.2),
-        Mock(weight=0.2, is_ahead_only=True, held_out=lambda *_: told(0.3, 1.0)),
     )
     found = replace(found, averaging="stacked", stacked=members)
-    # The fits have four fifths of the weight, and of these shares of 0.6 and 0.4.
-    mean = 0.48 * -0.5 + 0.32 * 1.0 + 0.2 * 0.3
-    variance = FORECAST_VARIANCE * (0.48 * 2.0 + 0.32 * 0.5 + 0.2 * 1.0)
-    variance += 0.48 * (-0.5 - mean) ** 2 + 0.32 * (1.0 - mean) ** 2 + 0.2 * (0.3 - mean) ** 2
+    # The two have shares of 0.6 and 0.4.
+    mean = 0.6 * -0.5 + 0.4 * 1.0
+    variance = FORECAST_VARIANCE * (0.6 * 2.0 + 0.4 * 0.5)
+    variance += 0.6 * (-0.5 - mean) ** 2 + 0.4 * (1.0 - mean) ** 2
     scale = np.sqrt(variance * (FORECAST_DEGREES - 2.0) / FORECAST_DEGREES)
     values = ((frame - frame.mean()) / frame.std(ddof=0)).iloc[-2:].T
     expected = t.cdf(values, FORECAST_DEGREES, mean, scale)

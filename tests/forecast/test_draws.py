@@ -108,10 +108,10 @@ def test_draws_take_the_place_of_fits_in_what_a_discovery_forecasts(
     paths = found.samples(5, 20_000)
     np.testing.assert_allclose(paths.std(axis=1), told["sd"], rtol=0.05)
     # Nobody else draws: single fits and couplings are those of the search.
-    assert not any(each.fit.is_drawn for each in (*found.members, *found.best.ensemble.fits))
+    assert not any(each.fit.is_drawn for each in (*found.members, *found.best.ensemble.members))
     little = Member(found.stacked[0].fit, 0.01), Member(found.stacked[1].fit, 0.99, "walk")
     rarely = replace(found, stacked=little)
-    assert not any(member.fit.is_drawn for member in rarely.ensemble.fits)
+    assert not any(member.fit.is_drawn for member in rarely.ensemble.members)
 
 
 def test_held_out_rows_are_forecast_by_draws(found: lkm.Discovery) -> None:

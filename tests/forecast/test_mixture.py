@@ -138,16 +138,9 @@ def test_sums_with_logarithms_by_draws() -> None:
     np.testing.assert_allclose(told["lower"], -2.0 * b["upper"])
 
 
-def test_a_part_of_some_cells_takes_the_place_of_another_there() -> None:
-    """Such as an autoregression, which speaks only of what comes after the data."""
-    late = np.tile([False, True, True], 2)
-    parts = (
-        Part.independent(np.where(late, 0.25, 1.0), np.zeros(6), np.ones(6)),
-        Part.independent(np.where(late, 0.75, 0.0), np.full(6, 50.0), np.ones(6)),
+def test_what_if_needs_forecasters_that_know_how_cells_go_together() -> None:
+    apart = MixtureForecast(
+        CELLS, (Part.independent(1.0, np.zeros(6), np.ones(6)),), Transforms.none(6)
     )
-    mixture = MixtureForecast(CELLS, parts, Transforms.none(6))
-    draws = mixture.samples(40_000, seed=0)
-    np.testing.assert_allclose((draws > 25.0).mean(axis=1), 0.75 * late, atol=0.01)
-    np.testing.assert_allclose(draws.mean(axis=1), mixture.mean, atol=0.5)
     with pytest.raises(ValueError, match="a joint forecast, of couple"):
-        mixture.given({"a": 1.0})
+        apart.given({"a": 1.0})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +13,7 @@ import lkm_gpflow as lkm
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import fit
-from lkm_gpflow.forecast.autoregression import Autoregression
-from lkm_gpflow.forecast.forecasters import BaseForecaster, Member
+from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.forecast.stacking import MOST, average_fits, hold_out, weigh
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Ledger, fit_key
@@ -44,11 +42,7 @@ def stack(
     fits: list[Fit], frame: pd.DataFrame, settings: SearchSettings, ledger: Ledger
 ) -> list[Member]:
     hold_out(fits, Table.of(frame).observations, settings, ledger, progress=False)
-    return weighed(fits, settings, ledger)
-
-
-def weighed(fits: list[Fit], settings: SearchSettings, ledger: Ledger) -> list[Member]:
-    return [each for each in weigh(fits, settings, ledger) if isinstance(each, Member)]
+    return list(weigh(fits, settings, ledger))
 
 
 def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
@@ -78,7 +72,7 @@ def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSett
         for key in ledger.notes:
             if key.startswith("weighed"):
                 ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-        members = weighed(fits, settings, ledger)
+        members = weigh(fits, settings, ledger)
         assert sum(m.weight for m in members if not m.is_walk) == pytest.approx(prior)
 
 
@@ -88,7 +82,7 @@ def test_windows_do_not_choose_among_fits_of_the_search(settings: SearchSettings
     (smooth,), (wave,) = (best_of(frame, name, settings) for name in ("SE", "PER"))
     ledger.note(f"weighed {fit_key(smooth)}", [-9.0] * 5)
     ledger.note(f"weighed {fit_key(wave)}", [1.0] * 5)
-    members = weighed([smooth, wave], settings, ledger)
+    members = weigh([smooth, wave], settings, ledger)
     weight = {id(member.fit): member.weight for member in members}
     expected = np.exp((wave.bic - smooth.bic) / 6.0)
     assert weight[id(smooth)] / weight[id(wave)] == pytest.approx(expected)
@@ -156,36 +150,3 @@ def test_what_is_noted_is_not_computed_again(
     again = stack(fits, frame, settings, ledger)
     assert [m.weight for m in again] == [m.weight for m in first]
     assert len(again) <= MOST + 7
-
-
-def autoregression_of(frame: pd.DataFrame) -> Autoregression:
-    own = Autoregression.of(Table.of(frame), seed=0)
-    assert own is not None
-    return own
-
-
-def weight_of(members: Sequence[BaseForecaster], kinds: str) -> float:
-    return sum(each.weight for each in members if each.kind in kinds)
-
-
-def test_what_the_autoregression_has_before_windows_are_looked_at(
-    settings: SearchSettings,
-) -> None:
-    wave, frame = small_table(num_times=60).interpolate()[["a", "b"]], one_walk(3)
-    for table, name, own, of_search in ((frame, "SE", 0.5, 0.02), (wave, "PER", 0.25, 1 / 3)):
-        ledger, fits = Ledger({}), best_of(table, name, settings)
-        observations, other = Table.of(table).observations, autoregression_of(table)
-        hold_out(fits, observations, settings, ledger, [other], progress=False)
-        for key in ledger.notes:
-            if key.startswith("weighed"):
-                ledger.notes[key] = [0.0] * 5  # all foresaw the windows alike
-        members = weigh(fits, settings, ledger, [other])
-        assert weight_of(members, "autoregression") == pytest.approx(own)
-        assert sum(each.weight for each in members) == pytest.approx(1.0)
-        assert weight_of(members, "found") == pytest.approx(of_search * (1.0 - own))
-        ledger.notes[other.note] = [0.5] * 5
-        gained = weigh(fits, settings, ledger, [other])
-        share = weight_of(gained, "autoregression")
-        assert share / (1.0 - share) == pytest.approx(np.exp(2.5) * own / (1.0 - own))
-        before, after = ([m.weight for m in each[:-1]] for each in (members, gained))
-        assert np.array(after) / (1.0 - share) == pytest.approx(np.array(before) / (1.0 - own))

@@ -133,6 +133,21 @@ def test_a_kernel_that_a_user_registers_speaks_in_its_own_words(
     assert told.series[0].account.startswith("Gold has a gust & a calm (")
 
 
+def test_it_says_how_much_of_the_forecast_rests_on_walks() -> None:
+    made = made_by_hand(waves(("a", "b")), ["1 x SE(lengthscale=70)"], [[1], [1]], noise=0.02)
+    assert made.report().rests_on == ""
+    stacked = (
+        Member(made.fit, 0.7),
+        Member(made.fit, 0.2, "walk"),
+        Member(made.fit, 0.1, "seasonal walk"),
+    )
+    told = replace(made, averaging="stacked", stacked=stacked).report().rests_on
+    assert told == (
+        "The patterns above account for 70% of the forecast, and random walks, a safeguard, for "
+        "30%."
+    )
+
+
 def test_directions_that_differ_are_named() -> None:
     frame = waves(("up", "down"))
     frame["up"] = np.linspace(0.0, 1.0, 60) + 0.02 * frame["up"]

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
-from typing import NamedTuple
+from itertools import islice, product
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import multigammaln
 from scipy.stats import invwishart, norm
 
-from ..gp.types import Floats, Integers
+from lkm_gpflow.comparators.protocol import Ahead
+from lkm_gpflow.data.observations import filled
+from lkm_gpflow.gp.types import Floats, Integers
 
 LAGS = 4
 """p where nothing else is asked for."""
@@ -47,129 +48,81 @@ _DRAWS = 1000
 _SHARE = 1.0 / 9.0
 """Share of the rows: so many steps ahead the coefficients forecast."""
 
-_MOST_SDS = 3.0
-"""Errors are clipped at so many sds before they are correlated."""
-
 _LEVEL = 0.9
 """Probability of the central interval from whose width the sd is taken."""
 
 
-def between(rows: Floats, values: Floats) -> Floats:
-    """Interpolate values of rows 1, 2, ..., [..., F, N], at fractional rows, [..., M, N]."""
-    left = np.minimum(rows.astype(int), values.shape[-2]) - 1
-    right = np.minimum(left + 1, values.shape[-2] - 1)
-    share = (rows - left - 1)[:, None]
-    return np.asarray((1.0 - share) * values[..., left, :] + share * values[..., right, :])
-
-
-class Moments(NamedTuple):
-    """What is said of the next steps.
-
-    Parameters
-    ----------
-    mean, sd
-        Of every step and series, [F, N].
-    correlations
-        Of the series in each step, [F, N, N].
-    """
-
-    mean: Floats
-    sd: Floats
-    correlations: Floats
-
-
-@dataclass(frozen=True)
-class VectorAutoregression:
-    """What the rows of a table say of the rows that follow.
+def autoregression(x: Floats, Y: Floats, *, seed: int, most_lags: int = LAGS) -> Ahead:
+    """Learn from levels, choosing the prior's width.
 
     A forecast is the median of 1,000 paths, drawn with their coefficients and errors, and the sd
     that belongs to their central 90% interval.  Uncertain coefficients make paths explode in the
-    long run.  So after a ninth of the table's length the paths go on as walks, with the drawn
-    errors alone.
+    long run.  So after a ninth of the table's length the forecast goes on as that of a walk, with
+    the errors alone.  Paths of a series that ended early begin at its last value, and walk through
+    the rows that it lacks.
 
     Parameters
     ----------
-    posterior
-        Of the coefficients and the covariance of errors.
-    last
-        The last p rows, [p, N].
-    missing
-        Rows that each series lacks at its end, [N].  Its paths begin at its last value and follow a
-        random walk through these rows.
-    furthest
-        F; so many steps are forecast by the coefficients.
+    x
+        Times, [D].
+    Y
+        Levels as z-scores, [D, N]; NaN is missing, and filled by straight lines.
+    seed
+        Of the paths.
+    most_lags
+        p; of fewer than eight rows for each lag it is smaller.
     """
+    missing = np.argmax(np.isfinite(Y[::-1]), axis=0)
+    Y = filled(x, Y)
+    lags, furthest = min(most_lags, max(1, len(Y) // 8)), max(1, round(_SHARE * len(Y)))
+    X, seen = regressors(Y, lags), Y[lags:]
+    priors = [minnesota(Y, lags, *widths) for widths in product(TIGHTNESS, LOOSENESS)]
+    posterior = max(priors, key=lambda prior: prior.log_evidence(X, seen)).given(X, seen)
 
-    posterior: NormalInverseWishart
-    last: Floats
-    missing: Integers
-    furthest: int
-
-    @classmethod
-    def of(
-        cls, Y: Floats, most_lags: int = LAGS, missing: Integers | None = None
-    ) -> VectorAutoregression:
-        """Learn from complete rows, [D, N], choosing the prior's width.
-
-        Parameters
-        ----------
-        Y
-            Levels as z-scores, gaps filled.
-        most_lags
-            p; of fewer than eight rows for each lag it is smaller.
-        missing
-            See above; None: no series ended early.
-        """
-        lags = min(most_lags, max(1, len(Y) // 8))
-        X, seen = regressors(Y, lags), Y[lags:]
-        priors = [minnesota(Y, lags, *widths) for widths in product(TIGHTNESS, LOOSENESS)]
-        prior = max(priors, key=lambda prior: prior.log_evidence(X, seen))
-        missing = np.zeros(Y.shape[1], np.int32) if missing is None else missing
-        return cls(prior.given(X, seen), Y[-lags:], missing, max(1, round(_SHARE * len(Y))))
-
-    def moments(self, seed: int) -> Moments:
-        """Return what is said of the next F steps."""
+    def ahead(h: int) -> tuple[Floats, Floats]:
         rng, tail = np.random.default_rng(seed), 0.5 - 0.5 * _LEVEL
-        told = []
-        for rows in self._steps(self.posterior.draws(_DRAWS, rng), rng):
-            lower, median, upper = np.quantile(rows, [tail, 0.5, 1.0 - tail], axis=0)
-            sd = (upper - lower) / (2.0 * norm.ppf(1.0 - tail))
-            errors = np.clip((rows - median) / sd, -_MOST_SDS, _MOST_SDS)
-            told.append((median, sd, np.corrcoef(errors.T).reshape(len(sd), len(sd))))
-        return Moments(*map(np.array, zip(*told, strict=True)))
+        steps = _steps(posterior, Y[-lags:], missing, rng)
+        told = [
+            np.quantile(rows, [tail, 0.5, 1.0 - tail], axis=0)
+            for rows in islice(steps, min(h, furthest))
+        ]
+        lower, mean, upper = np.swapaxes(told, 0, 1)
+        sd = (upper - lower) / (2.0 * norm.ppf(1.0 - tail))
+        steps_ahead = np.arange(1, h + 1)
+        near = np.minimum(steps_ahead, furthest) - 1
+        further = (steps_ahead - near - 1)[:, None] * posterior.covariance.diagonal()
+        return mean[near], np.sqrt(np.square(sd[near]) + further)
 
-    def samples(self, count: int, steps: Floats, rng: np.random.Generator) -> Floats:
-        """Draw paths at some steps ahead, from one on, also between them, [count, M, N]."""
-        drawn = self.posterior.draws(count, rng)
-        near = np.stack(list(self._steps(drawn, rng)), axis=1)
-        paths = between(np.minimum(steps, self.furthest), near)
-        order = np.argsort(steps, kind="stable")
-        further = np.diff(np.maximum(steps[order] - self.furthest, 0.0), prepend=0.0)
-        normal = rng.standard_normal(paths.shape) * np.sqrt(further)[:, None]
-        paths[:, order] += np.cumsum(np.einsum("snm,stm->stn", drawn[1], normal), axis=1)
-        return paths
+    return ahead
 
-    def _steps(self, drawn: tuple[Floats, Floats], rng: np.random.Generator) -> Iterator[Floats]:
-        """Yield the next F steps of as many paths as were drawn, [S, N] each."""
-        coefficients, factors = drawn
-        rows = self._wandering(factors, rng)
-        for _ in range(self.furthest):
-            past = np.hstack([*rows[::-1], np.ones((len(factors), 1))])
-            mean = np.einsum("sk,skn->sn", past, coefficients)
-            errors = np.einsum("snm,sm->sn", factors, rng.standard_normal(mean.shape))
-            rows = [*rows[1:], mean + errors]
-            yield rows[-1]
 
-    def _wandering(self, factors: Floats, rng: np.random.Generator) -> list[Floats]:
-        """Return the last p rows of all paths: they differ where a series had ended, [S, N]."""
-        most = int(self.missing.max())
-        steps = rng.standard_normal((most, *factors.shape[:2]))
-        errors = np.einsum("snm,tsm->tsn", factors, steps)
-        began = most - self.missing
-        walks = np.cumsum(np.where(np.arange(most)[:, None, None] >= began, errors, 0.0), axis=0)
-        p = len(self.last)
-        walks = np.concatenate([np.zeros((p, *factors.shape[:2])), walks])[-p:]
-        return [row + walk for row, walk in zip(self.last, walks, strict=True)]
+def _steps(
+    posterior: NormalInverseWishart, last: Floats, missing: Integers, rng: np.random.Generator
+) -> Iterator[Floats]:
+    """Yield the next steps of 1,000 paths, [S, N] each, for ever."""
+    coefficients, factors = posterior.draws(_DRAWS, rng)
+    rows = _wandering(factors, last, missing, rng)
+    while True:
+        past = np.hstack([*rows[::-1], np.ones((len(factors), 1))])
+        mean = np.einsum("sk,skn->sn", past, coefficients)
+        errors = np.einsum("snm,sm->sn", factors, rng.standard_normal(mean.shape))
+        rows = [*rows[1:], mean + errors]
+        yield rows[-1]
+
+
+def _wandering(
+    factors: Floats, last: Floats, missing: Integers, rng: np.random.Generator
+) -> list[Floats]:
+    """Return the last p rows of all paths: they differ where a series had ended, [S, N]."""
+    most = int(missing.max())
+    steps = rng.standard_normal((most, *factors.shape[:2]))
+    errors = np.einsum("snm,tsm->tsn", factors, steps)
+    walks = np.cumsum(
+        np.where(np.arange(most)[:, None, None] >= most - missing, errors, 0.0), axis=0
+    )
+    p = len(last)
+    walks = np.concatenate([np.zeros((p, *factors.shape[:2])), walks])[-p:]
+    return [row + walk for row, walk in zip(last, walks, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import multivariate_t, norm, t
-from walks import autoregression_forecast, walks
+from walks import walks
 
-from lkm_gpflow.forecast.vector_autoregression import (
+from paper_experiments.lab.vector_autoregression import (
+    LAGS,
     TIGHTNESS,
     NormalInverseWishart,
+    autoregression,
     minnesota,
     regressors,
 )
+
+
+def forecast(Y: np.ndarray, steps: int, lags: int = LAGS) -> tuple[np.ndarray, np.ndarray]:
+    """Means and sds, [M, N] each."""
+    location, scale = np.nanmean(Y, axis=0), np.nanstd(Y, axis=0)
+    times = np.linspace(0.0, 1.0, len(Y))
+    mean, sd = autoregression(times, (Y - location) / scale, seed=0, most_lags=lags)(steps)
+    return location + scale * mean, scale * sd
 
 
 def scored(Y: np.ndarray) -> np.ndarray:
@@ -83,7 +93,7 @@ def test_a_long_past_tells_the_coefficients() -> None:
     Y = np.zeros((1500, 3))
     for row in range(1, len(Y)):
         Y[row] = B @ Y[row - 1] + L @ rng.normal(size=3)
-    mean, sd = autoregression_forecast(Y, 2, lags=2)
+    mean, sd = forecast(Y, 2, lags=2)
     np.testing.assert_allclose(mean, [B @ Y[-1], B @ B @ Y[-1]], atol=0.4)
     first = L @ L.T
     np.testing.assert_allclose(sd[0], np.sqrt(np.diag(first)), rtol=0.1)
@@ -92,7 +102,7 @@ def test_a_long_past_tells_the_coefficients() -> None:
 
 def test_walks_are_forecast_almost_as_well_as_by_their_last_values() -> None:
     tables = [walks(65, 6, seed) for seed in range(30)]
-    errors = [autoregression_forecast(Y[:-5], 5)[0] - Y[-5:] for Y in tables]
+    errors = [forecast(Y[:-5], 5)[0] - Y[-5:] for Y in tables]
     moves = [Y[-6] - Y[-5:] for Y in tables]
     assert np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(moves))) < 1.1
 
@@ -102,7 +112,7 @@ def test_intervals_hold_what_they_say_on_short_tables(shape: tuple[int, int]) ->
     held = []
     for seed in range(40):
         Y = walks(shape[0] + 3, shape[1], seed)
-        mean, sd = autoregression_forecast(Y[:-3], 3)
+        mean, sd = forecast(Y[:-3], 3)
         held.append(np.abs(Y[-3:] - mean) < norm.ppf(0.95) * sd)
     assert np.mean(held) == pytest.approx(0.9, abs=0.05)
 
@@ -113,7 +123,7 @@ def test_the_evidence_widens_the_prior_where_series_follow_each_other() -> None:
     first = np.cumsum(rng.normal(size=120))
     second = np.concatenate([[0.0], first[:-1]]) + 0.1 * rng.normal(size=120)
     Y = np.column_stack([first, second])
-    mean, sd = autoregression_forecast(Y, 1)
+    mean, sd = forecast(Y, 1)
     assert abs(mean[0, 1] - first[-1]) < 0.5
     assert sd[0, 1] < 0.5 * sd[0, 0]
     X, seen = regressors(scored(Y), 4), scored(Y)[4:]
@@ -123,6 +133,26 @@ def test_the_evidence_widens_the_prior_where_series_follow_each_other() -> None:
 
 def test_short_tables_have_a_forecast() -> None:
     for num_times in (3, 4, 9):
-        mean, sd = autoregression_forecast(walks(num_times, 3, seed=num_times), 2)
+        mean, sd = forecast(walks(num_times, 3, seed=num_times), 2)
         assert np.isfinite(mean).all()
         assert np.all(sd > 0.0)
+
+
+@pytest.mark.parametrize("lacks", [3, 9])
+def test_a_series_that_ended_early_is_less_certain(lacks: int) -> None:
+    """As a walk is, and it alone."""
+    Y = walks(120, 3, seed=6)
+    Y[-lacks:, 0] = np.nan
+    _, sd = forecast(Y, 4)
+    steps = np.array([lacks, 0.0, 0.0]) + np.arange(1.0, 5.0)[:, None]
+    step = np.nanstd(np.diff(Y, axis=0), axis=0)
+    np.testing.assert_allclose(sd, np.sqrt(steps) * step, rtol=0.2)
+
+
+def test_far_ahead_it_is_as_uncertain_as_a_walk() -> None:
+    """Coefficients that are not known would make paths explode."""
+    _, sd = forecast(walks(90, 3, seed=7), 200)
+    gained = np.diff(np.square(sd), axis=0)[15:]
+    assert np.ptp(gained, axis=0) == pytest.approx(0.0, abs=1e-9)
+    walk = np.diff(walks(90, 3, seed=7), axis=0).std(axis=0) * np.sqrt(200.0)
+    assert np.all((0.7 * walk < sd[-1]) & (sd[-1] < 2.0 * walk))
