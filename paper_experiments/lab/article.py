@@ -10,7 +10,7 @@ import pandas as pd
 
 from . import RESULTS, seizure, table1
 from .claims import claims
-from .published import AUTHORS_METHODS, STRUCTURES
+from .published import PUBLISHED_STRUCTURES, STRUCTURES
 
 TEMPLATE = Path(__file__).parents[1] / "article" / "article.md"
 
@@ -30,7 +30,7 @@ def _numbers(folder: Path) -> dict[str, object]:
     lowest = verdict["ours"] < verdict["best other, ours"]
     means = cells[["rmse", "mnlp"]].stack().unstack("method").reindex(verdict.index)
     authors = table1.authors_table(runs)
-    fixed, learnt = (authors.loc[method] for method in AUTHORS_METHODS)
+    fixed, learnt = (authors.loc[method] for method in PUBLISHED_STRUCTURES)
     worse = [name for name in STRUCTURES if learnt[name, "mnlp"] > fixed[name, "mnlp"]]
     own, activities = seizure.authors_assignment()
     fitted = seizure.learn_seizure(

@@ -364,6 +364,17 @@ def paired(table_scores: pd.DataFrame, method: str, others: Sequence[str] = ()) 
     return pd.DataFrame(rows).T
 
 
+def in_words(pairs: pd.DataFrame) -> str:
+    """Say how far CRPS of ours is below that of others, from `paired`, and what may be chance."""
+    lower = 100.0 * (1.0 - pairs["ratio"][pairs["ratio"] < 1.0])
+    chance = ", ".join(map(str, pairs.index[pairs["p"] > 0.05])) or "none"
+    return (
+        f"On these {pairs['tables'].max():.0f} tables our CRPS is lower than that of {len(lower)} "
+        f"of {len(pairs)} others, by {lower.min():.0f} to {lower.max():.0f} per cent. Differences "
+        f"that chance alone could make (p > 0.05): {chance}."
+    )
+
+
 def confidence_set(table_scores: pd.DataFrame, level: float = 0.1) -> list[str]:
     """Return the methods that may be the best, by the model confidence set of Hansen et al. 2011.
 

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.stats import mannwhitneyu, ttest_ind
 
 from . import RESULTS, gonu, seizure, table1
-from .published import AUTHORS_METHODS
+from .published import PUBLISHED_STRUCTURES
 from .runner import read_records
 
 SIGNIFICANT = 0.05
@@ -288,9 +288,9 @@ def _of_table1(folder: Path) -> Iterator[Claim]:
         ("abcd", "r-abcd"), ("currencies",),
     )  # fmt: skip
     authors = table1.authors_table(runs)
-    fixed, learnt = (authors.loc[method] for method in AUTHORS_METHODS)
+    fixed, learnt = (authors.loc[method] for method in PUBLISHED_STRUCTURES)
     if fixed.notna().any():
-        scores = [key for key in fixed.index if key[1] in _SCORES]
+        scores = [key for key in fixed.dropna().index if key[1] in _SCORES]
         better = (fixed[scores] <= authors.loc["published", scores]).sum()
         worse = (learnt[scores] > fixed[scores]).sum()
         yield Claim(

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -152,8 +152,9 @@ def status_command(
     listed: bool,
     page: Path | None,
 ) -> None:
-    """Say which of the paper's experiments are done, failed and missing, and the minutes left.
+    """Say which of the paper's experiments are done, failed, stale and missing, and minutes left.
 
+    A run is stale if the code of its notebook, or the results that it reads, are not as they were.
     Minutes are those expected on one processor: with --jobs 2 it takes about half.
     """
     with said_plainly():
@@ -162,10 +163,10 @@ def status_command(
         records = runner.read_records(where)
         click.echo(f"profile {profile}, results in {where}")
         table = runner.overview(runs, records, profile)
-        shown = table[["done", "failed", "missing", "minutes left"]]
+        states = list(get_args(runner.State))
+        shown = table[[*states, "minutes left"]]
         shown.loc["all"] = shown.sum()
-        counts = dict.fromkeys(["done", "failed", "missing"], int)
-        click.echo(shown.astype(counts).reset_index().to_string(index=False))
+        click.echo(shown.astype(dict.fromkeys(states, int)).reset_index().to_string(index=False))
         for run in runs:
             state = runner.state(run, records)
             if state == "failed":
@@ -174,7 +175,7 @@ def status_command(
                 record = records[run.id]
                 click.echo(f"done: {run.id} ({record['seconds']:.0f} s, {record['finished']})")
             elif listed:
-                click.echo(f"missing: {run.id} (about {run.minutes:g} min)")
+                click.echo(f"{state}: {run.id} (about {run.minutes:g} min)")
         if page is not None:
             text = runner.with_results(page.read_text(encoding="utf-8"), table)
             with replacing(page) as unfinished:

@@ -23,6 +23,21 @@ def opened(results: Path | str | None, name: str, header: Mapping[str, Any]) -> 
     return Journal(folder / f"{name}.jsonl", name, header)
 
 
+def kept_results(results: Path | str, *files: str, by: str = "") -> str:
+    """Say in Markdown which kept results a page shows, and what makes them anew: else the page."""
+    folder = Path(results or RESULTS)
+    told = []
+    for name in files:
+        lines = folder.joinpath(name).read_bytes().count(b"\n") if (folder / name).exists() else 1
+        told.append(f"{lines - 1:,} records of `{name}`")
+    whose = "committed, so that no run of this page made them" if folder == RESULTS else "yours"
+    again = f"`{by}`" if by else "With the parameter `results`, an empty folder, this notebook"
+    return (
+        f"**Kept results.** This page shows {' and '.join(told)} ({whose}). {again} makes them "
+        "anew, in hours."
+    )
+
+
 def fill(
     journal: Journal,
     jobs: Mapping[Any, Callable[[], Record]],

@@ -81,13 +81,7 @@ class _AuthorsStructure:
         table = Table.of(train)
         structure, Z = structure_of(train.columns)
         scaled = [parse(f"1 x {each}").change_units(1.0 / table.span) for each in structure]
-        model = self.learn(table.observations, scaled, Z)
-
-        def predict(times: Floats) -> tuple[Floats, Floats]:
-            mean, variance = model.predict_y(times[:, None], Z=Z)
-            return np.asarray(mean), np.asarray(variance)
-
-        return ScaledForecast(table, predict)
+        return at_assignment(table, self.learn(table.observations, scaled, Z), Z)
 
     def learn(self, observations: Observations, structure: Sequence[Product], Z: Floats) -> LKM:
         """Return the model of greatest likelihood at Z, of components in scaled time."""
@@ -97,11 +91,11 @@ class _AuthorsStructure:
             kernel.variance.assign(1.0 / (len(structure) * float(np.mean(kernel.K_diag(x)))))
             set_trainable(kernel.factors, False)
         model.noise_variance.assign(np.full(len(Z), 0.1))
-        _climb(model, Z)
+        climb(model, Z)
         if self.shapes_learnt:
             for kernel in model.kernels:
                 set_trainable(kernel.factors, True)
-            _climb(model, Z)
+            climb(model, Z)
         return model
 
 
@@ -115,15 +109,25 @@ class PublishedStructureRelearnt(_AuthorsStructure):
     shapes_learnt = True
 
 
-AUTHORS_METHODS = {
-    "lkm-published": PublishedStructure,
-    "lkm-published-shapes": PublishedStructureRelearnt,
+PUBLISHED_STRUCTURES = {
+    "lkm-published": PublishedStructure(),
+    "lkm-published-shapes": PublishedStructureRelearnt(),
 }
 
 
-def _climb(model: LKM, Z: Floats) -> None:
+def climb(model: LKM, Z: Floats, iterations: int = 500) -> None:
     """Climb the likelihood of Z."""
-    MultiStart(model, lambda: -tf.reduce_sum(model.log_likelihood(Z))).run(500)
+    MultiStart(model, lambda: -tf.reduce_sum(model.log_likelihood(Z))).run(iterations)
+
+
+def at_assignment(table: Table, model: LKM, Z: Floats) -> ScaledForecast:
+    """Return the forecast of a model at one Z."""
+
+    def predict(times: Floats) -> tuple[Floats, Floats]:
+        mean, variance = model.predict_y(times[:, None], Z=Z)
+        return np.asarray(mean), np.asarray(variance)
+
+    return ScaledForecast(table, predict)
 
 
 def structure_of(series: pd.Index) -> tuple[tuple[str, ...], Floats]:

@@ -32,11 +32,12 @@ from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import yaml
+from threadpoolctl import threadpool_info
 
 from lkm_gpflow import datasets
 from lkm_gpflow.runtime.executors import as_finished, kept_in
@@ -51,11 +52,12 @@ PROFILES = ("smoke", "quick", "paper")
 MIME_TYPE = "application/vnd.lkm-gpflow.scores+json"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 _PACKAGES = (
-    "lkm_gpflow", "gpflow", "tensorflow", "tensorflow-probability", "numpy", "scipy", "pandas",
-    "statsforecast", "papermill",
+    "lkm_gpflow", "gpflow", "tensorflow", "tensorflow-probability", "tf-keras", "numpy", "scipy",
+    "pandas", "scikit-learn", "statsmodels", "statsforecast", "papermill",
 )  # fmt: skip
 
 Record = dict[str, Any]
+State = Literal["done", "failed", "stale", "missing"]
 
 
 # --- the plan ---
@@ -63,7 +65,10 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One notebook with one set of parameters; `reads` are experiments whose records it uses."""
+    """One notebook with one set of parameters; `reads` are experiments whose records it uses.
+
+    What it computes is told by `code`, see `code_of`; earlier ones in `same` gave the same scores.
+    """
 
     experiment: str
     artefact: str
@@ -72,6 +77,9 @@ class Run:
     data: tuple[str, ...]
     reads: tuple[str, ...]
     minutes: float
+    version: int
+    code: str
+    same: tuple[str, ...]
 
     @property
     def id(self) -> str:
@@ -95,6 +103,8 @@ def read_plan(profile: str, only: Sequence[str] = (), file: Path = PLAN) -> list
         raise ValueError(f"expected a profile among {', '.join(PROFILES)}, got {profile!r}")
     runs = []
     for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
+        version = entry.get("version", 1)
+        code = code_of((file.parents[1] / entry["notebook"]).read_bytes(), version)
         for grid in entry["runs"].get(profile, ()):
             axes = {k: v if isinstance(v, list) else [v] for k, v in grid.get("grid", {}).items()}
             for point in itertools.product(*axes.values()):
@@ -104,6 +114,7 @@ def read_plan(profile: str, only: Sequence[str] = (), file: Path = PLAN) -> list
                     Run(
                         entry["id"], entry["artefact"], entry["notebook"], parameters, tuple(data),
                         tuple(entry.get("reads", ())), float(grid["minutes"]),
+                        version, code, tuple(entry.get("same", ())),
                     )
                 )  # fmt: skip
     for pattern in only:
@@ -129,14 +140,26 @@ def read_records(results: Path) -> dict[str, Record]:
     return {r["id"]: r for r in Journal(path, "runs", {}).records} if path.exists() else {}
 
 
-def state(run: Run, records: Mapping[str, Record]) -> str:
-    """Return "done", "failed" or "missing"; records of other parameters or inputs do not count."""
+def state(run: Run, records: Mapping[str, Record]) -> State:
+    """Return how a run stands; it is stale if its notebook, or what it reads, is not as it was."""
     record = records.get(run.id)
     if record is None or record["parameters"] != dict(run.parameters):
         return "missing"
-    if record["inputs"] != inputs_of(run, records):
-        return "missing"
-    return "failed" if record["error"] else "done"
+    if record["error"]:
+        return "failed"
+    is_fresh = record.get("code") in (run.code, *run.same)
+    return "done" if is_fresh and record["inputs"] == inputs_of(run, records) else "stale"
+
+
+def code_of(notebook: bytes, version: int) -> str:
+    """Hash what a notebook computes: its code cells, and a number for all that they call.
+
+    Prose and outputs do not count.  A change of the package or the lab that changes scores counts
+    when the plan raises the number.
+    """
+    cells = json.loads(notebook)["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return hashlib.sha256(json.dumps([version, *code]).encode()).hexdigest()[:16]
 
 
 def inputs_of(run: Run, records: Mapping[str, Record]) -> str:
@@ -197,6 +220,23 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def _processor() -> str:
+    """Return its family and model, or what the platform calls it."""
+    path = Path("/proc/cpuinfo")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    names = ("vendor_id", "cpu family", "model", "model name")
+    told = [re.search(rf"^{name}\s*: (.+)$", text, re.MULTILINE) for name in names]
+    found = ", ".join(match[1] for match in told if match)
+    return found or platform.processor() or platform.machine()
+
+
+def _blas() -> list[str]:
+    """Return each library of linear algebra, and the processor that it takes this one for."""
+    names = ("internal_api", "version", "architecture")
+    told = [each for each in threadpool_info() if each["user_api"] == "blas"]
+    return sorted({" ".join(str(each.get(name)) for name in names) for each in told})
+
+
 def _commit(folder: Path) -> str:
     """Return the commit, with "changed" after it if code differs; empty outside of a repository."""
     git = ["git", "-C", str(folder)]
@@ -220,11 +260,11 @@ def execute(run: Run, folder: Path, results: Path, inputs: str) -> Record:
     output = results / "executed" / f"{run.id}.ipynb"
     scores: dict[str, Any] = {}
     data: dict[str, str] = {}
-    error = notebook_hash = ""
+    error = code = ""
     try:
         data = {name: table_checksum(datasets.load(name).frame) for name in run.data}
         text = (folder / run.notebook).read_bytes()
-        notebook_hash = hashlib.sha256(text).hexdigest()
+        code = code_of(text, run.version)
         known = parameters_of(json.loads(text))
         if unknown := [name for name in run.parameters if name not in known]:
             raise ValueError(
@@ -241,7 +281,7 @@ def execute(run: Run, folder: Path, results: Path, inputs: str) -> Record:
         "id": run.id,
         "experiment": run.experiment,
         "notebook": run.notebook,
-        "notebook_hash": notebook_hash,
+        "code": code,
         "parameters": dict(run.parameters),
         "inputs": inputs,
         "data": data,
@@ -249,7 +289,8 @@ def execute(run: Run, folder: Path, results: Path, inputs: str) -> Record:
         "seconds": round(time.perf_counter() - began, 3),
         "error": error,
         "versions": _versions(),
-        "processor": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
+        "processor": f"{os.cpu_count()} x {_processor()}",
+        "blas": _blas(),
         "commit": _commit(folder),
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
@@ -403,6 +444,8 @@ def overview(runs: Sequence[Run], records: Mapping[str, Record], profile: str) -
         held = [bool(r["scores"]["holds"]) for r in done if "holds" in r["scores"]]
         if "failed" in states:
             verdict = "failed"
+        elif "stale" in states:
+            verdict = "stale"
         elif "missing" in states:
             verdict = "not complete" if done else "not run"
         elif not held:
@@ -415,8 +458,7 @@ def overview(runs: Sequence[Run], records: Mapping[str, Record], profile: str) -
             "notebook": own[0].notebook,
             "command": f"lkm-gpflow reproduce --profile {profile} --only {experiment}",
             "done": len(done),
-            "failed": states.count("failed"),
-            "missing": states.count("missing"),
+            **{each: states.count(each) for each in get_args(State)[1:]},
             "minutes": f"{sum(taken):.1f}" if done else "-",
             "minutes left": round(
                 sum(run.minutes for run, s in zip(own, states, strict=True) if s != "done"), 1

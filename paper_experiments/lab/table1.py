@@ -25,8 +25,13 @@ from lkm_gpflow.evaluation.predictive import matrices
 from lkm_gpflow.plotting.style import FAINT_COLOUR, FORECAST_COLOUR, new_axes, plain
 
 from . import RESULTS
-from .published import AUTHORS_METHODS, STRUCTURES
+from .authors import AUTHORS_LEARNERS
+from .published import PUBLISHED_STRUCTURES
 from .runner import PROFILES, read_records
+from .sensitivity import VARIANTS
+
+AUTHORS_METHODS: Mapping[str, Comparator] = {**PUBLISHED_STRUCTURES, **AUTHORS_LEARNERS}
+"""What the authors published beside the paper: structures, and a learner."""
 
 _TABLE_1 = """\
 method     dataset        rmse rmse_sd  mnlp mnlp_sd
@@ -99,8 +104,8 @@ def method_for(name: str, profile: str) -> Comparator:
     """
     if profile not in PROFILES:
         raise ValueError(f"expected a profile among {', '.join(PROFILES)}, got {profile!r}")
-    if name in AUTHORS_METHODS:
-        return AUTHORS_METHODS[name]()
+    if own := {**AUTHORS_METHODS, **VARIANTS}.get(name):
+        return own
     return comparator(name, **(SMOKE_SETTINGS.get(name, {}) if profile == "smoke" else {}))
 
 
@@ -192,12 +197,12 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     Index: "published", "lkm-paper", then `AUTHORS_METHODS`; columns (data set, rmse, mnlp or
-    coverage90), of the data sets of which there are published structures.
+    coverage90); NaN where there is none.
     """
     means, paper = runs.groupby(["method", "dataset"]).mean(numeric_only=True), published_table()
     sources = {"published": (paper, "lkm-paper"), "lkm-paper": (means, "lkm-paper")}
     sources |= {method: (means, method) for method in AUTHORS_METHODS}
-    columns = [(d, s) for d in STRUCTURES for s in ("rmse", "mnlp", "coverage90")]
+    columns = [(d, s) for d in DATASETS for s in ("rmse", "mnlp", "coverage90")]
     rows = {
         row: [
             float(table[score][method, dataset])
@@ -274,7 +279,7 @@ def cells(runs: pd.DataFrame, names: Sequence[str] = DATASETS) -> pd.DataFrame:
     Index (method, dataset), all of them; columns ``runs`` (how many), each of `SCORES` and its
     ``_sd``.  A score without runs is NaN, and so is an sd of fewer than two.
     """
-    others = set(runs["method"]) - set(METHODS) - set(AUTHORS_METHODS)
+    others = set(runs["method"]) - set(METHODS) - set(AUTHORS_METHODS) - set(VARIANTS)
     known = [*METHODS, *sorted(others)]
     index = pd.MultiIndex.from_product([known, names], names=["method", "dataset"])
     groups = runs.groupby(["method", "dataset"])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import papermill
 import psutil
 import pytest
@@ -111,6 +114,17 @@ def test_the_committed_results_are_all_of_the_plan() -> None:
         assert set(run.parameters) <= set(runner.parameters_of(notebook)), run.id
 
 
+def test_the_lock_is_of_the_environment_of_the_results() -> None:
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = dict(line.split("==") for line in text.splitlines() if "==" in line)
+    pins["python"] = re.findall(r"Python (\d\S+)\.", text)[0]
+    recorded = {pair for r in read_records(RESULTS).values() for pair in r["versions"].items()}
+    for package, version in sorted(recorded):
+        assert package == "lkm_gpflow" or pins[package] == version, package
+    named = re.split(r"[\s,.#]+", text.partition("a test compares): ")[2].partition(".  ")[0])
+    assert {package for package, _ in recorded} - {"lkm_gpflow", "python"} <= set(named)
+
+
 def test_runs_are_chosen_by_ids_and_patterns() -> None:
     assert [run.id for run in read_plan("paper", ["table1"])] == ["table1/paper"]
     chosen = read_plan("quick", ["extrapolation/gonu_a*", "fig5_seizure"])
@@ -133,14 +147,15 @@ def test_failures_are_kept_stop_nothing_and_are_tried_again(tmp_path: Path) -> N
     assert "\x1b" not in raised
     assert "died" in died
     table = runner.overview(runs, records, "smoke").loc["square"]
-    assert table[["done", "failed", "missing"]].tolist() == [1, 2, 0]
+    assert table[["done", "failed", "stale", "missing"]].tolist() == [1, 2, 0, 0]
     assert table["minutes left"] == pytest.approx(0.2)
     assert table["paper's claim"] == "failed"
     page = runner.write_page(runs, tmp_path / "results", "smoke").read_text(encoding="utf-8")
     assert "two is too many" in page
 
     before = started(tmp_path)  # a kernel may have died before its first cell
-    write_squares(tmp_path, [1, 2, 3])  # it is mended
+    mended = write_squares(tmp_path, [1, 2, 3])
+    runs = [replace(run, same=(runs[1].code,)) for run in mended]  # as far as it came
     second = reproduced(tmp_path, runs[1:])
     assert second == {"square/x-1": "there", "square/x-2": "done", "square/x-3": "done"}
     assert sorted(started(tmp_path)[len(before) :]) == [2, 3]
@@ -165,6 +180,47 @@ def test_what_reads_results_runs_after_them_and_again_when_they_are_new(tmp_path
     executed.write_text('{"cells": [', encoding="utf-8")
     html = runner.write_page(runs, tmp_path / "results", "smoke")
     assert "Its executed notebook is not here" in html.read_text(encoding="utf-8")
+
+
+def test_a_run_is_stale_once_the_code_of_its_notebook_is_another(tmp_path: Path) -> None:
+    """Prose and outputs are no code; the version of the plan stands for the code behind."""
+    runs = write_squares(tmp_path, [1])
+    reproduced(tmp_path, runs)
+    plan, notebook = tmp_path / "lab" / "experiments.yml", tmp_path / "square.ipynb"
+
+    def now() -> str:
+        return state(read_plan("smoke", file=plan)[1], read_records(tmp_path / "results"))
+
+    written = nbformat.read(notebook, as_version=4)
+    written.cells[0].source = "# The square of a number"
+    written.cells[1].outputs = [nbformat.v4.new_output("stream", text="once")]
+    nbformat.write(written, notebook)
+    assert now() == "done"
+    written.cells[1].source = "x = 1"
+    nbformat.write(written, notebook)
+    assert now() == "stale"
+    runs = read_plan("smoke", file=plan)
+    table = runner.overview(runs, read_records(tmp_path / "results"), "smoke").loc["square"]
+    assert table[["done", "stale"]].tolist() == [0, 1]
+    assert table["paper's claim"] == "stale"
+    assert reproduced(tmp_path, runs)["square/x-1"] == "done"
+    assert now() == "done"
+    written_plan = plan.read_text(encoding="utf-8")
+    plan.write_text(written_plan.replace("id: square", "id: square, version: 2"), encoding="utf-8")
+    assert now() == "stale"
+    code = runs[1].code
+    same = f"id: square, version: 2, same: ['{code}']"
+    plan.write_text(written_plan.replace("id: square", same), encoding="utf-8")
+    assert now() == "done"
+
+
+def test_a_record_says_on_what_it_was_made(tmp_path: Path) -> None:
+    reproduced(tmp_path, write_squares(tmp_path, [1]))
+    record = read_records(tmp_path / "results")["square/x-1"]
+    assert record["versions"]["numpy"] == np.__version__
+    assert all(re.fullmatch(r"\S+ [\d.]+\S* \S+", each) for each in record["blas"])
+    assert record["blas"]
+    assert re.fullmatch(r"\d+ x .+", record["processor"])
 
 
 # --- the commands, on a clone of squares ---
