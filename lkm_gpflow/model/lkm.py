@@ -27,7 +27,6 @@ from ..gp.tensors import (
     total_covariance,
 )
 from ..gp.types import LOG_2PI, Floats, FloatTensor
-from ..kernels.bank import stacked_covariances
 from . import model_data
 from .criterion import bic
 from .ibp import IBP
@@ -154,7 +153,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     )
     def component_covariances(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
         """Covariance matrices of all components between X and X2 (or X), [K, D, D2]."""
-        return stacked_covariances(self.kernels, X, X2)
+        return tf.stack([kernel(X, X2) for kernel in self.kernels])
 
     @check_shapes("return: [N, D]")
     def residuals(self) -> FloatTensor:

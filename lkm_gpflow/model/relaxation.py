@@ -227,8 +227,7 @@ class AnnealedModel(AssignmentModel, Protocol):
 class Annealer:
     """Climbs the relaxed objective of a model, from wherever the model's variables are.
 
-    Steps are traced once.  After assigning other numbers, or loading other products into a
-    `KernelBank`, `run` climbs again with the same trace.
+    Steps are traced once.  After assigning other numbers, `run` climbs again with the same trace.
 
     Parameters
     ----------

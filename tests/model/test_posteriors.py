@@ -174,28 +174,6 @@ def test_many_components_are_rounded_but_for_the_most_uncertain() -> None:
     assert np.bincount(series).max() < 32
 
 
-# --- enumeration ---------------------------------------------------------------------------------
-
-
-def test_refresh_keeps_the_bound_and_comes_back() -> None:
-    posterior = EnumeratedPosterior()
-    model = model_with(posterior, 4)
-    model.noise_variance.assign([1e-4, 1e-4, 1e-4])
-    compiled = tf.function(model.elbo)
-    full, probabilities = compiled().numpy(), model.probabilities()
-    posterior.refresh(model)
-    assert tf.size(posterior.active) < 16
-    assert full - 1e-5 < compiled().numpy() <= full, "still a lower bound, and no looser than this"
-    np.testing.assert_allclose(model.probabilities(), probabilities, atol=1e-6)
-
-    kept = set(posterior.active.numpy())
-    model.noise_variance.assign([50.0, 50.0, 50.0])  # now hardly anything is certain
-    restricted = compiled().numpy()
-    posterior.refresh(model)
-    assert kept < set(posterior.active.numpy())
-    assert restricted < compiled().numpy()
-
-
 def test_posteriors_survive_copying() -> None:
     for posterior in (RelaxedPosterior(num_samples=4), EnumeratedPosterior()):
         model = model_with(posterior)
