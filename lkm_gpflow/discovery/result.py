@@ -100,8 +100,6 @@ class Discovery:
     surprises
         For each update since the search and each series how well the new rows agree with their
         forecast, as normal scores; see `updating.Surprise`.
-    speaks_by_draws
-        Whether draws of the posterior may forecast; see `forecasts_by_draws`.
     """
 
     table: Table
@@ -112,7 +110,6 @@ class Discovery:
     stopped: str = ""
     news: str = ""
     surprises: tuple[tuple[float, ...], ...] = ()
-    speaks_by_draws: bool = False
 
     @cached_property
     def fit(self) -> Fit:
@@ -178,16 +175,10 @@ class Discovery:
                 f"expected the discovery of all {len(self.whole.table.names)} series, got a "
                 f"selection of {len(self.table.names)}: found.whole.update(frame) goes on"
             )
-        every = Ensemble(self.table, tuple(self.members), self.predictors)
-        what = updated(
-            every, self.ensemble, self.entries, self.surprises, frame, suspicious,
-            seed=self.settings.seed, executor=executor, progress=progress,
-        )  # fmt: skip
-        if what is None:
+        found = updated(self, frame, suspicious, executor, progress)
+        if found is None:
             warn("the table has no new or revised values: the discovery stays as it is")
             return self
-        stacks = {"stacked": what.stacked if self.stacked else ()}
-        found = replace(self, **vars(what) | stacks)
         found.__dict__["_before"] = self
         return found
 
@@ -619,13 +610,13 @@ class Discovery:
     def forecasts_by_draws(self) -> bool:
         """Whether draws of the posterior (`sample`) forecast in the place of the search's fits.
 
-        They do where they say who has what, too, and where fits weigh at least 5%: with less, they
-        would move nothing.
+        They do where forecasters are stacked, where draws say who has what, too, and where fits
+        weigh at least 5%: with less, they would move nothing.
         """
         share = sum(
             each.weight for each in self.members if isinstance(each, Member) and not each.is_walk
         )
-        return self.speaks_by_draws and share >= _WORTH_DRAWS and not self.says_by_fits
+        return bool(self.stacked) and share >= _WORTH_DRAWS and not self.says_by_fits
 
     @cached_property
     def ensemble(self) -> Ensemble:
@@ -966,7 +957,6 @@ class Discovery:
             "surprises": whole.surprises,
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
             "stacked": [each.to_json() for each in whole.stacked],
-            "speaks_by_draws": whole.speaks_by_draws,
             "transforms": whole.table.transforms.names,
             **_sites_to_json(whole.table),
         }
@@ -1043,7 +1033,6 @@ def load(path: str | Path) -> Discovery:
             document["stopped"],
             document["news"],
             tuple(map(tuple, document["surprises"])),
-            document["speaks_by_draws"],
         )
         if "posterior" in document:
             whole.__dict__["posterior"] = PosteriorDraws.from_json(document["posterior"])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,9 @@ from ..runtime.warn import warn
 from ..search.ledger import Entry, fit_key
 from ..search.many_series import decided
 
+if TYPE_CHECKING:
+    from .result import Discovery
+
 _ROUNDS = 2
 """Of hyperparameters and the posterior over Z, in turn: they begin near their optimum."""
 
@@ -56,94 +60,62 @@ _LEAST = 1e-300
 """Weight of a forecaster that has none."""
 
 
-@dataclass(frozen=True)
-class Updated:
-    """What a discovery consists of after an update; fields as those of `Discovery`."""
-
-    table: Table
-    entries: tuple[Entry, ...]
-    stacked: tuple[BaseForecaster, ...]
-    news: str
-    surprises: tuple[tuple[float, ...], ...]
-    stopped: str = ""
-
-
 def updated(
-    ensemble: Ensemble,
-    told: Ensemble,
-    entries: Sequence[Entry],
-    surprises: tuple[tuple[float, ...], ...],
+    found: Discovery,
     frame: Tabular,
     suspicious: Suspicious,
-    *,
-    seed: int,
     executor: Executor | None,
     progress: bool | Progress,
-) -> Updated | None:
-    """Move the forecasters of a discovery to a longer or revised table; see `Discovery.update`.
+) -> Discovery | None:
+    """Move a discovery to a longer or revised table, see `Discovery.update`; None: nothing is new.
 
-    Parameters
-    ----------
-    ensemble
-        All forecasters, also those of almost no weight.
-    told
-        Those that have forecast.
-    entries, surprises
-        Of the discovery.
-    frame, suspicious
-        The longer table.
-    seed
-        Of the discovery.
-    executor, progress
-        As of `Discovery.update`.
-
-    Returns
-    -------
-    None if nothing is new.
+    All forecasters move, also those of almost no weight; surprises are those of what has forecast.
     """
     check_executor(executor)
-    if ensemble.predictors.settings.learner != "scan":
+    settings, before = found.settings.fit, found.table
+    if settings.learner != "scan":
         raise ValueError(
-            "expected a discovery by the learner 'scan', got one by "
-            f"{ensemble.predictors.settings.learner!r}: discover the longer table"
+            f"expected a discovery by the learner 'scan', got one by {settings.learner!r}: "
+            "discover the longer table"
         )
-    before = ensemble.table
-    table = _longer(before, frame, suspicious, ensemble.predictors.settings)
+    table = _longer(before, frame, suspicious, settings)
     new = table.frame.index[table.frame.index > before.frame.index[-1]]
     others = table.frame.index.difference(before.frame.index).difference(new)
     revised = _num_revised(before.frame, table.frame)
     if not len(new) and not len(others) and not revised:
         return None
-    surprise = Surprise.of(told, table.frame.loc[new], surprises, seed)
-    members = ensemble.fits
+    surprise = Surprise.of(
+        found.ensemble, table.frame.loc[new], found.surprises, found.settings.seed
+    )
+    members = [each for each in found.members if isinstance(each, Member)]
     heavy = {id(each.fit) for each in counting(members)}
     jobs = {
         number: partial(
-            _moved, each, before, table, ensemble.predictors.settings,
-            rounds=_ROUNDS if id(each.fit) in heavy else 0,
+            _moved, each, before, table, settings, rounds=_ROUNDS if id(each.fit) in heavy else 0
         )
         for number, each in enumerate(members)
-    }  # fmt: skip
+    }
     fits = {}
     with part_of(progress, "new rows", len(jobs)) as bar:
         for number, fit in run_all(jobs, executor, hear=bar.hear):
             fits[number] = fit
             bar.update()
-    by_key = {fit_key(entry.fit): entry for entry in entries}
-    moved_entries = decided([
+    by_key = {fit_key(entry.fit): entry for entry in found.entries}
+    entries = decided([
         replace(by_key.get(fit_key(each.fit), Entry.alone(each.fit)), fit=fits[number])
         for number, each in enumerate(members)
         if not each.is_walk
     ])  # fmt: skip
     moved = [replace(each, fit=fits[number]) for number, each in enumerate(members)]
-    return Updated(
-        table,
-        tuple(moved_entries),
-        tuple(_weighed(ensemble, table, moved, new, seed)),
-        " ".join(
-            filter(None, [_counted_rows(new, len(others), revised, surprise), surprise.advice])
-        ),
-        (*surprises, surprise.scores) if len(new) else surprises,
+    news = _counted_rows(new, len(others), revised, surprise), surprise.advice
+    return replace(
+        found,
+        table=table,
+        entries=tuple(entries),
+        stacked=tuple(_weighed(found, table, moved, new)) if found.stacked else (),
+        stopped="",
+        news=" ".join(filter(None, news)),
+        surprises=(*found.surprises, surprise.scores) if len(new) else found.surprises,
     )
 
 
@@ -239,7 +211,7 @@ def _moved(member: Member, before: Table, table: Table, settings: FitSettings, r
 
 
 def _weighed(
-    ensemble: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index, seed: int
+    found: Discovery, table: Table, moved: Sequence[Member], new: pd.Index
 ) -> list[BaseForecaster]:
     r"""Weigh forecasters by how they forecast the new rows, on top of what they weighed before.
 
@@ -248,13 +220,13 @@ def _weighed(
     with l the score of the m new rows as if they were a window (`held_out.score_of_window`), and h
     the rows of a window.  The fits of the search divide what they have together as in `weigh`.
     """
-    x, seen = ensemble.table.scaled_times(new), _of_rows(ensemble.table, table.frame.loc[new])
+    x, seen = found.table.scaled_times(new), _of_rows(found.table, table.frame.loc[new])
     size = windows(len(table.frame))[-1]
-    scores = [_score(each, x, seen, ensemble.predictors) for each in ensemble.members]
-    weights = np.array([each.weight for each in ensemble.members])
+    scores = [_score(each, x, seen, found.predictors) for each in found.members]
+    weights = np.array([each.weight for each in found.members])
     parts = len(new) / (size.end - size.begin)
     weights = softmax(np.log(np.maximum(weights, _LEAST)) + parts * np.array(scores))
-    is_fit = [isinstance(each, Member) for each in ensemble.members]
+    is_fit = [isinstance(each, Member) for each in found.members]
     of_fits = weights[is_fit]
     weighed = list(map(with_weight, moved, map(float, of_fits)))
     searched = [each for each in weighed if not each.is_walk]
@@ -269,7 +241,7 @@ def _weighed(
     again.sort(key=lambda each: -each.weight)
     rest = float(weights.sum() - of_fits.sum())
     if not all(is_fit):
-        autoregression = Autoregression.of(table, seed, rest)
+        autoregression = Autoregression.of(table, found.settings.seed, rest)
         if autoregression is not None:
             return [*again, autoregression]
     return [with_weight(each, each.weight / (1.0 - rest)) for each in again]
