@@ -34,10 +34,12 @@ from ..model.subclasses import UnknownModelError, object_from_json, object_to_js
 from ..runtime import archive
 from ..runtime.archive import label_from_json, label_to_json
 from ..runtime.arguments import check_level, check_series
+from ..runtime.executors import check_executor
 from ..runtime.progress import Progress
 from ..runtime.text import counted, numbered, quoted
 from ..runtime.warn import warn
-from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
+from ..search.ledger import Entry, Ledger, entry_from_json, fit_key, fit_to_json
+from ..search.many_series import decided
 from ..search.settings import SearchSettings
 from ..sharing.pattern_draws import PatternDraws, patterns_of
 from ..sharing.posterior import (
@@ -168,17 +170,48 @@ class Discovery:
             If series or times of the discovery are absent, new rows come at other steps, or this is
             a selection or a discovery by the learner "relaxed".
         """
-        from .updating import updated
+        from . import updating
 
         if self.whole is not self:
             raise ValueError(
                 f"expected the discovery of all {len(self.whole.table.names)} series, got a "
                 f"selection of {len(self.table.names)}: found.whole.update(frame) goes on"
             )
-        found = updated(self, frame, suspicious, executor, progress)
-        if found is None:
+        settings, seed, every = self.settings.fit, self.settings.seed, tuple(self.members)
+        check_executor(executor)
+        if settings.learner != "scan":
+            raise ValueError(
+                "expected a discovery by the learner 'scan', got one by "
+                f"{settings.learner!r}: discover the longer table"
+            )
+        table = updating.longer(self.table, frame, suspicious, settings)
+        new, others, revised = updating.differences(self.table.frame, table.frame)
+        if not len(new) and not others and not revised:
             warn("the table has no new or revised values: the discovery stays as it is")
             return self
+        rows = table.frame.loc[new]
+        surprise = updating.Surprise.of(self.ensemble, rows, self.surprises, seed)
+        members = [each for each in every if isinstance(each, Member)]
+        moved = updating.moved(members, self.table, table, settings, executor, progress)
+        known = {fit_key(entry.fit): entry for entry in self.entries}
+        entries = [
+            replace(known.get(fit_key(before.fit), Entry.alone(before.fit)), fit=after.fit)
+            for before, after in zip(members, moved, strict=True)
+            if not before.is_walk
+        ]
+        stacked: Sequence[BaseForecaster] = ()
+        if self.stacked:
+            told = Ensemble(self.table, every, self.predictors)
+            stacked = updating.weighed(told, table, moved, new, seed)
+        found = replace(
+            self,
+            table=table,
+            entries=tuple(decided(entries)),
+            stacked=tuple(stacked),
+            stopped="",
+            news=updating.said(new, others, revised, surprise),
+            surprises=(*self.surprises, surprise.scores) if len(new) else self.surprises,
+        )
         found.__dict__["_before"] = self
         return found
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -31,16 +30,11 @@ from ..forecast.held_out import HeldOut, Window, score_of_window, windows
 from ..forecast.predictors import Predictors
 from ..forecast.stacking import MOST, average_fits
 from ..gp.types import Floats
-from ..runtime.executors import check_executor, run_all
+from ..runtime.executors import run_all
 from ..runtime.progress import Progress, part_of
 from ..runtime.text import counted, listed, quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn
-from ..search.ledger import Entry, fit_key
-from ..search.many_series import decided
-
-if TYPE_CHECKING:
-    from .result import Discovery
 
 _ROUNDS = 2
 """Of hyperparameters and the posterior over Z, in turn: they begin near their optimum."""
@@ -60,69 +54,10 @@ _LEAST = 1e-300
 """Weight of a forecaster that has none."""
 
 
-def updated(
-    found: Discovery,
-    frame: Tabular,
-    suspicious: Suspicious,
-    executor: Executor | None,
-    progress: bool | Progress,
-) -> Discovery | None:
-    """Move a discovery to a longer or revised table, see `Discovery.update`; None: nothing is new.
-
-    All forecasters move, also those of almost no weight; surprises are those of what has forecast.
-    """
-    check_executor(executor)
-    settings, before = found.settings.fit, found.table
-    if settings.learner != "scan":
-        raise ValueError(
-            f"expected a discovery by the learner 'scan', got one by {settings.learner!r}: "
-            "discover the longer table"
-        )
-    table = _longer(before, frame, suspicious, settings)
-    new = table.frame.index[table.frame.index > before.frame.index[-1]]
-    others = table.frame.index.difference(before.frame.index).difference(new)
-    revised = _num_revised(before.frame, table.frame)
-    if not len(new) and not len(others) and not revised:
-        return None
-    surprise = Surprise.of(
-        found.ensemble, table.frame.loc[new], found.surprises, found.settings.seed
-    )
-    members = [each for each in found.members if isinstance(each, Member)]
-    heavy = {id(each.fit) for each in counting(members)}
-    jobs = {
-        number: partial(
-            _moved, each, before, table, settings, rounds=_ROUNDS if id(each.fit) in heavy else 0
-        )
-        for number, each in enumerate(members)
-    }
-    fits = {}
-    with part_of(progress, "new rows", len(jobs)) as bar:
-        for number, fit in run_all(jobs, executor, hear=bar.hear):
-            fits[number] = fit
-            bar.update()
-    by_key = {fit_key(entry.fit): entry for entry in found.entries}
-    entries = decided([
-        replace(by_key.get(fit_key(each.fit), Entry.alone(each.fit)), fit=fits[number])
-        for number, each in enumerate(members)
-        if not each.is_walk
-    ])  # fmt: skip
-    moved = [replace(each, fit=fits[number]) for number, each in enumerate(members)]
-    news = _counted_rows(new, len(others), revised, surprise), surprise.advice
-    return replace(
-        found,
-        table=table,
-        entries=tuple(entries),
-        stacked=tuple(_weighed(found, table, moved, new)) if found.stacked else (),
-        stopped="",
-        news=" ".join(filter(None, news)),
-        surprises=(*found.surprises, surprise.scores) if len(new) else found.surprises,
-    )
-
-
 # --- the table ---
 
 
-def _longer(before: Table, frame: Tabular, suspicious: Suspicious, settings: FitSettings) -> Table:
+def longer(before: Table, frame: Tabular, suspicious: Suspicious, settings: FitSettings) -> Table:
     """Return the longer table; a ValueError says what does not go on from the one before."""
     old, sound = before.frame, checked(frame)
     if set(sound.columns) != set(old.columns):
@@ -180,17 +115,45 @@ def _check_steps(old: pd.Index, table: Table) -> None:
         )
 
 
-def _num_revised(old: pd.DataFrame, new: pd.DataFrame) -> int:
-    """Count values that have changed, appeared or gone at times that were there."""
+def differences(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.Index, int, int]:
+    """Return the times after the old ones, and count other new rows, and values that have changed.
+
+    A value that has appeared or gone at a time that was there has changed, too.
+    """
+    later = new.index[new.index > old.index[-1]]
     a, b = old.to_numpy(), new.loc[old.index].to_numpy()
-    return int(np.sum((a != b) & ~(np.isnan(a) & np.isnan(b))))
+    revised = int(np.sum((a != b) & ~(np.isnan(a) & np.isnan(b))))
+    return later, len(new.index.difference(old.index).difference(later)), revised
 
 
 # --- the fits ---
 
 
+def moved(
+    members: Sequence[Member],
+    before: Table,
+    table: Table,
+    settings: FitSettings,
+    executor: Executor | None,
+    progress: bool | Progress,
+) -> list[Member]:
+    """Learn fits again on a table that has changed a little, each from its own numbers."""
+    heavy = {id(each.fit) for each in counting(members)}
+    jobs = {
+        number: partial(
+            _moved, each, before, table, settings, rounds=_ROUNDS if id(each.fit) in heavy else 0
+        )
+        for number, each in enumerate(members)
+    }
+    fits = {}
+    with part_of(progress, "new rows", len(jobs)) as bar:
+        for number, fit in run_all(jobs, executor, hear=bar.hear):
+            fits[number] = fit
+            bar.update()
+    return [replace(each, fit=fits[number]) for number, each in enumerate(members)]
+
+
 def _moved(member: Member, before: Table, table: Table, settings: FitSettings, rounds: int) -> Fit:
-    """Learn a fit again on a table that has changed a little, from its own numbers."""
     began = time.perf_counter()
     observations = table.observations
     first, last = table.scaled_times(before.frame.index[[0, -1]])
@@ -210,8 +173,8 @@ def _moved(member: Member, before: Table, table: Table, settings: FitSettings, r
         return learner.finish(state, began, rounds)
 
 
-def _weighed(
-    found: Discovery, table: Table, moved: Sequence[Member], new: pd.Index
+def weighed(
+    every: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index, seed: int
 ) -> list[BaseForecaster]:
     r"""Weigh forecasters by how they forecast the new rows, on top of what they weighed before.
 
@@ -220,13 +183,13 @@ def _weighed(
     with l the score of the m new rows as if they were a window (`held_out.score_of_window`), and h
     the rows of a window.  The fits of the search divide what they have together as in `weigh`.
     """
-    x, seen = found.table.scaled_times(new), _of_rows(found.table, table.frame.loc[new])
+    x, seen = every.table.scaled_times(new), _of_rows(every.table, table.frame.loc[new])
     size = windows(len(table.frame))[-1]
-    scores = [_score(each, x, seen, found.predictors) for each in found.members]
-    weights = np.array([each.weight for each in found.members])
+    scores = [_score(each, x, seen, every.predictors) for each in every.members]
+    weights = np.array([each.weight for each in every.members])
     parts = len(new) / (size.end - size.begin)
     weights = softmax(np.log(np.maximum(weights, _LEAST)) + parts * np.array(scores))
-    is_fit = [isinstance(each, Member) for each in found.members]
+    is_fit = [isinstance(each, Member) for each in every.members]
     of_fits = weights[is_fit]
     weighed = list(map(with_weight, moved, map(float, of_fits)))
     searched = [each for each in weighed if not each.is_walk]
@@ -241,7 +204,7 @@ def _weighed(
     again.sort(key=lambda each: -each.weight)
     rest = float(weights.sum() - of_fits.sum())
     if not all(is_fit):
-        autoregression = Autoregression.of(table, found.settings.seed, rest)
+        autoregression = Autoregression.of(table, seed, rest)
         if autoregression is not None:
             return [*again, autoregression]
     return [with_weight(each, each.weight / (1.0 - rest)) for each in again]
@@ -349,22 +312,22 @@ class Surprise:
         )
 
 
-def _counted_rows(new: pd.Index, others: int, revised: int, surprise: Surprise) -> str:
-    """Say what is new in a table, and how it compares with what was forecast."""
-    said = []
+def said(new: pd.Index, others: int, revised: int, surprise: Surprise) -> str:
+    """Say what is new in a table, how it compares with its forecast, and what to do."""
+    parts = []
     if len(new):
-        said.append(f"{counted(len(new), 'new row')} up to {new[-1]:{_date_format(new)}}")
+        parts.append(f"{counted(len(new), 'new row')} up to {new[-1]:{_date_format(new)}}")
     if others:
-        said.append(f"{counted(others, 'row')} between or before the old ones")
+        parts.append(f"{counted(others, 'row')} between or before the old ones")
     if revised:
-        said.append(counted(revised, "revised value"))
-    text = listed(said)
+        parts.append(counted(revised, "revised value"))
+    text = listed(parts)
     if surprise.count:
         text += (
             f": {surprise.inside} of {counted(surprise.count, 'new value')} fell into "
             f"the {_LEVEL:.0%} intervals that were forecast"
         )
-    return f"{text}."
+    return " ".join(filter(None, [f"{text}.", surprise.advice]))
 
 
 def _date_format(times: pd.Index) -> str:
