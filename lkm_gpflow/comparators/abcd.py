@@ -35,7 +35,6 @@ from ..model.criterion import bic
 from ..runtime.threads import single_threaded
 from .lbfgs import minimise
 from .protocol import ScaledForecast
-from .registry import register
 
 _SMALLEST_PIVOT = 1e-13
 """Least pivot of a covariance, relative to its largest variance: rounding decides about smaller
@@ -430,7 +429,6 @@ class CompositionalForecast(ScaledForecast):
         }
 
 
-@register("abcd")
 @dataclass(frozen=True)
 class ABCD:
     """Automatic Bayesian Covariance Discovery: each series alone.
