@@ -12,7 +12,6 @@ from gpflow.kernels import Linear, SquaredExponential
 from scipy.stats import bernoulli, ks_2samp
 
 from lkm_gpflow.model.bound import bernoulli_entropy
-from lkm_gpflow.model.ibp import FiniteIBP
 from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.model.posteriors import EnumeratedPosterior, Posterior
 from lkm_gpflow.model.relaxation import RelaxedPosterior
@@ -109,25 +108,6 @@ def test_seeds_say_which_draws() -> None:
     assert model.training_loss(seed=3) == -model.elbo(seed=3)
     compiled = tf.function(model.elbo)
     np.testing.assert_allclose(compiled(seed=tf.constant([3, 0])), model.elbo(seed=3), rtol=1e-12)
-
-
-def test_binary_draws_have_the_probabilities() -> None:
-    """`hard_elbo` averages the likelihood over draws of Z whose mean is nu."""
-
-    class Counting:
-        """Stands for a model, and remembers which Z it was asked about."""
-
-        prior, tau = FiniteIBP(1.0, 2), np.ones((2, 2))
-
-        def log_likelihood(self, Z: tf.Tensor) -> tf.Tensor:
-            self.Z = Z.numpy()
-            return tf.reduce_sum(Z, axis=-1)
-
-    logits = np.array([[-2.0, 0.5], [1.0, 3.0]])
-    model = Counting()
-    posterior_with(logits, 0.5, 20_000).hard_elbo(model)
-    assert set(np.unique(model.Z)) == {0.0, 1.0}
-    np.testing.assert_allclose(model.Z.mean(axis=0), 1.0 / (1.0 + np.exp(-logits)), atol=0.02)
 
 
 # --- arithmetic ----------------------------------------------------------------------------------
