@@ -20,7 +20,6 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky
 
 from ..data.observations import Observations
 from ..data.tables import Table
@@ -35,7 +34,6 @@ from ..model.criterion import bic
 from ..runtime.threads import single_threaded
 from .lbfgs import minimise
 from .protocol import ScaledForecast
-from .registry import register
 
 _SMALLEST_PIVOT = 1e-13
 """Least pivot of a covariance, relative to its largest variance: rounding decides about smaller
@@ -408,11 +406,9 @@ class CompositionalFit:
         """Means and variances (with noise) of new observations at scaled times x, [M] each."""
         D = len(self.x)
         K = covariance(self.kernel, np.concatenate([self.x, x]))
-        factor = cholesky(K[:D, :D] + self.noise_variance * np.eye(D), lower=True), True
-        cross = K[:D, D:]
-        explained = np.sum(cross * cho_solve(factor, cross), axis=0)
-        mean = cross.T @ cho_solve(factor, self.y)
-        return mean, np.maximum(K.diagonal()[D:] - explained, 0.0) + self.noise_variance
+        series = GaussianSeries(K[:D, :D] + self.noise_variance * np.eye(D), self.y)
+        mean, variance = series.predict(K[:D, D:], K.diagonal()[D:])
+        return mean, np.maximum(variance, 0.0) + self.noise_variance
 
 
 @dataclass(frozen=True)
@@ -430,7 +426,6 @@ class CompositionalForecast(ScaledForecast):
         }
 
 
-@register("abcd")
 @dataclass(frozen=True)
 class ABCD:
     """Automatic Bayesian Covariance Discovery: each series alone.

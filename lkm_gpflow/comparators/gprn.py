@@ -29,7 +29,6 @@ from ..model.model_data import checked_kernels
 from .lbfgs import MultiStart
 from .mean_field import MeanFieldModel
 from .protocol import ScaledForecast
-from .registry import register
 
 
 class NetworkMoments(NamedTuple):
@@ -292,7 +291,6 @@ def _sum_of_products(
 # --- the comparator -------------------------------------------------------------------------------
 
 
-@register("gprn")
 @dataclass(frozen=True)
 class GPRegressionNetwork:
     """A Gaussian process regression network; how many nodes it has is chosen by the bound.

@@ -28,12 +28,10 @@ from ..kernels.grammar import parse
 from ..model.criterion import bic
 from .lbfgs import MultiStart
 from .protocol import ScaledForecast
-from .registry import register
 from .spectral import SpectralMixture, Spectrum
 from .stacked import NOISE_FLOOR
 
 
-@register("gp")
 @dataclass(frozen=True)
 class IndependentGP:
     """One Gaussian process per series, its kernel a sum of fixed components."""
@@ -66,7 +64,6 @@ class IndependentGP:
         return _forecast(table, fit_each_gp(observations, kernel, start, self.restarts))
 
 
-@register("gp-sm")
 @dataclass(frozen=True)
 class SpectralMixtureGP:
     """One Gaussian process per series with a spectral mixture kernel (Wilson and Adams 2013)."""

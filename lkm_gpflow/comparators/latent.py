@@ -17,7 +17,6 @@ from ..discovery.result import Discovery
 from ..fit.fits import Criterion, LearnerName
 from ..gp.likelihoods import LikelihoodName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
-from .registry import register
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,6 @@ class DiscoveryForecast:
         return told
 
 
-@register("lkm")
 @dataclass(frozen=True)
 class LatentKernelModel:
     """The latent kernel model, as `discover` finds it with its defaults."""
@@ -89,7 +87,6 @@ class LatentKernelModel:
         return self.ledgers / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.jsonl"
 
 
-@register("lkm-paper")
 @dataclass(frozen=True)
 class PaperLatentKernelModel(LatentKernelModel):
     """The latent kernel model as published (Tong and Choi 2019, section 4 and algorithm 1).
@@ -112,7 +109,6 @@ class PaperLatentKernelModel(LatentKernelModel):
     transform: Transform = "none"
 
 
-@register("lkm-single")
 @dataclass(frozen=True)
 class SingleLatentKernelModel(LatentKernelModel):
     """The paper's model, base kernels and criterion and its single best fit, by our learner."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import gpflow
 import numpy as np
-import tensorflow as tf
+from gpflow.optimizers import Scipy
 from scipy.optimize import minimize
 
 from ..gp.types import Floats, FloatTensor
@@ -63,47 +64,27 @@ class MultiStart:
 
     def __init__(self, model: gpflow.Module, loss: Callable[[], FloatTensor] | None = None) -> None:
         self._variables = model.trainable_variables
-        self._shapes = [tuple(variable.shape) for variable in self._variables]
-        objective = model.training_loss if loss is None else loss
-
-        def value_and_gradient(values: FloatTensor) -> tuple[FloatTensor, FloatTensor]:
-            # Assigned in here it takes no time; one by one from Python, as long as some bounds.
-            parts = tf.split(values, [int(np.prod(shape)) for shape in self._shapes])
-            for variable, shape, part in zip(self._variables, self._shapes, parts, strict=True):
-                variable.assign(tf.reshape(part, shape))
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(self._variables)
-                value = objective()
-            gradients = tape.gradient(
-                value, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
-            )
-            return value, tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
-
-        self._traced = tf.function(
-            value_and_gradient, input_signature=[tf.TensorSpec([None], tf.float64)], autograph=False
+        self._evaluate = Scipy().eval_func(
+            model.training_loss if loss is None else loss,
+            self._variables,
+            {"autograph": False},
+            allow_unused_variables=True,
         )
 
     @property
     def values(self) -> Floats:
         """The unconstrained values of the trainable variables, in one vector."""
-        return np.concatenate([np.ravel(variable.numpy()) for variable in self._variables])
+        return np.asarray(Scipy.initial_parameters(self._variables))
 
     @values.setter
     def values(self, values: Floats) -> None:
-        start = 0
-        for variable, shape in zip(self._variables, self._shapes, strict=True):
-            size = int(np.prod(shape))
-            variable.assign(values[start : start + size].reshape(shape))
-            start += size
+        Scipy.assign_tensors(self._variables, Scipy.unpack_tensors(self._variables, values))
 
     def run(self, max_iterations: int = 200) -> Optimum:
         """Minimise from where the model is, leave it at the optimum, and return that."""
-
-        def loss(values: Floats) -> tuple[float, Floats]:
-            value, gradient = self._traced(tf.constant(values))
-            return value.numpy(), gradient.numpy()
-
-        optimum = minimise(loss, self.values, max_iterations)
+        with warnings.catch_warnings():  # one node of a network begins anew in every sweep
+            warnings.filterwarnings("ignore", message="Some variables does not have a gradient")
+            optimum = minimise(self._evaluate, self.values, max_iterations)
         self.values = optimum.values
         return optimum
 

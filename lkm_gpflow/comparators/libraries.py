@@ -38,7 +38,6 @@ from ..data.tables import Table
 from ..gp.types import Floats
 from ..runtime.text import did_you_mean
 from .protocol import MIN_SD, Ahead, ScaledForecast, fit_alone, library
-from .registry import register
 
 MIN_ROWS = 7  # the library takes no shorter series for ETS
 
@@ -69,7 +68,6 @@ class AutomaticMethod(ABC):
         return fit_each(train, self.season, self.learn)
 
 
-@register("auto-arima")
 @dataclass(frozen=True)
 class AutoARIMA(AutomaticMethod):
     """ARIMA with orders by the stepwise search of Hyndman and Khandakar (2008), AICc.
@@ -86,7 +84,6 @@ class AutoARIMA(AutomaticMethod):
         return lambda h: normal_moments(model.predict(h, level=[LEVEL]))
 
 
-@register("auto-ets")
 @dataclass(frozen=True)
 class AutoETS(AutomaticMethod):
     """Exponential smoothing in state space form (Hyndman et al. 2008), chosen by AICc.
@@ -109,7 +106,6 @@ class AutoETS(AutomaticMethod):
         return ahead
 
 
-@register("auto-theta")
 @dataclass(frozen=True)
 class AutoTheta(AutomaticMethod):
     """The best of four Theta models (Fiorucci et al. 2016) by mean squared error.
@@ -186,7 +182,6 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-@register("sktime")
 @dataclass(frozen=True)
 class SktimeForecaster:
     """A forecaster of sktime that has forecast variances.
@@ -257,7 +252,6 @@ class SktimeForecaster:
         return ahead
 
 
-@register("statsforecast")
 @dataclass(frozen=True)
 class StatsforecastModel:
     """A model of statsforecast that has forecast intervals, each series alone.

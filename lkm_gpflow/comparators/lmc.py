@@ -30,7 +30,6 @@ from ..kernels.grammar import Product, parse
 from ..model.criterion import bic
 from .lbfgs import MultiStart
 from .protocol import ScaledForecast
-from .registry import register
 from .stacked import StackedGPR, stack
 
 
@@ -104,7 +103,6 @@ def correlation_root(observations: Observations) -> Floats:
     return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))[:, ::-1]
 
 
-@register("lmc-walk")
 @dataclass(frozen=True)
 class LMC:
     """The linear model of coregionalisation; kernels and rank are chosen by BIC.
@@ -180,7 +178,6 @@ class LMC:
         return model
 
 
-@register("lmc")
 @dataclass(frozen=True)
 class PublishedLMC(LMC):
     """The model as Tong and Choi compared with it: GPy's, by maximum likelihood, no walk.

@@ -27,7 +27,6 @@ from ..gp.types import Floats, FloatTensor, Integers
 from ..model.criterion import bic
 from .lbfgs import MultiStart
 from .protocol import ScaledForecast
-from .registry import register
 from .spectral import Mixture, Spectrum
 from .stacked import StackedGPR, stack
 
@@ -291,7 +290,6 @@ class CrossSpectrum:
         return delays[best], -np.angle(alike[np.arange(len(best)), best])
 
 
-@register("mosm")
 @dataclass(frozen=True)
 class MOSM:
     """Exact regression with a multi-output spectral mixture (Parra and Tobar 2017).

@@ -21,7 +21,6 @@ from ..data.seasons import checked_season, season_length
 from ..data.tables import Table
 from ..gp.types import Floats, Integers
 from .protocol import MIN_SD, forecast_frame
-from .registry import register
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,6 @@ class Walks:
         return forecast_frame(self.series, times, mean, np.maximum(sd, self.least_sd))
 
 
-@register("last-value")
 @dataclass(frozen=True)
 class LastValue:
     """A random walk without drift: mean y_T, variance h s^2 with s^2 the mean squared step."""
@@ -76,7 +74,6 @@ class LastValue:
         return Walks.of(Table.of(train), lambda y: _walk(y, season=1, drift=False))
 
 
-@register("drift")
 @dataclass(frozen=True)
 class Drift:
     """A random walk with drift d = (y_T - y_1) / (T - 1).
@@ -89,7 +86,6 @@ class Drift:
         return Walks.of(Table.of(train), lambda y: _walk(y, season=1, drift=True))
 
 
-@register("seasonal-naive")
 @dataclass(frozen=True)
 class SeasonalNaive:
     """The value one season ago, with the mean squared change of a season for each that passes.

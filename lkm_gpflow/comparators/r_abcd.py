@@ -33,7 +33,6 @@ from .abcd import (
     kernel_text,
 )
 from .protocol import ScaledForecast
-from .registry import register
 from .spectral import Mixture, SpectralMixture, Spectrum
 
 _LOG_SCALES = (-12.0, 12.0)  # between these the logarithms of squared scales are learnt
@@ -292,7 +291,6 @@ class RelationalForecast(ScaledForecast):
         }
 
 
-@register("r-abcd")
 @dataclass(frozen=True)
 class RelationalABCD:
     r"""Relational ABCD: series that share a composite kernel, each with a spectral mixture.

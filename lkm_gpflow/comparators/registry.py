@@ -1,7 +1,7 @@
 """Comparators by name.
 
-A module of ours is loaded when one of its names is asked for: some need TensorFlow, others
-statsforecast or sktime, and each takes seconds.
+A class of ours is loaded when its name is asked for: some need TensorFlow, others statsforecast or
+sktime, and each takes seconds.
 """
 
 from __future__ import annotations
@@ -14,32 +14,29 @@ from ..runtime.text import did_you_mean, listed
 from .protocol import Comparator
 
 _OURS = {
-    "abcd": "abcd",
-    "auto-arima": "libraries",
-    "auto-ets": "libraries",
-    "auto-theta": "libraries",
-    "drift": "naive",
-    "gp": "independent",
-    "gp-sm": "independent",
-    "gprn": "gprn",
-    "last-value": "naive",
-    "lkm": "latent",
-    "lkm-paper": "latent",
-    "lkm-single": "latent",
-    "lmc": "lmc",
-    "lmc-walk": "lmc",
-    "mosm": "mosm",
-    "r-abcd": "r_abcd",
-    "seasonal-naive": "naive",
-    "spike-slab": "spike_slab",
+    "abcd": "ABCD",
+    "auto-arima": "AutoARIMA",
+    "auto-ets": "AutoETS",
+    "auto-theta": "AutoTheta",
+    "drift": "Drift",
+    "gp": "IndependentGP",
+    "gp-sm": "SpectralMixtureGP",
+    "gprn": "GPRegressionNetwork",
+    "last-value": "LastValue",
+    "lkm": "LatentKernelModel",
+    "lkm-paper": "PaperLatentKernelModel",
+    "lkm-single": "SingleLatentKernelModel",
+    "lmc": "PublishedLMC",
+    "lmc-walk": "LMC",
+    "mosm": "MOSM",
+    "r-abcd": "RelationalABCD",
+    "seasonal-naive": "SeasonalNaive",
+    "spike-slab": "SpikeSlab",
 }
-"""Our comparators, and the module of this package in which each registers itself."""
+"""Our comparators, and their classes."""
 
-_LIBRARIES = {"sktime": "libraries", "statsforecast": "libraries"}
-"""Libraries of which any method is a comparator, and the module that registers a class for each.
-
-The class takes the name of a method and its settings.
-"""
+_LIBRARIES = {"sktime": "SktimeForecaster", "statsforecast": "StatsforecastModel"}
+"""Libraries of which any method is a comparator, and the class that takes its name and settings."""
 
 _registered: dict[str, Callable[..., Comparator]] = {}
 _Method = TypeVar("_Method", bound=Callable[..., Comparator])
@@ -49,9 +46,7 @@ def register(name: str) -> Callable[[_Method], _Method]:
     """Register a comparator under a name of its own (a class decorator)."""
 
     def add(method: _Method) -> _Method:
-        module = _OURS.get(name) or _LIBRARIES.get(name)
-        is_its_own = module is None or method.__module__ == _full(module)
-        if name in _registered or not is_its_own:
+        if name in (*_OURS, *_LIBRARIES, *_registered):
             raise ValueError(f"there is another comparator named {name!r}")
         _registered[name] = method
         return method
@@ -61,7 +56,7 @@ def register(name: str) -> Callable[[_Method], _Method]:
 
 def comparator_names() -> list[str]:
     """Names of all registered comparators."""
-    return [*_OURS, *(name for name in _registered if name not in {**_OURS, **_LIBRARIES})]
+    return [*_OURS, *_registered]
 
 
 def comparator(name: str, **settings: Any) -> Comparator:
@@ -79,8 +74,7 @@ def comparator(name: str, **settings: Any) -> Comparator:
         raise ValueError(f"expected the name of a comparator, such as 'drift', got {name!r}")
     library, _, method = name.partition(":")
     if library in _LIBRARIES and method:
-        import_module(_full(_LIBRARIES[library]))
-        return _registered[library](method, settings)
+        return _own(_LIBRARIES[library])(method, settings)
     names = comparator_names()
     if name not in names:
         others = listed([f"{each}:METHOD" for each in _LIBRARIES], last="or")
@@ -88,11 +82,9 @@ def comparator(name: str, **settings: Any) -> Comparator:
             f"expected a comparator among {', '.join(names)}, or {others}, got {name!r}"
             f"{did_you_mean(name, names)}"
         )
-    if name in _OURS:
-        import_module(_full(_OURS[name]))
-    return _registered[name](**settings)
+    return (_own(_OURS[name]) if name in _OURS else _registered[name])(**settings)
 
 
-def _full(module: str) -> str:
-    """Name of a module of this package."""
-    return f"{__package__}.{module}"
+def _own(class_name: str) -> Callable[..., Comparator]:
+    found: Callable[..., Comparator] = getattr(import_module(__package__), class_name)
+    return found

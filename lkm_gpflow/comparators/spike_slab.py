@@ -29,7 +29,6 @@ from ..runtime.text import whole_number
 from .lbfgs import MultiStart
 from .mean_field import MeanFieldModel
 from .protocol import ScaledForecast
-from .registry import register
 from .stacked import NOISE_FLOOR
 
 _MIN_PROBABILITY = 1e-9
@@ -325,7 +324,6 @@ def _representers(K: FloatTensor, P: FloatTensor, b: FloatTensor) -> FloatTensor
 # --- the comparator -------------------------------------------------------------------------------
 
 
-@register("spike-slab")
 @dataclass(frozen=True)
 class SpikeSlab:
     """Forecasts of `SpikeSlabGP`, learnt by EM and L-BFGS from several random starts.

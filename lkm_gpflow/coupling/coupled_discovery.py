@@ -367,37 +367,28 @@ def _moved(joint: MixtureForecast, known: MixtureForecast) -> dict[object, float
     return found
 
 
-_ARRAYS = ("loadings", "evidence")
+_ARRAYS = {"loadings": np.float64, "evidence": np.float64, "delays": np.int32}
+"""Of a coupling, and how they are kept in memory."""
 
 
 def _coupling_to_json(coupling: Coupling) -> dict[str, Any]:
     """Write a coupling in JSON's types; numbers keep all their digits."""
-    return {
+    patterns = {
+        **vars(coupling.patterns),
         "kernels": [str(kernel) for kernel in coupling.patterns.kernels],
-        "model": coupling.patterns.model,
-        "parameters": dict(coupling.patterns.parameters),
-        "components": coupling.patterns.components,
         "amplitudes": coupling.patterns.amplitudes.tolist(),
-        **{name: getattr(coupling, name).tolist() for name in _ARRAYS},
-        "log_likelihood": coupling.log_likelihood,
-        "uncoupled": coupling.uncoupled,
-        "delays": coupling.delays.tolist(),
+        "parameters": dict(coupling.patterns.parameters),
     }
+    arrays = {name: getattr(coupling, name).tolist() for name in _ARRAYS}
+    return {**vars(coupling), **arrays, "patterns": patterns}
 
 
 def _coupling_from_json(record: Mapping[str, Any]) -> Coupling:
-    patterns = Patterns(
-        tuple(parse(text) for text in record["kernels"]),
-        np.array(record["amplitudes"], np.float64),
-        tuple(tuple(own) for own in record["components"]),
-        record["model"],
-        record["parameters"],
-    )
-    arrays = {name: np.array(record[name], np.float64) for name in _ARRAYS}
-    return Coupling(
-        patterns,
-        **arrays,
-        log_likelihood=record["log_likelihood"],
-        uncoupled=record["uncoupled"],
-        delays=np.array(record["delays"], np.int32),
-    )
+    own = record["patterns"]
+    known = {
+        "kernels": tuple(map(parse, own["kernels"])),
+        "amplitudes": np.array(own["amplitudes"], np.float64),
+        "components": tuple(map(tuple, own["components"])),
+    }
+    arrays = {name: np.array(record[name], kind) for name, kind in _ARRAYS.items()}
+    return Coupling(**{**record, **arrays, "patterns": Patterns(**{**own, **known})})

@@ -134,9 +134,8 @@ def _learn(
 
     def result(rows: Sequence[Entry], stacked: Sequence[Member] = ()) -> Discovery:
         return Discovery(
-            table, search, settings.weighting, tuple(rows), tuple(stacked), _sentence(stops),
-            speaks_by_draws=bool(stacked),
-        )  # fmt: skip
+            table, search, settings.weighting, tuple(rows), tuple(stacked), _sentence(stops)
+        )
 
     with kept_in(settings.ledger, "ledger"), part_of(settings.progress, "search") as bar:
         running: dict[str, Any] = {"executor": settings.executor, "progress": bar}

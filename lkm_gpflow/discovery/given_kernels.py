@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from ..runtime.executors import check_executor, kept_in, run_all
 from ..runtime.progress import part_of
 from ..search.ledger import Entry, Ledger
 from ..search.many_series import decided, extend_best, extended
-from ..search.settings import SearchSettings, draw
+from ..search.settings import SearchSettings, draw, ledger_header
 from .result import Discovery
 
 _LONGEST = {Kind.PERIOD: 1.0, Kind.DURATION: 20.0, Kind.MEMORY: 20.0}
@@ -120,14 +119,7 @@ def learn(
     _check_times(members, table)
     observations = some = table.observations
     names = tuple(str(member) for member in members)
-    header: dict[str, Any] = {
-        "settings": settings.to_json(),
-        "structure": list(names),
-        "data": observations.fingerprint,
-        "subset": subset,
-    }
-    if table.transforms.any:
-        header["transform"] = table.transforms.names
+    header = {**ledger_header(settings, table, subset), "structure": list(names)}
     if subset is not None:
         some = observations.of_series(draw(observations.num_series, subset, seed))
     kept = Ledger(header, None if ledger is None else Path(ledger))

@@ -33,10 +33,12 @@ from ..model.subclasses import UnknownModelError, object_from_json, object_to_js
 from ..runtime import archive
 from ..runtime.archive import label_from_json, label_to_json
 from ..runtime.arguments import check_level, check_series
+from ..runtime.executors import check_executor
 from ..runtime.progress import Progress
 from ..runtime.text import counted, numbered, quoted
 from ..runtime.warn import warn
-from ..search.ledger import Entry, Ledger, entry_from_json, fit_to_json
+from ..search.ledger import Entry, Ledger, entry_from_json, fit_key, fit_to_json
+from ..search.many_series import decided
 from ..search.settings import SearchSettings
 from ..sharing.pattern_draws import PatternDraws, patterns_of
 from ..sharing.posterior import (
@@ -99,8 +101,6 @@ class Discovery:
     surprises
         For each update since the search and each series how well the new rows agree with their
         forecast, as normal scores; see `updating.Surprise`.
-    speaks_by_draws
-        Whether draws of the posterior may forecast; see `forecasts_by_draws`.
     """
 
     table: Table
@@ -111,7 +111,6 @@ class Discovery:
     stopped: str = ""
     news: str = ""
     surprises: tuple[tuple[float, ...], ...] = ()
-    speaks_by_draws: bool = False
 
     @cached_property
     def fit(self) -> Fit:
@@ -170,23 +169,47 @@ class Discovery:
             If series or times of the discovery are absent, new rows come at other steps, or this is
             a selection or a discovery by the learner "relaxed".
         """
-        from .updating import updated
+        from . import updating
 
         if self.whole is not self:
             raise ValueError(
                 f"expected the discovery of all {len(self.whole.table.names)} series, got a "
                 f"selection of {len(self.table.names)}: found.whole.update(frame) goes on"
             )
-        every = Ensemble(self.table, tuple(self.members), self.predictors)
-        what = updated(
-            every, self.ensemble, self.entries, self.surprises, frame, suspicious,
-            seed=self.settings.seed, executor=executor, progress=progress,
-        )  # fmt: skip
-        if what is None:
+        settings, seed, every = self.settings.fit, self.settings.seed, tuple(self.members)
+        check_executor(executor)
+        if settings.learner != "scan":
+            raise ValueError(
+                "expected a discovery by the learner 'scan', got one by "
+                f"{settings.learner!r}: discover the longer table"
+            )
+        table = updating.longer(self.table, frame, suspicious, settings)
+        new, others, revised = updating.differences(self.table.frame, table.frame)
+        if not len(new) and not others and not revised:
             warn("the table has no new or revised values: the discovery stays as it is")
             return self
-        stacks = {"stacked": what.stacked if self.stacked else ()}
-        found = replace(self, **vars(what) | stacks)
+        rows = table.frame.loc[new]
+        surprise = updating.Surprise.of(self.ensemble, rows, self.surprises, seed)
+        moved = updating.moved(every, self.table, table, settings, executor, progress)
+        known = {fit_key(entry.fit): entry for entry in self.entries}
+        entries = [
+            replace(known.get(fit_key(before.fit), Entry.alone(before.fit)), fit=after.fit)
+            for before, after in zip(every, moved, strict=True)
+            if not before.is_walk
+        ]
+        stacked: tuple[Member, ...] = ()
+        if self.stacked:
+            told = Ensemble(self.table, every, self.predictors)
+            stacked = updating.weighed(told, table, moved, new)
+        found = replace(
+            self,
+            table=table,
+            entries=tuple(decided(entries)),
+            stacked=stacked,
+            stopped="",
+            news=updating.said(new, others, revised, surprise),
+            surprises=(*self.surprises, surprise.scores) if len(new) else self.surprises,
+        )
         found.__dict__["_before"] = self
         return found
 
@@ -613,11 +636,11 @@ class Discovery:
     def forecasts_by_draws(self) -> bool:
         """Whether draws of the posterior (`sample`) forecast in the place of the search's fits.
 
-        They do where they say who has what, too, and where fits weigh at least 5%: with less, they
-        would move nothing.
+        They do where forecasters are stacked, where draws say who has what, too, and where fits
+        weigh at least 5%: with less, they would move nothing.
         """
         share = sum(each.weight for each in self.members if not each.is_walk)
-        return self.speaks_by_draws and share >= _WORTH_DRAWS and not self.says_by_fits
+        return bool(self.stacked) and share >= _WORTH_DRAWS and not self.says_by_fits
 
     @cached_property
     def ensemble(self) -> Ensemble:
@@ -954,7 +977,6 @@ class Discovery:
             "surprises": whole.surprises,
             "entries": [{**vars(entry), "fit": fit_to_json(entry.fit)} for entry in whole.entries],
             "stacked": [each.to_json() for each in whole.stacked],
-            "speaks_by_draws": whole.speaks_by_draws,
             "transforms": whole.table.transforms.names,
             **_sites_to_json(whole.table),
         }
@@ -1031,7 +1053,6 @@ def load(path: str | Path) -> Discovery:
             document["stopped"],
             document["news"],
             tuple(map(tuple, document["surprises"])),
-            document["speaks_by_draws"],
         )
         if "posterior" in document:
             whole.__dict__["posterior"] = PosteriorDraws.from_json(document["posterior"])

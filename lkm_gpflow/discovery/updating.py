@@ -29,13 +29,11 @@ from ..forecast.held_out import HeldOut, Window, score_of_window, windows
 from ..forecast.predictors import Predictors
 from ..forecast.stacking import shared_out
 from ..gp.types import Floats
-from ..runtime.executors import check_executor, run_all
+from ..runtime.executors import run_all
 from ..runtime.progress import Progress, part_of
 from ..runtime.text import counted, listed, quoted
 from ..runtime.threads import single_threaded
 from ..runtime.warn import warn
-from ..search.ledger import Entry, fit_key
-from ..search.many_series import decided
 
 _ROUNDS = 2
 """Of hyperparameters and the posterior over Z, in turn: they begin near their optimum."""
@@ -55,101 +53,10 @@ _LEAST = 1e-300
 """Weight of a forecaster that has none."""
 
 
-@dataclass(frozen=True)
-class Updated:
-    """What a discovery consists of after an update; fields as those of `Discovery`."""
-
-    table: Table
-    entries: tuple[Entry, ...]
-    stacked: tuple[Member, ...]
-    news: str
-    surprises: tuple[tuple[float, ...], ...]
-    stopped: str = ""
-
-
-def updated(
-    ensemble: Ensemble,
-    told: Ensemble,
-    entries: Sequence[Entry],
-    surprises: tuple[tuple[float, ...], ...],
-    frame: Tabular,
-    suspicious: Suspicious,
-    *,
-    seed: int,
-    executor: Executor | None,
-    progress: bool | Progress,
-) -> Updated | None:
-    """Move the forecasters of a discovery to a longer or revised table; see `Discovery.update`.
-
-    Parameters
-    ----------
-    ensemble
-        All forecasters, also those of almost no weight.
-    told
-        Those that have forecast.
-    entries, surprises
-        Of the discovery.
-    frame, suspicious
-        The longer table.
-    seed
-        Of the discovery.
-    executor, progress
-        As of `Discovery.update`.
-
-    Returns
-    -------
-    None if nothing is new.
-    """
-    check_executor(executor)
-    if ensemble.predictors.settings.learner != "scan":
-        raise ValueError(
-            "expected a discovery by the learner 'scan', got one by "
-            f"{ensemble.predictors.settings.learner!r}: discover the longer table"
-        )
-    before = ensemble.table
-    table = _longer(before, frame, suspicious, ensemble.predictors.settings)
-    new = table.frame.index[table.frame.index > before.frame.index[-1]]
-    others = table.frame.index.difference(before.frame.index).difference(new)
-    revised = _num_revised(before.frame, table.frame)
-    if not len(new) and not len(others) and not revised:
-        return None
-    surprise = Surprise.of(told, table.frame.loc[new], surprises, seed)
-    members = ensemble.members
-    heavy = {id(each.fit) for each in counting(members)}
-    jobs = {
-        number: partial(
-            _moved, each, before, table, ensemble.predictors.settings,
-            rounds=_ROUNDS if id(each.fit) in heavy else 0,
-        )
-        for number, each in enumerate(members)
-    }  # fmt: skip
-    fits = {}
-    with part_of(progress, "new rows", len(jobs)) as bar:
-        for number, fit in run_all(jobs, executor, hear=bar.hear):
-            fits[number] = fit
-            bar.update()
-    by_key = {fit_key(entry.fit): entry for entry in entries}
-    moved_entries = decided([
-        replace(by_key.get(fit_key(each.fit), Entry.alone(each.fit)), fit=fits[number])
-        for number, each in enumerate(members)
-        if not each.is_walk
-    ])  # fmt: skip
-    moved = [replace(each, fit=fits[number]) for number, each in enumerate(members)]
-    return Updated(
-        table,
-        tuple(moved_entries),
-        _weighed(ensemble, table, moved, new),
-        " ".join(
-            filter(None, [_counted_rows(new, len(others), revised, surprise), surprise.advice])
-        ),
-        (*surprises, surprise.scores) if len(new) else surprises,
-    )
-
-
 # --- the table ---
 
 
-def _longer(before: Table, frame: Tabular, suspicious: Suspicious, settings: FitSettings) -> Table:
+def longer(before: Table, frame: Tabular, suspicious: Suspicious, settings: FitSettings) -> Table:
     """Return the longer table; a ValueError says what does not go on from the one before."""
     old, sound = before.frame, checked(frame)
     if set(sound.columns) != set(old.columns):
@@ -207,17 +114,45 @@ def _check_steps(old: pd.Index, table: Table) -> None:
         )
 
 
-def _num_revised(old: pd.DataFrame, new: pd.DataFrame) -> int:
-    """Count values that have changed, appeared or gone at times that were there."""
+def differences(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.Index, int, int]:
+    """Return the times after the old ones, and count other new rows, and values that have changed.
+
+    A value that has appeared or gone at a time that was there has changed, too.
+    """
+    later = new.index[new.index > old.index[-1]]
     a, b = old.to_numpy(), new.loc[old.index].to_numpy()
-    return int(np.sum((a != b) & ~(np.isnan(a) & np.isnan(b))))
+    revised = int(np.sum((a != b) & ~(np.isnan(a) & np.isnan(b))))
+    return later, len(new.index.difference(old.index).difference(later)), revised
 
 
 # --- the fits ---
 
 
+def moved(
+    members: Sequence[Member],
+    before: Table,
+    table: Table,
+    settings: FitSettings,
+    executor: Executor | None,
+    progress: bool | Progress,
+) -> list[Member]:
+    """Learn fits again on a table that has changed a little, each from its own numbers."""
+    heavy = {id(each.fit) for each in counting(members)}
+    jobs = {
+        number: partial(
+            _moved, each, before, table, settings, rounds=_ROUNDS if id(each.fit) in heavy else 0
+        )
+        for number, each in enumerate(members)
+    }
+    fits = {}
+    with part_of(progress, "new rows", len(jobs)) as bar:
+        for number, fit in run_all(jobs, executor, hear=bar.hear):
+            fits[number] = fit
+            bar.update()
+    return [replace(each, fit=fits[number]) for number, each in enumerate(members)]
+
+
 def _moved(member: Member, before: Table, table: Table, settings: FitSettings, rounds: int) -> Fit:
-    """Learn a fit again on a table that has changed a little, from its own numbers."""
     began = time.perf_counter()
     observations = table.observations
     first, last = table.scaled_times(before.frame.index[[0, -1]])
@@ -237,8 +172,8 @@ def _moved(member: Member, before: Table, table: Table, settings: FitSettings, r
         return learner.finish(state, began, rounds)
 
 
-def _weighed(
-    ensemble: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index
+def weighed(
+    every: Ensemble, table: Table, moved: Sequence[Member], new: pd.Index
 ) -> tuple[Member, ...]:
     r"""Weigh forecasters by how they forecast the new rows, on top of what they weighed before.
 
@@ -247,10 +182,10 @@ def _weighed(
     with l the score of the m new rows as if they were a window (`held_out.score_of_window`), and h
     the rows of a window.  The fits of the search divide what they have together as in `weigh`.
     """
-    x, seen = ensemble.table.scaled_times(new), _of_rows(ensemble.table, table.frame.loc[new])
+    x, seen = every.table.scaled_times(new), _of_rows(every.table, table.frame.loc[new])
     size = windows(len(table.frame))[-1]
-    scores = [_score(each, x, seen, ensemble.predictors) for each in ensemble.members]
-    weights = np.array([each.weight for each in ensemble.members])
+    scores = [_score(each, x, seen, every.predictors) for each in every.members]
+    weights = np.array([each.weight for each in every.members])
     parts = len(new) / (size.end - size.begin)
     weights = softmax(np.log(np.maximum(weights, _LEAST)) + parts * np.array(scores))
     return shared_out(
@@ -266,7 +201,7 @@ def _of_rows(before: Table, rows: pd.DataFrame) -> Observations:
 
 
 def _score(each: Member, x: Floats, seen: Observations, asked: Predictors) -> float:
-    """Mean log density of the new rows in the forecast that was made of them; see `_weighed`."""
+    """Mean log density of the new rows in the forecast that was made of them; see `weighed`."""
     if not len(x):
         return 0.0
     mean, variance = each.moments(x, asked)
@@ -360,22 +295,22 @@ class Surprise:
         )
 
 
-def _counted_rows(new: pd.Index, others: int, revised: int, surprise: Surprise) -> str:
-    """Say what is new in a table, and how it compares with what was forecast."""
-    said = []
+def said(new: pd.Index, others: int, revised: int, surprise: Surprise) -> str:
+    """Say what is new in a table, how it compares with its forecast, and what to do."""
+    parts = []
     if len(new):
-        said.append(f"{counted(len(new), 'new row')} up to {new[-1]:{_date_format(new)}}")
+        parts.append(f"{counted(len(new), 'new row')} up to {new[-1]:{_date_format(new)}}")
     if others:
-        said.append(f"{counted(others, 'row')} between or before the old ones")
+        parts.append(f"{counted(others, 'row')} between or before the old ones")
     if revised:
-        said.append(counted(revised, "revised value"))
-    text = listed(said)
+        parts.append(counted(revised, "revised value"))
+    text = listed(parts)
     if surprise.count:
         text += (
             f": {surprise.inside} of {counted(surprise.count, 'new value')} fell into "
             f"the {_LEVEL:.0%} intervals that were forecast"
         )
-    return f"{text}."
+    return " ".join(filter(None, [f"{text}.", surprise.advice]))
 
 
 def _date_format(times: pd.Index) -> str:

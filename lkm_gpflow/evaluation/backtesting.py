@@ -234,7 +234,7 @@ def backtest(
         "data": table.observations.fingerprint, "table": table.checksum,
     }  # fmt: skip
     path = None if journal is None else Path(journal)
-    kept = Journal(path, "backtest", header, newer=("table",))
+    kept = Journal(path, "backtest", header)
     done = {record["origin"]: record for record in kept.records}
     missing = [origin for origin in origins if origin not in done]
     name = label or (method if isinstance(method, str) else type(method).__name__)

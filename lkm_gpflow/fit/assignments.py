@@ -7,6 +7,7 @@ so that every series can have its own few.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,6 +55,15 @@ class Pairs:
     def flatten(self, table: Floats) -> Floats:
         """Undo `by_series`."""
         return table[self._is_there]
+
+    def by_configuration(self) -> Iterator[tuple[Floats, Integers]]:
+        """Yield the different configurations, each with the places of the pairs that have it."""
+        # As whole numbers: sorting them is much faster than sorting rows.
+        codes = self.configurations @ 2.0 ** np.arange(self.configurations.shape[1])
+        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(which.reshape(-1), kind="stable").astype(np.int32)
+        places = np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1])
+        yield from zip(self.configurations[first], places, strict=True)
 
     @classmethod
     def of_rows(cls, Z: Floats) -> Pairs:

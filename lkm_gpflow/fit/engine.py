@@ -8,7 +8,7 @@ stationary kernels are evaluated once for every lag (`covariances`), missing poi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -97,16 +97,6 @@ def seen_by_series(observations: Observations) -> list[Seen]:
     of_series, patterns = observations.mask_patterns
     every = [Seen(pattern) for pattern in patterns]
     return [every[number] for number in of_series]
-
-
-def by_configuration(configurations: Floats) -> Iterator[tuple[Floats, Integers]]:
-    """Different rows of [P, K], entries 0 or 1, each with the places of the pairs that have it."""
-    # Rows as whole numbers: sorting them is much faster than sorting rows.
-    codes = configurations @ 2.0 ** np.arange(configurations.shape[1])
-    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(which.reshape(-1), kind="stable").astype(np.int32)
-    for places in np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1]):
-        yield configurations[places[0]], places
 
 
 _NO_WEIGHT = 1e-14
@@ -474,7 +464,7 @@ def pair_log_densities(
         [level + observations.known_of(n, points.places) for level in own]
         for n, (points, own) in enumerate(zip(seen, noise_levels.T.tolist(), strict=True))
     ]
-    for configuration, places in by_configuration(pairs.configurations):
+    for configuration, places in pairs.by_configuration():
         V = (configuration @ flat).reshape(D, D)
         for p in places:
             n = pairs.series[p]

@@ -10,7 +10,7 @@ from ..kernels.grammar import Kind
 from .initialization import VARIANCE, hyperparameter_range
 
 
-def add_priors(kernel: ComponentKernel, step: float) -> None:
+def add_priors(kernel: ComponentKernel, step: float, *, of_logarithms: bool = False) -> None:
     """Give every learnt parameter of a kernel the weak prior of its `Range`.
 
     Parameters
@@ -19,17 +19,22 @@ def add_priors(kernel: ComponentKernel, step: float) -> None:
         A component, for times of span one and series of unit variance.
     step
         Typical distance of two times.
+    of_logarithms
+        Whether densities are those of the logarithms of positive parameters, as where logarithms
+        are learnt; GPflow takes those of the parameters, whose logarithms are less by a variance at
+        the mode.
     """
-    parameters = [(kernel.variance, VARIANCE)]
+    parameters = [(kernel.variance, VARIANCE, True)]
     for factor in kernel.factors:
         kinds = (kind for _, kind in factor.base.parameters)
         parameters += [
-            (parameter, hyperparameter_range(kind, step))
+            (parameter, hyperparameter_range(kind, step), kind.positive)
             for parameter, kind in zip(factor.values, kinds, strict=True)
             if kind is not Kind.ORIGIN
         ]
-    for parameter, range_ in parameters:
-        mean, sd = tf.constant(range_.mean, tf.float64), tf.constant(range_.sd, tf.float64)
+    for parameter, range_, positive in parameters:
+        shift = range_.sd**2 if of_logarithms and positive else 0.0
+        mean, sd = tf.constant(range_.mean + shift, tf.float64), tf.constant(range_.sd, tf.float64)
         parameter.prior = tfp.distributions.Normal(mean, sd)
         # Unconstrained is the logarithm for positive parameters, the value itself for others.
         parameter.prior_on = "unconstrained"

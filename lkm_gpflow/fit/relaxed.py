@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,20 +20,20 @@ import numpy as np
 from ..data.observations import Observations
 from ..gp.likelihoods import GAUSSIAN
 from ..gp.types import Floats
-from ..kernels.bank import KernelBank
 from ..kernels.base import KERNELS
 from ..kernels.component import to_kernel
-from ..kernels.grammar import Product, parse
+from ..kernels.grammar import Product
 from ..model.ibp import InfiniteIBP
 from ..model.lkm import LKM
 from ..model.relaxation import Annealer, RelaxedPosterior
 from ..model.subclasses import model_class
 from .fits import Fit, FitSettings, Relaxed, State
-from .initialization import VARIANCE, Proposer, hyperparameter_range, typical_step
+from .initialization import Proposer, typical_step
+from .parameter_priors import add_priors
 from .tensor_engine import check_zero_mean, own_parameters, values_of
 
 _MODELS_KEPT = 24
-"""Models, each with its traced step: one for each number of components that a search comes to."""
+"""Models of a thread, each with its traced step: one for each structure, for all its starts."""
 
 _EVALUATIONS = 20
 """Sets of S draws over which the bound of a finished start is averaged, the same for all starts."""
@@ -46,11 +45,6 @@ _LEAST_NOISE = 2e-6
 
 _KEPT_LOGIT = 2.0
 """A component of the parent begins with nu of 0.88 or 0.12, as its Z has it."""
-
-_FEWEST_FACTORS = 3
-"""Places for factors in every component, more if a product has more."""
-
-_ANY = parse("1 x C")
 
 
 def learn_relaxed(
@@ -102,10 +96,10 @@ def learn_relaxed(
     products = (*start.kernels, *drawn)
     logits = np.zeros((N, len(products)))
     logits[:, : len(start.kernels)] = kept_logit * (2.0 * start.Z - 1.0)
-    with _bench_for(observations, settings, products) as bench:
-        bench.begin(products, logits, start.noise_variance, settings)
-        history = bench.annealer.run(settings.annealing, int(rng.integers(2**31 - 1)))
-        return bench.describe(observations, settings, history, began)
+    bench = _bench_for(observations, settings, products)
+    bench.begin(products, logits, start.noise_variance)
+    history = bench.annealer.run(settings.annealing, int(rng.integers(2**31 - 1)))
+    return bench.describe(observations, settings, history, began)
 
 
 def relaxed_model(
@@ -140,40 +134,35 @@ def _likelihood(settings: FitSettings) -> dict[str, Any]:
 
 
 class _Bench:
-    """A model whose components are a bank, for all structures of one size, and what climbs it."""
+    """A model of one structure, and what climbs it from any start."""
 
     def __init__(
-        self, observations: Observations, settings: FitSettings, num_components: int, most: int
+        self, observations: Observations, settings: FitSettings, products: Sequence[Product]
     ) -> None:
-        model = model_class(settings.model)
-        self.bank = KernelBank(num_components, most)
-        self.bank.load([_ANY] * num_components)
+        self.kernels = [to_kernel(product) for product in products]
+        if settings.priors:
+            for kernel in self.kernels:
+                add_priors(kernel, typical_step(observations.x), of_logarithms=True)
         self.posterior = RelaxedPosterior(settings.num_samples)
-        self.model = model(
+        self.model = model_class(settings.model)(
             observations.table,
-            kernels=self.bank.kernels,
+            kernels=self.kernels,
             alpha=settings.alpha,
             posterior=self.posterior,
             noise_variance=_FRESH_NOISE,
-            prior=settings.ibp(num_components),
+            prior=settings.ibp(len(products)),
             **_likelihood(settings),
         )
         check_zero_mean(self.model)
         self.annealer = Annealer(self.model)
         self._tau = self.model.tau.numpy()
         self._own = values_of(own_parameters(self.model))
-        self._step = typical_step(observations.x)
 
-    def begin(
-        self,
-        products: Sequence[Product],
-        logits: Floats,
-        noise_variance: Floats,
-        settings: FitSettings,
-    ) -> None:
+    def begin(self, products: Sequence[Product], logits: Floats, noise_variance: Floats) -> None:
         """Assign all variables."""
-        self.bank.load(products)
-        self.bank.load_priors(*self._priors(products, settings.priors))
+        for kernel, product in zip(self.kernels, products, strict=True):
+            numbers = gpflow.utilities.parameter_dict(to_kernel(product))
+            gpflow.utilities.multiple_assign(kernel, numbers)
         self.posterior.logits.assign(logits)
         self.model.noise_variance.assign(np.maximum(noise_variance, _LEAST_NOISE))
         self.model.tau.assign(self._tau)
@@ -182,7 +171,7 @@ class _Bench:
     def state(self) -> State:
         """Return what the variables say, nu above one half as one."""
         return State(
-            kernels=self.bank.to_expressions(),
+            kernels=tuple(kernel.to_expression() for kernel in self.kernels),
             Z=(self.posterior.logits.numpy() > 0.0).astype(np.float64),
             noise_variance=self.model.noise_variance.numpy(),
         )
@@ -226,43 +215,23 @@ class _Bench:
             seconds=time.perf_counter() - began,
         )
 
-    def _priors(
-        self, products: Sequence[Product], priors: bool
-    ) -> tuple[tuple[float, float], Floats]:
-        """Moments of the weak priors of `initialization`; see `KernelBank.load_priors`."""
-        moments = np.full((*self.bank.values.shape, 2), [0.0, np.inf])
-        if not priors:
-            return (0.0, np.inf), moments
-        for k, product in enumerate(products):
-            for m, factor in enumerate(product.factors):
-                for p, (_, kind) in enumerate(factor.base.parameters):
-                    range_ = hyperparameter_range(kind, self._step)
-                    moments[k, m, p] = range_.mean, range_.sd
-        return (VARIANCE.mean, VARIANCE.sd), moments
+
+_BENCHES = threading.local()
+"""Of this thread, by what they are for; the last ones were used last."""
 
 
-_BENCHES: list[tuple[tuple[object, ...], _Bench]] = []
-"""Those that nobody uses, each after what it is for; the last ones were used last."""
-
-_AT_BENCHES = threading.Lock()
-
-
-@contextmanager
 def _bench_for(
     observations: Observations, settings: FitSettings, products: Sequence[Product]
-) -> Iterator[_Bench]:
-    """Lend a bench of this size: threads learn side by side, each on a bench of its own."""
-    most = max(_FEWEST_FACTORS, *(len(product.factors) for product in products))
+) -> _Bench:
+    """Return the bench of this structure: threads learn side by side, each on its own."""
+    known: dict[tuple[object, ...], _Bench] = _BENCHES.__dict__.setdefault("known", {})
     key = (
         model_class(settings.model), tuple(KERNELS.values()), observations.fingerprint,
-        len(products), most, settings.alpha, settings.prior, settings.num_samples,
-        settings.likelihood,
+        tuple(product.structure for product in products), settings.alpha, settings.prior,
+        settings.priors, settings.num_samples, settings.likelihood,
     )  # fmt: skip
-    with _AT_BENCHES:
-        place = next((i for i, (own, _) in enumerate(_BENCHES) if own == key), None)
-        bench = None if place is None else _BENCHES.pop(place)[1]
-    bench = bench or _Bench(observations, settings, len(products), most)
-    yield bench
-    with _AT_BENCHES:  # not after an error: what it left behind is not known
-        _BENCHES.append((key, bench))
-        del _BENCHES[:-_MODELS_KEPT]
+    bench = known.pop(key, None) or _Bench(observations, settings, products)
+    known[key] = bench
+    if len(known) > _MODELS_KEPT:
+        del known[next(iter(known))]
+    return bench

@@ -76,20 +76,19 @@ class SharedPairs:
         pairs: Pairs,
         likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
-        self._observations, self._series = observations, pairs.series
-        self._configurations, self._likelihood = pairs.configurations, likelihood
+        self._observations, self._pairs, self._likelihood = observations, pairs, likelihood
         self._known: dict[tuple[bytes, int], Floats] = {}
 
     @cached_property
     def _groups(self) -> tuple[_Group, ...]:
-        return _grouped(self._observations, self._series, self._configurations)
+        return _grouped(self._observations, self._pairs)
 
     @property
     def are_many(self) -> bool:
         """Whether so many pairs share a covariance that it is worth decomposing."""
         if self._observations.num_series < _FEWEST_SERIES or self._observations.known is not None:
             return False
-        return len(self._series) >= _WORTH_SHARING * self._num_covariances
+        return len(self._pairs.series) >= _WORTH_SHARING * self._num_covariances
 
     def decompose(self, C: Floats) -> list[Decomposed]:
         """Decompose all covariances without noise, from those of components [K, D, D]."""
@@ -117,10 +116,12 @@ class SharedPairs:
 
     def log_densities(self, decomposed: Sequence[Decomposed], noise_levels: Floats) -> Floats:
         """``log p(x_n | z = t)`` of all pairs for each row of noise variances [L, N], [L, P]."""
-        found = np.empty((len(noise_levels), len(self._series)))
+        found = np.empty((len(noise_levels), len(self._pairs.series)))
 
         def work(basis: Basis, x: Floats, rows: Integers, places: Integers) -> None:
-            found[:, places] = basis.log_densities(x, rows, noise_levels[:, self._series[places]])
+            found[:, places] = basis.log_densities(
+                x, rows, noise_levels[:, self._pairs.series[places]]
+            )
 
         self._run(self._jobs(work, decomposed))
         return found
@@ -134,16 +135,16 @@ class SharedPairs:
         -------
         With respect to the components, [K, D, D], and to the noise variances, [N].
         """
-        by_pair = np.empty(len(self._series))
+        by_pair = np.empty(len(self._pairs.series))
 
         def work(basis: Basis, x: Floats, rows: Integers, places: Integers) -> list[Floats]:
-            noise = noise_variance[self._series[places]]
+            noise = noise_variance[self._pairs.series[places]]
             d_blocks, by_pair[places] = basis.gradients(x, rows, noise, upstream[places])
             return d_blocks
 
         d_blocks = iter(self._run(self._jobs(work, decomposed)))
         D = len(self._observations.x)
-        d_components = np.zeros((self._configurations.shape[1], D, D))
+        d_components = np.zeros((self._pairs.configurations.shape[1], D, D))
         for group, own in zip(self._groups, decomposed, strict=True):
             by_half = zip(*(next(d_blocks) for _ in own.bases), strict=True)
             for rows, half in zip(own.halves, by_half, strict=True):
@@ -151,13 +152,13 @@ class SharedPairs:
                 at = np.s_[:, group.observed[:, None], group.observed]
                 d_components[at] += _rotated(d_half, rows)
         d_noise = np.zeros(len(noise_variance))
-        np.add.at(d_noise, self._series, by_pair)
+        np.add.at(d_noise, self._pairs.series, by_pair)
         return d_components, d_noise
 
     def _run(self, jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
         """Return the results of jobs, side by side where that is worth while."""
         D, num_covariances = len(self._observations.x), self._num_covariances
-        if D * (len(self._series) + D * num_covariances) < _WORTH_THREADS:
+        if D * (len(self._pairs.series) + D * num_covariances) < _WORTH_THREADS:
             with single_threaded():
                 return [job() for job in jobs]
         return in_threads(jobs)
@@ -187,22 +188,17 @@ def _rotated(C: Floats, R: Floats) -> Floats:
     return found
 
 
-def _grouped(
-    observations: Observations, series: Integers, configurations: Floats
-) -> tuple[_Group, ...]:
+def _grouped(observations: Observations, pairs: Pairs) -> tuple[_Group, ...]:
     pattern_of_series, patterns = observations.mask_patterns
-    # Rows as whole numbers: sorting them is much faster than sorting rows.
-    codes = configurations @ 2.0 ** np.arange(configurations.shape[1])
     groups = []
     for number, pattern in enumerate(patterns):
-        places = np.flatnonzero(pattern_of_series[series] == number)
+        places = np.flatnonzero(pattern_of_series[pairs.series] == number)
         if not places.size:
             continue
-        _, first, which = np.unique(codes[places], return_index=True, return_inverse=True)
-        by_row = np.split(
-            places[np.argsort(which, kind="stable")], np.cumsum(np.bincount(which))[:-1]
-        )
-        observed, own = np.flatnonzero(pattern), np.unique(series[places])
-        rows = tuple(np.searchsorted(own, series[some]) for some in by_row)
-        groups.append(_Group(observed, own, configurations[places[first]], tuple(by_row), rows))
+        some = Pairs(pairs.series[places], pairs.configurations[places])
+        configurations, own_places = zip(*some.by_configuration(), strict=True)
+        by_row = tuple(places[own] for own in own_places)
+        observed, own = np.flatnonzero(pattern), np.unique(some.series)
+        rows = tuple(np.searchsorted(own, pairs.series[each]) for each in by_row)
+        groups.append(_Group(observed, own, np.array(configurations), by_row, rows))
     return tuple(groups)

@@ -16,6 +16,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.optimizers import Scipy
 
 from ..data.observations import Observations
 from ..gp.likelihoods import GAUSSIAN, SeriesLikelihood
@@ -167,11 +168,7 @@ class _ComponentFunction:
 
     def assign_extras(self, extras: Floats) -> None:
         """Assign the model's own parameters, unconstrained, [E]."""
-        place = 0
-        for variable in self.extras:
-            size = int(np.prod(variable.shape))
-            variable.assign(extras[place : place + size].reshape(variable.shape))
-            place += size
+        Scipy.assign_tensors(self.extras, Scipy.unpack_tensors(self.extras, extras))
 
     def _assign(self, flat: Floats, extras: Floats) -> None:
         for variable, value in zip(self.own, flat, strict=True):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -285,26 +285,22 @@ class Product:
 
     def change_units(self, time_scale: float, time_shift: float = 0.0) -> Product:
         """Express the same kernel in new time ``t = time_shift + time_scale * x``."""
-        factors = []
-        for factor in self.factors:
-            values = [
-                change_unit(value, kind, time_scale, time_shift)
-                for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
-            ]
-            factors.append(Factor(factor.base, tuple(values)))
+        changed = self._with_each(lambda v, kind: change_unit(v, kind, time_scale, time_shift))
+        if self.variance is None:
+            return changed
         degree = sum(factor.base.degree for factor in self.factors)
-        variance = None if self.variance is None else self.variance / time_scale**degree
-        return Product(tuple(factors), variance)
+        return replace(changed, variance=self.variance / time_scale**degree)
 
     def beginning_at(self, start: float) -> Product:
         """Return the same kernel, whose walks, if any, begin at this time."""
-        factors = []
-        for factor in self.factors:
-            values = [
-                start if kind is Kind.ORIGIN else value
-                for value, (_, kind) in zip(factor.values, factor.base.parameters, strict=True)
-            ]
-            factors.append(Factor(factor.base, tuple(values)))
+        return self._with_each(lambda value, kind: start if kind is Kind.ORIGIN else value)
+
+    def _with_each(self, changed: Callable[[float | None, Kind], float | None]) -> Product:
+        """Return the product with another number for each, by what kind of number it is."""
+        factors = (
+            Factor(f.base, tuple(map(changed, f.values, (kind for _, kind in f.base.parameters))))
+            for f in self.factors
+        )
         return Product(tuple(factors), self.variance)
 
     def __format__(self, spec: str) -> str:

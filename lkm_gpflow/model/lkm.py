@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import gpflow
 import numpy as np
@@ -27,7 +27,6 @@ from ..gp.tensors import (
     total_covariance,
 )
 from ..gp.types import LOG_2PI, Floats, FloatTensor
-from ..kernels.bank import stacked_covariances
 from . import model_data
 from .criterion import bic
 from .ibp import IBP
@@ -154,7 +153,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     )
     def component_covariances(self, X: TensorType, X2: TensorType | None = None) -> FloatTensor:
         """Covariance matrices of all components between X and X2 (or X), [K, D, D2]."""
-        return stacked_covariances(self.kernels, X, X2)
+        return tf.stack([kernel(X, X2) for kernel in self.kernels])
 
     @check_shapes("return: [N, D]")
     def residuals(self) -> FloatTensor:
@@ -449,7 +448,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             return mean, tf.zeros_like(mean)
 
         rows = self._weighted_rows(Z)
-        mean, _ = average_over_rows(moments_of, rows, self.num_series, PREDICTION_CHUNK)
+        mean, _ = average_over_rows(moments_of, rows, self.num_series)
         return mean[:, 0, 0]
 
     @check_shapes("series: [P]", "z: [P, K]", "return: [P]")
@@ -521,7 +520,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         """
         rows = self._weighted_rows(Z)
         moments_of = self.conditional_moments(to_default_float(Xnew), sums, full_cov)
-        return average_over_rows(moments_of, rows, self.num_series, PREDICTION_CHUNK)
+        return average_over_rows(moments_of, rows, self.num_series)
 
     def conditional_moments(
         self, Xnew: FloatTensor, sums: AnyNDArray, full_cov: bool
@@ -581,73 +580,34 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
 
 def average_over_rows(
-    moments_of: ConditionalMoments, rows: WeightedRows, num_series: int, chunk_size: int
+    moments_of: ConditionalMoments, rows: WeightedRows, num_series: int
 ) -> MeanAndVariance:
     """Moments of the mixtures of Gaussians that belong to the rows of each series.
 
-    Parameters
-    ----------
-    moments_of
-        The Gaussians.
-    rows
-        Rows of Z with their weights.
-    num_series
-        N.
-    chunk_size
-        Rows whose moments are held at a time.
+    The matrices [D, D] of `PREDICTION_CHUNK` rows are held at a time.
 
     Returns
     -------
     Mean [N, G, M], and variance [N, G, M] or covariance [N, G, M, M].
     """
-
-    def add_chunk(known: _Moments, start: tf.Tensor) -> _Moments:
-        series, z, weights = (part[start : start + chunk_size] for part in rows)
-        mean, variance = moments_of(series, z)
-        total = tf.math.unsorted_segment_sum(weights, series, num_series)
-        centre = tf.math.divide_no_nan(
-            _sum_by_series(weights, mean, series, num_series), beside(total, mean)
-        )
-        if variance.shape.rank == mean.shape.rank:
-            variance = tf.maximum(variance, 0.0)
-        around = variance + _square(mean - tf.gather(centre, series), variance)
-        spread = _sum_by_series(weights, around, series, num_series)
-        return _together(known, _Moments(total, centre, spread))
-
-    # An empty chunk says how large the moments are.
-    mean, variance = moments_of(rows.series[:0], rows.rows[:0])
-    empty = _Moments(
-        *(
-            tf.zeros(tf.concat([[num_series], tf.shape(part)[1:]], 0), mean.dtype)
-            for part in (rows.series[:0], mean, variance)
+    count = tf.size(rows.series)
+    size = tf.minimum(count, PREDICTION_CHUNK)
+    padding = tf.math.floormod(-count, size)  # by rows of no weight
+    series, weights = (tf.pad(part, [[0, padding]]) for part in (rows.series, rows.weights))
+    z = tf.pad(rows.rows, [[0, padding], [0, 0]])
+    chunks = tf.reshape(series, [-1, size]), tf.reshape(z, [-1, size, z.shape[1]])
+    mean, variance = (
+        tf.reshape(part, tf.concat([[-1], tf.shape(part)[2:]], 0))
+        for part in tf.map_fn(
+            lambda chunk: moments_of(*chunk), chunks, fn_output_signature=(z.dtype, z.dtype)
         )
     )
-    found = tf.foldl(add_chunk, tf.range(0, tf.size(rows.series), chunk_size), empty)
-    return found.mean, tf.math.divide_no_nan(found.spread, beside(found.weight, found.spread))
-
-
-class _Moments(NamedTuple):
-    """Moments over the rows of each series that were seen so far.
-
-    Squares of deviations from the mean are added up: those of the values themselves lose all digits
-    in series far from zero.  Source: Chan, Golub and LeVeque 1983, *Algorithms for Computing the
-    Sample Variance*.
-    """
-
-    weight: FloatTensor
-    """[N]"""
-    mean: FloatTensor
-    """[N, G, M]"""
-    spread: FloatTensor
-    """Weighted sum of squares around the mean, [N, G, M] or [N, G, M, M]."""
-
-
-def _together(a: _Moments, b: _Moments) -> _Moments:
-    weight = a.weight + b.weight
-    share = tf.math.divide_no_nan(b.weight, weight)
-    apart = b.mean - a.mean
-    between = beside(a.weight * share, a.spread) * _square(apart, a.spread)
-    return _Moments(weight, a.mean + beside(share, apart) * apart, a.spread + b.spread + between)
+    if variance.shape.rank == mean.shape.rank:
+        variance = tf.maximum(variance, 0.0)
+    centre = _sum_by_series(weights, mean, series, num_series)
+    # Squares around the mean: those of the values themselves lose all digits far from zero.
+    around = variance + _square(mean - tf.gather(centre, series), variance)
+    return centre, _sum_by_series(weights, around, series, num_series)
 
 
 def _square(deviation: FloatTensor, like: FloatTensor) -> FloatTensor:

@@ -9,7 +9,7 @@ paper's, `RelaxedPosterior`, is in `relaxation` beside the learner that anneals 
 from __future__ import annotations
 
 import abc
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import gpflow
 import tensorflow as tf
@@ -19,19 +19,12 @@ from gpflow.config import default_float
 
 from ..gp.limits import MAX_ENUMERATED_COMPONENTS, MIN_WEIGHT
 from ..gp.types import FloatTensor
-from ..kernels.bank import open_variable
 from ..runtime.arguments import seed_pair
 from .bound import enumerated_bound, log_joint
 from .ibp import IBP
 
 Seed: TypeAlias = int | tf.Tensor | None
 """None for the draws that the posterior keeps; an integer or an integer tensor [2] for others."""
-
-MIN_RESPONSIBILITY = 1e-8
-"""`EnumeratedPosterior.refresh` drops configurations of less, in every series."""
-
-REFRESH_CHUNK = 256
-"""Configurations that `EnumeratedPosterior.refresh` holds in memory at a time."""
 
 
 def sampling_key(seed: int | None) -> tf.Tensor:
@@ -162,97 +155,55 @@ class EnumeratedPosterior(Posterior):
     with a_k = E_q[log pi_k] and b_k = E_q[log(1 - pi_k)].  It is q(Z) at its optimum, without the
     independence that the paper assumes, hence at or above the best mean-field bound; and it is
     deterministic, so that L-BFGS converges on it.
-
-    ``active`` holds the numbers of the configurations in the sum, at first all of them.  `refresh`
-    drops those without responsibility for any series.  The rest is still a lower bound.
     """
 
-    # Whole numbers, which no optimiser can train: hidden from `gpflow.set_trainable`.
-    _TF_MODULE_IGNORED_PROPERTIES = frozenset(
-        {"active", *gpflow.base.Module._TF_MODULE_IGNORED_PROPERTIES}
-    )
-
     def build(self, num_series: int, num_components: int) -> None:
-        """Create ``active``; see `Posterior.build`.
-
-        Raises
-        ------
-        ValueError
-            If K is above 12, or if the posterior belongs to a model already.
-        """
+        """See `Posterior.build`; a ValueError says if K is above 12, too."""
         check_enumerable(num_components)
         super().build(num_series, num_components)
-        self.active = open_variable(tf.range(2**num_components))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of another, as `gpflow.utilities.deepcopy` does."""
-        self.__dict__.update(state)
-        if "active" in state:
-            self.active = open_variable(state["active"])
 
     @inherit_check_shapes
     def elbo(self, model: AssignmentModel, seed: Seed = None) -> FloatTensor:
         """The bound above; `seed` is without effect."""
-        return enumerated_bound(model.prior, model.tau, self._log_joint(model, self.active))
+        return enumerated_bound(model.prior, model.tau, self._log_joint(model))
 
     @check_shapes("return: [N, T]")
     def responsibilities(self, model: AssignmentModel) -> FloatTensor:
-        """q(z_n = t) of the active configurations, [N, T]."""
-        return tf.nn.softmax(self._log_joint(model, self.active), axis=-1)
+        """q(z_n = t) of all configurations, [N, T]."""
+        return tf.nn.softmax(self._log_joint(model), axis=-1)
 
-    def refresh(self, model: AssignmentModel) -> None:
-        """Evaluate all configurations again and keep those that matter to some series (above 1e-8).
-
-        It holds 256 of them in memory at a time, where the bound holds all that are active.
-        """
-        everything = tf.range(2**self.num_components)
-        parts = [
-            self._log_joint(model, everything[start : start + REFRESH_CHUNK])
-            for start in range(0, 2**self.num_components, REFRESH_CHUNK)
-        ]
-        responsibilities = tf.nn.softmax(tf.concat(parts, axis=1), axis=-1)
-        # What is not a number cannot be told to be small.
-        matters = ~tf.reduce_all(responsibilities < MIN_RESPONSIBILITY, axis=0)
-        self.active.assign(tf.boolean_mask(everything, matters))
-
-    def _log_joint(self, model: AssignmentModel, numbers: tf.Tensor) -> FloatTensor:
-        """`bound.log_joint` of the configurations of these numbers, [N, T]."""
-        t = configurations_from_numbers(numbers, self.num_components)
+    def _log_joint(self, model: AssignmentModel) -> FloatTensor:
+        """`bound.log_joint` of all configurations, [N, T]."""
+        t = all_configurations(self.num_components)
         return log_joint(model.prior, model.tau, t, model.configuration_log_likelihood(t))
 
     @inherit_check_shapes
     def probabilities(self, model: AssignmentModel) -> FloatTensor:
         """Responsibilities summed over the configurations that have the component, [N, K]."""
-        t = configurations_from_numbers(self.active, self.num_components)
+        t = all_configurations(self.num_components)
         # Sums of responsibilities may pass one by a rounding error.
         return tf.minimum(tf.matmul(self.responsibilities(model), t), 1.0)
 
     @inherit_check_shapes
     def assignment(self, model: AssignmentModel) -> FloatTensor:
         """The jointly most probable configuration of each series, [N, K]."""
-        t = configurations_from_numbers(self.active, self.num_components)
+        t = all_configurations(self.num_components)
         return tf.gather(t, tf.argmax(self.responsibilities(model), axis=-1))
 
     def configurations(self, model: AssignmentModel) -> WeightedRows:
         """Configurations weighted by their responsibilities."""
-        t = configurations_from_numbers(self.active, self.num_components)
         series, row, weights = significant(self.responsibilities(model))
-        return WeightedRows(series, tf.gather(t, row), weights)
+        return WeightedRows(
+            series, tf.gather(all_configurations(self.num_components), row), weights
+        )
 
 
 # --- configurations ---------------------------------------------------------------------------
 
 
-@check_shapes("numbers: [T]", "return: [T, K]")
-def configurations_from_numbers(numbers: tf.Tensor, num_components: int) -> FloatTensor:
-    """Rows of zeros and ones, [T, K]: component k is bit k of the number."""
-    bits = tf.bitwise.right_shift(numbers[:, None], tf.range(num_components)[None, :])
-    return tf.cast(tf.bitwise.bitwise_and(bits, 1), default_float())
-
-
 @check_shapes("return: [T, K]")
 def all_configurations(num_components: int) -> FloatTensor:
-    """{0, 1}^K as rows, [2^K, K].
+    """{0, 1}^K as rows, [2^K, K]; component k is bit k of the row's number.
 
     Raises
     ------
@@ -260,7 +211,9 @@ def all_configurations(num_components: int) -> FloatTensor:
         If K is above 12.
     """
     check_enumerable(num_components)
-    return configurations_from_numbers(tf.range(2**num_components), num_components)
+    numbers = tf.range(2**num_components)
+    bits = tf.bitwise.right_shift(numbers[:, None], tf.range(num_components)[None, :])
+    return tf.cast(tf.bitwise.bitwise_and(bits, 1), default_float())
 
 
 @check_shapes("logits: [N, K]", "configurations: [T, K]", "return: [N, T]")

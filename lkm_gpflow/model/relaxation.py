@@ -30,9 +30,6 @@ from .posteriors import (
     significant,
 )
 
-_STEPS_AT_ONCE = 10
-"""Steps in one call of TensorFlow: few enough that Ctrl-C is soon heard."""
-
 
 class RelaxedBernoulli(tfp.distributions.RelaxedBernoulli):
     r"""TFP's `RelaxedBernoulli`, with samples whose gradients are finite.
@@ -227,8 +224,7 @@ class AnnealedModel(AssignmentModel, Protocol):
 class Annealer:
     """Climbs the relaxed objective of a model, from wherever the model's variables are.
 
-    Steps are traced once.  After assigning other numbers, or loading other products into a
-    `KernelBank`, `run` climbs again with the same trace.
+    Steps are traced once.  After assigning other numbers, `run` climbs again with the same trace.
 
     Parameters
     ----------
@@ -256,9 +252,9 @@ class Annealer:
         self._optimizers = [tf_keras.optimizers.Adam() for _ in self._groups(self._variables)]
         for optimizer, group in zip(self._optimizers, self._groups(self._variables), strict=True):
             optimizer.build(group)
-        self._steps = tf.function(
-            self._take,
-            input_signature=[tf.TensorSpec([None], tf.float64), tf.TensorSpec([None, 2], tf.int32)],
+        self._step = tf.function(
+            self._climb,
+            input_signature=[tf.TensorSpec([], tf.float64), tf.TensorSpec([2], tf.int32)],
             autograph=False,
         )
         self._evaluate = tf.function(model.elbo, autograph=False)
@@ -279,16 +275,14 @@ class Annealer:
             optimizer.learning_rate = rate
         objective: list[float] = []
         first_key, second_key = seed_pair(seed)
-        at_once = _STEPS_AT_ONCE if callback is None else 1
 
         def take_steps(temperatures: Floats) -> float:
             first = len(objective)
-            for own in np.array_split(temperatures, range(at_once, len(temperatures), at_once)):
-                numbers = np.arange(len(objective), len(objective) + len(own), dtype=np.int32)
-                draws = np.stack([np.full_like(numbers, first_key), second_key ^ numbers], axis=1)
-                objective.extend(self._steps(own, draws).numpy())
+            for number, temperature in enumerate(temperatures, start=first):
+                draw = tf.constant([first_key, second_key ^ number], tf.int32)
+                objective.append(float(self._step(temperature, draw)))
                 if callback is not None:
-                    callback(int(numbers[0]), self.model)
+                    callback(number, self.model)
             return float(np.nanmean(objective[first:]))
 
         take_steps(
@@ -314,20 +308,9 @@ class Annealer:
         """Entries that belong to the logits, and all others."""
         return values[: self._num_logits], values[self._num_logits :]
 
-    def _take(self, temperatures: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
-        """Take a step at each temperature; the objective before every step."""
-
-        def step(given: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-            temperature, draw = given
-            self.posterior.temperature.assign(temperature)
-            return self._climb(draw)
-
-        return tf.map_fn(
-            step, (temperatures, draws), parallel_iterations=1, fn_output_signature=tf.float64
-        )
-
-    def _climb(self, draw: tf.Tensor) -> tf.Tensor:
+    def _climb(self, temperature: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """One step, with fresh draws and tau by its closed form after it; the objective before."""
+        self.posterior.temperature.assign(temperature)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
             loss = self.model.training_loss(draw)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,7 @@ class Journal:
     """A file to which records are added, or nothing where there is no path.
 
     An existing file is continued; its records are in `records`.  It must be of the same kind (such
-    as "ledger") and header, which says what the records depend on, in JSON's types; older files may
-    lack the `newer` entries.
+    as "ledger") and header, which says what the records depend on, in JSON's types.
 
     Raises
     ------
@@ -30,9 +29,7 @@ class Journal:
         If the file cannot be read or written: before anything is computed for it.
     """
 
-    def __init__(
-        self, path: Path | None, kind: str, header: Mapping[str, Any], newer: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, path: Path | None, kind: str, header: Mapping[str, Any]) -> None:
         self._path, self._kind = path, kind
         self._format = f"lkm_gpflow {kind} 1"
         self.records: list[dict[str, Any]] = []
@@ -54,7 +51,7 @@ class Journal:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}") from error
         if path.stat().st_size > 0:
-            self.records = self._read(path, kind, header, there, newer)
+            self.records = self._read(path, header, there)
         else:
             self.append(first)
 
@@ -80,9 +77,7 @@ class Journal:
             f"{self._format!r}, cannot read {line[:40]!r}"
         )
 
-    def _read(
-        self, path: Path, kind: str, header: Mapping[str, Any], there: str, newer: Iterable[str]
-    ) -> list[dict[str, Any]]:
+    def _read(self, path: Path, header: Mapping[str, Any], there: str) -> list[dict[str, Any]]:
         whole, _, torn = there.rpartition("\n")
         records = []
         for number, line in enumerate(whole.splitlines(), start=1):
@@ -96,11 +91,10 @@ class Journal:
         first = records[0] if records else {}
         own, wanted = first.get("header"), json.loads(json.dumps(header))
         if first.get("format") != self._format or not isinstance(own, dict):
-            raise ValueError(f"{path}: expected a {kind} of the format {self._format!r}")
-        own = {key: wanted[key] for key in newer} | own
+            raise ValueError(f"{path}: expected a {self._kind} of the format {self._format!r}")
         if own != wanted:
             raise ValueError(
-                f"{path} is a {kind} of other settings or data, it differs in "
+                f"{path} is a {self._kind} of other settings or data, it differs in "
                 f"{'; '.join(_differences(own, wanted))}: choose another file or delete it"
             )
         if torn:

@@ -16,10 +16,8 @@ from functools import partial
 import numpy as np
 
 from ..data.observations import Observations
-from ..fit.fits import MOST_ROUNDS, Fit, FitSettings, State
+from ..fit.fits import MOST_ROUNDS, Fit, FitSettings
 from ..fit.training import Learner
-from ..gp.types import Floats
-from ..kernels.grammar import Product
 from ..runtime.budget import OutOfBudget, Spent, never_spent
 from ..runtime.executors import run_all
 from ..runtime.progress import Progress, part_of
@@ -60,25 +58,6 @@ def extend(
     learner = Learner(observations, settings, np.random.default_rng(0))
     with single_threaded():
         return learner.finish(learner.adopt(fit), began, rounds)
-
-
-def evaluate_fit(
-    kernels: Sequence[Product],
-    noise_variance: Floats,
-    observations: Observations,
-    settings: FitSettings,
-) -> Fit:
-    """Infer the posterior over Z for known kernels and noise variances [N]; nothing is learnt.
-
-    It rebuilds a fit from the little that is worth keeping: a few numbers, and one per series.
-    """
-    began = time.perf_counter()
-    learner = Learner(observations, settings, np.random.default_rng(0))
-    Z = np.zeros((observations.num_series, len(kernels)))
-    state = State(tuple(kernels), Z, noise_variance, parameters=learner.engine.parameters)
-    with single_threaded():
-        posterior = learner.posterior(state)
-        return learner.describe(state, posterior, np.array([posterior.elbo]), began)
 
 
 def extend_best(

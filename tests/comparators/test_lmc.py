@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal, norm
 from lkm_gpflow.comparators.independent import IndependentGP
 from lkm_gpflow.comparators.lmc import LMC, CoregionalisedGPR, CoregionalisedTerm
 from lkm_gpflow.comparators.naive import LastValue
-from lkm_gpflow.comparators.stacked import StackedGPR
+from lkm_gpflow.comparators.stacked import stacked_log_density
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
@@ -86,18 +86,12 @@ def test_unequal_times_and_gaps_leave_rows_out() -> None:
     np.testing.assert_allclose(variance[0, 2], own + NOISE[2], rtol=1e-8)
 
 
-def test_the_grid_and_gpflows_stacked_kernel_agree() -> None:
-    """Value and gradient, for gaps, by `Coregion` on the stacked rows."""
-    model = model_of(random_observations(3, 14, missing=0.4), random_terms([SE, WALK], 3, rank=2))
-    variables = model.kernel.trainable_variables
-    results = []
-    for way in (CoregionalisedGPR, StackedGPR):
-        with tf.GradientTape() as tape:
-            value = way.covariance(model)
-            weighted = tf.reduce_sum(value * np.random.default_rng(2).normal(size=value.shape))
-        gradient = tape.gradient(weighted, variables)
-        results.append(np.concatenate([np.ravel(value), *(np.ravel(g) for g in gradient)]))
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-8, atol=1e-10)
+def test_a_covariance_that_is_not_positive_definite_has_no_density() -> None:
+    V = tf.Variable([[1.0, 2.0], [2.0, 1.0]], dtype=tf.float64)
+    with tf.GradientTape() as tape:
+        value = stacked_log_density(V, tf.zeros(2, tf.float64), tf.zeros(2, tf.float64))
+    assert np.isnan(value)
+    assert np.isnan(tape.gradient(value, V)).all()
 
 
 @pytest.mark.parametrize(

@@ -199,21 +199,3 @@ def test_planted_structure_is_no_better(found: RelationalForecast) -> None:
     best = learner.compete([PLANTED], learner.noise_alone())
     assert found.found.path[-1].bic <= best.bic + 5.0
     assert "PER" in found.composite
-
-
-def test_forecast_is_by_conditioning(found: RelationalForecast) -> None:
-    """The textbook's formula, in plain NumPy."""
-    fit, x = found.found, np.linspace(0.9, 1.2, 7)
-    means, variances = fit.predict(x)
-    for n in range(4):
-        seen = fit.observations.mask[n] > 0.0
-        points = np.concatenate([fit.observations.x[seen], x])
-        V = fit.shares.scale[n] * covariance(fit.kernel, points)
-        V += own_covariance(fit.shares.mixtures[n], points, points)
-        V += fit.shares.noise_variance[n] * np.eye(len(points))
-        count = int(seen.sum())
-        solved = np.linalg.solve(V[:count, :count], V[:count, count:])
-        mean = solved.T @ fit.observations.Y[n, seen]
-        variance = np.diag(V[count:, count:] - V[count:, :count] @ solved)
-        np.testing.assert_allclose(means[:, n], mean, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(variances[:, n], variance, rtol=1e-5)

@@ -143,12 +143,6 @@ def test_a_subclass_is_searched_with_reported_and_saved(tmp_path: Path) -> None:
     )
 
 
-def test_the_infinite_prior_is_reached() -> None:
-    sticks = lkm.discover(small_table(), prior="infinite", **{**OPTIONS, "depth": 0})
-    assert isinstance(sticks.model.prior, lkm.ibp.InfiniteIBP)
-    assert isinstance(sticks.model.posterior, lkm.RelaxedPosterior)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
@@ -19,7 +17,6 @@ from lkm_gpflow.fit.fits import State
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product, parse
-from lkm_gpflow.model.lkm import LKM
 
 Array = NDArray[np.float64]
 
@@ -136,28 +133,6 @@ def test_objective_is_scipys(gaps: bool, far: float) -> None:
     expected = sum(logsumexp(terms[pairs.series == n]) for n in range(3))
     assert value == pytest.approx(expected, rel=1e-10)
     assert np.all(np.isfinite(gradient))
-
-
-@pytest.mark.parametrize("gaps", [False, True])
-def test_objective_of_one_Z_is_the_models(gaps: bool) -> None:
-    data, layout = observations(gaps=gaps), Layout(PRODUCTS, 3)
-    Z = np.array([[1.0, 0, 1, 0, 1], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0]])
-    objective = Engine(data).objective(layout, Pairs.of_rows(Z), np.zeros(3))
-    value, gradient = objective(layout.pack(NOISE))
-
-    kernels = [to_kernel(one) for one in PRODUCTS]
-    for kernel in kernels:
-        gpflow.set_trainable(kernel, True)  # the start of the walk too
-    Y = np.where(data.mask == 1.0, data.Y, np.nan)
-    model = LKM((TIMES[:, None], Y.T), kernels, noise_variance=NOISE)
-    with tf.GradientTape() as tape:
-        expected = tf.reduce_sum(model.log_likelihood(Z))
-    assert value == pytest.approx(float(expected), rel=1e-10)
-    # All positive parameters of the kernels are exponentials of what is learnt, as in the engine.
-    variables = [k.variance.unconstrained_variable for k in kernels]
-    variables += [v.unconstrained_variable for k in kernels for f in k.factors for v in f.values]
-    slopes = tape.gradient(expected, variables, unconnected_gradients="zero")
-    np.testing.assert_allclose(gradient[: len(slopes)], slopes, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("gaps", [False, True])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.special import beta as beta_function
 from scipy.stats import multivariate_normal, norm
 
 from lkm_gpflow.data.observations import Observations
@@ -14,6 +12,7 @@ from lkm_gpflow.fit.engine import components
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.training import Learner
 from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.model.ibp import FiniteIBP
 
 SETTINGS = FitSettings(prune=True)
 
@@ -41,20 +40,13 @@ def test_what_gains_less_than_half_its_price_does_not_enter(share: float) -> Non
         assert (grown is not None) is enters
 
 
-def test_the_prior_of_Z_is_an_integral_over_weights() -> None:
+def test_the_criterion_counts_the_prior_of_Z() -> None:
     rng, x = np.random.default_rng(0), np.linspace(0.0, 1.0, 40)
     data = Observations(x, rng.normal(size=(3, 40)), np.ones((3, 40)))
     kernels = (parse("1.5 x RW(start=-0.025)"), parse("0.3 x SE(lengthscale=0.1)"))
-    Z = np.array([[1.0, 0], [1, 1], [1, 0]])
-    state = State(kernels, Z, np.full(3, 0.1))
+    state = State(kernels, np.array([[1.0, 0], [1, 1], [1, 0]]), np.full(3, 0.1))
     plain = Learner(data, FitSettings(alpha=1.4), rng)
     with_prior = Learner(data, FitSettings(alpha=1.4, criterion="bic+prior"), rng)
     assert plain.cost(state) == plain.bic(state)
-    log_prior = 0.0
-    for on in Z.sum(axis=0):
-        integral, _ = quad(
-            lambda pi, on=on: pi**on * (1.0 - pi) ** (3.0 - on) * pi ** (0.7 - 1.0), 0.0, 1.0
-        )
-        log_prior += np.log(integral / beta_function(0.7, 1.0))
-    expected = plain.bic(state) - 2.0 * log_prior
-    assert with_prior.cost(state) == pytest.approx(expected, rel=1e-8)
+    expected = plain.bic(state) - 2.0 * float(FiniteIBP(1.4, 2).log_prob(state.Z))
+    assert with_prior.cost(state) == pytest.approx(expected, rel=1e-12)

@@ -51,28 +51,6 @@ def test_the_fit_is_that_of_the_model_it_names(observations: Observations) -> No
     assert fit.Z.any(axis=0).all()
 
 
-def test_the_bound_is_that_of_a_model_with_kernels_of_its_own(observations: Observations) -> None:
-    """The bank is a way to trace once, not another model."""
-    kernels = (
-        "0.8 x PER(period=0.3, lengthscale=0.9) x SE(lengthscale=0.4)",
-        "2 x LIN(location=0.3)",
-    )
-    products = tuple(parse(text) for text in kernels)
-    with relaxed._bench_for(observations, QUICK, products) as bench:
-        pass
-    logits = np.array([[1.0, -1.0], [0.2, 0.3], [-2.0, 2.0]])
-    bench.begin(products, logits, np.array([0.1, 0.2, 0.3]), replace(QUICK, priors=False))
-    posterior = lkm.RelaxedPosterior(3, temperature=float(bench.posterior.temperature.numpy()))
-    model = lkm.LKM(
-        observations.table,
-        [lkm.kernels.to_kernel(product) for product in products],
-        posterior=posterior,
-        noise_variance=[0.1, 0.2, 0.3],
-    )
-    posterior.logits.assign(logits)
-    assert float(bench.model.elbo(seed=4)) == pytest.approx(float(model.elbo(seed=4)), abs=1e-8)
-
-
 def test_learning_begins_with_what_the_parents_series_had(observations: Observations) -> None:
     """P(z = 1) is 0.88 where the parent has a one, 0.12 elsewhere, one half of what is new."""
     Z = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -93,10 +71,9 @@ def test_weak_priors_are_those_of_the_other_learner(observations: Observations) 
     values: dict[str, list[float]] = {"ours": [], "theirs": [], "none": []}
     for second in ("2 x SE(lengthscale=4)", "3 x SE(lengthscale=0.05)"):
         products = (parse("0.8 x PER(period=0.3, lengthscale=0.9)"), parse(second))
-        with relaxed._bench_for(observations, QUICK, products) as bench:
-            pass
         for name, priors in (("ours", True), ("none", False)):
-            bench.begin(products, np.zeros((3, 2)), noise, replace(QUICK, priors=priors))
+            bench = relaxed._bench_for(observations, replace(QUICK, priors=priors), products)
+            bench.begin(products, np.zeros((3, 2)), noise)
             values[name].append(float(bench.model.log_prior_density()))
         layout = Layout(products, num_series=3)
         values["theirs"].append(Ranges.of(layout, step).log_prior(layout.pack(noise))[0])

@@ -16,13 +16,13 @@ from lkm_gpflow.fit.engine import Engine
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.layout import Layout
 from lkm_gpflow.fit.shared_pairs import SharedPairs
+from lkm_gpflow.fit.training import Learner
 from lkm_gpflow.forecast.by_model import to_model
 from lkm_gpflow.gp import eigenbasis as basis
 from lkm_gpflow.gp.eigenbasis import halves
 from lkm_gpflow.gp.likelihoods import ScaledNoise
 from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import parse
-from lkm_gpflow.search.many_series import evaluate_fit
 
 Array = NDArray[np.float64]
 
@@ -149,7 +149,8 @@ def test_the_bound_is_the_models(gaps: bool) -> None:
         mask[:40, 4:6] = 0.0
     data = Observations(TIMES, Y * mask, mask)
     noise = rng.uniform(0.05, 0.5, num_series)
-    found = evaluate_fit(PRODUCTS, noise, data, FitSettings())
+    state = State(tuple(PRODUCTS), np.zeros((num_series, len(PRODUCTS))), noise)
+    found = Learner(data, FitSettings(), rng).finish(state, 0.0, rounds=0)
     model = to_model(found, data, FitSettings())
     assert float(model.elbo()) == pytest.approx(found.elbo, rel=1e-8)
     np.testing.assert_allclose(model.probabilities(), found.probabilities, atol=1e-6)

@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import multivariate_normal
 from small import numbers, small_table
 
 from lkm_gpflow import datasets, parse
@@ -17,7 +16,6 @@ from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import MOST_ROUNDS, Fit, FitSettings, State
 from lkm_gpflow.fit.training import Learner, fit
 from lkm_gpflow.forecast.by_model import to_model
-from lkm_gpflow.kernels.component import to_kernel
 from lkm_gpflow.kernels.grammar import Product
 
 BASES = tuple(parse(name) for name in ("LIN", "SE", "PER"))
@@ -39,16 +37,6 @@ def test_bound_and_bic_are_those_of_the_model(observations: Observations, learnt
     assert float(model.bic()) == pytest.approx(learnt.bic, abs=1e-6)
     np.testing.assert_allclose(model.probabilities(), learnt.probabilities, atol=1e-6)
     np.testing.assert_array_equal(model.assignment(), learnt.Z)
-
-
-def test_log_likelihood_is_scipys(observations: Observations, learnt: Fit) -> None:
-    C = np.array([to_kernel(kernel)(observations.x[:, None]).numpy() for kernel in learnt.kernels])
-    total = 0.0
-    for n, z in enumerate(learnt.Z):
-        seen = observations.mask[n] > 0.0
-        V = np.tensordot(z, C, axes=1) + learnt.noise_variance[n] * np.eye(len(seen))
-        total += multivariate_normal(cov=V[np.ix_(seen, seen)]).logpdf(observations.Y[n, seen])
-    assert learnt.log_likelihood == pytest.approx(total, abs=1e-6)
 
 
 def test_hyperparameters_are_a_local_optimum(observations: Observations, learnt: Fit) -> None:

@@ -83,9 +83,7 @@ def found() -> lkm.Discovery:
     walk = made_by_hand(small_table(), ["1 x RW(start=-20)"], [[1]] * 3, 0.05).fit
     stacked = Member(made.fit, 0.5), Member(walk, 0.5, "walk")
     settings = replace(made.settings, fit=FitSettings(likelihood=ScaledNoise()))
-    both = replace(
-        made, settings=settings, averaging="stacked", stacked=stacked, speaks_by_draws=True
-    )
+    both = replace(made, settings=settings, averaging="stacked", stacked=stacked)
     both.__dict__["posterior"] = draws(made.fit.kernels)
     return both
 

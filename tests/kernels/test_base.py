@@ -146,6 +146,7 @@ R = X0 - X0.T
             0.7 / np.outer(1.0 + np.exp((2.1 - X0) / 0.4), 1.0 + np.exp((2.1 - X0) / 0.4)),
         ),
         ("0.7 x SE(lengthscale=0.9)", 0.7 * np.exp(-(R**2) / (2.0 * 0.9**2))),
+        ("0.7 x OU(lengthscale=0.9)", 0.7 * np.exp(-np.abs(R) / 0.9)),
         ("0.7 x RW(start=-0.4)", 0.7 * (np.minimum(X0, X0.T) + 0.4)),
         ("0.7 x RW(start=2)", 0.7 * np.maximum(np.minimum(X0, X0.T) - 2.0, 0.0)),
         (
@@ -172,24 +173,6 @@ def test_integrated_ornstein_uhlenbeck_is_the_integral_of_its_velocity(lengthsca
         expected = mpmath.quad(inner, sorted({0.0, min(upper, t + 0.5), upper})) / (2 * lengthscale)
         found = kernel(np.array([[s]]), np.array([[t]])).numpy().item()
         assert found == pytest.approx(0.3 * float(expected), rel=1e-9)
-
-
-def test_integrated_ornstein_uhlenbeck_without_memory_is_the_random_walk() -> None:
-    walk = to_kernel(parse("0.3 x RW(start=-1)"))
-    forgetful = to_kernel(parse("0.3 x IOU(lengthscale=1e-9, start=-1)"))
-    np.testing.assert_allclose(forgetful(X0), walk(X0), atol=1e-8)
-
-
-def test_ornstein_uhlenbeck_is_an_autoregression_at_regular_times() -> None:
-    """Of first order: the inverse covariance has three diagonals, and GPflow has the kernel."""
-    X = np.arange(6.0)[:, None]
-    K = to_kernel(parse("0.3 x OU(lengthscale=2)"))(X).numpy()
-    phi = np.exp(-0.5)
-    steps = np.eye(6) - phi * np.eye(6, k=-1)
-    variances = 0.3 * np.array([1.0] + [1.0 - phi**2] * 5)
-    np.testing.assert_allclose(steps @ K @ steps.T, np.diag(variances), atol=1e-14)
-    gpflows = gpflow.kernels.Matern12(variance=0.3, lengthscales=2.0)
-    np.testing.assert_allclose(K, gpflows(X), rtol=1e-12)
 
 
 # --- the periodic kernel -------------------------------------------------------------------------

@@ -42,23 +42,9 @@ def test_units_of_time_change_the_date_and_the_width() -> None:
     np.testing.assert_allclose(covariance(changed, 7.0 * X + 30.0), covariance(terms), atol=1e-12)
 
 
-def test_a_width_is_positive() -> None:
-    with pytest.raises(ValueError, match="UNTIL: expected a positive number as width, got 0"):
-        change_point(SE, PER, 1.0, 0.0)
-
-
 @pytest.mark.parametrize("bases", [PAPER_BASES, EXTENDED_BASES])
 def test_without_cp_the_grammar_knows_no_change_points(bases: tuple[str, ...]) -> None:
     members = {parse(name) for name in bases}
     for _ in range(2):
         members |= {one.structure for member in members for one in expand(member, bases)}
     assert not [member for member in members if "FROM" in str(member) or "UNTIL" in str(member)]
-
-
-def test_two_steps_lead_from_a_kernel_to_another_before_and_after() -> None:
-    """SE, then SE until and SE from, then PER from: CP(SE, PER)."""
-    bases = ("SE", "PER", "CP")
-    once = [one.structure for one in expand(parse("SE"), bases)]
-    assert {parse("SE x UNTIL"), parse("FROM x SE")} <= set(once)
-    twice = [one.structure for one in expand(parse("FROM x SE"), bases)]
-    assert parse("PER x FROM") in twice

@@ -12,7 +12,6 @@ from gpflow.kernels import Linear, SquaredExponential
 from scipy.stats import bernoulli, ks_2samp
 
 from lkm_gpflow.model.bound import bernoulli_entropy
-from lkm_gpflow.model.ibp import FiniteIBP
 from lkm_gpflow.model.lkm import LKM
 from lkm_gpflow.model.posteriors import EnumeratedPosterior, Posterior
 from lkm_gpflow.model.relaxation import RelaxedPosterior
@@ -111,25 +110,6 @@ def test_seeds_say_which_draws() -> None:
     np.testing.assert_allclose(compiled(seed=tf.constant([3, 0])), model.elbo(seed=3), rtol=1e-12)
 
 
-def test_binary_draws_have_the_probabilities() -> None:
-    """`hard_elbo` averages the likelihood over draws of Z whose mean is nu."""
-
-    class Counting:
-        """Stands for a model, and remembers which Z it was asked about."""
-
-        prior, tau = FiniteIBP(1.0, 2), np.ones((2, 2))
-
-        def log_likelihood(self, Z: tf.Tensor) -> tf.Tensor:
-            self.Z = Z.numpy()
-            return tf.reduce_sum(Z, axis=-1)
-
-    logits = np.array([[-2.0, 0.5], [1.0, 3.0]])
-    model = Counting()
-    posterior_with(logits, 0.5, 20_000).hard_elbo(model)
-    assert set(np.unique(model.Z)) == {0.0, 1.0}
-    np.testing.assert_allclose(model.Z.mean(axis=0), 1.0 / (1.0 + np.exp(-logits)), atol=0.02)
-
-
 # --- arithmetic ----------------------------------------------------------------------------------
 
 
@@ -172,28 +152,6 @@ def test_many_components_are_rounded_but_for_the_most_uncertain() -> None:
     margins = np.stack([weights[series == n] @ rows[series == n] for n in range(3)])
     np.testing.assert_allclose(margins, 1.0 / (1.0 + np.exp(-logits)), atol=2e-3)
     assert np.bincount(series).max() < 32
-
-
-# --- enumeration ---------------------------------------------------------------------------------
-
-
-def test_refresh_keeps_the_bound_and_comes_back() -> None:
-    posterior = EnumeratedPosterior()
-    model = model_with(posterior, 4)
-    model.noise_variance.assign([1e-4, 1e-4, 1e-4])
-    compiled = tf.function(model.elbo)
-    full, probabilities = compiled().numpy(), model.probabilities()
-    posterior.refresh(model)
-    assert tf.size(posterior.active) < 16
-    assert full - 1e-5 < compiled().numpy() <= full, "still a lower bound, and no looser than this"
-    np.testing.assert_allclose(model.probabilities(), probabilities, atol=1e-6)
-
-    kept = set(posterior.active.numpy())
-    model.noise_variance.assign([50.0, 50.0, 50.0])  # now hardly anything is certain
-    restricted = compiled().numpy()
-    posterior.refresh(model)
-    assert kept < set(posterior.active.numpy())
-    assert restricted < compiled().numpy()
 
 
 def test_posteriors_survive_copying() -> None:
