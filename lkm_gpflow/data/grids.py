@@ -107,7 +107,7 @@ def _rated(index: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
     if len(index) >= 3:
         found += _months(local)
         if max((share for share, _ in found), default=0.0) < 0.9:
-            found += [*_fiscal_years(local), *_cycles(local)]
+            found += _fiscal_years(local)
     return found
 
 
@@ -383,34 +383,3 @@ def _fiscal_years(local: pd.DatetimeIndex) -> Iterator[tuple[float, Grid]]:
             inside = every[(every >= dates[0]) & (every <= dates[-1])]
             if np.isin(dates, inside).all() and len(dates) >= 0.8 * len(inside):
                 yield len(dates) / len(inside), grid
-
-
-@dataclass(frozen=True)
-class _Cycle:
-    """Steps of whole days that come in turns, such as 4, 4 and 5 weeks."""
-
-    days: tuple[int, ...]  # beginning with the one after the last row
-
-    @property
-    def name(self) -> str:
-        return f"steps of {listed(self.days)} days in turn"
-
-    @property
-    def season(self) -> int:
-        turns, rest = divmod(364, sum(self.days))
-        return turns * len(self.days) if rest == 0 else len(self.days)
-
-    def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
-        days = np.cumsum(np.resize(self.days, count))
-        return in_zone(start.tz_localize(None) + pd.to_timedelta(days, unit="D"), start.tz)
-
-
-def _cycles(local: pd.DatetimeIndex) -> Iterator[tuple[float, Grid]]:
-    """Yield the shortest cycle of steps that was seen three times, if all rows follow it."""
-    steps = np.diff(local.asi8) // DAY.value
-    if (local - local.normalize()).nunique() > 1:
-        return
-    for length in range(2, min(7, len(steps) // 3 + 1)):
-        if np.all(steps[length:] == steps[:-length]):
-            yield 1.0, _Cycle(tuple(np.roll(steps[:length], -len(steps)).tolist()))
-            return
