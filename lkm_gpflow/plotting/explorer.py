@@ -97,20 +97,10 @@ class Explorer:
         rows = widgets.HBox(every, layout=widgets.Layout(flex_flow="row wrap"))
         self.box = widgets.VBox([rows, self._message, self._image])
         for control in every:
-            control.observe(self._changed, "value")
+            control.observe(self._redraw, "value")
         self._redraw()
 
-    def _changed(self, change: Any) -> None:
-        """Draw anew, unless the picture does not depend on the control."""
-        if change["owner"] is self.series and change["new"] == self.other.value:
-            self.other.value = change["old"]  # which draws anew where it is shown
-            if "other" in VIEWS[self.view.value]:
-                return
-        needed = [self.view, *(self._controls[name] for name in VIEWS[self.view.value])]
-        if any(change["owner"] is control for control in needed):
-            self._redraw()
-
-    def _redraw(self) -> None:
+    def _redraw(self, _: object = None) -> None:
         """Draw what the controls say, or say why that cannot be."""
         needed = VIEWS[self.view.value]
         for name, control in self._controls.items():

@@ -151,11 +151,6 @@ def write_inside(ax: Axes, text: str) -> None:
     )
 
 
-def unit_of(units: Mapping[Any, str] | None, series: object) -> str:
-    """Return the unit of a series by its name, be that a number or the same as text; or ""."""
-    return units_by_name(units).get(str(series), "")
-
-
 def units_by_name(units: Mapping[Any, str] | None, series: Iterable[object] = ()) -> dict[str, str]:
     """Return the units of series by their names as text.
 

@@ -25,7 +25,7 @@ from ..plotting.style import labels_by_name, units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
-from .page import Picture, Report, check_few, markdown, markdown_table
+from .page import Picture, Report, check_few
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class PairReport(Report):
     level: float
     units: Mapping[str, str]
     titles: tuple[str, str]
-    template: str = field(default="pair.html", init=False)
+    template: str = field(default="pair", init=False)
 
     @property
     def title(self) -> str:
@@ -136,16 +136,6 @@ class PairReport(Report):
             for owners, head in headings.items()
         ]
         return [group for group in groups if group[1]]
-
-    @property
-    def text(self) -> str:
-        """See `Report.text`."""
-        lines = [f"# {markdown(self.title)}", "", markdown(self.summary)]
-        lines += ["", markdown(self.note)] if self.note else []
-        for heading, patterns in self.groups:
-            lines += ["", f"## {markdown(heading)}", ""]
-            lines += [f"- {markdown(each.sentence)}" for each in patterns]
-        return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""
@@ -192,7 +182,7 @@ class AllPairs(Report):
     found: Discovery  #: The discovery
     likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
     pairs: Mapping[tuple[str, str], Pair]  #: By the names of both series; see `Discovery.compare`
-    template: str = field(default="pairs.html", init=False)
+    template: str = field(default="pairs", init=False)
 
     @property
     def title(self) -> str:
@@ -211,12 +201,6 @@ class AllPairs(Report):
 
     def __len__(self) -> int:
         return len(self.pairs)
-
-    @property
-    def text(self) -> str:
-        """See `Report.text`."""
-        table = markdown_table(["pair", "shared variance", "shared patterns"], self.rows())
-        return f"# {self.title}\n\n{table}\n"
 
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""

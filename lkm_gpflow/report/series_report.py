@@ -123,7 +123,7 @@ def series_reports(
 ) -> tuple[SeriesReport, ...]:
     """Return what is said of each series, in the order of the table."""
     held_out = hold_out.probabilities.notna().sum(axis=1)
-    inside = (hold_out.inside(level) * held_out).fillna(0.0).round()
+    inside = hold_out.inside(level)
     tests = residual_tests(found)
     return tuple(
         SeriesReport(
@@ -132,9 +132,7 @@ def series_reports(
             held_out=int(held_out.iloc[n]),
             inside=int(inside.iloc[n]),
             level=level,
-            autocorrelation=tests[n].autocorrelation,
-            normality=tests[n].normality,
-            residuals=tests[n].residuals,
+            **vars(tests[n]),
         )
         for n, name in enumerate(found.table.names)
     )

@@ -99,7 +99,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: by_hand().predict(3),  # type: ignore[arg-type]
     ),
     "a list of times as a horizon": (
-        r"a horizon of at least 1 step, got \['2022-01-02'\]; to forecast .* a pandas Index",
+        r"a horizon of 1 to 1000000 steps, got \['2022-01-02'\]; to forecast .* a pandas Index",
         lambda: by_hand().forecast(["2022-01-02"]),  # type: ignore[arg-type]
     ),
     "a selection that is no list": (

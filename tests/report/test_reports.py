@@ -440,7 +440,7 @@ def test_a_coupling_says_what_knowing_a_series_is_worth(tmp_path: Path) -> None:
     found = found_in(waves())
     coupled = coupled_by_hand(found, -0.9)
     report = found.report(coupled=coupled)
-    (said,) = report.together.said
+    (said,) = report.worth
     now = coupled.narrowing().loc[("Gold", "Oil"), "now"]
     assert said == (
         f"Knowing Oil narrows the forecast of Gold by {1.0 - now:.0%}: Gold moves against Oil "
@@ -452,7 +452,7 @@ def test_a_coupling_says_what_knowing_a_series_is_worth(tmp_path: Path) -> None:
     assert record["now"] == pytest.approx(now)
     page = report.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
     assert said in unescape(page)
-    (nothing,) = found.report(coupled=coupled_by_hand(found, 0.0)).together.said
+    (nothing,) = found.report(coupled=coupled_by_hand(found, 0.0)).worth
     assert nothing.startswith("There is no strong evidence")
     assert "What knowing one series" not in found.report().text
 
