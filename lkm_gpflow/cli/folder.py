@@ -164,13 +164,10 @@ class OutputFolder:
         with self.ledger.open("rb") as file:
             lines = [line for line in file if line.startswith(_REPORTED) and line.endswith(b"\n")]
         try:
-            record = json.loads(lines[-1]) if lines else None
-        except ValueError:
+            horizon, level, table = json.loads(lines[-1])["note"][1]
+        except (ValueError, TypeError, KeyError, IndexError):
             return None
-        match record:
-            case {"note": ["report", [int(horizon), int(level) | float(level), str(table)]]}:
-                return horizon, level, table
-        return None
+        return horizon, level, table
 
     def kept(self) -> str:
         """Say how many fits the ledger keeps."""

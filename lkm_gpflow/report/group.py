@@ -29,7 +29,7 @@ from .page import Picture, Report, check_few
 from .series_report import SeriesReport, series_reports
 
 _FEW = 12  # up to so many series have panels and pairs of their own; more are drawn in rows
-_MOST_ROWS = 20  # series that tables of page one have
+_MOST_ROWS = 20  # series of a pattern's table
 _CLEARLY = 0.5  # correlations of this size are named
 _FURTHEST = 5  # times that are named as furthest from what was expected
 _FEWEST_ERRORS = 20  # of fewer times none is named
@@ -131,16 +131,6 @@ class GroupReport(Report):
         kind = {"has": "has", "perhaps": "perhaps", "cannot be told": "untold", "has not": "hasnot"}
         size = size if verdict in ("has", "perhaps") else ""
         return kind[verdict], text.get(verdict, ""), size, words, round(20.0 + 80.0 * share)
-
-    @property
-    def shown(self) -> tuple[SeriesReport, ...]:
-        """Series in the tables of page one."""
-        return self.series[:_MOST_ROWS]
-
-    @property
-    def left(self) -> tuple[SeriesReport, ...]:
-        """The others."""
-        return self.series[_MOST_ROWS:]
 
     # --- what was unusual, and what was not found ---
 

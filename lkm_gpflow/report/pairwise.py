@@ -21,7 +21,7 @@ from ..explain.comparison import (
 )
 from ..explain.stories import Story, stories
 from ..explain.wording import scale_note
-from ..plotting.style import labels_by_name, units_by_name
+from ..plotting.style import units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
@@ -95,11 +95,10 @@ class PairReport(Report):
     likeness: float  #: Their shared variance; see `lkm_gpflow.explain.comparison.likeness`
     #: Shared ones first, then those of a alone, then of b alone.
     patterns: tuple[PairPattern, ...]
-    #: Of the picture; titles are what the series are called in all pictures.
+    #: Of the picture.
     horizon: int
     level: float
     units: Mapping[str, str]
-    titles: tuple[str, str]
     template: str = field(default="pair", init=False)
 
     @property
@@ -150,7 +149,7 @@ class PairReport(Report):
         """See `Report.pictures`."""
         panels = plotting.plot_comparison(
             self.found, self.a, self.b, self.horizon,
-            level=self.level, units=self.units, titles=self.titles,
+            level=self.level, units=self.units,
         )  # fmt: skip
         caption = (
             f"Top: both series and the model (bands hold {level_in_percent(self.level)}). "
@@ -215,7 +214,7 @@ class AllPairs(Report):
         caption = (
             "Share of the variance that comes from patterns both have; like series stand together."
         )
-        ax = plotting.plot_likeness(self.likeness, table=self.found.table.frame)
+        ax = plotting.plot_likeness(self.likeness, discovery=self.found)
         return [Picture.of("How alike they are", caption, ax)]
 
     def rows(self) -> list[list[str]]:
@@ -241,7 +240,7 @@ def pair_report(
     """
     check_level(level)
     units = units_by_name(units, found.whole.table.names)
-    horizon, titles = found.table.steps(horizon), labels_by_name(found.table.frame)
+    horizon = found.table.steps(horizon)
     found = found.select([a, b])
     draws = found.pattern_draws
     patterns = tuple(
@@ -256,7 +255,7 @@ def pair_report(
         for story in pair_stories(found, level, units)
     )
     alike = float(likeness(draws)[0, 1])
-    return PairReport(found, a, b, alike, patterns, horizon, level, units, (titles[a], titles[b]))
+    return PairReport(found, a, b, alike, patterns, horizon, level, units)
 
 
 @single_threaded()
