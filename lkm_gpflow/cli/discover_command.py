@@ -333,15 +333,8 @@ def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict
         dataset = datasets.load(source)
         chosen = dialect.chosen([str(name) for name in dataset.frame.columns])
         return source, dataset.frame[chosen], dict(dataset.units)
-    if not source:
-        raise ValueError(
-            "expected the name of a file or of a data set as SOURCE, got an empty one "
-            f"(data sets: {', '.join(datasets.names())})"
-        )
     path = Path(source)
-    if path.is_dir():
-        raise ValueError(f"expected a file of series or a data set, got the folder {source}")
-    if not path.exists():
+    if not source or not path.exists():
         raise ValueError(
             f"there is no file {source!r}, and no data set of that name"
             f"{did_you_mean(source, datasets.names())} (data sets: {', '.join(datasets.names())})"

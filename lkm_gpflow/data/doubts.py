@@ -8,7 +8,7 @@ import pandas as pd
 from ..gp.types import Floats
 from ..runtime.text import counted, listed
 from .date_formats import NUMBER, SINCE_1970, dates_in_numbers
-from .grids import grids_of, is_even, outside, share_of_rows
+from .grids import grids_of, is_even, outside
 from .suspicious import VERY_FAR
 from .timetable import Timetable
 
@@ -87,7 +87,7 @@ def _of_numbers(index: pd.Index) -> list[str]:
 
 def _of_grid(index: pd.DatetimeIndex) -> list[str]:
     """Doubt times of forecasts: no grid, rows outside of it, few of its slots, or two grids."""
-    grids = grids_of(index)
+    share, grids = grids_of(index)
     if not grids:
         if len(index) < 3 or is_even(index.as_unit("ns").asi8):
             return []
@@ -109,7 +109,7 @@ def _of_grid(index: pd.DatetimeIndex) -> list[str]:
     if isinstance(best, Timetable):
         return []
     found = []
-    if (share := share_of_rows(index, best)) < 0.5:
+    if share < 0.5:
         found.append(
             f"only {share:.0%} of the times have rows, if they are {best.name}: forecasts are at "
             "each of them; name other times with found.forecast(times)"

@@ -59,27 +59,22 @@ class Grid(Protocol):
 
 def grid_of(index: pd.DatetimeIndex) -> Grid | None:
     """Return the grid of a sorted index without duplicates, or None if it follows none."""
-    return next(iter(grids_of(index)), None)
+    return next(iter(grids_of(index)[1]), None)
 
 
-def grids_of(index: pd.DatetimeIndex) -> list[Grid]:
-    """Return the grids that generate all rows and have as few empty slots as the best of them."""
+def grids_of(index: pd.DatetimeIndex) -> tuple[float, list[Grid]]:
+    """Return the grids that generate all rows and have most rows by slot, and that share."""
     rated = _rated(index)
     best = max((share for share, _ in rated), default=0.0)
     equal = [grid for share, grid in rated if share > best - 1e-9]
     # Years of 365 days in a row, or two months of 31, are years and months.
     equal.sort(key=lambda grid: isinstance(grid, _Steps) and grid.step >= 29 * DAY)
-    return equal
+    return best, equal
 
 
 def outside(index: pd.DatetimeIndex, grid: Grid) -> pd.DatetimeIndex:
     """Return the rows that a grid does not generate."""
     return grid.outside(index) if isinstance(grid, Timetable | _Months) else index[:0]
-
-
-def share_of_rows(index: pd.DatetimeIndex, grid: Grid) -> float:
-    """Return the share of the slots of a grid that have rows."""
-    return next((share for share, each in _rated(index) if each == grid), 1.0)
 
 
 def evenness(index: pd.DatetimeIndex) -> float:
@@ -107,7 +102,7 @@ def _rated(index: pd.DatetimeIndex) -> list[tuple[float, Grid]]:
     if len(index) >= 3:
         found += _months(local)
         if max((share for share, _ in found), default=0.0) < 0.9:
-            found += _fiscal_years(local)
+            found += [*_fiscal_years(local), *_cycles(local)]
     return found
 
 
@@ -383,3 +378,34 @@ def _fiscal_years(local: pd.DatetimeIndex) -> Iterator[tuple[float, Grid]]:
             inside = every[(every >= dates[0]) & (every <= dates[-1])]
             if np.isin(dates, inside).all() and len(dates) >= 0.8 * len(inside):
                 yield len(dates) / len(inside), grid
+
+
+@dataclass(frozen=True)
+class _Cycle:
+    """Steps of whole days that come in turns, such as 4, 4 and 5 weeks."""
+
+    days: tuple[int, ...]  # beginning with the one after the last row
+
+    @property
+    def name(self) -> str:
+        return f"steps of {listed(self.days)} days in turn"
+
+    @property
+    def season(self) -> int:
+        turns, rest = divmod(364, sum(self.days))
+        return turns * len(self.days) if rest == 0 else len(self.days)
+
+    def after(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
+        days = np.cumsum(np.resize(self.days, count))
+        return in_zone(start.tz_localize(None) + pd.to_timedelta(days, unit="D"), start.tz)
+
+
+def _cycles(local: pd.DatetimeIndex) -> Iterator[tuple[float, Grid]]:
+    """Yield the shortest cycle of steps that was seen three times, if all rows follow it."""
+    steps = np.diff(local.asi8) // DAY.value
+    if (local - local.normalize()).nunique() > 1:
+        return
+    for length in range(2, min(7, len(steps) // 3 + 1)):
+        if np.all(steps[length:] == steps[:-length]):
+            yield 1.0, _Cycle(tuple(np.roll(steps[:length], -len(steps)).tolist()))
+            return

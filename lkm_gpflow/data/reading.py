@@ -51,7 +51,7 @@ from .numerals import (
     mark_by_size,
     read_numbers,
 )
-from .shapes import LongNames, from_long, long_names
+from .shapes import LongNames, explain_columns, from_long
 
 _ISO = ("%Y-%m-%d", "%Y-%m")  # not worth a word
 
@@ -544,8 +544,8 @@ def _with_times(table: pd.DataFrame, times: Sequence[str], places: Sequence[int]
     """Put times in the first column, in place of the columns that tell them together."""
     _note(f"the columns {quoted(table.columns[places])} are put together as the time")
     rest = _without_columns(table, places)
-    rows = [[time, *row] for time, row in zip(times, rest.to_numpy().tolist(), strict=True)]
-    return _table(rows, list(table.index), ["time", *rest.columns], table.columns.name)
+    rest.insert(0, "time", pd.Series(times, rest.index, dtype=object), allow_duplicates=True)
+    return rest
 
 
 def _joined(table: pd.DataFrame, parts: dict[str, int]) -> list[str]:
@@ -591,12 +591,7 @@ def _check_layout(table: pd.DataFrame, time: int) -> None:
     )  # fmt: skip
     if dates is not None and len(dates.index) == len(frame):
         frame[table.columns[time]] = dates.index
-    if (names := long_names(frame)) is not None:
-        raise ValueError(
-            "expected a column for each series, got long format, a row for each observation of "
-            f"each series in {names.series!r}: read it with --long {','.join(names)}, in Python "
-            f"{names.call}"
-        )
+    explain_columns(frame)
 
 
 # --- 3. in which format are the dates? ---

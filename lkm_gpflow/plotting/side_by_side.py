@@ -28,6 +28,7 @@ from .style import (
     plain,
     readable_dates,
     units_by_name,
+    write_inside,
     write_numbers,
 )
 
@@ -83,8 +84,7 @@ def _leave_blank(ax: Axes) -> None:
     """Say why nothing is drawn of the component; the label of the row stays."""
     ax.spines[:].set_visible(False)
     ax.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
-    ax.text(0.5, 0.5, ABSENT, transform=ax.transAxes, ha="center", va="center",
-            fontsize=9, color=HISTORY_COLOUR)  # fmt: skip
+    write_inside(ax, ABSENT)
 
 
 def _panels(axes: AxesArray | None, rows: int) -> AxesArray:

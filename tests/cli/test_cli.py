@@ -381,8 +381,8 @@ def test_bad_options_are_refused(
 def test_a_source_that_is_nothing_is_refused(tmp_path: Path) -> None:
     refused(run(tmp_path / "absent.csv"), "no file", "absent.csv", "gonu")
     refused(run("gnou"), "no file 'gnou'", "did you mean 'gonu'?")
-    refused(run(tmp_path), "expected a file of series or a data set", "folder")
-    refused(run(""), "expected the name of a file or of a data set as SOURCE, got an empty one")
+    refused(run(tmp_path), f"cannot use {tmp_path} (Is a directory)")
+    refused(run(""), "there is no file ''", "data sets: toy")
 
 
 @pytest.mark.usefixtures("one_picture")

@@ -66,6 +66,8 @@ GRIDS = {
     "periods of 4 weeks, 13 a year in years that end on the Sunday that is the last of December": (
         fiscal((4,) * 13, 12, 6, nearest=False)
     ),
+    "steps of 35, 28 and 28 days in turn": pd.Timestamp("2015-01-24")
+    + pd.to_timedelta(np.cumsum([0, *[28, 28, 35] * 18]), unit="D"),  # years of 52 weeks
 }
 
 
