@@ -98,7 +98,7 @@ def write(
             coupled=coupled if shown is found else None,
         )
         say("writing the report ...")
-        folder.note_report(horizon, level, found.table.checksum)
+        folder.note_report(horizon, level, found.table.checksum, stopped=bool(found.stopped))
         with replacing(folder.report) as page:
             report.to_html(page)
             drawn()  # where a report is, there are the pictures, too

@@ -135,39 +135,31 @@ _FORMATS = tuple(_formats())
 
 
 @cache
-def _pattern(text: str, *, has_time: bool) -> re.Pattern[str] | None:
-    """Return what a format matches, with a time of day behind it or not; None for other formats."""
-    is_solid = re.fullmatch(r"(%\w)+", text) is not None
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return what a format matches, with a time of day behind it where it has none."""
+    is_solid = re.fullmatch(r"(%\w)+", text) is not None and "%b" not in text
+    known = _DIRECTIVES | (_SOLID if is_solid else {})
     pieces = []
     for directive, literal in re.findall(r"%(.)|([^%]+)", text):
-        if directive and directive not in _DIRECTIVES:
-            return None
-        own = _SOLID if is_solid and "%b" not in text else {}
-        piece = own.get(directive, _DIRECTIVES.get(directive, ""))
-        pieces.append(piece or re.escape(literal).replace(r"\ ", r"\s+"))
-    behind = _TIME_OF_DAY if has_time and "%H" not in text and "%I" not in text else ""
-    try:
-        return re.compile("".join(pieces) + behind, re.IGNORECASE)
-    except re.error:
-        return None
+        if directive and directive not in known:
+            raise re.error(f"unknown: %{directive}")
+        pieces.append(known[directive] if directive else re.escape(literal).replace(r"\ ", r"\s+"))
+    behind = "" if "%H" in text or "%I" in text else _TIME_OF_DAY
+    return re.compile("".join(pieces) + behind, re.IGNORECASE)
 
 
 def check_format(text: str) -> None:
-    """Reject a format that does not read the dates it writes."""
+    """Reject a format without a year, or with what is none of `_DIRECTIVES` or there twice."""
     if text in (NUMBER, EXCEL, *SINCE_1970):
         return
-    example, given = "such as %d/%m/%Y", pd.Timestamp("2003-12-31", tz="UTC")
-    if re.search("%[qh]", text) and re.search("%[yY]", text) and _pattern(text, has_time=False):
-        return
-    form = text if "%u" in text else text.replace("%V", "%V-%u")
-    written = given.strftime(form)
+    example = "such as %d/%m/%Y"
     try:
-        year = pd.to_datetime(written, format=form).year if "%" in text else None
-    except (ValueError, re.error) as error:
+        _pattern(text)
+    except re.error as error:
         raise ValueError(f"expected a format of dates {example}, got {text!r} ({error})") from error
-    if year is None:
+    if "%" not in text:
         raise ValueError(f"expected a format of dates {example}, got {text!r}")
-    if year != given.year and "%G" not in text:
+    if not re.search("%[YyG]", text):
         raise ValueError(f"expected a format of dates with a year, {example}, got {text!r}")
 
 
@@ -194,13 +186,9 @@ def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
     if form in SINCE_1970 or form == EXCEL:
         numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64)
         return of_numbers(numbers, form)
-    pattern = _pattern(form, has_time=True)
-    if pattern is None:
-        index = pd.to_datetime(pd.Series(cells), format=form, errors="coerce")
-        return pd.DatetimeIndex(index).as_unit("ns")
     if form == "%Y.%m" and any(re.search(r"\.0\d$", cell) for cell in cells):
         cells = [f"{cell}0" if re.search(r"\.1$", cell) else cell for cell in cells]
-    return _parsed(tuple(cells), pattern)
+    return _parsed(tuple(cells), _pattern(form))
 
 
 @lru_cache(maxsize=8)
@@ -220,7 +208,7 @@ def together(times: Sequence[pd.Timestamp | None]) -> pd.DatetimeIndex:
     """
     seen = [(place, time) for place, time in enumerate(times) if time is not None]
     zones = [str(time.tz or "no time zone") for _, time in seen]
-    found = [pd.NaT] * len(times)
+    found: list[Any] = [pd.NaT] * len(times)
     for (place, time), zone in zip(seen, zones, strict=True):
         if zone != zones[0]:
             raise BadCell(
@@ -298,8 +286,7 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
     found, beyond = [], None
     sample = [*cells[:3], *cells[len(cells) // 2 :][:3], *cells[-3:]]
     for form, rare, is_unsure in _FORMATS:
-        pattern = _pattern(form, has_time=True)
-        assert pattern is not None
+        pattern = _pattern(form)
         if sum(pattern.fullmatch(cell) is not None for cell in sample) < least * len(sample) * 0.5:
             continue
         if not _may_be(form, cells):

@@ -9,6 +9,7 @@ from ..gp.types import Floats
 from ..runtime.text import counted, listed
 from .date_formats import NUMBER, SINCE_1970, dates_in_numbers
 from .grids import grids_of, is_even, outside
+from .reading import shown
 from .suspicious import VERY_FAR
 from .timetable import Timetable
 
@@ -169,10 +170,10 @@ def _of_values(suspicious: pd.DataFrame) -> list[str]:
         if kind == "sentinel":
             found.append(
                 f"column {series!r}: {first['value']:g} stands {counted(len(rows), 'time')}, first "
-                f"at {_shown(first['time'])}, far from all other values: {cure}"
+                f"at {shown(first['time'])}, far from all other values: {cure}"
             )
             continue
-        named = [f"{row['value']:g} at {_shown(row['time'])}" for _, row in rows.iterrows()]
+        named = [f"{row['value']:g} at {shown(row['time'])}" for _, row in rows.iterrows()]
         found.append(
             f"column {series!r}: {listed(named, _MOST_NAMED)}, {rows['how_far'].max():.0f} "
             f"standard deviations away from the other values: {cure}"
@@ -180,7 +181,3 @@ def _of_values(suspicious: pd.DataFrame) -> list[str]:
     if (more := len(found) - _MOST_NAMED) > 0:
         found[_MOST_NAMED:] = [f"{counted(more, 'other column')}: see found.suspicious"]
     return found
-
-
-def _shown(time: object) -> str:
-    return str(time).removesuffix(" 00:00:00")

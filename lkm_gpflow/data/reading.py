@@ -99,9 +99,9 @@ class Dialect:
     decimal
         Mark before the decimals.
     dates
-        Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y", also with %q for quarters
-        and %h for half-years; "number" for times that are numbers, "excel" for Excel's days, "s",
-        "ms", "us" or "ns" since 1970.
+        Format of the dates as of `datetime.strptime` (without %U, %W, %w, %c, %x and %X), such as
+        "%d/%m/%Y", also with %q for quarters and %h for half-years; "number" for times that are
+        numbers, "excel" for Excel's days, "s", "ms", "us" or "ns" since 1970.
     long
         The columns of a table in long format; None: a column for each series.
     sheet
@@ -179,7 +179,7 @@ def without_blank_end(frame: pd.DataFrame) -> pd.DataFrame:
     last = len(seen) - int(np.argmax(seen[::-1]))
     blank = frame.index[last:]
     _note(
-        f"{counted(len(blank), 'row')} at the end, {_shown(blank[0])} to {_shown(blank[-1])}, "
+        f"{counted(len(blank), 'row')} at the end, {shown(blank[0])} to {shown(blank[-1])}, "
         "without a value: left out, the forecast begins there"
     )
     return frame.iloc[:last]
@@ -189,7 +189,8 @@ def _note(text: str) -> None:
     warn(text, TableNote)
 
 
-def _shown(time: object) -> str:
+def shown(time: object) -> str:
+    """Return a time without what goes without saying: midnight, and digits of rounding."""
     if isinstance(time, pd.Timestamp):
         return str(time.date() if time == time.normalize() else time)
     return f"{time:.15g}" if isinstance(time, float) else str(time)
@@ -687,7 +688,7 @@ def _tell_format(example: str, dates: Dates) -> None:
     """Say how dates were read; a doubt where they may be something else."""
     if dates.form in _ISO and not dates.rival:
         return
-    first = _shown(dates.index[0])
+    first = shown(dates.index[0])
     if (year := dates.last_year) is not None:
         warn(
             f"dates such as {example} are read with --dates {dates.form}, of years until {year}: "

@@ -126,8 +126,6 @@ class Explorer:
             names = None if k == ALL else [self._of(a).names[k]]
             drawn = plot_components(self._of(a), a, steps, names=names, unit=unit)
         elif view == "two series":
-            if a == b:
-                raise ValueError("choose another series to stand beside this one")
             drawn = plot_comparison(self._of(a, b), a, b, steps, units=self._units)
         elif view == "who has what":
             drawn = plot_structure(self.found)

@@ -24,7 +24,7 @@ from ..runtime.threads import single_threaded
 from ..sharing.behaviour import together
 from ..sharing.pattern_draws import SURE
 from ..sharing.posterior import DISAGREE, MOST_ASKED, VISIBLE
-from .components import ComponentReport, component_report
+from .components import ComponentReport
 from .page import Picture, Report, check_few
 from .series_report import SeriesReport, series_reports
 
@@ -110,11 +110,6 @@ class GroupReport(Report):
         return scale_note(self.found.table)
 
     # --- who has what ---
-
-    @staticmethod
-    def colour(story: Story) -> str:
-        """The colour of a pattern in all pictures."""
-        return plotting.component_colour(story.number - 1)
 
     def cell(self, one: SeriesReport, story: Story) -> tuple[str, str, str, str, float]:
         """Class, text, size, explanation and depth of colour of a series and pattern."""
@@ -485,7 +480,7 @@ def group_report(
         units=units,
         patterns=told,
         series=series_reports(found, told, hold_out, level),
-        components=tuple(component_report(found, k) for k in range(len(found.names))),
+        components=tuple(ComponentReport(found, k + 1) for k in range(len(found.names))),
         hold_out=hold_out,
         correlations=together(found.pattern_draws, level),
         coupled=coupled,

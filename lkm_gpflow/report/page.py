@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..discovery.result import Discovery
-from ..plotting.style import save_figure
+from ..plotting.style import component_colour, save_figure
 from ..runtime.replacing import replacing
 from ..runtime.text import level_in_percent
 
@@ -152,4 +152,4 @@ _ENVIRONMENT = Environment(
 )
 _ENVIRONMENT.filters |= {
     each.__name__: each for each in (level_in_percent, p_value, markdown, markdown_table)
-}
+} | {"colour": lambda number: component_colour(number - 1)}

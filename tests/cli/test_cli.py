@@ -331,7 +331,6 @@ ROWS = "2024-01-01,1,2\n2024-01-02,2,1\n2024-01-03,4,5\n"
     [
         ("", ["empty file"]),
         ("date a\n2024-01-01 1\n", ["got spaces", "--separator tab"]),
-        (ROWS, ["row 1", "header of names"]),
         ("date,a,b\n" + ROWS + "2024-01-04,1,x\n", ["row 5", "'b'", "expected a number", "'x'"]),
         ("date,a,b\n" + ROWS.replace("4,5", "4,"), ["'b'", "at least 3 observed", "got 2"]),
         ('t,a\n1,"2\n', ["row 2", "not CSV"]),

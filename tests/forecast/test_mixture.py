@@ -145,7 +145,7 @@ def test_a_part_of_some_cells_takes_the_place_of_another_there() -> None:
         Part.independent(np.where(late, 0.25, 1.0), np.zeros(6), np.ones(6)),
         Part.independent(np.where(late, 0.75, 0.0), np.full(6, 50.0), np.ones(6)),
     )
-    mixture = MixtureForecast(CELLS, parts, Transforms.none(6))
+    mixture = MixtureForecast(CELLS, parts, Transforms(np.zeros(6, np.bool_)))
     draws = mixture.samples(40_000, seed=0)
     np.testing.assert_allclose((draws > 25.0).mean(axis=1), 0.75 * late, atol=0.01)
     np.testing.assert_allclose(draws.mean(axis=1), mixture.mean, atol=0.5)

@@ -99,7 +99,7 @@ def test_two_series_and_no_figure_is_left_open(explorer: plotting.Explorer) -> N
     explorer.view.value = "two series"
     assert titles(explorer)[:2] == ["a", "b"]
     explorer.series.value = "b"
-    assert "choose another series" in explorer._message.value
+    assert "expected different series" in explorer._message.value
     assert plt.get_fignums() == []
 
 

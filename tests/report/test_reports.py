@@ -313,7 +313,7 @@ def test_pair_says_no_more_than_is_known(report: GroupReport) -> None:
 
 def test_a_pair_is_told_as_the_whole_is(small_found: lkm.Discovery) -> None:
     whole = {story.title: story for story in stories(small_found)}
-    for (a, b), pair in small_found.compare_all().pairs.items():
+    for (a, b), pair in small_found.compare_all().pairs.iterrows():
         alone = small_found.compare(a, b)
         told = [each.story for each in alone.patterns]
         assert told
@@ -328,10 +328,10 @@ def test_a_pair_is_told_as_the_whole_is(small_found: lkm.Discovery) -> None:
 
 def test_all_pairs(report: GroupReport) -> None:
     pairs = report.found.compare_all()
-    assert len(pairs) == 3
-    first = next(iter(pairs))
-    assert (first.title, first.shared) == ("Gold and Oil", ("2.8-month cycle",))
-    assert pairs.pairs["Gold", "USD"].likeness == 0.0
+    assert len(pairs.pairs) == 3
+    assert pairs.pairs.index[0] == ("Gold", "Oil")
+    assert pairs.pairs["shared"].iloc[0] == ("2.8-month cycle",)
+    assert pairs.pairs.loc[("Gold", "USD"), "likeness"] == 0.0
     assert set(pairs.likeness.index[:2]) == {"Gold", "Oil"} or pairs.likeness.index[2] == "Gold"
     assert "| Gold and Oil | 9" in pairs.text
 
