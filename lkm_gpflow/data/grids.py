@@ -192,8 +192,8 @@ class _Rule:
     def dates(self, months: NDArray[Any]) -> NDArray[Any]:
         """Return the date in each of some months; NaT where there is none."""
         first = months.astype("M8[D]")
-        beyond: NDArray[Any] = (months + np.timedelta64(1, "M")).astype("M8[D]")
-        last = beyond - np.timedelta64(1, "D")
+        beyond = (months + np.timedelta64(1, "M")).astype("M8[D]")
+        last: NDArray[Any] = beyond - np.timedelta64(1, "D")
         counted = {"weekday": (self.weekday,), "working day": range(5), "day": range(7)}[self.kind]
         mask = [int(weekday in counted) for weekday in range(7)]
         if self.number > 0:
