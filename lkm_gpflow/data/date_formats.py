@@ -144,7 +144,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         if directive and directive not in known:
             raise re.error(f"unknown: %{directive}")
         pieces.append(known[directive] if directive else re.escape(literal).replace(r"\ ", r"\s+"))
-    behind = "" if "%H" in text or "%I" in text else _TIME_OF_DAY
+    behind = "" if re.search("%[HIMSfpz]", text) else _TIME_OF_DAY
     return re.compile("".join(pieces) + behind, re.IGNORECASE)
 
 
@@ -182,7 +182,7 @@ class Dates:
 
 
 def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
-    """Read cells by one format; NaT where it does not fit.  It raises what `together` raises."""
+    """Read cells by one format; NaT where it does not fit.  It raises what `in_one_zone` raises."""
     if form in SINCE_1970 or form == EXCEL:
         numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64)
         return of_numbers(numbers, form)
@@ -198,10 +198,10 @@ def _parsed(cells: tuple[str, ...], pattern: re.Pattern[str]) -> pd.DatetimeInde
     groups = [{} if match is None else match.groupdict() for match in matches]
     found = [{name: part for name, part in each.items() if part} for each in groups]
     last_year = _last_year([int(parts["y"]) for parts in found if "y" in parts])
-    return together([_moment(parts, last_year) if parts else None for parts in found])
+    return in_one_zone([_moment(parts, last_year) if parts else None for parts in found])
 
 
-def together(times: Sequence[pd.Timestamp | None]) -> pd.DatetimeIndex:
+def in_one_zone(times: Sequence[pd.Timestamp | None]) -> pd.DatetimeIndex:
     """Return dates of one time zone, NaT for None.
 
     It raises BadCell if one is of another zone than the first one, or beyond 1677 to 2262.
@@ -278,7 +278,7 @@ def _day(parts: dict[str, str], last_year: int) -> date | None:
 def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
     """Return the likeliest reading of texts, also of numbers; at least this share must be dates.
 
-    It raises what `together` raises.
+    It raises what `in_one_zone` raises.
     """
     cells = [_first_day(cell) for cell in cells]
     if len(cells) > 2 and all(map(is_season, cells)):

@@ -38,9 +38,9 @@ from .date_formats import (
     best_format,
     check_format,
     dates_in_numbers,
+    in_one_zone,
     is_season,
     parse_times,
-    together,
 )
 from .numerals import (
     BadCell,
@@ -620,7 +620,7 @@ def _read_times(cells: list[object], name: str, dialect: Dialect) -> pd.Index:
         place = cells.index(None)
         raise BadCell(place, "expected a time, got nothing; write the time, or delete the row")
     if all(isinstance(cell, pd.Timestamp) for cell in cells):
-        return together(cells)  # type: ignore[arg-type]
+        return in_one_zone(cells)  # type: ignore[arg-type]
     texts = [
         _text(cell).removesuffix(" 00:00:00") if isinstance(cell, pd.Timestamp) else _text(cell)
         for cell in cells
