@@ -24,7 +24,8 @@ def accuracy(fitted: Fitted, test: pd.DataFrame) -> tuple[float, float]:
     """RMSE and MNLP of a forecast of the rows of `test`."""
     forecast = fitted.forecast(test.index)
     mean, sd = (forecast[c].unstack("series")[test.columns] for c in ("mean", "sd"))
-    return metrics.rmse(test, mean), metrics.mnlp(test, mean, sd**2)
+    told = metrics.score(test, mean, sd)
+    return told.rmse, told.mnlp
 
 
 def walks(num_times: int, num_series: int, seed: int = 0) -> np.ndarray:

@@ -8,7 +8,6 @@ import click
 
 from .. import datasets
 from ..datasets import downloads
-from ..datasets.catalogue import absent_files
 from .common import said_plainly
 
 
@@ -27,10 +26,9 @@ def data_command(names: Sequence[str]) -> None:
 
 
 def _state_of_files(name: str) -> str:
-    absent = absent_files(name)
-    if absent is None:
+    if not (files := downloads.RAW_FILES.get(name)):
         return "generated from a seed"
-    if absent:
+    if absent := [each.name for each in files if not (downloads.folder() / each.name).exists()]:
         return f"to be fetched: {', '.join(absent)}"
     try:
         datasets.fetch(name)

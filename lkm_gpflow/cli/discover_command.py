@@ -18,41 +18,29 @@ import pandas as pd
 
 from .. import datasets
 from ..coupling.density import check_number_of_cells
-from ..data.files import read_table
+from ..data.files import TAB, read_table
 from ..data.reading import Dialect
-from ..data.sites import PointChoice
 from ..data.tables import Suspicious, Table
-from ..data.transforms import Transform
 from ..discovery.keywords import DiscoverSettings
 from ..discovery.thinning import thin as thinned
-from ..runtime.arguments import check_level, check_series
-from ..runtime.budget import Guard, num_bytes, seconds
+from ..runtime.arguments import check_level
+from ..runtime.budget import Guard
 from ..runtime.executors import process_pool, start_workers
 from ..runtime.loading import loading
 from ..runtime.replacing import replacing
-from ..runtime.text import counted, did_you_mean, listed
+from ..runtime.text import counted, did_you_mean
 from ..runtime.threads import single_threaded
 from ..runtime.warn import TableNote, warn
 from ..search.settings import check_size, draw, ledger_header
 from .common import Stopped, said_plainly, signals_stop
 from .folder import SUSPICIOUS, OutputFolder
-from .options import (
-    ReadAs,
-    Spreading,
-    bases,
-    likelihoods,
-    long_columns,
-    new_folder,
-    separator,
-    transform,
-)
+from .options import Spreading, bases, by_series, long_columns
 
 
 @click.command("discover", cls=Spreading, context_settings={"show_default": True})
 @click.argument("source")
 @click.option(
     "--separator",
-    type=ReadAs("character", separator),
     help="Character between the cells of a CSV file, or tab.  [default: the one that is found]",
 )
 @click.option("--decimal", help="Decimal mark.  [default: the one that reads all numbers]")
@@ -86,15 +74,14 @@ from .options import (
 @click.option("--title", help="Title of the report.")
 @click.option(
     "--long",
-    type=ReadAs("series,time,value", long_columns),
+    metavar="SERIES,TIME,VALUE",
     help="Columns of a file in long format, such as unique_id,ds,y: a row for each observation.  "
     "[default: a column for each series]",
 )
 @click.option(
     "--transform",
     "transforms",
-    type=ReadAs("transform", transform),
-    metavar="auto|log|none|SERIES=log",
+    metavar="[SERIES=]auto|log|none",
     multiple=True,
     help="log: model the logarithms of the series, which must be positive; Gold=log: of that "
     "series (may be given several times); auto: of the series whose swings grow with their level.  "
@@ -102,11 +89,13 @@ from .options import (
 )
 @click.option(
     "--likelihood",
-    type=ReadAs("likelihood", likelihoods),
-    metavar="auto|scaled|gaussian|student|poisson|negative-binomial|binomial|share",
+    "likelihoods",
+    metavar="[SERIES=]auto|scaled|gaussian|student|poisson|negative-binomial|binomial|share",
+    multiple=True,
     help="How values scatter: counts (poisson, negative-binomial), yes or no (binomial), shares of "
-    "1 or 100 (share), measurements with outliers (student) or without (scaled, gaussian); or for "
-    "some series visits=poisson,open=share.  [default: auto, what the values show]",
+    "1 or 100 (share), measurements with outliers (student) or without (scaled, gaussian); "
+    "visits=poisson: those of that series (may be given several times).  [default: auto, what the "
+    "values show]",
 )
 @click.option(
     "--horizon",
@@ -115,7 +104,7 @@ from .options import (
 )
 @click.option(
     "--out",
-    type=ReadAs("path", new_folder),
+    metavar="FOLDER",
     help="Folder for the results.  [default: NAME-lkm in the working folder]",
 )
 @click.option(
@@ -129,7 +118,6 @@ from .options import (
 )
 @click.option(
     "--bases",
-    type=ReadAs("bases", bases),
     default="extended",
     help="Base kernels: paper (WN,C,LIN,SE,PER), extended (and RW, IOU), or a list such as SE,PER; "
     "in a list, such as extended,OU,CP, OU adds walks that return to their mean, and CP change "
@@ -163,13 +151,13 @@ from .options import (
 )
 @click.option(
     "--time-budget",
-    type=ReadAs("time", seconds),
+    metavar="TIME",
     help="Stop the search after this time, such as 90s, 10m or 1h30m, and keep the best result so "
     "far; report and pictures take extra time.  [default: no limit]",
 )
 @click.option(
     "--memory-budget",
-    type=ReadAs("memory", num_bytes),
+    metavar="MEMORY",
     help="Stop in the same way when all processes together use this much memory, such as 500MB "
     "or 4GB.  "
     "[default: no limit]",
@@ -201,10 +189,10 @@ def discover_command(
     drop_suspicious: bool,
     units: tuple[str, ...],
     title: str | None,
-    transforms: tuple[Transform, ...],
-    likelihood: PointChoice | None,
+    transforms: tuple[str, ...],
+    likelihoods: tuple[str, ...],
     horizon: int | None,
-    out: Path | None,
+    out: str | None,
     jobs: int | None,
     level: float,
     couple: bool,
@@ -230,14 +218,23 @@ def discover_command(
     with said_plainly(), signals_stop():
         if quiet:
             warnings.simplefilter("ignore", TableNote)
-        dialect = Dialect(**{each.name: keywords.pop(each.name) for each in fields(Dialect)})
-        name, frame, known_units = _read_source(source, dialect)
-        told_units = known_units | _units(units, frame.columns)
         # All that can be wrong is found before anything is made or deleted.
+        if out is not None and not out.strip():
+            raise ValueError(f"--out: expected the name of a folder, got {out!r}")
+        written = {each.name: keywords.pop(each.name) for each in fields(Dialect)}
+        if written["separator"] in ("tab", r"\t"):
+            written["separator"] = TAB
+        if written["long"] is not None:
+            written["long"] = long_columns(written["long"])
+        name, frame, told_units = _read_source(source, Dialect(**written))
+        columns = list(frame.columns)
+        unit = by_series("--unit", units, columns) or {}
+        told_units |= dict.fromkeys(map(str, columns), unit) if isinstance(unit, str) else unit
         suspicious: Suspicious = "missing" if drop_suspicious else "listed"
         keywords |= {
-            "transform": _one(transforms), "suspicious": suspicious, "progress": not quiet,
-            "likelihood": likelihood,
+            "transform": by_series("--transform", transforms, columns),
+            "likelihood": by_series("--likelihood", likelihoods, columns),
+            "bases": bases(keywords["bases"]), "suspicious": suspicious, "progress": not quiet,
         }  # fmt: skip
         settings = DiscoverSettings(**keywords)
         whole = frame
@@ -262,7 +259,7 @@ def discover_command(
             check_size(table.observations, settings.search.fit, settings.subset)
         if settings.subset is not None:
             draw(frame.shape[1], settings.subset, settings.seed)
-        folder = OutputFolder(out or Path(f"{name}-lkm"))
+        folder = OutputFolder(Path(out or f"{name}-lkm"))
         if update:
             folder.claim_update()
         else:
@@ -330,45 +327,14 @@ def discover_command(
         say(f"{steps} steps forecast; {folder.path} holds {', '.join(files)}")
 
 
-def _units(given: tuple[str, ...], series: pd.Index) -> dict[str, str]:
-    """Return units by series; one without a name is that of all the others."""
-    units: dict[str, str] = {}
-    for each in given:
-        name, sign, unit = each.rpartition("=")
-        if sign:
-            check_series(name, list(map(str, series)), "--unit: ")
-        units |= {name: unit} if sign else {str(n): unit for n in series if str(n) not in units}
-    return units
-
-
-def _one(transforms: tuple[Transform, ...]) -> Transform:
-    """Return what all options together say; the last one about all series counts."""
-    every = [each for each in transforms if isinstance(each, str)]
-    some = {name for each in transforms if not isinstance(each, str) for name in each}
-    if every and some:
-        raise ValueError(
-            f"expected --transform either for all series or for single ones, got {every[-1]} and "
-            f"{listed([f'{name}=log' for name in sorted(map(str, some))])}: leave out {every[-1]} "
-            "to model the other series as they are"
-        )
-    return every[-1] if every else dict.fromkeys(some, "log") or "auto"
-
-
 def _read_source(source: str, dialect: Dialect) -> tuple[str, pd.DataFrame, dict[str, str]]:
     """Return the name of the table, the table, and the units of its series."""
     if source in datasets.names():
         dataset = datasets.load(source)
         chosen = dialect.chosen([str(name) for name in dataset.frame.columns])
         return source, dataset.frame[chosen], dict(dataset.units)
-    if not source:
-        raise ValueError(
-            "expected the name of a file or of a data set as SOURCE, got an empty one "
-            f"(data sets: {', '.join(datasets.names())})"
-        )
     path = Path(source)
-    if path.is_dir():
-        raise ValueError(f"expected a file of series or a data set, got the folder {source}")
-    if not path.exists():
+    if not source or not path.exists():
         raise ValueError(
             f"there is no file {source!r}, and no data set of that name"
             f"{did_you_mean(source, datasets.names())} (data sets: {', '.join(datasets.names())})"

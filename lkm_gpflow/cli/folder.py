@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..runtime import archive
 from ..runtime.journal import Journal
 from ..runtime.replacing import UNFINISHED
 from ..runtime.text import counted
@@ -69,8 +68,7 @@ class OutputFolder:
         if (
             self.model.exists()
             and self.report.exists()
-            and (reported is None or reported[:2] == (horizon, level))
-            and not self._was_stopped()
+            and (reported is None or reported == (horizon, level, table, False))
             and not (couple and not (self.path / COUPLED[-1]).exists())
         ):
             raise ValueError(
@@ -93,15 +91,6 @@ class OutputFolder:
                 "search"
             )
         check_writable(self.path, "an output folder")
-
-    def _was_stopped(self) -> bool:
-        """Whether a budget ended the search, which may go on from its ledger."""
-        try:
-            return self.ledger.exists() and bool(
-                archive.read_archive(self.model, "Discovery")[1]["stopped"]
-            )
-        except ValueError:  # damaged: nothing that may be replaced unasked
-            return False
 
     def _results(self) -> list[Path]:
         files = [
@@ -151,26 +140,24 @@ class OutputFolder:
         for cut_off in self.path.glob(f"{UNFINISHED}*"):
             cut_off.unlink(missing_ok=True)
 
-    def note_report(self, horizon: int, level: float, table: str) -> None:
-        """Keep in the ledger which forecast, of which table, the report is about."""
+    def note_report(self, horizon: int, level: float, table: str, *, stopped: bool = False) -> None:
+        """Keep in the ledger what the report is about, and whether a budget ended the search."""
         if self.ledger.is_file():
+            note = ["report", [horizon, level, table, stopped]]
             with self.ledger.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"note": ["report", [horizon, level, table]]}) + "\n")
+                file.write(json.dumps({"note": note}) + "\n")
 
-    def _reported(self) -> tuple[int, float, str] | None:
-        """Horizon, level and table of the report; None if unknown or damaged."""
+    def _reported(self) -> tuple[int, float, str, bool] | None:
+        """Horizon, level and table of the report, and whether it was stopped; None if unknown."""
         if not self.ledger.is_file():
             return None
         with self.ledger.open("rb") as file:
             lines = [line for line in file if line.startswith(_REPORTED) and line.endswith(b"\n")]
         try:
-            record = json.loads(lines[-1]) if lines else None
-        except ValueError:
+            horizon, level, table, stopped = json.loads(lines[-1])["note"][1]
+        except (ValueError, TypeError, KeyError, IndexError):
             return None
-        match record:
-            case {"note": ["report", [int(horizon), int(level) | float(level), str(table)]]}:
-                return horizon, level, table
-        return None
+        return horizon, level, table, stopped
 
     def kept(self) -> str:
         """Say how many fits the ledger keeps."""

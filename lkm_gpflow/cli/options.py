@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from collections.abc import Sequence
 
 import click
 
-from ..data.files import TAB
 from ..data.shapes import LongNames
-from ..data.transforms import Transform
-from ..gp.likelihoods import LikelihoodName, PointName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
-
-_Value = TypeVar("_Value")
-
-
-class ReadAs(click.ParamType[_Value]):
-    """A text that a function reads; its ValueError is what the command says of another text."""
-
-    def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
-        self.name, self._read = name, read
-
-    def convert(
-        self, value: str | _Value, param: click.Parameter | None, ctx: click.Context | None
-    ) -> _Value:
-        """Read a text; what is read already stays."""
-        if not isinstance(value, str):
-            return value
-        try:
-            return self._read(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+from ..runtime.arguments import check_series
 
 
 class Spreading(click.Command):
@@ -72,47 +48,27 @@ def bases(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(base for name in names for base in sets.get(name, (name,))))
 
 
-def separator(text: str) -> str:
-    """Read a character; a tab also as a shell can write it."""
-    return TAB if text in ("tab", r"\t") else text
-
-
 def long_columns(text: str) -> LongNames:
     """Read three names of columns, with commas between."""
     names = [name.strip() for name in text.split(",")]
     if len(names) != 3 or not all(names):
-        raise ValueError(f"expected the names of three columns, got {text!r}")
+        raise ValueError(f"--long: expected the names of three columns, got {text!r}")
     return LongNames(*names)
 
 
-def transform(text: str) -> Transform:
-    """Read a transformation of all series, or of one: "auto", "log", "none", or "Gold=log"."""
-    if text in ("auto", "log", "none"):
-        return cast(Transform, text)
-    series, _, kind = text.rpartition("=")
-    if kind != "log" or not series:
-        raise ValueError(
-            f"expected auto, log, none, or the name of a series and =log, got {text!r}"
-        )
-    return {series: "log"}
+def by_series(
+    option: str, given: Sequence[str], series: Sequence[object]
+) -> str | dict[str, str] | None:
+    """Read [SERIES=]VALUE, given several times: one for all series, or some by name.
 
-
-def likelihoods(text: str) -> Any:
-    """Read a likelihood of all series, or of some: "poisson", or "visits=poisson,open=share"."""
-    known = ("auto", *get_args(LikelihoodName), *get_args(PointName))
-    named = [each.rpartition("=") for each in text.split(",")]
-    for _, _, kind in named:
-        if kind not in known:
-            raise ValueError(f"expected a likelihood among {known}, got {kind!r}")
-    if all(sign for _, sign, _ in named):
-        return {series: kind for series, _, kind in named}
-    if len(named) > 1:
-        raise ValueError(f"expected one likelihood, or names such as visits=poisson, got {text!r}")
-    return text
-
-
-def new_folder(text: str) -> Path:
-    """Read a path that may not exist yet; an empty one would stand for the working folder."""
-    if not text.strip():
-        raise ValueError(f"expected the name of a folder, got {text!r}")
-    return Path(text)
+    Beside names, one without a name is that of all the others.
+    """
+    parts = [each.rpartition("=") for each in given]
+    named = {name: value for name, sign, value in parts if sign}
+    others = [value for _, sign, value in parts if not sign][-1:]
+    if not named:
+        return others[0] if others else None
+    known = list(map(str, series))
+    for name in named:
+        check_series(name, known, f"{option}: ")
+    return {name: value for name in known for value in others} | named

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from .. import plotting
 from ..coupling.coupled_discovery import CoupledDiscovery
 from ..discovery.result import Discovery
-from ..plotting.style import save_figure, unit_of
+from ..plotting.style import save_figure
 from ..runtime.replacing import replacing
 from ..runtime.threads import single_threaded
 from .folder import CHANGES, COUPLED, TABLES, OutputFolder
@@ -98,7 +98,7 @@ def write(
             coupled=coupled if shown is found else None,
         )
         say("writing the report ...")
-        folder.note_report(horizon, level, found.table.checksum)
+        folder.note_report(horizon, level, found.table.checksum, stopped=bool(found.stopped))
         with replacing(folder.report) as page:
             report.to_html(page)
             drawn()  # where a report is, there are the pictures, too
@@ -159,7 +159,7 @@ def _draw(
     _save(folder, plotting.plot_structure(found), "structure")
     _save(folder, plotting.plot_ledger(found), "search")
     for n, series in enumerate(found.table.frame.columns, start=1):
-        unit = unit_of(units, series)
+        unit = units.get(str(series))
         panels = plotting.plot_components(found, series, horizon, level=level, unit=unit)
         _save(folder, panels[0], f"components-{n:02d}{_safe(series)}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ import pandas as pd
 
 from ..gp.types import Floats
 from .grids import evenness
+from .numerals import BadCell
 
 NUMBER, EXCEL = "number", "excel"
 """Words of ``--dates`` for times that are plain numbers, and for those that are Excel's days."""
@@ -134,39 +135,31 @@ _FORMATS = tuple(_formats())
 
 
 @cache
-def _pattern(text: str, *, has_time: bool) -> re.Pattern[str] | None:
-    """Return what a format matches, with a time of day behind it or not; None for other formats."""
-    is_solid = re.fullmatch(r"(%\w)+", text) is not None
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return what a format matches, with a time of day behind it where it has none."""
+    is_solid = re.fullmatch(r"(%\w)+", text) is not None and "%b" not in text
+    known = _DIRECTIVES | (_SOLID if is_solid else {})
     pieces = []
     for directive, literal in re.findall(r"%(.)|([^%]+)", text):
-        if directive and directive not in _DIRECTIVES:
-            return None
-        own = _SOLID if is_solid and "%b" not in text else {}
-        piece = own.get(directive, _DIRECTIVES.get(directive, ""))
-        pieces.append(piece or re.escape(literal).replace(r"\ ", r"\s+"))
-    behind = _TIME_OF_DAY if has_time and "%H" not in text and "%I" not in text else ""
-    try:
-        return re.compile("".join(pieces) + behind, re.IGNORECASE)
-    except re.error:
-        return None
+        if directive and directive not in known:
+            raise re.error(f"unknown: %{directive}")
+        pieces.append(known[directive] if directive else re.escape(literal).replace(r"\ ", r"\s+"))
+    behind = "" if re.search("%[HIMSfpz]", text) else _TIME_OF_DAY
+    return re.compile("".join(pieces) + behind, re.IGNORECASE)
 
 
 def check_format(text: str) -> None:
-    """Reject a format that does not read the dates it writes."""
+    """Reject a format without a year, or with what is none of `_DIRECTIVES` or there twice."""
     if text in (NUMBER, EXCEL, *SINCE_1970):
         return
-    example, given = "such as %d/%m/%Y", pd.Timestamp("2003-12-31", tz="UTC")
-    if re.search("%[qh]", text) and re.search("%[yY]", text) and _pattern(text, has_time=False):
-        return
-    form = text if "%u" in text else text.replace("%V", "%V-%u")
-    written = given.strftime(form)
+    example = "such as %d/%m/%Y"
     try:
-        year = pd.to_datetime(written, format=form).year if "%" in text else None
-    except (ValueError, re.error) as error:
+        _pattern(text)
+    except re.error as error:
         raise ValueError(f"expected a format of dates {example}, got {text!r} ({error})") from error
-    if year is None:
+    if "%" not in text:
         raise ValueError(f"expected a format of dates {example}, got {text!r}")
-    if year != given.year and "%G" not in text:
+    if not re.search("%[YyG]", text):
         raise ValueError(f"expected a format of dates with a year, {example}, got {text!r}")
 
 
@@ -188,29 +181,14 @@ class Dates:
         return last if is_near else None
 
 
-class OtherZones(ValueError):
-    """Dates of several time zones: which cell, the zone of the first one, and its own."""
-
-    def __init__(self, place: int, wanted: str, given: str) -> None:
-        super().__init__(f"expected {wanted}, got {given}")
-        self.place, self.wanted, self.given = place, wanted, given
-
-
 def parse_times(cells: Sequence[str], form: str) -> pd.DatetimeIndex:
-    """Read cells by one format; NaT where it does not fit.
-
-    It raises OtherZones if time zones differ, and OutOfBoundsDatetime beyond 1677 to 2262.
-    """
+    """Read cells by one format; NaT where it does not fit.  It raises what `in_one_zone` raises."""
     if form in SINCE_1970 or form == EXCEL:
         numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64)
         return of_numbers(numbers, form)
-    pattern = _pattern(form, has_time=True)
-    if pattern is None:
-        index = pd.to_datetime(pd.Series(cells), format=form, errors="coerce")
-        return pd.DatetimeIndex(index).as_unit("ns")
     if form == "%Y.%m" and any(re.search(r"\.0\d$", cell) for cell in cells):
         cells = [f"{cell}0" if re.search(r"\.1$", cell) else cell for cell in cells]
-    return _parsed(tuple(cells), pattern)
+    return _parsed(tuple(cells), _pattern(form))
 
 
 @lru_cache(maxsize=8)
@@ -218,39 +196,48 @@ def _parsed(cells: tuple[str, ...], pattern: re.Pattern[str]) -> pd.DatetimeInde
     """Read cells, once for all checks that ask for the same column."""
     matches = [pattern.fullmatch(_first_day(cell)) for cell in cells]
     groups = [{} if match is None else match.groupdict() for match in matches]
-    return _built([{name: part for name, part in each.items() if part} for each in groups])
-
-
-def _built(found: Sequence[dict[str, str]]) -> pd.DatetimeIndex:
-    """Put dates together from their parts; of cells that do not fit there are none."""
+    found = [{name: part for name, part in each.items() if part} for each in groups]
     last_year = _last_year([int(parts["y"]) for parts in found if "y" in parts])
-    micros, nanos = np.full(len(found), np.datetime64("NaT", "us")), np.zeros(len(found), "m8[ns]")
-    zones: dict[int, str] = {}
-    for place, parts in enumerate(found):
-        hour, minute, second = (int(parts.get(part, 0)) for part in "HMS")
-        day = _day(parts, last_year) if parts else None
-        if day is None or (hour == 24 and minute + second > 0):
-            continue
-        if "p" in parts:
-            hour = hour % 12 + 12 * (parts["p"] in "pP")
-        seconds = (hour * 60 + minute) * 60 + second
-        micros[place] = np.datetime64(day, "us") + np.timedelta64(seconds, "s")
-        nanos[place] = np.timedelta64(int(parts.get("f", "0").ljust(9, "0")), "ns")
-        zones[place] = re.sub("Z|UTC|GMT", "+", parts.get("z", "").upper()).replace(":", "")
-    known = {
-        text: datetime.strptime(text.ljust(5, "0"), "%z").tzinfo if text else None
-        for text in set(zones.values())
-    }
-    zone = known[next(iter(zones.values()))] if zones else None
-    for place, text in zones.items():
-        if known[text] != zone:
-            raise OtherZones(place, str(zone or "no time zone"), str(known[text] or "no time zone"))
-    seen = micros[~np.isnat(micros)]
-    first, last = np.datetime64("1677-09-22"), np.datetime64("2262-04-11")
-    if seen.size and (seen.min() < first or seen.max() >= last):
-        raise pd.errors.OutOfBoundsDatetime
-    index = pd.DatetimeIndex(micros.astype("M8[ns]") + nanos)
-    return index.tz_localize(zone) if zone is not None else index
+    return in_one_zone([_moment(parts, last_year) if parts else None for parts in found])
+
+
+def in_one_zone(times: Sequence[pd.Timestamp | None]) -> pd.DatetimeIndex:
+    """Return dates of one time zone, NaT for None.
+
+    It raises BadCell if one is of another zone than the first one, or beyond 1677 to 2262.
+    """
+    seen = [(place, time) for place, time in enumerate(times) if time is not None]
+    zones = [str(time.tz or "no time zone") for _, time in seen]
+    found: list[Any] = [pd.NaT] * len(times)
+    for (place, time), zone in zip(seen, zones, strict=True):
+        if zone != zones[0]:
+            raise BadCell(
+                place,
+                f"expected {zones[0]} as in the first row, got {zone}; write all dates in UTC",
+            )
+        try:
+            found[place] = time.as_unit("ns")
+        except pd.errors.OutOfBoundsDatetime as error:
+            raise BadCell(
+                place,
+                f"expected a date from {pd.Timestamp.min.year} to {pd.Timestamp.max.year}, got "
+                f"'{time.date()}'",
+            ) from error
+    return pd.DatetimeIndex(found)
+
+
+def _moment(parts: dict[str, str], last_year: int) -> pd.Timestamp | None:
+    """Return the time of the parts of a date; None if they are wrong."""
+    hour, minute, second = (int(parts.get(part, 0)) for part in "HMS")
+    day = _day(parts, last_year)
+    if day is None or (hour == 24 and minute + second > 0):
+        return None
+    if "p" in parts:
+        hour = hour % 12 + 12 * (parts["p"] in "pP")
+    zone = re.sub("Z|UTC|GMT", "+00:00", parts.get("z", "").upper())
+    clock = f"{hour % 24:02d}:{minute:02d}:{second:02d}.{parts.get('f', '0')}"
+    time = pd.Timestamp(f"{day}T{clock}{zone}")
+    return time + pd.Timedelta(days=1).as_unit("s") if hour == 24 else time
 
 
 def _last_year(years: Sequence[int]) -> int:
@@ -291,7 +278,7 @@ def _day(parts: dict[str, str], last_year: int) -> date | None:
 def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
     """Return the likeliest reading of texts, also of numbers; at least this share must be dates.
 
-    It raises what `parse_times` raises.
+    It raises what `in_one_zone` raises.
     """
     cells = [_first_day(cell) for cell in cells]
     if len(cells) > 2 and all(map(is_season, cells)):
@@ -299,16 +286,15 @@ def best_format(cells: Sequence[str], least: float = 1.0) -> Dates | None:
     found, beyond = [], None
     sample = [*cells[:3], *cells[len(cells) // 2 :][:3], *cells[-3:]]
     for form, rare, is_unsure in _FORMATS:
-        pattern = _pattern(form, has_time=True)
-        assert pattern is not None
+        pattern = _pattern(form)
         if sum(pattern.fullmatch(cell) is not None for cell in sample) < least * len(sample) * 0.5:
             continue
         if not _may_be(form, cells):
             continue
         try:
             index = parse_times(cells, form)
-        except pd.errors.OutOfBoundsDatetime as error:
-            beyond = error
+        except BadCell as error:
+            beyond = beyond or error
             continue
         if int(np.sum(index.notna())) >= least * len(cells):
             late = "%y" in form and index.max().year > date.today().year
@@ -362,15 +348,13 @@ def _score(index: pd.DatetimeIndex) -> float:
 
 
 def of_numbers(numbers: Floats, form: str) -> pd.DatetimeIndex:
-    """Return the dates of Excel's days, or of seconds and so on since 1970."""
+    """Return the dates of Excel's days, or of seconds and so on since 1970; NaT of no number."""
+    unit: Any = form
     if form == EXCEL:
         # To the second: a day has no finite number of them.
-        seconds = np.round((numbers - 25569.0) * 86400.0)
-        return pd.DatetimeIndex(pd.to_datetime(pd.Series(seconds), unit="s")).as_unit("ns")
-    whole = np.where(np.isfinite(numbers), numbers, 0.0)
-    unit: Any = form
-    index = pd.DatetimeIndex(pd.to_datetime(pd.Series(whole), unit=unit)).as_unit("ns")
-    return pd.DatetimeIndex(index.where(np.isfinite(numbers)))
+        numbers, unit = np.round((numbers - 25569.0) * 86400.0), "s"
+    index = pd.to_datetime(pd.Series(numbers), unit=unit, errors="coerce")
+    return pd.DatetimeIndex(index).as_unit("ns")
 
 
 def dates_in_numbers(numbers: Floats, name: str = "") -> Dates | None:

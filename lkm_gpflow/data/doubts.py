@@ -8,7 +8,8 @@ import pandas as pd
 from ..gp.types import Floats
 from ..runtime.text import counted, listed
 from .date_formats import NUMBER, SINCE_1970, dates_in_numbers
-from .grids import grids_of, is_even, outside, share_of_rows
+from .grids import grids_of, is_even, outside
+from .reading import shown
 from .suspicious import VERY_FAR
 from .timetable import Timetable
 
@@ -87,7 +88,7 @@ def _of_numbers(index: pd.Index) -> list[str]:
 
 def _of_grid(index: pd.DatetimeIndex) -> list[str]:
     """Doubt times of forecasts: no grid, rows outside of it, few of its slots, or two grids."""
-    grids = grids_of(index)
+    share, grids = grids_of(index)
     if not grids:
         if len(index) < 3 or is_even(index.as_unit("ns").asi8):
             return []
@@ -109,7 +110,7 @@ def _of_grid(index: pd.DatetimeIndex) -> list[str]:
     if isinstance(best, Timetable):
         return []
     found = []
-    if (share := share_of_rows(index, best)) < 0.5:
+    if share < 0.5:
         found.append(
             f"only {share:.0%} of the times have rows, if they are {best.name}: forecasts are at "
             "each of them; name other times with found.forecast(times)"
@@ -169,10 +170,10 @@ def _of_values(suspicious: pd.DataFrame) -> list[str]:
         if kind == "sentinel":
             found.append(
                 f"column {series!r}: {first['value']:g} stands {counted(len(rows), 'time')}, first "
-                f"at {_shown(first['time'])}, far from all other values: {cure}"
+                f"at {shown(first['time'])}, far from all other values: {cure}"
             )
             continue
-        named = [f"{row['value']:g} at {_shown(row['time'])}" for _, row in rows.iterrows()]
+        named = [f"{row['value']:g} at {shown(row['time'])}" for _, row in rows.iterrows()]
         found.append(
             f"column {series!r}: {listed(named, _MOST_NAMED)}, {rows['how_far'].max():.0f} "
             f"standard deviations away from the other values: {cure}"
@@ -180,7 +181,3 @@ def _of_values(suspicious: pd.DataFrame) -> list[str]:
     if (more := len(found) - _MOST_NAMED) > 0:
         found[_MOST_NAMED:] = [f"{counted(more, 'other column')}: see found.suspicious"]
     return found
-
-
-def _shown(time: object) -> str:
-    return str(time).removesuffix(" 00:00:00")

@@ -59,27 +59,22 @@ class Grid(Protocol):
 
 def grid_of(index: pd.DatetimeIndex) -> Grid | None:
     """Return the grid of a sorted index without duplicates, or None if it follows none."""
-    return next(iter(grids_of(index)), None)
+    return next(iter(grids_of(index)[1]), None)
 
 
-def grids_of(index: pd.DatetimeIndex) -> list[Grid]:
-    """Return the grids that generate all rows and have as few empty slots as the best of them."""
+def grids_of(index: pd.DatetimeIndex) -> tuple[float, list[Grid]]:
+    """Return the grids that generate all rows and have most rows by slot, and that share."""
     rated = _rated(index)
     best = max((share for share, _ in rated), default=0.0)
     equal = [grid for share, grid in rated if share > best - 1e-9]
     # Years of 365 days in a row, or two months of 31, are years and months.
     equal.sort(key=lambda grid: isinstance(grid, _Steps) and grid.step >= 29 * DAY)
-    return equal
+    return best, equal
 
 
 def outside(index: pd.DatetimeIndex, grid: Grid) -> pd.DatetimeIndex:
     """Return the rows that a grid does not generate."""
     return grid.outside(index) if isinstance(grid, Timetable | _Months) else index[:0]
-
-
-def share_of_rows(index: pd.DatetimeIndex, grid: Grid) -> float:
-    """Return the share of the slots of a grid that have rows."""
-    return next((share for share, each in _rated(index) if each == grid), 1.0)
 
 
 def evenness(index: pd.DatetimeIndex) -> float:
@@ -175,11 +170,6 @@ def _next(dates: NDArray[Any], start: pd.Timestamp, count: int) -> pd.DatetimeIn
 # --- months ---
 
 
-def _days_of(months: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the first day of some months, in days since 1970."""
-    return months.astype("M8[D]").astype(np.int64)
-
-
 @dataclass(frozen=True)
 class _Rule:
     """Which day of a month: by its number, a weekday, or a working day, from either end."""
@@ -201,21 +191,19 @@ class _Rule:
 
     def dates(self, months: NDArray[Any]) -> NDArray[Any]:
         """Return the date in each of some months; NaT where there is none."""
-        first, beyond = _days_of(months), _days_of(months + np.timedelta64(1, "M"))
-        n = self.number
-        if self.kind == "day":
-            dates = np.minimum(first + n - 1, beyond - 1) if n > 0 else beyond + n
-        elif self.kind == "weekday" and n > 0:
-            dates = first + (self.weekday - first - 3) % 7 + 7 * (n - 1)
-        elif self.kind == "weekday":
-            dates = beyond - 1 - (beyond + 2 - self.weekday) % 7 + 7 * (n + 1)
-        elif n > 0:
-            dates = np.busday_offset(first.astype("M8[D]"), n - 1, roll="forward")
+        first = months.astype("M8[D]")
+        beyond = (months + np.timedelta64(1, "M")).astype("M8[D]")
+        last: NDArray[Any] = beyond - np.timedelta64(1, "D")
+        counted = {"weekday": (self.weekday,), "working day": range(5), "day": range(7)}[self.kind]
+        mask = [int(weekday in counted) for weekday in range(7)]
+        if self.number > 0:
+            dates = np.busday_offset(first, self.number - 1, "forward", mask)
         else:
-            dates = np.busday_offset((beyond - 1).astype("M8[D]"), n + 1, roll="backward")
-        days = dates.astype(np.int64)
-        is_inside = (days >= first) & (days < beyond) | (self.kind == "day")
-        return np.where(is_inside, days.astype("M8[D]"), np.datetime64("NaT", "D"))
+            dates = np.busday_offset(last, self.number + 1, "backward", mask)
+        if self.kind == "day" and self.number > 0:  # of a shorter month the last one
+            return np.minimum(dates, last)
+        is_inside = (first <= dates) & (dates <= last) | (self.kind == "day")
+        return np.where(is_inside, dates, np.datetime64("NaT", "D"))
 
 
 @dataclass(frozen=True)
@@ -354,7 +342,7 @@ class _FiscalYear:
     def dates(self, first: int, last: int) -> NDArray[Any]:
         """Return the rows of some years, [M]."""
         months = 12 * (np.arange(first - 1, last + 1) - 1970) + self.month
-        ends = _days_of(months.astype("M8[M]")) - 1
+        ends = months.astype("M8[M]").astype("M8[D]").astype(np.int64) - 1
         back = ((ends + 3) % 7 - self.weekday) % 7
         ends = ends - back + np.where(self.nearest & (back > 3), 7, 0)
         of_period = 7 * np.cumsum(self.weeks[:-1]).astype(np.int64)

@@ -64,8 +64,8 @@ class Numbers:
     doubts: tuple[str, ...] = ()  # what is likely, with the option that settles it
 
 
-class NoNumber(ValueError):
-    """A cell is no number: which, and what to do."""
+class BadCell(ValueError):
+    """A cell cannot be read: which, and what to do."""
 
     def __init__(self, place: int, message: str) -> None:
         super().__init__(message)
@@ -114,7 +114,7 @@ def decimal_mark(cells: Sequence[str]) -> str | None:
 def read_numbers(
     cells: Sequence[object], name: object, mark: str | None, asked: str | None
 ) -> Numbers:
-    """Read the cells of a column, texts and numbers; NoNumber says which is none.
+    """Read the cells of a column, texts and numbers; BadCell says which is none.
 
     `mark` is the decimal mark of the table, None where both are possible; `asked` the one that was
     asked for: nothing is guessed then.
@@ -129,7 +129,7 @@ def read_numbers(
             continue
         if not isinstance(cell, str):
             if not is_number(cell):
-                raise NoNumber(place, f"expected a number, got {cell!r}")
+                raise BadCell(place, f"expected a number, got {cell!r}")
             values[place] = float(cell)  # type: ignore[arg-type]
         elif (word := cell.lower().strip(_CURRENCIES)) in _PERHAPS_MISSING:
             perhaps[word] += 1
@@ -137,7 +137,7 @@ def read_numbers(
             texts[place] = match
         else:
             wanted = "a finite number" if "inf" in cell.lower() else "a number"
-            raise NoNumber(place, f"expected {wanted}, got {cell!r}{_cure(cell)}")
+            raise BadCell(place, f"expected {wanted}, got {cell!r}{_cure(cell)}")
     digits = {place: match["digits"].strip() for place, match in texts.items()}
     chosen, doubt = _mark(name, list(digits.values()), mark, asked)
     said, doubts = list[str](), [doubt] if doubt else []
@@ -152,9 +152,7 @@ def read_numbers(
                 marked.append(match)
             elif units[""] == 0 or own == "%":
                 told = f"got {match[0]!r} beside cells with another, or without"
-                raise NoNumber(
-                    place, f"expected numbers of one unit, {told}: write all cells alike"
-                )
+                raise BadCell(place, f"expected numbers of one unit, {told}: write all cells alike")
         values[place] = _value(place, match, digits[place], chosen)
         if scaled:
             values[place] *= _LARGER.get(own, 1.0)
@@ -204,14 +202,14 @@ def _value(place: int, match: re.Match[str], digits: str, mark: str) -> float:
     if not re.fullmatch(_DIGITS[mark], digits):
         other = "," if mark == "." else "."
         cure = f"; read it with --decimal {other}" if re.fullmatch(_DIGITS[other], digits) else ""
-        raise NoNumber(
+        raise BadCell(
             place, f"expected a number with the decimal mark {mark!r}, got {match[0]!r}{cure}"
         )
     plain = re.sub(r"['’\s\u00a0\u202f\u2009]" + ("|," if mark == "." else r"|\."), "", digits)
     number = float(plain.replace(",", ".").replace("\u2212", "-"))
     is_negative = match["minus"] or match["after_minus"] or (match["open"] and match["close"])
     if bool(match["open"]) != bool(match["close"]):
-        raise NoNumber(place, f"expected a number, got {match[0]!r}")
+        raise BadCell(place, f"expected a number, got {match[0]!r}")
     return -number if is_negative else number
 
 

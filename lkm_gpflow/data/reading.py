@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -34,15 +35,15 @@ from .date_formats import (
     NUMBER,
     UNLIKELY,
     Dates,
-    OtherZones,
     best_format,
     check_format,
     dates_in_numbers,
+    in_one_zone,
     is_season,
     parse_times,
 )
 from .numerals import (
-    NoNumber,
+    BadCell,
     decimal_mark,
     is_missing,
     is_number,
@@ -50,7 +51,7 @@ from .numerals import (
     mark_by_size,
     read_numbers,
 )
-from .shapes import LongNames, from_long, long_names
+from .shapes import LongNames, explain_columns, from_long
 
 _ISO = ("%Y-%m-%d", "%Y-%m")  # not worth a word
 
@@ -98,9 +99,9 @@ class Dialect:
     decimal
         Mark before the decimals.
     dates
-        Format of the dates as of `datetime.strptime`, such as "%d/%m/%Y", also with %q for quarters
-        and %h for half-years; "number" for times that are numbers, "excel" for Excel's days, "s",
-        "ms", "us" or "ns" since 1970.
+        Format of the dates as of `datetime.strptime` (without %U, %W, %w, %c, %x and %X), such as
+        "%d/%m/%Y", also with %q for quarters and %h for half-years; "number" for times that are
+        numbers, "excel" for Excel's days, "s", "ms", "us" or "ns" since 1970.
     long
         The columns of a table in long format; None: a column for each series.
     sheet
@@ -178,7 +179,7 @@ def without_blank_end(frame: pd.DataFrame) -> pd.DataFrame:
     last = len(seen) - int(np.argmax(seen[::-1]))
     blank = frame.index[last:]
     _note(
-        f"{counted(len(blank), 'row')} at the end, {_shown(blank[0])} to {_shown(blank[-1])}, "
+        f"{counted(len(blank), 'row')} at the end, {shown(blank[0])} to {shown(blank[-1])}, "
         "without a value: left out, the forecast begins there"
     )
     return frame.iloc[:last]
@@ -188,7 +189,8 @@ def _note(text: str) -> None:
     warn(text, TableNote)
 
 
-def _shown(time: object) -> str:
+def shown(time: object) -> str:
+    """Return a time without what goes without saying: midnight, and digits of rounding."""
     if isinstance(time, pd.Timestamp):
         return str(time.date() if time == time.normalize() else time)
     return f"{time:.15g}" if isinstance(time, float) else str(time)
@@ -323,7 +325,7 @@ def _is_time(cell: object) -> bool:
 def _reads_as_date(cell: str) -> bool:
     try:
         return best_format([cell]) is not None
-    except (ValueError, pd.errors.OutOfBoundsDatetime):
+    except BadCell:
         return True
 
 
@@ -369,7 +371,7 @@ def _dates(table: pd.DataFrame, i: int) -> Dates | None:
         return Dates(pd.DatetimeIndex(pd.Series(filled)), "")
     try:
         return best_format(list(map(_text, filled)), 0.75)
-    except (OtherZones, pd.errors.OutOfBoundsDatetime):
+    except BadCell:
         return Dates(pd.DatetimeIndex([]), "")
 
 
@@ -543,8 +545,8 @@ def _with_times(table: pd.DataFrame, times: Sequence[str], places: Sequence[int]
     """Put times in the first column, in place of the columns that tell them together."""
     _note(f"the columns {quoted(table.columns[places])} are put together as the time")
     rest = _without_columns(table, places)
-    rows = [[time, *row] for time, row in zip(times, rest.to_numpy().tolist(), strict=True)]
-    return _table(rows, list(table.index), ["time", *rest.columns], table.columns.name)
+    rest.insert(0, "time", pd.Series(times, rest.index, dtype=object), allow_duplicates=True)
+    return rest
 
 
 def _joined(table: pd.DataFrame, parts: dict[str, int]) -> list[str]:
@@ -590,12 +592,7 @@ def _check_layout(table: pd.DataFrame, time: int) -> None:
     )  # fmt: skip
     if dates is not None and len(dates.index) == len(frame):
         frame[table.columns[time]] = dates.index
-    if (names := long_names(frame)) is not None:
-        raise ValueError(
-            "expected a column for each series, got long format, a row for each observation of "
-            f"each series in {names.series!r}: read it with --long {','.join(names)}, in Python "
-            f"{names.call}"
-        )
+    explain_columns(frame)
 
 
 # --- 3. in which format are the dates? ---
@@ -603,60 +600,52 @@ def _check_layout(table: pd.DataFrame, time: int) -> None:
 
 def _times(table: pd.DataFrame, time: int, dialect: Dialect) -> pd.Index:
     """Return the times, and say how they were read."""
-    cells = table.iloc[:, time].tolist()
+    cells, name = table.iloc[:, time].tolist(), table.columns[time]
+    with _located(table, time):
+        return _read_times(cells, name, dialect).rename(name or None)
+
+
+@contextmanager
+def _located(table: pd.DataFrame, column: int) -> Iterator[None]:
+    """Say where a cell is that cannot be read."""
+    try:
+        yield
+    except BadCell as error:
+        name = table.columns[column] or column + 1
+        raise ValueError(f"{table.index[error.place]}, column {name!r}: {error}") from error
+
+
+def _read_times(cells: list[object], name: str, dialect: Dialect) -> pd.Index:
     if None in cells:
-        raise ValueError(
-            f"{_where(table, cells.index(None), time)}: expected a time, got nothing; write the "
-            "time, or delete the row"
-        )
+        place = cells.index(None)
+        raise BadCell(place, "expected a time, got nothing; write the time, or delete the row")
+    if all(isinstance(cell, pd.Timestamp) for cell in cells):
+        return in_one_zone(cells)  # type: ignore[arg-type]
     texts = [
         _text(cell).removesuffix(" 00:00:00") if isinstance(cell, pd.Timestamp) else _text(cell)
         for cell in cells
     ]
-    try:
-        index = _read_times(table, time, texts, dialect)
-    except OtherZones as other:
-        raise ValueError(
-            f"{_where(table, other.place, time)}: expected {other.wanted} as in {table.index[0]}, "
-            f"got {other.given}; write all dates in UTC"
-        ) from other
-    except pd.errors.OutOfBoundsDatetime as error:
-        place = next((p for p, text in enumerate(texts) if _is_too_far(text, dialect.dates)), 0)
-        raise ValueError(
-            f"{_where(table, place, time)}: expected a date from {pd.Timestamp.min.year} to "
-            f"{pd.Timestamp.max.year}, got {texts[place]!r}"
-        ) from error
-    return index.rename(table.columns[time] or None)
-
-
-def _read_times(table: pd.DataFrame, time: int, texts: list[str], dialect: Dialect) -> pd.Index:
-    cells = table.iloc[:, time].tolist()
-    if all(isinstance(cell, pd.Timestamp) for cell in cells):
-        zones = [str(cell.tz or "no time zone") for cell in cells]
-        for place, zone in enumerate(zones):
-            if zone != zones[0]:
-                raise OtherZones(place, zones[0], zone)
-        return pd.DatetimeIndex(cells).as_unit("ns")
     if dialect.dates == NUMBER:
-        return _numbers_as_times(table, time, dialect)
+        return _numbers_as_times(cells, name, dialect)
     if dialect.dates is not None:
-        return _checked(table, time, texts, parse_times(texts, dialect.dates), dialect.dates)
+        return _complete(texts, parse_times(texts, dialect.dates), dialect.dates)
     if all(map(is_plain, texts)):
-        numbers = _numbers_as_times(table, time, dialect)
+        numbers = _numbers_as_times(cells, name, dialect)
         best = best_format(texts)
         if best is None or best.score <= UNLIKELY:
-            best = dates_in_numbers(numbers.to_numpy(np.float64), table.columns[time])
+            best = dates_in_numbers(numbers.to_numpy(np.float64), name)
         if best is None or best.form == "%Y":
             return numbers
     elif (best := best_format(texts, 0.5)) is None:
         if sum(map(is_plain, texts)) > 0.5 * len(texts):
-            return _numbers_as_times(table, time, dialect)
+            return _numbers_as_times(cells, name, dialect)
         place = next((p for p, text in enumerate(texts) if not _is_time(text)), 0)
-        raise ValueError(
-            f"{_where(table, place, time)}: expected a date such as 2024-01-31, or a number, got "
-            f"{texts[place]!r}: {_cure(texts[place])}"
+        raise BadCell(
+            place,
+            f"expected a date such as 2024-01-31, or a number, got {texts[place]!r}: "
+            f"{_cure(texts[place])}",
         )
-    index = _checked(table, time, texts, best.index, best.form)
+    index = _complete(texts, best.index, best.form)
     _tell_format(texts[0], best)
     return index
 
@@ -673,16 +662,7 @@ def _cure(text: str) -> str:
     )
 
 
-def _is_too_far(text: str, form: str | None) -> bool:
-    try:
-        return best_format([text]) is None if form is None else not parse_times([text], form).size
-    except pd.errors.OutOfBoundsDatetime:
-        return True
-
-
-def _checked(
-    table: pd.DataFrame, time: int, texts: Sequence[str], index: pd.DatetimeIndex, form: str
-) -> pd.DatetimeIndex:
+def _complete(texts: Sequence[str], index: pd.DatetimeIndex, form: str) -> pd.DatetimeIndex:
     """Return dates, or name the first cell that is none."""
     if not (bad := np.flatnonzero(index.isna())).size:
         return index
@@ -691,22 +671,14 @@ def _checked(
     such = f"such as {texts[good[0]]} " if len(good) else ""
     other = best_format(texts) if len(good) < 0.5 * len(texts) else None
     cure = f"read it with --dates {other.form}" if other else "correct it, or delete the row"
-    raise ValueError(
-        f"{_where(table, place, time)}: expected a date {such}of the format {form!r}, got "
-        f"{texts[place]!r}; {cure}"
+    raise BadCell(
+        place, f"expected a date {such}of the format {form!r}, got {texts[place]!r}; {cure}"
     )
 
 
-def _numbers_as_times(table: pd.DataFrame, time: int, dialect: Dialect) -> pd.Index:
-    cells = table.iloc[:, time].tolist()
+def _numbers_as_times(cells: Sequence[object], name: str, dialect: Dialect) -> pd.Index:
     texts = [cell for cell in cells if isinstance(cell, str)]
-    try:
-        found = read_numbers(
-            cells, table.columns[time], decimal_mark(texts) or ".", dialect.decimal
-        )
-    except NoNumber as error:
-        raise ValueError(f"{_where(table, error.place, time)}: {error}") from error
-    values = found.values
+    values = read_numbers(cells, name, decimal_mark(texts) or ".", dialect.decimal).values
     whole = np.all(values == np.round(values)) and np.abs(values).max() < 2**53
     is_int = whole and not any("." in text for text in texts)
     return pd.Index(values.astype(np.int64) if is_int else values)
@@ -716,7 +688,7 @@ def _tell_format(example: str, dates: Dates) -> None:
     """Say how dates were read; a doubt where they may be something else."""
     if dates.form in _ISO and not dates.rival:
         return
-    first = _shown(dates.index[0])
+    first = shown(dates.index[0])
     if (year := dates.last_year) is not None:
         warn(
             f"dates such as {example} are read with --dates {dates.form}, of years until {year}: "
@@ -775,18 +747,15 @@ def _series(table: pd.DataFrame, time: int, index: pd.Index, dialect: Dialect) -
         if filled and not any(map(is_number, filled)):
             texts.append(i)
             continue
-        try:
+        with _located(table, i):
             found = read_numbers(cells, name, mark, dialect.decimal)
-        except NoNumber as error:
-            raise ValueError(f"{_where(table, error.place, i)}: {error}") from error
         values[name] = found.values
         said |= dict.fromkeys(found.said, TableNote) | dict.fromkeys(found.doubts, UserWarning)
     if texts and not values:
         column = table.iloc[:, texts[0]]
         place = int(column.notna().argmax())
-        raise ValueError(
-            f"{_where(table, place, texts[0])}: expected a number, got {column.iloc[place]!r}"
-        )
+        with _located(table, texts[0]):
+            raise BadCell(place, f"expected a number, got {column.iloc[place]!r}")
     if texts:
         _note(f"left out, as there is no number in it: {quoted(table.columns[texts])}")
     for text, category in said.items():
@@ -804,10 +773,6 @@ def _mark_of(columns: Sequence[Sequence[object]]) -> str | None:
     return decimal_mark(list(marked)) or next(filter(None, by_size), None)
 
 
-def _where(table: pd.DataFrame, place: int, column: int) -> str:
-    return f"{table.index[place]}, column {table.columns[column] or column + 1!r}"
-
-
 def _long(table: pd.DataFrame, dialect: Dialect, names: LongNames) -> pd.DataFrame:
     header = list(table.columns)
     for name in names:
@@ -819,10 +784,8 @@ def _long(table: pd.DataFrame, dialect: Dialect, names: LongNames) -> pd.DataFra
     if time in (parts := _parts(table)).values():
         table = table.assign(**{names.time: _joined(table, parts)})
     if (absent := table.iloc[:, series].isna()).any():
-        raise ValueError(
-            f"{_where(table, int(absent.argmax()), series)}: expected the name of a series, got "
-            "nothing"
-        )
+        with _located(table, series):
+            raise BadCell(int(absent.argmax()), "expected the name of a series, got nothing")
     index = _times(table, time, dialect)
     only = _series(table.iloc[:, [time, value]], 0, pd.RangeIndex(len(index)), dialect)
     columns = {

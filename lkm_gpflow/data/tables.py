@@ -230,20 +230,19 @@ class Table:
         if isinstance(horizon, pd.Index):
             self.axis.to_numbers(horizon)  # or say what is wrong with them
             return horizon
-        if not _is_horizon(horizon):
-            raise ValueError(
-                f"expected a horizon of at least 1 step, got {horizon!r}; "
-                "to forecast given times, pass a pandas Index"
-            )
-        return self.axis.after(self.frame.index[-1], _not_too_far(horizon))
+        return self.axis.after(self.frame.index[-1], self.steps(horizon))
 
     def steps(self, horizon: int | None) -> int:
         """Return how many steps to forecast: a tenth of the rows if it is not said."""
         if horizon is None:
             return max(1, round(0.1 * len(self.frame)))
-        if not _is_horizon(horizon):
-            raise ValueError(f"expected a horizon of at least 1 step, got {horizon!r}")
-        return _not_too_far(horizon)
+        is_whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
+        if not is_whole or not 1 <= horizon <= _MOST_STEPS:
+            raise ValueError(
+                f"expected a horizon of 1 to {_MOST_STEPS} steps, got {horizon!r}; "
+                "to forecast given times, pass a pandas Index"
+            )
+        return int(horizon)
 
     @property
     def gaps(self) -> pd.MultiIndex:
@@ -304,14 +303,3 @@ class Table:
             mask=np.ascontiguousarray(mask.T.astype(np.float64)),
             known=known,
         )
-
-
-def _is_horizon(value: object) -> bool:
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return is_whole and bool(value >= 1)  # type: ignore[operator]
-
-
-def _not_too_far(horizon: int) -> int:
-    if horizon > _MOST_STEPS:
-        raise ValueError(f"expected a horizon of 1 to {_MOST_STEPS} steps, got {horizon}")
-    return int(horizon)

@@ -45,11 +45,6 @@ class Transforms:
     kinds: tuple[PointLikelihood | None, ...] = ()  # of the values, [N]; empty: there are none
 
     @classmethod
-    def none(cls, count: int) -> Transforms:
-        """Return those of series that are modelled as they are."""
-        return cls(np.zeros(count, np.bool_))
-
-    @classmethod
     def of(
         cls, frame: pd.DataFrame, transform: Transform, left: pd.DataFrame | None = None
     ) -> Transforms:

@@ -56,12 +56,6 @@ def fetch(name: str) -> list[Path]:
     return downloads.fetch_dataset(_known(name))
 
 
-def absent_files(name: str) -> list[str] | None:
-    """Names of the files of a data set that are not on this machine; None: it needs none."""
-    files = downloads.RAW_FILES.get(_known(name), ())
-    return [f.name for f in files if not (downloads.folder() / f.name).exists()] if files else None
-
-
 def _known(name: str) -> str:
     if name not in LOADERS:
         hint = did_you_mean(str(name), names())

@@ -2,11 +2,8 @@
 
 Observations y and forecasts are arrays or data frames [M, N]: rows are time points, columns series.
 A NaN observation is missing and ignored; a forecast of an observed value must be finite, so that a
-method cannot improve its score by declining to forecast.  An sd includes the noise and is at least
-zero.  Scores are in the units of the data, except MNLP (nats), coverage and MASE.
-
-Every score raises a ValueError if shapes, or the labels of data frames, differ, if a forecast is
-not finite or an sd is negative, and if nothing is observed.
+method cannot improve its score by declining to forecast.  An sd includes the noise and is positive.
+Scores are in the units of the data, except MNLP (nats), coverage and MASE.
 
 References
 ----------
@@ -28,92 +25,44 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of one forecast of several series; see the functions of the same names."""
+    r"""Scores of a forecast of N series at M times, with observations y, means mu and sds s.
 
-    rmse: float
-    rmse_pooled: float
-    mnlp: float
-    crps: float
-    coverage90: float
+    .. math::
+        \mathrm{RMSE} &= \frac{1}{N} \sum_n \sqrt{\frac{1}{M_n} \sum_m (y_{mn} - \mu_{mn})^2} \\
+        \mathrm{MNLP} &= \operatorname{mean}_{mn}
+            -\log \mathcal{N}(y_{mn} \mid \mu_{mn}, s_{mn}^2) \\
+        \mathrm{CRPS} &= \operatorname{mean}_{mn} \int (F_{mn}(x) - 1[x \ge y_{mn}])^2 \, dx
+
+    Missing observations do not count.
+    """
+
+    rmse: float  #: Root mean squared error per series, averaged over series (the paper's)
+    rmse_pooled: float  #: The same over all cells
+    mnlp: float  #: Mean negative log predictive density over all cells, in nats
+    crps: float  #: Continuous ranked probability score (Gneiting and Raftery 2007), in units
+    coverage90: float  #: Share of observations inside the central 90% interval
 
 
 def score(test: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Scores:
-    """Score a Gaussian forecast in every way at once; arrays are [M, N], sds positive."""
+    """Score a Gaussian forecast in every way at once.
+
+    Arrays are [M, N], or DataFrames of the same labels.  A ValueError says if their shapes or
+    labels differ, nothing was observed, or the forecast of an observed value is not finite or has
+    an sd that is not positive.
+    """
+    Y, mu, s = _matrices(test, mean=mean, sd=sd)
+    seen = ~np.isnan(Y)
+    if np.any(s[seen] <= 0.0):
+        raise ValueError(f"sd: expected positive numbers, got {s[seen].min()}.")
+    squares = np.square(Y - mu)
+    inside = squares <= np.square(ndtri(0.95) * s)
     return Scores(
-        rmse=rmse(test, mean),
-        rmse_pooled=rmse_pooled(test, mean),
-        crps=crps(test, mean, sd),
-        mnlp=mnlp(test, mean, np.square(sd)),
-        coverage90=coverage(test, mean, sd, level=0.9),
+        rmse=float(np.nanmean(np.sqrt(_column_means(squares)))),
+        rmse_pooled=float(np.sqrt(np.nanmean(squares))),
+        mnlp=float(np.nanmean(normal_nlpd(Y, mu, np.square(s)))),
+        crps=float(np.nanmean(normal_crps(Y, mu, s))),
+        coverage90=float(np.mean(inside[seen])),
     )
-
-
-def rmse(y: ArrayLike, mean: ArrayLike) -> float:
-    r"""Root mean squared error per series, averaged over series (the paper's); arrays are [M, N].
-
-    .. math::
-        \frac{1}{N} \sum_n \sqrt{\frac{1}{M_n} \sum_m (y_{mn} - \mu_{mn})^2}
-
-    A series without observations is left out.
-    """
-    Y, mu = _matrices(y, mean=mean)
-    return float(np.nanmean(np.sqrt(_column_means((Y - mu) ** 2))))
-
-
-def rmse_pooled(y: ArrayLike, mean: ArrayLike) -> float:
-    r"""Root mean squared error over all cells; arrays are [M, N].
-
-    .. math::
-        \sqrt{\operatorname{mean}_{mn} (y_{mn} - \mu_{mn})^2}
-    """
-    Y, mu = _matrices(y, mean=mean)
-    return float(np.sqrt(np.nanmean((Y - mu) ** 2)))
-
-
-def mnlp(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
-    r"""Mean negative log predictive density over all cells, in nats; arrays are [M, N].
-
-    .. math::
-        \operatorname{mean}_{mn} -\log \mathcal{N}(y_{mn} \mid \mu_{mn}, s_{mn}^2)
-
-    Variances include the noise and must be positive: a point has no density.
-    """
-    Y, mu, v = _matrices(y, mean=mean, variance=variance)
-    if np.any(v <= 0):
-        raise ValueError(f"variance: expected positive numbers, got {np.nanmin(v)}.")
-    return float(np.nanmean(normal_nlpd(Y, mu, v)))
-
-
-def crps(y: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> float:
-    r"""Mean continuous ranked probability score over all cells, in units of the data.
-
-    .. math::
-        \mathrm{CRPS} = \int (F(x) - 1[x \ge y])^2 \, dx
-            = s \left( z (2 \Phi(z) - 1) + 2 \varphi(z) - \pi^{-1/2} \right),
-        \qquad z = (y - \mu) / s
-
-    Arrays are [M, N].  Where the sd is zero it is the absolute error (Gneiting and Raftery 2007,
-    section 4.2).
-    """
-    Y, mu, s = _matrices(y, mean=mean, sd=sd)
-    return float(np.nanmean(normal_crps(Y, mu, s)))
-
-
-def coverage(y: ArrayLike, mean: ArrayLike, sd: ArrayLike, level: float = 0.9) -> float:
-    r"""Share of observations inside the central interval of the forecast; arrays are [M, N].
-
-    .. math::
-        \operatorname{mean}_{mn}
-            1\left[ |y_{mn} - \mu_{mn}| \le \Phi^{-1}\left(\tfrac{1 + p}{2}\right) s_{mn} \right]
-
-    It is near the probability p, the `level` between 0 and 1, if intervals are calibrated.
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}.")
-    Y, mu, s = _matrices(y, mean=mean, sd=sd)
-    error = np.abs(Y - mu)
-    inside = error <= ndtri((1 + level) / 2) * s
-    return float(np.mean(inside[~np.isnan(error)]))
 
 
 def mase(y: ArrayLike, mean: ArrayLike, train: ArrayLike) -> float:
@@ -185,8 +134,6 @@ def _matrices(y: ArrayLike, **forecasts: ArrayLike) -> list[Matrix]:
             raise ValueError(f"{name}: expected the labels of y, got other rows or columns.")
         if not np.isfinite(F[observed]).all():
             raise ValueError(f"{name}: expected finite forecasts of observed values, got others.")
-        if name == "sd" and np.any(F < 0):
-            raise ValueError(f"sd: expected numbers of at least zero, got {np.nanmin(F)}.")
         matrices.append(F)
     return matrices
 

@@ -9,7 +9,7 @@ that a user registers brings words of its own (`kernels.Words`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..kernels.grammar import Product, Words
@@ -206,9 +206,7 @@ class Description:
         return " ".join(filter(None, (*self.sentences, self.beyond)))
 
 
-def describe(
-    kernel: Product, timeline: Timeline, rules: Mapping[str, Sequence[Rule]] = RULES
-) -> Description:
+def describe(kernel: Product, timeline: Timeline) -> Description:
     """Describe a component kernel in words.
 
     The kernel has all its numbers (or a ValueError is raised), in the time of the timeline, as
@@ -217,35 +215,34 @@ def describe(
     if not kernel.is_complete:
         raise ValueError(f"expected a kernel with all its numbers, got {kernel}")
     facts = Facts(kernel, timeline)
-    sentences = (say(slot, facts, rules) for slot in _SENTENCES)
-    during = say("during", facts, rules)
+    during = say("during", facts)
     return Description(
-        title=say("title", facts, rules) + during,
-        short=say("short", facts, rules) + during,
-        sentences=tuple(filter(None, sentences)),
-        beyond=say("beyond", facts, rules),
+        title=say("title", facts) + during,
+        short=say("short", facts) + during,
+        sentences=tuple(filter(None, (say(slot, facts) for slot in _SENTENCES))),
+        beyond=say("beyond", facts),
     )
 
 
-def say(slot: str, facts: Facts, rules: Mapping[str, Sequence[Rule]] = RULES) -> str:
+def say(slot: str, facts: Facts) -> str:
     """Return the words of the first rule of a slot that applies; nothing if none does."""
-    for rule in rules[slot]:
-        if rule.applies(facts):
-            return rule.words.format_map(_Words(facts, rules))
-    return ""
+    words = (rule.words for rule in RULES[slot] if rule.applies(facts))
+    return next(words, "").format_map(_Words(facts))
 
 
 class _Words(dict[str, str]):
-    """The words that rules may name: facts, and other slots."""
+    """The words that rules may name: other slots, and facts, of which numbers are durations."""
 
-    def __init__(self, facts: Facts, rules: Mapping[str, Sequence[Rule]]) -> None:
+    def __init__(self, facts: Facts) -> None:
         super().__init__()
-        self._facts, self._rules = facts, rules
+        self._facts = facts
 
     def __missing__(self, name: str) -> str:
-        if name in self._rules:
-            return say(name, self._facts, self._rules)
-        return _FACT_WORDS[name](self._facts)
+        if name in RULES:
+            return say(name, self._facts)
+        if name in _FACT_WORDS:
+            return _FACT_WORDS[name](self._facts)
+        return self._facts.timeline.duration(getattr(self._facts, name))
 
 
 def _own(f: Facts) -> Words:
@@ -267,14 +264,9 @@ _FACT_WORDS: Mapping[str, Callable[[Facts], str]] = {
     "rest": _rest,
     "formula": lambda f: f"{f.kernel:.3g}",
     "structure": lambda f: str(f.kernel.structure),
-    "period": lambda f: f.timeline.duration(f.period),
     "second_period": lambda f: f.timeline.duration(f.periods[1]),
     "period_adjective": lambda f: f.timeline.adjective(f.period),
-    "shape_lengthscale": lambda f: f.timeline.duration(f.shape_lengthscale),
-    "lengthscale": lambda f: f.timeline.duration(f.lengthscale),
     "two_lengthscales": lambda f: f.timeline.duration(2.0 * f.lengthscale),
-    "half_life": lambda f: f.timeline.duration(f.half_life),
-    "memory": lambda f: f.timeline.duration(f.memory),
     "location": lambda f: f.timeline.date(f.location),
     "a_title": lambda f: with_article(say("title", f)),
     "since": lambda f: f.timeline.date(f.at("FROM")),

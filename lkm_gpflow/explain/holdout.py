@@ -30,16 +30,13 @@ class HoldOut:
     errors: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def inside(self, level: float) -> pd.Series:
-        """Share of the observations of every series that fell into the interval of this level."""
-        seen = self.probabilities.notna().sum(axis=1)
-        within = ((self.probabilities - 0.5).abs() <= 0.5 * level).sum(axis=1)
-        return within / seen.where(seen > 0)
+        """How many observations of every series fell into the interval of this level."""
+        return ((self.probabilities - 0.5).abs() <= 0.5 * level).sum(axis=1)
 
     def overall(self, level: float) -> float:
         """Share of all observations that fell into the interval of this level."""
-        values = self.probabilities.to_numpy()
-        values = values[np.isfinite(values)]
-        return float(np.mean(np.abs(values - 0.5) <= 0.5 * level)) if len(values) else np.nan
+        seen = int(self.probabilities.notna().to_numpy().sum())
+        return float(self.inside(level).sum() / seen) if seen else np.nan
 
 
 def hold_out_tail(found: Discovery) -> HoldOut:
@@ -76,7 +73,7 @@ def naive_guesses(table: Table, tail: int) -> dict[str, pd.DataFrame]:
     frame = table.frame
     before = frame.iloc[:-tail]
     last = pd.concat([before.ffill().iloc[[-1]]] * tail).set_axis(frame.index[-tail:])
-    season = 1 if table.axis.grid is None else table.axis.grid.season
+    season = table.axis.season
     guesses = {"last value": last}
     if 1 < season < len(before):
         places = np.arange(len(before), len(frame))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,14 @@ from ..sharing.behaviour import Behaviour, Interval, behaviours
 from ..sharing.pattern_draws import BRISK, NEXT, SEEN_TWICE, SURE, Pattern
 from .describe import describe
 from .facts import Facts
-from .verdicts import HARDLY, Verdict
 from .wording import Timeline, few_digits, with_article
 
+Verdict = Literal["has", "perhaps", "cannot be told", "has not"]
+"""What is said of a series and a pattern, the surest first."""
+
 MOST_NAMES = 8  # of series in a sentence
+
+_HARDLY = 0.05  # up to this probability a series is said not to have a pattern
 
 _MOST_SAID = 5  # statements of a gist
 _LITTLE = 0.03  # patterns that make up less of all variation are not told unless they are sure
@@ -58,7 +62,7 @@ def verdict_on(probability: float) -> Verdict:
         return "has"
     if probability > 0.5:
         return "perhaps"
-    return "cannot be told" if probability > HARDLY else "has not"
+    return "cannot be told" if probability > _HARDLY else "has not"
 
 
 @dataclass(frozen=True)

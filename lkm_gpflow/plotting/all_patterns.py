@@ -24,7 +24,7 @@ from .style import (
     component_colour,
     draw_band,
     given_axes,
-    labels,
+    labels_by_name,
     mark_start,
     plain,
     readable_dates,
@@ -132,10 +132,10 @@ def _columns(axes: AxesArray | None, N: int, K: int) -> AxesArray:
 def _label(
     columns: AxesArray, discovery: Discovery, shown: pd.Index, told: Sequence[Story]
 ) -> None:
-    names = labels(list(discovery.table.frame.columns))
-    N = len(names)
+    label_of, series = labels_by_name(discovery), discovery.table.frame.columns
+    N = len(series)
     # The first series stands on top.
-    columns[0].set_yticks(-np.arange(N), names)
+    columns[0].set_yticks(-np.arange(N), [label_of[name] for name in series])
     columns[0].set_ylim(0.4 - N, 0.6)
     titles = ["data and model", *(textwrap.fill(plain(each.title), 20) for each in told)]
     colours = [HISTORY_COLOUR, *(component_colour(each.number - 1) for each in told)]

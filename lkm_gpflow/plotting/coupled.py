@@ -96,7 +96,7 @@ def plot_what_if(
     ahead = coupled.ahead(horizon)
     history = coupled.table.frame[series].iloc[-last:]
     ax.plot(history.index, history, color=HISTORY_COLOUR, linewidth=1.0, label="observed")
-    label_of = labels_by_name(coupled.table.frame)
+    label_of = labels_by_name(coupled)
     known = ahead.given(given)
     scenario = f"given {', '.join(label_of[name] for name in given)}"
     both = (("forecast", ahead, FAINT_COLOUR), (scenario, known, FORECAST_COLOUR))

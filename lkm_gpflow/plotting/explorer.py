@@ -18,7 +18,7 @@ from .all_patterns import plot_decomposition
 from .forecasts import plot_components, plot_forecast
 from .side_by_side import plot_comparison
 from .structure import plot_structure
-from .style import labels_by_name, units_by_name
+from .style import units_by_name
 
 ALL = "all components"  # the first choice of components
 
@@ -71,8 +71,7 @@ class Explorer:
         self.figure: Figure
         self._units = units_by_name(units, found.whole.table.names)
         frame, steps = found.table.frame, found.table.steps(horizon)
-        # Of all series: the discoveries that are drawn are of one or two, and predict no others.
-        self._labels = labels_by_name(frame)
+        # The discoveries that are drawn are of one or two series, and predict no others.
         self._of = lru_cache(_MOST_KEPT)(lambda *series: found.select(series))
         series = [(str(name), name) for name in frame.columns]
         views = [view for view in VIEWS if len(series) > 1 or "other" not in VIEWS[view]]
@@ -97,20 +96,10 @@ class Explorer:
         rows = widgets.HBox(every, layout=widgets.Layout(flex_flow="row wrap"))
         self.box = widgets.VBox([rows, self._message, self._image])
         for control in every:
-            control.observe(self._changed, "value")
+            control.observe(self._redraw, "value")
         self._redraw()
 
-    def _changed(self, change: Any) -> None:
-        """Draw anew, unless the picture does not depend on the control."""
-        if change["owner"] is self.series and change["new"] == self.other.value:
-            self.other.value = change["old"]  # which draws anew where it is shown
-            if "other" in VIEWS[self.view.value]:
-                return
-        needed = [self.view, *(self._controls[name] for name in VIEWS[self.view.value])]
-        if any(change["owner"] is control for control in needed):
-            self._redraw()
-
-    def _redraw(self) -> None:
+    def _redraw(self, _: object = None) -> None:
         """Draw what the controls say, or say why that cannot be."""
         needed = VIEWS[self.view.value]
         for name, control in self._controls.items():
@@ -129,18 +118,15 @@ class Explorer:
     def _draw(self) -> Figure:
         a, b, k = self.series.value, self.other.value, self.component.value
         view, steps = self.view.value, self.horizon.value
-        about: dict[str, Any] = {"unit": self._units.get(str(a), ""), "title": self._labels[a]}
+        unit = self._units.get(str(a), "")
         drawn: Any
         if view == "forecast":
-            drawn = plot_forecast(self._of(a), a, steps, **about)
+            drawn = plot_forecast(self._of(a), a, steps, unit=unit)
         elif view == "components":
             names = None if k == ALL else [self._of(a).names[k]]
-            drawn = plot_components(self._of(a), a, steps, names=names, **about)
+            drawn = plot_components(self._of(a), a, steps, names=names, unit=unit)
         elif view == "two series":
-            titles = [self._labels[a], self._labels[b]]
-            if a == b:
-                raise ValueError("choose another series to stand beside this one")
-            drawn = plot_comparison(self._of(a, b), a, b, steps, units=self._units, titles=titles)
+            drawn = plot_comparison(self._of(a, b), a, b, steps, units=self._units)
         elif view == "who has what":
             drawn = plot_structure(self.found)
         else:

@@ -21,8 +21,8 @@ from .style import (
     AxesArray,
     component_colour,
     draw_band,
-    labels,
     labels_by_name,
+    legend_of_figure,
     mark_start,
     new_axes,
     panel_axes,
@@ -43,21 +43,18 @@ def plot_forecast(
     level: float = 0.9,
     unit: str | None = None,
     truth: pd.DataFrame | None = None,
-    title: str | None = None,
 ) -> Axes:
     """Draw the history of one series, the fit of the model, and the forecast.
 
-    The band is that of a new observation.  A `title` is needed where the discovery is a part of one
-    of more series; see `style.labels`.  It raises a ValueError if
-    there is no such series, and where `Discovery.forecast` does.
+    The band is that of a new observation.  It raises a ValueError if there is no such series, and
+    where `Discovery.forecast` does.
     """
     discovery.places(series)
-    title = labels_by_name(discovery.table.frame)[series] if title is None else title
     ax = new_axes((8.0, 3.2)) if ax is None else ax
     shown = pd.DataFrame(told(discovery, horizon, level).xs(series, level="series"))
     happened = None if truth is None else truth[series]
     _draw_forecast(ax, discovery.table.frame[series], shown, level, unit, happened)
-    ax.set_title(title, fontsize=10)
+    ax.set_title(labels_by_name(discovery)[series], fontsize=10)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False, fontsize=8)
     return ax
 
@@ -78,14 +75,14 @@ def plot_forecasts(
     columns, size = (2, (4.8, 2.4)) if few else (3, (3.5, 2.0))
     panels = panel_axes(axes, frame.shape[1], columns=columns, size=size)
     prediction = told(discovery, horizon, level)
-    names = labels(list(frame.columns))
-    for ax, series, name in zip(panels, frame.columns, names, strict=True):
+    label_of = labels_by_name(discovery)
+    for ax, series in zip(panels, frame.columns, strict=True):
         happened = None if truth is None else truth[series]
         shown = pd.DataFrame(prediction.loc[series])
         _draw_forecast(ax, frame[series], shown, level, units.get(str(series), ""), happened)
-        ax.set_title(name, fontsize=10)
+        ax.set_title(label_of[series], fontsize=10)
     if axes is None:
-        _legend_of_figure(panels[0])
+        legend_of_figure(panels[0])
     return panels
 
 
@@ -112,7 +109,7 @@ def plot_methods(
         _draw_forecast(ax, history, shown, level, unit if ax is panels[0] else None, truth)
         ax.set_title(plain(method), fontsize=10)
     if axes is None:
-        _legend_of_figure(panels[0])
+        legend_of_figure(panels[0])
     return panels
 
 
@@ -125,7 +122,6 @@ def plot_components(
     level: float = 0.9,
     unit: str | None = None,
     names: Sequence[str] | None = None,
-    title: str | None = None,
 ) -> AxesArray:
     """Draw what every component contributes to one series, a panel each.
 
@@ -141,7 +137,7 @@ def plot_components(
         unit = "%"
     shown = _numbers(discovery, names)
     panels = panel_axes(axes, max(len(shown), 1), columns=3, size=(3.6, 2.3), sharey=True)
-    title = labels_by_name(discovery.table.frame)[series] if title is None else title
+    title = labels_by_name(discovery)[series]
     panels[0].set_ylabel(title + (f"\n({plain(unit)})" if unit else ""), fontsize=9)
     if not shown:
         write_inside(panels[0], "no component")
@@ -211,9 +207,3 @@ def _draw_forecast(
         ax.set_ylabel(plain(unit), fontsize=8)
     ax.margins(x=0.01)
     readable_dates(ax, shown.index)
-
-
-def _legend_of_figure(ax: Axes) -> None:
-    ax.figure.legend(
-        *ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -22,11 +22,13 @@ from .style import (
     component_colour,
     draw_band,
     given_axes,
+    labels,
     labels_by_name,
     new_axes,
     plain,
     readable_dates,
     units_by_name,
+    write_inside,
     write_numbers,
 )
 
@@ -42,29 +44,23 @@ def plot_comparison(
     *,
     level: float = 0.9,
     units: Mapping[Any, str] | None = None,
-    titles: Sequence[str] | None = None,
 ) -> AxesArray:
     """Draw two series, and below them their patterns, as the paper's figure 6 does.
 
     On top are both series and their forecasts; then the patterns that both have, side by side;
     then those that are certain or likely in one series alone.  Patterns are in standard deviations
-    of their series, with one scale per row.  There are two Axes for each row.  `titles` are as of
-    `plot_forecast`.  A ValueError is raised if there is no such series, the two are one, or a unit
-    is of no series.
+    of their series, with one scale per row.  There are two Axes for each row.  A ValueError is
+    raised if there is no such series, the two are one, or a unit is of no series.
     """
     units = units_by_name(units, discovery.whole.table.names)
-    if titles is None:
-        names = labels_by_name(discovery.table.frame)
-        discovery.places(a, b)
-        titles = [names[a], names[b]]
     discovery = discovery.select([a, b])
     rows = pair_stories(discovery, level, units)
     panels = _panels(axes, len(rows) + 1)
-    for ax, series, title in zip(panels[0], (a, b), titles, strict=True):
+    for ax, series in zip(panels[0], (a, b), strict=True):
         unit = units.get(str(series), "")
         plot_forecast(discovery, series, horizon, ax, level=level, unit=unit)
         ax.get_legend().remove()
-        ax.set_title(title, fontsize=11, weight="bold")
+        ax.set_title(ax.get_title(), fontsize=11, weight="bold")
     times, functions = curves(discovery, level)
     for story, pair in zip(rows, panels[1:], strict=True):
         colour = component_colour(story.number - 1)
@@ -88,8 +84,7 @@ def _leave_blank(ax: Axes) -> None:
     """Say why nothing is drawn of the component; the label of the row stays."""
     ax.spines[:].set_visible(False)
     ax.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
-    ax.text(0.5, 0.5, ABSENT, transform=ax.transAxes, ha="center", va="center",
-            fontsize=9, color=HISTORY_COLOUR)  # fmt: skip
+    write_inside(ax, ABSENT)
 
 
 def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
@@ -112,19 +107,21 @@ def _panels(axes: AxesArray | None, rows: int) -> AxesArray:
 
 
 def plot_likeness(
-    likeness: pd.DataFrame, ax: Axes | None = None, *, table: pd.DataFrame | None = None
+    likeness: pd.DataFrame, ax: Axes | None = None, *, discovery: Discovery | None = None
 ) -> Axes:
     """Draw how much of their variance every two series share, as a heat map in their order.
 
-    `table` has these series in its own order, by which nameless ones are numbered; see
+    In the order of the `discovery`, if it is given, nameless series are numbered; see
     `style.labels`.
     """
     N = len(likeness)
     side = 2.2 + max(1.6, min(0.42 * N, 9.0))
     ax = new_axes((side + 0.8, side)) if ax is None else ax
     image = ax.imshow(likeness.to_numpy(), cmap="Blues", vmin=0.0, vmax=1.0)
-    by_name = labels_by_name(likeness if table is None else table)
-    names = [by_name[name] for name in likeness.columns]
+    names = labels(list(likeness.columns))
+    if discovery is not None:
+        label_of = labels_by_name(discovery)
+        names = [label_of[name] for name in likeness.columns]
     size = 9 if N <= 20 else 6
     ax.set_xticks(range(N), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=size)
     ax.set_yticks(range(N), names, fontsize=size)

@@ -15,6 +15,7 @@ from .style import (
     component_colour,
     draw_cells,
     labels,
+    legend_of_figure,
     new_axes,
     panel_axes,
     plain,
@@ -85,8 +86,5 @@ def plot_probabilities_over_time(
     panels[0].set_ylabel("probability")
     panels[-1].set_xlabel("step")
     if axes is None:
-        handles, shown = panels[0].get_legend_handles_labels()
-        panels[0].figure.legend(
-            handles, shown, loc="outside lower center", ncols=min(K, 4), frameon=False
-        )
+        legend_of_figure(panels[0], min(K, 4))
     return panels

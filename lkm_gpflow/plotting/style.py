@@ -20,6 +20,8 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import ScalarFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from ..coupling.coupled_discovery import CoupledDiscovery
+from ..discovery.result import Discovery
 from ..gp.types import Floats
 from ..runtime.text import did_you_mean, listed
 
@@ -151,11 +153,6 @@ def write_inside(ax: Axes, text: str) -> None:
     )
 
 
-def unit_of(units: Mapping[Any, str] | None, series: object) -> str:
-    """Return the unit of a series by its name, be that a number or the same as text; or ""."""
-    return units_by_name(units).get(str(series), "")
-
-
 def units_by_name(units: Mapping[Any, str] | None, series: Iterable[object] = ()) -> dict[str, str]:
     """Return the units of series by their names as text.
 
@@ -271,7 +268,17 @@ def labels(names: Sequence[object]) -> list[str]:
     ]
 
 
-def labels_by_name(table: pd.DataFrame) -> dict[Any, str]:
-    """Return what stands for each column of a table in pictures, see `labels`, by its name."""
-    columns = list(table.columns)
+def labels_by_name(found: Discovery | CoupledDiscovery) -> dict[Any, str]:
+    """Return what stands for each series in pictures, see `labels`, by its name.
+
+    Of a selection series are called as they are in the whole.
+    """
+    columns = list(getattr(found, "whole", found).table.frame.columns)
     return dict(zip(columns, labels(columns), strict=True))
+
+
+def legend_of_figure(ax: Axes, columns: int = 4) -> None:
+    """Write the legend of Axes below their figure."""
+    ax.figure.legend(
+        *ax.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False
+    )

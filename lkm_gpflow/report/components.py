@@ -9,7 +9,6 @@ from ..discovery.result import Discovery
 from ..explain.describe import Description, describe
 from ..explain.wording import Timeline
 from ..kernels.grammar import Kind
-from ..plotting import component_colour
 
 _MEASURED = (Kind.DURATION, Kind.PERIOD, Kind.MEMORY)
 """Hyperparameters that are spoken of: lengths of time."""
@@ -19,17 +18,37 @@ _MEASURED = (Kind.DURATION, Kind.PERIOD, Kind.MEMORY)
 class ComponentReport:
     """A component of the best fit: its kernel, in words and numbers."""
 
+    found: Discovery
     number: int  # from 1
-    # Its structure, and its structure with numbers.
-    name: str
-    kernel: str
-    description: Description
-    intervals: str  # between which lengths of time it lies by the draws; empty if it has none
 
     @property
-    def colour(self) -> str:
-        """Its colour in all pictures."""
-        return component_colour(self.number - 1)
+    def name(self) -> str:
+        """Its structure."""
+        return self.found.names[self.number - 1]
+
+    @property
+    def kernel(self) -> str:
+        """Its structure with numbers."""
+        return f"{self.found.kernels[self.number - 1]:.3g}"
+
+    @property
+    def description(self) -> Description:
+        """Its kernel in words."""
+        return describe(self.found.kernels[self.number - 1], Timeline.of(self.found.table))
+
+    @property
+    def intervals(self) -> str:
+        """Between which lengths of time it lies by the draws; empty if it has none."""
+        if self.found.says_by_fits:
+            return ""
+        timeline, span = Timeline.of(self.found.table), self.found.table.span
+        said = [
+            f"{one.name.split(' ', 1)[1]} "
+            f"{timeline.interval(one.quantile(0.05) * span, one.quantile(0.95) * span)}"
+            for one in self.found.marginals[self.number - 1]
+            if one.kind in _MEASURED and len(one.values)
+        ]
+        return f"With 90% probability: {', '.join(said)}." if said else ""
 
     @property
     def heading(self) -> str:
@@ -39,26 +58,5 @@ class ComponentReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types."""
-        return {
-            "number": self.number,
-            "name": self.name,
-            "title": self.description.title,
-            "kernel": self.kernel,
-            "description": self.description.text,
-            "intervals": self.intervals,
-        }
-
-
-def component_report(found: Discovery, k: int) -> ComponentReport:
-    """Put together what there is to say about component k."""
-    timeline, kernel, span = Timeline.of(found.table), found.kernels[k], found.table.span
-    measured = [] if found.says_by_fits else [m for m in found.marginals[k] if len(m.values)]
-    said = [
-        f"{one.name.split(' ', 1)[1]} "
-        f"{timeline.interval(one.quantile(0.05) * span, one.quantile(0.95) * span)}"
-        for one in measured
-        if one.kind in _MEASURED
-    ]
-    intervals = f"With 90% probability: {', '.join(said)}." if said else ""
-    words = describe(kernel, timeline)
-    return ComponentReport(k + 1, found.names[k], f"{kernel:.3g}", words, intervals)
+        told = {name: getattr(self, name) for name in ("number", "name", "kernel", "intervals")}
+        return told | {"title": self.description.title, "description": self.description.text}

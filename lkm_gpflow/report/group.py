@@ -5,32 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from .. import plotting
-from ..coupling.coupled_discovery import CoupledDiscovery
+from ..coupling.coupled_discovery import NOTHING, CoupledDiscovery, told_pairs
 from ..discovery.result import Discovery
 from ..explain.holdout import HoldOut, hold_out_tail
 from ..explain.stories import MOST_NAMES, Story, gist, stories, table_of
 from ..explain.wording import Timeline, scale_note
 from ..fit.training import most_times
-from ..plotting.style import unit_of, units_by_name
+from ..plotting.style import units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
 from ..sharing.behaviour import together
 from ..sharing.pattern_draws import SURE
 from ..sharing.posterior import DISAGREE, MOST_ASKED, VISIBLE
-from .components import ComponentReport, component_report
-from .page import Picture, Report, check_few, markdown, markdown_table
+from .components import ComponentReport
+from .page import Picture, Report, check_few
 from .series_report import SeriesReport, series_reports
-from .together import TogetherReport
 
 _FEW = 12  # up to so many series have panels and pairs of their own; more are drawn in rows
-_MOST_ROWS = 20  # series that tables of page one have
+_MOST_ROWS = 20  # series of a pattern's table
 _CLEARLY = 0.5  # correlations of this size are named
 _FURTHEST = 5  # times that are named as furthest from what was expected
 _FEWEST_ERRORS = 20  # of fewer times none is named
@@ -55,9 +54,9 @@ class GroupReport(Report):
     hold_out: HoldOut  #: The tail, forecast from what came before it
     correlations: np.ndarray[Any, np.dtype[np.float64]]  #: See `sharing.behaviour.together`
     #: What knowing one series is worth for another, if a coupling was asked.
-    together: TogetherReport | None = None
+    coupled: CoupledDiscovery | None = None
     given_title: str = ""  #: The title, if one was given
-    template: str = field(default="group.html", init=False)
+    template: str = field(default="group", init=False)
 
     # --- the gist ---
 
@@ -112,11 +111,6 @@ class GroupReport(Report):
 
     # --- who has what ---
 
-    @staticmethod
-    def colour(story: Story) -> str:
-        """The colour of a pattern in all pictures."""
-        return plotting.component_colour(story.number - 1)
-
     def cell(self, one: SeriesReport, story: Story) -> tuple[str, str, str, str, float]:
         """Class, text, size, explanation and depth of colour of a series and pattern."""
         own, verdict = story.of(one.name), story.verdicts[one.name]
@@ -132,16 +126,6 @@ class GroupReport(Report):
         kind = {"has": "has", "perhaps": "perhaps", "cannot be told": "untold", "has not": "hasnot"}
         size = size if verdict in ("has", "perhaps") else ""
         return kind[verdict], text.get(verdict, ""), size, words, round(20.0 + 80.0 * share)
-
-    @property
-    def shown(self) -> tuple[SeriesReport, ...]:
-        """Series in the tables of page one."""
-        return self.series[:_MOST_ROWS]
-
-    @property
-    def left(self) -> tuple[SeriesReport, ...]:
-        """The others."""
-        return self.series[_MOST_ROWS:]
 
     # --- what was unusual, and what was not found ---
 
@@ -182,7 +166,7 @@ class GroupReport(Report):
     def _season(self) -> tuple[int, str]:
         """Steps of a cycle of the calendar, and how long it is; empty if none can be repeated."""
         found, timeline = self.found, Timeline.of(self.found.table)
-        season = 1 if found.table.axis.grid is None else found.table.axis.grid.season
+        season = found.table.axis.season
         known = 1 < season <= len(found.table.frame) and "a season ago" in self.hold_out.errors
         return season, timeline.duration(season * timeline.step) if known else ""
 
@@ -205,7 +189,7 @@ class GroupReport(Report):
         rows = [head]
         for each, column in zip(self.series, frame.columns, strict=True):
             name = each.name
-            unit = unit_of(self.units, name)
+            unit = self.units.get(name, "")
             last = frame[column].dropna()
             say = partial(_number, decimals=_decimals(float(last.std())))
             row = [name, f"{say(float(last.iloc[-1]))} {unit}".rstrip()]
@@ -313,6 +297,16 @@ class GroupReport(Report):
             "chance."
         )
 
+    @cached_property
+    def worth(self) -> list[str]:
+        """What knowing one series is worth for another: a sentence for each pair, or one if none.
+
+        Nothing without a coupling.
+        """
+        if self.coupled is None:
+            return []
+        return told_pairs(self.coupled.pairs) or [NOTHING]
+
     # --- how sure ---
 
     @property
@@ -373,44 +367,7 @@ class GroupReport(Report):
         forms = [f"{form} {percent(share)}" for form, share in story.pattern.forms if share >= 0.05]
         return f"Forms in the draws: {', '.join(forms)}." if forms else ""
 
-    # --- the report as text, data and pictures ---
-
-    @property
-    def text(self) -> str:
-        """See `Report.text`."""
-        lines = [f"# {markdown(self.title)}", ""]
-        lines += [f"- {markdown(each)}" for each in self.statements]
-        lines += ["", f"**{markdown(self.caution)}**", ""] if self.caution else [""]
-        lines += [markdown(self.found.news), ""] if self.found.news else []
-        lines += [markdown(self.note), ""] if self.note else []
-        heads = ["series", *(each.title for each in self.patterns)]
-        cells = [[one.name, *(self.cell(one, each)[1] for each in self.patterns)]
-                 for one in self.series]  # fmt: skip
-        if self.patterns:
-            lines += ["## Who has what", "", markdown_table(list(map(markdown, heads)), cells), ""]
-        lines += [f"- {markdown(each)}" for each in self.further]
-        lines += ["", "## What comes next", ""]
-        head, *rows = self.forecast_rows
-        lines += [markdown_table(list(map(markdown, head)), rows), "", markdown(self.misses), ""]
-        lines += [markdown(text) + "\n" for text in (self.trust, self.rests_on) if text]
-        if self.moves:
-            lines += ["## Do they move together?", "", markdown(self.moves), ""]
-        lines += [] if self.together is None else self.together.lines
-        lines += ["## How sure to be", "", markdown(self.caveat), "", "## Each series", ""]
-        lines += [f"- {markdown(each.account)} Forecast: **{each.verdict}**. "
-                  f"{markdown(' '.join(each.findings))}" for each in self.series]  # fmt: skip
-        lines += ["", "## Each pattern", ""]
-        for each in self.patterns:
-            head, *rows = self.rows_of(each)
-            lines += [f"**{markdown(each.title)}.** {markdown(self.forms_of(each))}", ""]
-            lines += [markdown_table(head, rows), ""]
-        lines += ["## Kernels", ""]
-        for own in self.components:
-            lines += [f"- **{markdown(own.heading)}.** {markdown(own.description.text)} "
-                      f"{markdown(own.intervals)} `{own.name}: {own.kernel}`"]  # fmt: skip
-        lines += ["", "## Data", ""]
-        lines += [f"- {what}: {markdown(value)}" for what, value in self.about]
-        return "\n".join(lines) + "\n"
+    # --- the report as data and pictures ---
 
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""
@@ -432,7 +389,7 @@ class GroupReport(Report):
             "components": [each.to_dict() for each in self.components],
             "series": [each.to_dict() for each in self.series],
             "pairs": [list(pair) for pair in self.pairs],
-            "together": None if self.together is None else self.together.records,
+            "together": None if self.coupled is None else _records(self.coupled.narrowing()),
             "trust": self.trust,
             "caveat": self.caveat,
         }  # fmt: skip
@@ -457,7 +414,11 @@ class GroupReport(Report):
         )
         ax = plotting.plot_decomposition(self.found, self.horizon, level=self.level)[0]
         pictures = [Picture.of("Every series and its patterns", caption, ax)]
-        return pictures if self.together is None else [*pictures, self.together.picture()]
+        if self.coupled is not None:
+            caption = "One step ahead; pairs without strong evidence are blank."
+            ax = plotting.plot_narrowing(self.coupled)
+            pictures.append(Picture.of("What knowing one series is worth for another", caption, ax))
+        return pictures
 
 
 @single_threaded()
@@ -500,7 +461,11 @@ def group_report(
     """
     check_level(level)
     check_few(found)
-    worth = TogetherReport.of(found, coupled)
+    if coupled is not None and not found.table.frame.equals(coupled.table.frame):
+        raise ValueError(
+            "expected the coupling of this discovery, got one of another table: give "
+            "coupled=found.couple()"
+        )
     units, horizon = units_by_name(units, found.whole.table.names), found.table.steps(horizon)
     told, hold_out = stories(found, level, units), hold_out_tail(found)
     return GroupReport(
@@ -510,10 +475,10 @@ def group_report(
         units=units,
         patterns=told,
         series=series_reports(found, told, hold_out, level),
-        components=tuple(component_report(found, k) for k in range(len(found.names))),
+        components=tuple(ComponentReport(found, k + 1) for k in range(len(found.names))),
         hold_out=hold_out,
         correlations=together(found.pattern_draws, level),
-        together=worth,
+        coupled=coupled,
         given_title=title,
     )
 
@@ -560,6 +525,12 @@ def _signed(value: float, decimals: int = 2) -> str:
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     """Numbers that JSON knows."""
     return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
+
+
+def _records(narrowing: pd.DataFrame) -> list[dict[str, Any]]:
+    """A record for each series and what is given, in JSON's types."""
+    told = narrowing.rename(index=str).reset_index().astype(object)
+    return cast("list[dict[str, Any]]", told.where(told.notna(), None).to_dict("records"))
 
 
 def _what_p_means(found: Discovery) -> str:

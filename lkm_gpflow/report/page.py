@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..discovery.result import Discovery
-from ..plotting.style import save_figure
+from ..plotting.style import component_colour, save_figure
 from ..runtime.replacing import replacing
 from ..runtime.text import level_in_percent
 
@@ -56,17 +56,12 @@ class Report(ABC):
     """A report: data first, then text, HTML and pictures of them."""
 
     template: str
-    """Name of the template."""
+    """Name of its two templates, without ".html" and ".md"."""
 
     @property
     @abstractmethod
     def title(self) -> str:
         """One line that names the subject of the report."""
-
-    @property
-    @abstractmethod
-    def text(self) -> str:
-        """The report as Markdown."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -75,6 +70,11 @@ class Report(ABC):
     @abstractmethod
     def pictures(self) -> list[Picture]:
         """Draw the pictures."""
+
+    @property
+    def text(self) -> str:
+        """The report as Markdown."""
+        return render(f"{self.template}.md", report=self).rstrip("\n") + "\n"
 
     def to_json(self) -> str:
         """Return the data as JSON."""
@@ -95,7 +95,7 @@ class Report(ABC):
         return self.text
 
     def _body(self) -> str:
-        return render(self.template, report=self, pictures=self.pictures())
+        return render(f"{self.template}.html", report=self, pictures=self.pictures())
 
 
 def render(name: str, **context: Any) -> str:
@@ -130,10 +130,10 @@ def markdown(text: object) -> str:
     return re.sub(r"([\\`*_<>\[\]|#~$&])", r"\\\1", " ".join(str(text).split()))
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
-    lines = [head, ["---"] * len(head), *([markdown(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+def markdown_table(rows: Sequence[Sequence[object]]) -> str:
+    """Return a head and rows as a table in Markdown."""
+    head, *others = (list(map(markdown, row)) for row in rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *others])
 
 
 def p_value(p: float) -> str:
@@ -145,9 +145,11 @@ def p_value(p: float) -> str:
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("lkm_gpflow.report"),
-    autoescape=True,
+    autoescape=lambda name: name is None or not name.endswith(".md"),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {"level_in_percent": level_in_percent, "p_value": p_value}
+_ENVIRONMENT.filters |= {
+    each.__name__: each for each in (level_in_percent, p_value, markdown, markdown_table)
+} | {"colour": lambda number: component_colour(number - 1)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -21,11 +21,11 @@ from ..explain.comparison import (
 )
 from ..explain.stories import Story, stories
 from ..explain.wording import scale_note
-from ..plotting.style import labels_by_name, units_by_name
+from ..plotting.style import units_by_name
 from ..runtime.arguments import check_level
 from ..runtime.text import counted, level_in_percent, listed, percent
 from ..runtime.threads import single_threaded
-from .page import Picture, Report, check_few, markdown, markdown_table
+from .page import Picture, Report, check_few
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,6 @@ class PairPattern:
     story: Story  #: What it does in both
     correlation: Correlation | None  #: Of the two, if both show it
     level: float  #: Probability of intervals
-
-    @property
-    def colour(self) -> str:
-        """Its colour in all pictures."""
-        return plotting.component_colour(self.story.number - 1)
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -95,12 +90,11 @@ class PairReport(Report):
     likeness: float  #: Their shared variance; see `lkm_gpflow.explain.comparison.likeness`
     #: Shared ones first, then those of a alone, then of b alone.
     patterns: tuple[PairPattern, ...]
-    #: Of the picture; titles are what the series are called in all pictures.
+    #: Of the picture.
     horizon: int
     level: float
     units: Mapping[str, str]
-    titles: tuple[str, str]
-    template: str = field(default="pair.html", init=False)
+    template: str = field(default="pair", init=False)
 
     @property
     def title(self) -> str:
@@ -137,16 +131,6 @@ class PairReport(Report):
         ]
         return [group for group in groups if group[1]]
 
-    @property
-    def text(self) -> str:
-        """See `Report.text`."""
-        lines = [f"# {markdown(self.title)}", "", markdown(self.summary)]
-        lines += ["", markdown(self.note)] if self.note else []
-        for heading, patterns in self.groups:
-            lines += ["", f"## {markdown(heading)}", ""]
-            lines += [f"- {markdown(each.sentence)}" for each in patterns]
-        return "\n".join(lines) + "\n"
-
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""
         return {
@@ -160,7 +144,7 @@ class PairReport(Report):
         """See `Report.pictures`."""
         panels = plotting.plot_comparison(
             self.found, self.a, self.b, self.horizon,
-            level=self.level, units=self.units, titles=self.titles,
+            level=self.level, units=self.units,
         )  # fmt: skip
         caption = (
             f"Top: both series and the model (bands hold {level_in_percent(self.level)}). "
@@ -170,29 +154,16 @@ class PairReport(Report):
         return [Picture.of("Side by side", caption, panels[0, 0])]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two series of many."""
-
-    a: object
-    b: object
-    likeness: float  #: Their shared variance
-    shared: tuple[str, ...]  #: Titles of the patterns that both have, or perhaps have
-
-    @property
-    def title(self) -> str:
-        """Both names."""
-        return f"{self.a} and {self.b}"
-
-
 @dataclass(frozen=True, repr=False)
 class AllPairs(Report):
     """All N (N - 1) / 2 pairs: how alike they are, and what they share."""
 
     found: Discovery  #: The discovery
     likeness: pd.DataFrame  #: Shared variance of every two series, like ones side by side
-    pairs: Mapping[tuple[str, str], Pair]  #: By the names of both series; see `Discovery.compare`
-    template: str = field(default="pairs.html", init=False)
+    #: By the names of both series (see `Discovery.compare`), most alike first: `likeness`, and
+    #: titles of the patterns that both have, or perhaps have, `shared`.
+    pairs: pd.DataFrame
+    template: str = field(default="pairs", init=False)
 
     @property
     def title(self) -> str:
@@ -201,42 +172,28 @@ class AllPairs(Report):
             return f"{counted(len(self.pairs), 'pair')} of {len(self.likeness)} series"
         return f"All {len(self.pairs)} pairs of {len(self.likeness)} series"
 
-    @property
-    def ordered(self) -> list[Pair]:
-        """The pairs, most alike first."""
-        return sorted(self.pairs.values(), key=lambda pair: -pair.likeness)
-
-    def __iter__(self) -> Iterator[Pair]:
-        return iter(self.ordered)
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    @property
-    def text(self) -> str:
-        """See `Report.text`."""
-        table = markdown_table(["pair", "shared variance", "shared patterns"], self.rows())
-        return f"# {self.title}\n\n{table}\n"
-
     def to_dict(self) -> dict[str, Any]:
         """See `Report.to_dict`."""
-        pairs = [
-            {"series": [str(p.a), str(p.b)], "likeness": p.likeness, "shared": list(p.shared)}
-            for p in self.ordered
-        ]
-        return {"pairs": pairs}
+        pairs = self.pairs.itertuples(name=None)
+        return {"pairs": [
+            {"series": list(names), "likeness": alike, "shared": list(shared)}
+            for names, alike, shared in pairs
+        ]}  # fmt: skip
 
     def pictures(self) -> list[Picture]:
         """See `Report.pictures`."""
         caption = (
             "Share of the variance that comes from patterns both have; like series stand together."
         )
-        ax = plotting.plot_likeness(self.likeness, table=self.found.table.frame)
+        ax = plotting.plot_likeness(self.likeness, discovery=self.found)
         return [Picture.of("How alike they are", caption, ax)]
 
     def rows(self) -> list[list[str]]:
         """Return pair, shared variance and shared patterns as text, most alike first."""
-        return [[p.title, percent(p.likeness), ", ".join(p.shared) or "none"] for p in self.ordered]
+        return [
+            [" and ".join(names), percent(alike), ", ".join(shared) or "none"]
+            for names, alike, shared in self.pairs.itertuples(name=None)
+        ]
 
 
 @single_threaded()
@@ -257,7 +214,7 @@ def pair_report(
     """
     check_level(level)
     units = units_by_name(units, found.whole.table.names)
-    horizon, titles = found.table.steps(horizon), labels_by_name(found.table.frame)
+    horizon = found.table.steps(horizon)
     found = found.select([a, b])
     draws = found.pattern_draws
     patterns = tuple(
@@ -272,7 +229,7 @@ def pair_report(
         for story in pair_stories(found, level, units)
     )
     alike = float(likeness(draws)[0, 1])
-    return PairReport(found, a, b, alike, patterns, horizon, level, units, (titles[a], titles[b]))
+    return PairReport(found, a, b, alike, patterns, horizon, level, units)
 
 
 @single_threaded()
@@ -280,15 +237,19 @@ def all_pairs(found: Discovery) -> AllPairs:
     """Report every pair of series: a ValueError says if there are more than 200."""
     check_few(found)
     alike, told = likeness(found.pattern_draws), stories(found)
-    columns, names = list(found.table.frame.columns), found.table.names
-    who = [(story.title, holders(story)) for story in told]
-    pairs = {
-        (names[i], names[j]): Pair(
-            columns[i], columns[j], float(alike[i, j]),
-            tuple(title for title, own in who if names[i] in own and names[j] in own),
-        )
-        for i, j in combinations(range(len(columns)), 2)
-    }  # fmt: skip
+    names, who = found.table.names, [(story.title, holders(story)) for story in told]
+    both = list(combinations(range(len(names)), 2))
+    shared = [
+        tuple(title for title, own in who if names[i] in own and names[j] in own) for i, j in both
+    ]
+    index = pd.MultiIndex.from_tuples([(names[i], names[j]) for i, j in both], names=["a", "b"])
+    pairs = pd.DataFrame(
+        {"likeness": [float(alike[i, j]) for i, j in both], "shared": shared}, index
+    )
     order = clustered(alike)
     ordered = found.table.frame.columns[order]
-    return AllPairs(found, pd.DataFrame(alike[order][:, order], ordered, ordered), pairs)
+    return AllPairs(
+        found,
+        pd.DataFrame(alike[order][:, order], ordered, ordered),
+        pairs.sort_values("likeness", ascending=False, kind="stable"),
+    )

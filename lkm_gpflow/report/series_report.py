@@ -13,8 +13,7 @@ from scipy.stats import binom
 from ..discovery.result import Discovery
 from ..explain.holdout import HoldOut
 from ..explain.residuals import residual_tests
-from ..explain.stories import Story
-from ..explain.verdicts import Verdict
+from ..explain.stories import Story, Verdict
 from ..runtime.text import level_in_percent, listed
 
 CONSPICUOUS = 0.01  # A p-value below this is said to be too small for chance
@@ -53,22 +52,17 @@ class SeriesReport:
         said = []
         if self.held_out:
             said.append(self._coverage)
-        if np.isfinite(self.autocorrelation):
-            if self.autocorrelation < CONSPICUOUS:
-                said.append(
-                    f"One-step errors are correlated (p {_p(self.autocorrelation)}): "
-                    "they hold a pattern that no component explains."
-                )
-            else:
-                said.append(f"No pattern was found in its errors (p {_p(self.autocorrelation)}).")
-        if np.isfinite(self.normality):
-            if self.normality < CONSPICUOUS:
-                said.append(
-                    f"Errors are not Gaussian (p {_p(self.normality)}): intervals may hold more "
-                    "or fewer observations than they say."
-                )
-            else:
-                said.append(f"Errors look Gaussian (p {_p(self.normality)}).")
+        for p, bad, complaint, good in (
+            (self.autocorrelation, "One-step errors are correlated",
+             "they hold a pattern that no component explains",
+             "No pattern was found in its errors"),
+            (self.normality, "Errors are not Gaussian",
+             "intervals may hold more or fewer observations than they say", "Errors look Gaussian"),
+        ):  # fmt: skip
+            if p < CONSPICUOUS:
+                said.append(f"{bad} (p {_p(p)}): {complaint}.")
+            elif np.isfinite(p):
+                said.append(f"{good} (p {_p(p)}).")
         return tuple(said)
 
     @property
@@ -123,7 +117,7 @@ def series_reports(
 ) -> tuple[SeriesReport, ...]:
     """Return what is said of each series, in the order of the table."""
     held_out = hold_out.probabilities.notna().sum(axis=1)
-    inside = (hold_out.inside(level) * held_out).fillna(0.0).round()
+    inside = hold_out.inside(level)
     tests = residual_tests(found)
     return tuple(
         SeriesReport(
@@ -132,9 +126,7 @@ def series_reports(
             held_out=int(held_out.iloc[n]),
             inside=int(inside.iloc[n]),
             level=level,
-            autocorrelation=tests[n].autocorrelation,
-            normality=tests[n].normality,
-            residuals=tests[n].residuals,
+            **vars(tests[n]),
         )
         for n, name in enumerate(found.table.names)
     )

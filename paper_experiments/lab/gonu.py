@@ -62,7 +62,8 @@ def statements(found: Discovery) -> dict[str, tuple[str, bool]]:
     periodic = [name for name in found.names if periods[name] > 0.0]
     every = [name for name in found.names if len(owners[name]) == len(has)]
     lines = [n for n in found.names if n.startswith("LIN") and owners[n] == ["NASDAQ"]]
-    alike = {frozenset((pair.a, pair.b)): pair.likeness for pair in found.compare_all()}
+    pairs = found.compare_all().pairs["likeness"].to_frame().itertuples(name=None)
+    alike = {frozenset(names): likeness for names, likeness in pairs}
     close = alike[frozenset(("Gold", "Oil"))]
     far = alike[frozenset(("NASDAQ", "USD index"))]
     pair = has.loc[["NASDAQ", "USD index"]].sum()

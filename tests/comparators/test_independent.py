@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lkm_gpflow.comparators import Comparator, IndependentGP, LastValue, SpectralMixtureGP
-from lkm_gpflow.evaluation.metrics import crps, rmse
+from lkm_gpflow.evaluation.metrics import score
 
 QUICK = [IndependentGP(restarts=4), SpectralMixtureGP(num_components=(1, 2), restarts=4)]
 
@@ -28,7 +28,8 @@ def scores(method: Comparator, frame: pd.DataFrame, horizon: int) -> tuple[float
     train, test = frame.iloc[:-horizon], frame.iloc[-horizon:]
     forecast = method.fit(train, seed=0).forecast(test.index)
     mean, sd = (forecast[c].unstack("series")[frame.columns] for c in ("mean", "sd"))
-    return rmse(test, mean), crps(test, mean, sd)
+    told = score(test, mean, sd)
+    return told.rmse, told.crps
 
 
 @pytest.mark.slow

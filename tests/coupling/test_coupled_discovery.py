@@ -71,7 +71,7 @@ def test_what_if() -> None:
     assert sums["mean"].iloc[-1] == pytest.approx(told.loc["a", "mean"].iloc[-1] - high)
     with pytest.raises(ValueError, match="one of the series 'a', 'b' and 'c', got 'oil'"):
         coupled.forecast(4, given={"oil": 1.0})
-    with pytest.raises(ValueError, match="a horizon of at least 1 step, got 0"):
+    with pytest.raises(ValueError, match="a horizon of 1 to 1000000 steps, got 0"):
         coupled.forecast(0)
 
 

@@ -1,4 +1,4 @@
-"""Times that follow rows on one day of each month, or on some days of each week."""
+"""Times that follow rows on one day of each month, or on two."""
 
 from __future__ import annotations
 
@@ -6,18 +6,8 @@ import pandas as pd
 import pytest
 
 from lkm_gpflow.data.tables import TimeAxis
-from lkm_gpflow.data.timetable import Timetable
 
 ZONES = pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-
-
-def on_weekdays(names: str, num_days: int, first: str = "2024-02-01 09:30") -> pd.DatetimeIndex:
-    """All days of the week that are named ("Tue Thu"), in so many days from a Thursday on."""
-    days = pd.date_range(first, periods=num_days)
-    return days[days.strftime("%a").isin(names.split())]
-
-
-# --- months ---
 
 
 @ZONES
@@ -68,16 +58,3 @@ def test_days_that_differ_are_not_one_day_of_the_month() -> None:
     for days in (["01-30", "02-27", "03-30", "04-30"], ["01-30", "02-28", "03-28", "04-28"]):
         index = pd.DatetimeIndex([f"2023-{day}" for day in days])
         assert TimeAxis.of(index).grid is None
-
-
-# --- weeks ---
-
-
-def test_days_of_the_week_are_all_there_in_two_weeks_at_one_time_of_day() -> None:
-    rows = on_weekdays("Mon Tue Wed Thu Fri Sat", 20)
-    assert isinstance(TimeAxis.of(rows).grid, Timetable)
-    for other in (
-        rows.delete(8),  # a gap in days of the week
-        on_weekdays("Mon Tue Wed Thu Fri Sat", 13),  # perhaps a gap in days
-    ):
-        assert not isinstance(TimeAxis.of(other).grid, Timetable)

@@ -196,10 +196,14 @@ UNREADABLE = [
             f"row 4, column 'day': expected {said}",
         )
         for zone, odd, said in [
-            ("+01:00", "T00:00+02:00", r"UTC\+01:00 as in row 2, got UTC\+02:00; write all dates "),
-            ("+01:00", "", r"UTC\+01:00 as in row 2, got no time zone"),
-            ("Z", "T00:00", "UTC as in row 2, got no time zone"),
-            ("Z", "T00:00-05:00", "UTC as in row 2, got UTC-05:00"),
+            (
+                "+01:00",
+                "T00:00+02:00",
+                r"UTC\+01:00 as in the first row, got UTC\+02:00; write ",
+            ),
+            ("+01:00", "", r"UTC\+01:00 as in the first row, got no time zone"),
+            ("Z", "T00:00", "UTC as in the first row, got no time zone"),
+            ("Z", "T00:00-05:00", "UTC as in the first row, got UTC-05:00"),
         ]
     ),
     *(
@@ -222,7 +226,7 @@ def test_what_cannot_be_read_is_named(
         read_table(tmp_path / "t.csv", dialect)
 
 
-@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m.%d.%y", "%b %Y", "%G-W%V-%u", "%Y %z", "%c"])
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m.%d.%y", "%b %Y", "%G-W%V-%u", "%Y %z"])
 def test_formats_of_dates(form: str) -> None:
     assert Dialect(dates=form).dates == form
 
@@ -307,7 +311,7 @@ def test_texts_without_a_zone_are_not_taken_for_utc(
 
     assert list(read().index) == list(pd.to_datetime(texts))
     texts[2] = "2024-01-03T00:00"
-    wanted = f"row [34].*, column 'day': expected {said} as in row [12].*, got no time zone"
+    wanted = f"row [34].*, column 'day': expected {said} as in the first row.*, got no time zone"
     with pytest.raises(ValueError, match=f"{wanted}; write all dates in UTC$"):
         read()
     texts[2] = None

@@ -83,14 +83,6 @@ def test_working_days_may_end_early() -> None:
     assert goes_on(rows[:60], closes[60:])
 
 
-def test_a_week_without_a_name_has_none() -> None:
-    saturdays_too = with_gaps(slots("Mon Tue Wed Thu Fri Sat", 100), 0.05, 0)
-    axis = TimeAxis.of(saturdays_too)
-    assert axis.grid == Timetable((0, 1, 2, 3, 4, 5), (pd.Timedelta(0),))
-    sundays = with_gaps(slots("Sun", 200), 0.1, 0)
-    assert TimeAxis.of(sundays).grid.name == "Sundays"
-
-
 @pytest.mark.parametrize("num_days", [10, 17, 24])
 def test_few_weeks_with_a_gap_say_nothing(num_days: int) -> None:
     rows = slots("Mon Tue Wed Thu Fri Sat", num_days)
@@ -125,13 +117,6 @@ def test_office_hours_go_on(
         rows = len(times) // 2 + 5 * seed
         rows_there = with_gaps(times[:rows], [0.0, 0.02, 0.1][seed % 3], seed)
         assert goes_on(rows_there, times[rows : rows + 300])
-
-
-def test_office_hours_go_on_after_holidays() -> None:
-    times = slots(OFFICE, 80, "h", (9.0, 17.0), "2024-01-01")
-    holidays = pd.DatetimeIndex(["2024-01-01", "2024-01-15", "2024-02-19"])
-    rows = times[~times.normalize().isin(holidays) & (times < "2024-03-01")]
-    assert goes_on(rows, times[times >= "2024-03-01"])
 
 
 @ZONES

@@ -38,8 +38,11 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         "expected LKM or a subclass of it, got 'LKM'",
         lambda: discover(learner="relaxed", priors=False, model="LKM"),
     ),
-    "no steps of a report": ("at least 1 step, got 0", lambda: by_hand().report(0)),
-    "a pair of half a step": ("at least 1 step, got 0.5", lambda: by_hand().compare("a", "b", 0.5)),
+    "no steps of a report": (
+        "a horizon of 1 to 1000000 steps, got 0;",
+        lambda: by_hand().report(0),
+    ),
+    "a pair of half a step": ("steps, got 0.5;", lambda: by_hand().compare("a", "b", 0.5)),
     "units without their series": (
         r"expected units by series such as \{'a': 'm'\}, got \['m'\]",
         lambda: by_hand().report(units=["m"]),
@@ -99,7 +102,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: by_hand().predict(3),  # type: ignore[arg-type]
     ),
     "a list of times as a horizon": (
-        r"a horizon of at least 1 step, got \['2022-01-02'\]; to forecast .* a pandas Index",
+        r"a horizon of 1 to 1000000 steps, got \['2022-01-02'\]; to forecast .* a pandas Index",
         lambda: by_hand().forecast(["2022-01-02"]),  # type: ignore[arg-type]
     ),
     "a selection that is no list": (

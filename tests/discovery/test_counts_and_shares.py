@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lkm_gpflow.cli.options import likelihoods
 from lkm_gpflow.discovery.discover import discover
 from lkm_gpflow.discovery.keywords import DiscoverSettings
 from lkm_gpflow.discovery.result import Discovery, load
@@ -119,14 +118,6 @@ def test_wrong_likelihoods_are_refused() -> None:
         with pytest.raises(ValueError, match="expected likelihood 'gaussian'"):
             DiscoverSettings(likelihood="poisson", **keywords)
         assert DiscoverSettings(**keywords).points == "none"
-
-
-def test_likelihoods_at_the_command_line() -> None:
-    assert likelihoods("negative-binomial") == "negative-binomial"
-    assert likelihoods("visits=poisson,full %=share") == {"visits": "poisson", "full %": "share"}
-    for text, what in (("poison", "among"), ("poisson,a=share", "one likelihood")):
-        with pytest.raises(ValueError, match=what):
-            likelihoods(text)
 
 
 def test_a_likelihood_of_gpflow(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_sums_with_logarithms_by_draws() -> None:
 
 def test_what_if_needs_forecasters_that_know_how_cells_go_together() -> None:
     apart = MixtureForecast(
-        CELLS, (Part.independent(1.0, np.zeros(6), np.ones(6)),), Transforms.none(6)
+        CELLS, (Part.independent(1.0, np.zeros(6), np.ones(6)),), Transforms(np.zeros(6, np.bool_))
     )
     with pytest.raises(ValueError, match="a joint forecast, of couple"):
         apart.given({"a": 1.0})

@@ -95,26 +95,11 @@ def test_views_of_all_series(explorer: plotting.Explorer, found: lkm.Discovery) 
     np.testing.assert_array_equal(picture(explorer), drawn(expected))
 
 
-def test_every_change_draws_once_and_leaves_no_figure_open(
-    explorer: plotting.Explorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = []
-
-    def count(name: str) -> None:
-        original = getattr(explorers, name)
-        monkeypatch.setattr(
-            explorers, name, lambda *args, **opts: calls.append(name) or original(*args, **opts)
-        )
-
-    for name in ("plot_forecast", "plot_comparison", "plot_structure"):
-        count(name)
-    explorer.series.value = "b"
-    explorer.component.value = 1  # of which the picture does not depend
+def test_two_series_and_no_figure_is_left_open(explorer: plotting.Explorer) -> None:
     explorer.view.value = "two series"
-    explorer.series.value = "a"
-    explorer.view.value = "who has what"
-    explorer.series.value = "c"
-    assert calls == ["plot_forecast", "plot_comparison", "plot_comparison", "plot_structure"]
+    assert titles(explorer)[:2] == ["a", "b"]
+    explorer.series.value = "b"
+    assert "expected different series" in explorer._message.value
     assert plt.get_fignums() == []
 
 

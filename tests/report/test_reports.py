@@ -328,7 +328,7 @@ def test_pair_says_no_more_than_is_known(report: GroupReport) -> None:
 
 def test_a_pair_is_told_as_the_whole_is(small_found: lkm.Discovery) -> None:
     whole = {story.title: story for story in stories(small_found)}
-    for (a, b), pair in small_found.compare_all().pairs.items():
+    for (a, b), pair in small_found.compare_all().pairs.iterrows():
         alone = small_found.compare(a, b)
         told = [each.story for each in alone.patterns]
         assert told
@@ -343,10 +343,10 @@ def test_a_pair_is_told_as_the_whole_is(small_found: lkm.Discovery) -> None:
 
 def test_all_pairs(report: GroupReport) -> None:
     pairs = report.found.compare_all()
-    assert len(pairs) == 3
-    first = next(iter(pairs))
-    assert (first.title, first.shared) == ("Gold and Oil", ("2.8-month cycle",))
-    assert pairs.pairs["Gold", "USD"].likeness == 0.0
+    assert len(pairs.pairs) == 3
+    assert pairs.pairs.index[0] == ("Gold", "Oil")
+    assert pairs.pairs["shared"].iloc[0] == ("2.8-month cycle",)
+    assert pairs.pairs.loc[("Gold", "USD"), "likeness"] == 0.0
     assert set(pairs.likeness.index[:2]) == {"Gold", "Oil"} or pairs.likeness.index[2] == "Gold"
     assert "| Gold and Oil | 9" in pairs.text
 
@@ -455,7 +455,7 @@ def test_a_coupling_says_what_knowing_a_series_is_worth(tmp_path: Path) -> None:
     found = found_in(waves())
     coupled = coupled_by_hand(found, -0.9)
     report = found.report(coupled=coupled)
-    (said,) = report.together.said
+    (said,) = report.worth
     now = coupled.narrowing().loc[("Gold", "Oil"), "now"]
     assert said == (
         f"Knowing Oil narrows the forecast of Gold by {1.0 - now:.0%}: Gold moves against Oil "
@@ -467,7 +467,7 @@ def test_a_coupling_says_what_knowing_a_series_is_worth(tmp_path: Path) -> None:
     assert record["now"] == pytest.approx(now)
     page = report.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
     assert said in unescape(page)
-    (nothing,) = found.report(coupled=coupled_by_hand(found, 0.0)).together.said
+    (nothing,) = found.report(coupled=coupled_by_hand(found, 0.0)).worth
     assert nothing.startswith("There is no strong evidence")
     assert "What knowing one series" not in found.report().text
 
