@@ -181,7 +181,8 @@ def likelihood_of(likelihood: LikelihoodName | SeriesLikelihood) -> SeriesLikeli
     named = {"gaussian": GAUSSIAN, "scaled": ScaledNoise()}
     if not isinstance(likelihood, str) or likelihood not in named:
         raise ValueError(
-            f"likelihood: expected one of {sorted(named)} or a SeriesLikelihood, got {likelihood!r}"
+            f"likelihood: expected one of {sorted(named)}, a SeriesLikelihood or one of "
+            f"gpflow.likelihoods, got {likelihood!r}"
         )
     return named[likelihood]
 
