@@ -4,9 +4,9 @@ r"""Series whose values are counts, shares or have outliers: a site for every va
    + \sum_d E_{q(f_d)}[\log p(y_d \mid f_d) - \log \mathcal{N}(\tilde y_d \mid f_d, s_d)], \qquad
    q(f) \propto p(f \mid z)\, \mathcal{N}(\tilde y \mid f, S)
 
-holds for any sites, at every z; at the best ones it is the bound of `gpflow.models.VGP`, or a little
-lower if a log density bends upwards, where the best precision would be negative.  Source: Adam,
-Chang, Khan and Solin 2021, *Dual parameterization of sparse variational Gaussian processes*.
+holds for any sites, at every z; at the best ones it is the bound of `gpflow.models.VGP`, or a
+little lower if a log density bends upwards, where the best precision would be negative.  Source:
+Adam, Chang, Khan and Solin 2021, *Dual parameterization of sparse variational Gaussian processes*.
 """
 
 from __future__ import annotations

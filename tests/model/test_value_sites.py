@@ -124,7 +124,7 @@ def test_what_has_no_density_is_refused() -> None:
     several = gpflow.likelihoods.Softmax(3)
     with pytest.raises(ValueError, match="single latent function"):
         LKM((X, np.ones_like(X)), kernels(), likelihood=several)
-    with pytest.raises(ValueError, match="gpflow.likelihoods"):
+    with pytest.raises(ValueError, match=r"gpflow\.likelihoods"):
         LKM((X, np.ones_like(X)), kernels(), likelihood="poisson")  # type: ignore[arg-type]
 
 
