@@ -72,7 +72,7 @@ class Predictive:
 
         and for values that are not positive the limit :math:`z \to -\infty`; the absolute error
         where r = 0.  Of a Student-t see `student_crps`; of quantiles :math:`q_p` the sum by the
-        trapezoidal rule of :math:`2 \int_0^1 (p - 1[y < q_p])(y - q_p)\, dp`.
+        midpoint rule of :math:`2 \int_0^1 (p - 1[y < q_p])(y - q_p)\, dp`.
         """
         z = _standardised(self._log(y) - self.log_mean, self.log_sd)
         tail = ndtr(z - self.log_sd) - ndtr(-self.log_sd / np.sqrt(2.0))
@@ -83,12 +83,13 @@ class Predictive:
         if self.quantiles is None:
             return found
         # Cells of the same width around the probabilities, and half a one at either end.
-        p = np.array([0.25 * PROBABILITIES[0], *PROBABILITIES, 1.0 - 0.25 * PROBABILITIES[0]])
-        width = np.array([0.5, *np.ones(len(PROBABILITIES)), 0.5]) / (len(PROBABILITIES) + 1)
-        error = y - self.quantiles[[0, *range(len(PROBABILITIES)), -1]]
+        step = PROBABILITIES[0]
+        p = np.array([0.25 * step, *PROBABILITIES, 1.0 - 0.25 * step])
+        width = step * np.array([0.5, *np.ones(len(PROBABILITIES)), 0.5])
         p, width = (np.reshape(each, (-1, *[1] * np.ndim(y))) for each in (p, width))
+        error = y - self.quantiles[[0, *range(len(PROBABILITIES)), -1]]
         pinball = np.where(error < 0.0, p - 1.0, p) * error
-        return np.where(self._is_told, 2.0 * (width * pinball).sum(axis=0), found)
+        return np.where(np.isnan(self.quantiles[0]), found, 2.0 * (width * pinball).sum(axis=0))
 
     def nlpd(self, y: Floats) -> Floats:
         r"""Negative log density of every cell, in nats.
@@ -105,11 +106,10 @@ class Predictive:
         return np.where(self._is_log, lognormal, other)
 
     def inside(self, y: Floats, level: float) -> Floats:
-        """How much of each cell lies in its central interval: one or zero.
+        """How much of each cell lies in its central interval: one or zero, of a count between.
 
-        A count spreads evenly from the probability of less to that of no more than it, so that a
-        true forecast has the expected share (Czado, Gneiting and Held 2009); 1.25% is the
-        resolution.
+        A count spreads evenly from the probability of less to that of no more than it, so that the
+        mean is the level if the forecast is true (Czado, Gneiting and Held 2009); to 1.25%.
         """
         p = 0.5 + 0.5 * level
         lognormal = np.abs(self._log(y) - self.log_mean) <= ndtri(p) * self.log_sd
@@ -118,20 +118,15 @@ class Predictive:
         if self.quantiles is None:
             return found
         cells = len(self.quantiles) + 1.0
-        less = np.sum(self.quantiles < y, axis=0)
-        no_more = np.sum(self.quantiles <= y, axis=0)
+        rounding = 1e-4 * self.sd  # of forecasts that a journal keeps with five digits
+        less = np.sum(self.quantiles < y - rounding, axis=0)
+        no_more = np.sum(self.quantiles <= y + rounding, axis=0)
         below = np.where(less == 0, 0.0, (less + 0.5) / cells)
         above = np.where(no_more == cells - 1.0, 1.0, (no_more + 0.5) / cells)
         both = np.minimum(above, p) - np.maximum(below, 1.0 - p)
         step = np.maximum(both, 0.0) / np.maximum(above - below, 0.5 / cells)
         alone = np.abs((less + 0.5) / cells - 0.5) < 0.5 * level
-        return np.where(self._is_told, np.where(less < no_more, step, alone), found)
-
-    @property
-    def _is_told(self) -> Booleans:
-        """Where quantiles are given."""
-        assert self.quantiles is not None
-        return np.isfinite(self.quantiles[0])
+        return np.where(np.isnan(self.quantiles[0]), found, np.where(less < no_more, step, alone))
 
     @property
     def _is_log(self) -> Booleans:

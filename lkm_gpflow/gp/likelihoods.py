@@ -34,7 +34,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import expit, gammaln, logit, ndtr, stdtrit
+from scipy.special import expit, gammaln, logit, stdtrit
 
 from .elementary import log, log1p, log_gamma
 from .types import LOG_2PI, Floats
@@ -440,18 +440,6 @@ class Student(PointLikelihood):
         """See `PointLikelihood`."""
         return y
 
-    def variance(self, f: Floats) -> Floats:
-        """See `PointLikelihood`: of values that are not outliers, whose noise is learnt."""
-        return np.zeros_like(f)
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`; as `variance`."""
-        return np.asarray(ndtr(1e12 * (y - f)))
-
-    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
-        """See `PointLikelihood`; as `variance`."""
-        return f
-
 
 class _Counts(PointLikelihood):
     """Whole numbers from zero on, whose logarithm of the mean is f."""
@@ -698,12 +686,6 @@ class FromGPflow(PointLikelihood):
         """See `PointLikelihood`."""
         grid, share = self._cumulated(mean, variance)
         return np.asarray(np.take_along_axis(grid, (share >= q).argmax(axis=1)[:, None], 1)[:, 0])
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        y, f = np.broadcast_arrays(y, f)
-        found = self.predictive_cdf(y.ravel(), f.ravel(), np.full(f.size, 1e-10))
-        return found.reshape(f.shape)
 
     def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
         """See `PointLikelihood`; f is rounded to one of 256 values."""
