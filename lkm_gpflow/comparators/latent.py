@@ -37,7 +37,7 @@ class DiscoveryForecast:
                 told[f"log_{moment}"] = modelled[moment].where(is_log)
         is_linked = np.repeat(table.transforms.is_linked, len(times))
         if is_linked.any():
-            every = self.found.ensemble.at(times).frame(quantiles=PROBABILITIES)
+            every = self.found.ensemble.at(times).frame(quantiles=list(PROBABILITIES))
             told = told.join(every.filter(regex="^q")[is_linked])
         is_student = ~is_log & np.isfinite(modelled["degrees"])
         if is_student.any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import gpflow
 import numpy as np
@@ -135,8 +135,10 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     ) -> None:
         super().__init__()
         is_of_values = isinstance(likelihood, Likelihood)
-        self.likelihood = likelihood if is_of_values else likelihood_of(likelihood)
-        self._of_series = GAUSSIAN if is_of_values else self.likelihood
+        self.likelihood: Any = likelihood
+        if not isinstance(likelihood, Likelihood):
+            self.likelihood = likelihood_of(likelihood)
+        self._of_series: SeriesLikelihood = GAUSSIAN if is_of_values else self.likelihood
         X, Y = model_data.checked_data(data)
         self.data = (to_default_float(X), to_default_float(Y))
         self.observations = model_data.ModelData.from_table(Y)
@@ -150,7 +152,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
         )
         self.mean_function = model_data.checked_mean(mean_function, self.data[0], num_series)
-        self.sites = ValueSites(likelihood, X, Y) if is_of_values else None
+        self.sites = ValueSites(self.likelihood, X, Y) if is_of_values else None
         # Last: a posterior that was built belongs to its model for good.
         self.posterior = model_data.checked_posterior(posterior)
         self.posterior.build(num_series, num_components)

@@ -63,9 +63,10 @@ class ValueSites(gpflow.base.Module):
         self.y = np.where(self.seen, Y.T, np.reshape(first, (-1, 1)))
         guess = np.array([FromGPflow(likelihood).guess(y) for y in self.y])
         mean = 0.5 * (guess + guess.mean(axis=1, keepdims=True))
-        linear, precision = self.best(tf.constant(mean), tf.fill(mean.shape, np.float64(0.5)))
-        if not np.all(np.isfinite(linear)):
-            n, d = np.argwhere(~np.isfinite(linear))[0]
+        begin = tf.constant(mean), tf.fill(mean.shape, np.float64(0.5))
+        linear, precision = self.best(*begin)
+        if not np.all(has := np.isfinite(linear + self.expected(*begin))):
+            n, d = np.argwhere(~has)[0]
             raise ValueError(
                 f"data: expected values with a density under {type(likelihood).__name__}, got "
                 f"{self.y[n, d]:g} in row {d}, column {n}"
@@ -85,8 +86,9 @@ class ValueSites(gpflow.base.Module):
 
     def expected(self, mean: FloatTensor, variance: FloatTensor) -> FloatTensor:
         """Expected log densities of the values, [..., N, D], zero where missing."""
-        moments = (each[..., None] for each in (mean, variance))
-        found = self.likelihood.variational_expectations(self.X, *moments, self.y[..., None])
+        found = self.likelihood.variational_expectations(
+            self.X, mean[..., None], variance[..., None], self.y[..., None]
+        )
         return tf.where(self.seen, found, tf.zeros_like(found))
 
     @check_shapes("V: [batch..., N, D, D]", "r: [N, D]")

@@ -107,7 +107,10 @@ def test_one_optimiser_learns_everything(posterior: str) -> None:
         model.training_loss, model.trainable_variables, options={"maxiter": 60}
     )
     assert result.fun < before - 1.0
-    np.testing.assert_array_equal(model.assignment()[:, 0], [1.0, 1.0, 0.0, 0.0])
+    has = model.probabilities()[:, 0].numpy()
+    assert has[:2].min() > max(0.8, has[2:].max())
+    if posterior == "enumerated":
+        assert has[2:].max() < 0.5
     loss = float(model.training_loss())
     model.update_sites(2)
     assert float(model.training_loss()) < loss + 0.5  # sites were near their best
