@@ -17,6 +17,7 @@ from ..discovery.result import Discovery
 from ..fit.fits import Criterion, LearnerName
 from ..gp.likelihoods import LikelihoodName
 from ..kernels.grammar import EXTENDED_BASES, PAPER_BASES
+from .protocol import PROBABILITIES
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class DiscoveryForecast:
         if is_log.any():
             for moment in ("mean", "sd"):
                 told[f"log_{moment}"] = modelled[moment].where(is_log)
+        is_linked = np.repeat(table.transforms.is_linked, len(times))
+        if is_linked.any():
+            every = self.found.ensemble.at(times).frame(quantiles=list(PROBABILITIES))
+            told = told.join(every.filter(regex="^q")[is_linked])
         is_student = ~is_log & np.isfinite(modelled["degrees"])
         if is_student.any():
             told["degrees"] = modelled["degrees"].where(is_student)

@@ -18,6 +18,10 @@ MIN_SD = 10**-2.5
 """Smallest forecast sd of methods without a noise of their own, in sds of the series."""
 
 
+PROBABILITIES = np.arange(1, 80) / 80
+"""Of the quantiles in forecasts; among them are the ends of central intervals of 50% to 95%."""
+
+
 class Fitted(Protocol):
     """A method that has seen its training data."""
 
@@ -34,7 +38,8 @@ class Fitted(Protocol):
         DataFrame with index (series, time) and columns mean and sd, in the units of the series.  A
         method that says that a series is lognormal adds columns log_mean and log_sd, the moments
         of its logarithm, NaN for other series; one that says that it is a Student-t of this
-        mean and sd adds degrees, of freedom, NaN for other series.
+        mean and sd adds degrees, of freedom, NaN for other series; one that says something else,
+        such as of counts, adds its quantiles of `PROBABILITIES`, q0.0125 to q0.9875.
         """
 
 

@@ -37,6 +37,7 @@ from ..gp.types import LOG_2PI, Floats
 from ..runtime.arguments import check_series
 from ..runtime.text import listed
 from .suspicious import COLUMNS
+from .transforms import root_gain
 
 PointChoice: TypeAlias = "Literal['auto', 'none'] | PointName | PointLikelihood | Mapping[Any, Any]"
 """One for all series, or by name of those that are not plain.
@@ -74,6 +75,13 @@ _SINGLE_DIGITS = 9.0  # whole numbers are small counts if some are so small
 
 _UNDER = 0.5
 """Counts scatter from step to step with a variance of at least this share of their mean."""
+
+_NO_ROOTS = 3.0
+"""Nats by which square roots may describe counts worse than the values themselves.
+
+Of planted counts of rates 0.3 to 30, in 60 to 400 rows, at most 7% lose more; of planted whole
+degrees 81 to 92% in 120 rows, and all 8 in 365.
+"""
 
 _EDGE, _NAMED_EDGE = 0.02, 0.1
 """Shares come within so much of their bounds, of series with a word for them in their names."""
@@ -370,8 +378,9 @@ def rules(
     """Return what the values of each series show, and a sentence for each kind.
 
     Zeros and ones are yes or no.  Numbers from 0 to 1 or 100 that come near their bounds are
-    shares.  Whole numbers with zeros, or with single digits and the scatter of counts, are counts;
-    so are then all other whole numbers that scatter so.  Series with isolated outliers have Student
+    shares.  Whole numbers with zeros, or with single digits and the scatter of counts, are counts
+    if the scatter does not shrink with the level; so are then all other whole numbers that scatter
+    so.  Series with isolated outliers have Student
     noise.
     """
     if frame.shape[1] > _MOST_SERIES:
@@ -411,12 +420,10 @@ def _share(name: str, y: Floats) -> Share | None:
 
 def _are_counts(y: Floats, *, alone: bool) -> bool:
     """Whether values are counts, by themselves or in a table that has some."""
-    if not np.all(y == np.round(y)) or y.min() < 0.0:
+    if not np.all(y == np.round(y)) or y.min() < 0.0 or (alone and y.min() > _SINGLE_DIGITS):
         return False
-    if y.min() == 0.0:
-        return True
     scatter = 0.5 * np.mean(np.square(np.diff(y)))
-    return bool((not alone or y.min() <= _SINGLE_DIGITS) and scatter >= _UNDER * y.mean())
+    return bool((y.min() == 0.0 or scatter >= _UNDER * y.mean()) and root_gain(y) >= -_NO_ROOTS)
 
 
 def _sentences(frame: pd.DataFrame, kinds: Sequence[PointLikelihood | None]) -> Iterator[str]:

@@ -281,25 +281,46 @@ def log_gain(values: Floats) -> float:
         return 0.0
     # Units make no difference, but regressions of tiny or huge numbers would.
     values = values / np.exp(np.log(seen).mean())
-    gains = [gain for order in ORDERS if (gain := _gain(values, order)) is not None]
-    return min(gains, default=0.0)
+    return min(_gains(values, lambda y: (np.log(y), -np.log(y))), default=0.0)
 
 
-def _gain(values: Floats, order: int) -> float | None:
+def root_gain(values: Floats) -> float:
+    r"""The same of square roots, :math:`2 \sqrt{y + 3/8}`, for values from zero on.
+
+    The scatter of counts grows with their level, and that of their roots does not (Anscombe 1948).
+    Of `ORDERS` the one that gains most counts.
+    """
+
+    def roots(y: Floats) -> tuple[Floats, Floats]:
+        root = np.sqrt(y + 0.375)
+        return 2.0 * root, -np.log(root)
+
+    return max(_gains(values, roots), default=0.0)
+
+
+def _gains(values: Floats, scale: Callable[[Floats], tuple[Floats, Floats]]) -> list[float]:
+    """Nats that each order gains by another scale, which comes with the logarithm of its slope."""
+    found = (_gain(values, order, scale) for order in ORDERS)
+    return [gain for gain in found if gain is not None]
+
+
+def _gain(
+    values: Floats, order: int, scale: Callable[[Floats], tuple[Floats, Floats]]
+) -> float | None:
     if len(values) <= order:
         return None
     rows = sliding_window_view(values, order + 1)
     rows = rows[np.isfinite(rows).all(axis=1)]
     if len(rows) < _ROWS_PER_COEFFICIENT * (order + 1):
         return None
-    logs = np.log(rows)
-    errors = _mean_squared_error(rows), _mean_squared_error(logs)
+    others, log_slopes = scale(rows)
+    errors = _mean_squared_error(rows), _mean_squared_error(others)
     if any(
         error <= _EXACT * np.mean(np.square(each[:, -1]))
-        for error, each in zip(errors, (rows, logs), strict=True)
+        for error, each in zip(errors, (rows, others), strict=True)
     ):
         return None
-    return float(-0.5 * len(rows) * np.log(errors[1] / errors[0]) - logs[:, -1].sum())
+    return float(-0.5 * len(rows) * np.log(errors[1] / errors[0]) + log_slopes[:, -1].sum())
 
 
 def _mean_squared_error(rows: Floats) -> float:

@@ -64,7 +64,8 @@ class Backtest:
     origins: tuple[int, ...]  #: How many rows came before each forecast
     #: Rows (origin, series, time); columns observed, mean, sd in the units of the series, and
     #: scale, the standard deviation of the series before the origin.  Lognormal forecasts also have
-    #: log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom).
+    #: log_mean and log_sd, the moments of the logarithm, Student-t ones degrees (of freedom), and
+    #: counts and shares quantiles.
     forecasts: pd.DataFrame
     #: Rows (origin, series); the mean absolute step of the series before the origin, which MASE
     #: divides by, in units of scale.
@@ -79,7 +80,8 @@ class Backtest:
         that every series counts alike.  RMSE and MASE are averaged over series; MASE is NaN where
         an observed series takes no step between successive observations before the origin.
         Lognormal and Student-t forecasts are scored as such: MNLP of a lognormal has the Jacobian
-        of the logarithm, and intervals are those of the distribution.
+        of the logarithm, and intervals are those of the distribution.  So are counts and shares,
+        but for their MNLP, that of a normal; coverage of counts is as by a randomised PIT.
         """
         return pd.DataFrame({origin: self._score(origin) for origin in self.origins}).T
 

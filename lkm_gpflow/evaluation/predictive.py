@@ -1,4 +1,4 @@
-"""Forecast distributions cell by cell: Student-t or normal, or lognormal."""
+"""Forecast distributions cell by cell: Student-t or normal, lognormal, or given by quantiles."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pandas as pd
 from scipy.special import beta, erf, ndtr, ndtri, stdtr
 from scipy.stats import t
 
+from ..comparators.protocol import PROBABILITIES
+from ..forecast.mixture import quantile_column
 from ..gp.likelihoods import unit_quantile, unit_scale
 from ..gp.types import LOG_2PI, Booleans, Floats
 
@@ -20,6 +22,9 @@ LOG_MOMENTS = ("log_mean", "log_sd")
 DEGREES = "degrees"
 """Another such column: degrees of freedom of a Student-t, NaN where the forecast is another."""
 
+QUANTILES = tuple(quantile_column(q) for q in PROBABILITIES)
+"""Further columns: of counts, shares and others that are none of these; NaN elsewhere."""
+
 
 @dataclass(frozen=True)
 class Predictive:
@@ -28,6 +33,8 @@ class Predictive:
     .. math:: y \sim N(\mu, s^2) \qquad\text{or}\qquad
         (y - \mu) / c s \sim t_v,\; c = \sqrt{1 - 2 / v} \qquad\text{or}\qquad
         \log y \sim N(m, r^2)
+
+    or y has given quantiles, such as a count or a share.
     """
 
     # mu and s: mean and standard deviation, of a lognormal and of a Student-t, too.
@@ -37,20 +44,22 @@ class Predictive:
     log_mean: Floats
     log_sd: Floats
     degrees: Floats  # v, more than two; infinite where the forecast is no Student-t
+    quantiles: Floats | None = None  # [Q, ...], of `PROBABILITIES`; NaN where it has a formula
 
     @classmethod
     def of(cls, columns: Mapping[str, Floats]) -> Predictive:
-        """Take the columns of a forecast, of which `LOG_MOMENTS` and `DEGREES` may be absent."""
+        """Take the columns of a forecast, of which all but mean and sd may be absent."""
         nothing = np.full(np.shape(columns["mean"]), np.nan)
         log_mean, log_sd, degrees = (columns.get(n, nothing) for n in (*LOG_MOMENTS, DEGREES))
         degrees = np.where(np.isnan(degrees), np.inf, degrees)
-        return cls(columns["mean"], columns["sd"], log_mean, log_sd, degrees)
+        given = np.array([columns[n] for n in QUANTILES]) if QUANTILES[0] in columns else None
+        return cls(columns["mean"], columns["sd"], log_mean, log_sd, degrees, given)
 
     def divided_by(self, scale: Floats) -> Predictive:
         """Return the forecasts of values that are divided by scales of the cells."""
         return Predictive(
             self.mean / scale, self.sd / scale, self.log_mean - np.log(scale), self.log_sd,
-            self.degrees,
+            self.degrees, None if self.quantiles is None else self.quantiles / scale,
         )  # fmt: skip
 
     def crps(self, y: Floats) -> Floats:
@@ -62,20 +71,32 @@ class Predictive:
             \left(\Phi(z - r) + \Phi(r / \sqrt 2) - 1\right), \qquad z = (\log y - m) / r
 
         and for values that are not positive the limit :math:`z \to -\infty`; the absolute error
-        where r = 0.  Of a Student-t see `student_crps`.
+        where r = 0.  Of a Student-t see `student_crps`; of quantiles :math:`q_p` the sum by the
+        midpoint rule of :math:`2 \int_0^1 (p - 1[y < q_p])(y - q_p)\, dp`.
         """
         z = _standardised(self._log(y) - self.log_mean, self.log_sd)
         tail = ndtr(z - self.log_sd) - ndtr(-self.log_sd / np.sqrt(2.0))
         middle = np.exp(self.log_mean + 0.5 * np.square(self.log_sd))
         lognormal = y * (2.0 * ndtr(z) - 1.0) - 2.0 * middle * tail
         other = student_crps(y, self.mean, self.sd, self.degrees)
-        return np.where(self._is_log, lognormal, other)
+        found = np.where(self._is_log, lognormal, other)
+        if self.quantiles is None:
+            return found
+        # Cells of the same width around the probabilities, and half a one at either end.
+        step = PROBABILITIES[0]
+        p = np.array([0.25 * step, *PROBABILITIES, 1.0 - 0.25 * step])
+        width = step * np.array([0.5, *np.ones(len(PROBABILITIES)), 0.5])
+        p, width = (np.reshape(each, (-1, *[1] * np.ndim(y))) for each in (p, width))
+        error = y - self.quantiles[[0, *range(len(PROBABILITIES)), -1]]
+        pinball = np.where(error < 0.0, p - 1.0, p) * error
+        return np.where(np.isnan(self.quantiles[0]), found, 2.0 * (width * pinball).sum(axis=0))
 
     def nlpd(self, y: Floats) -> Floats:
         r"""Negative log density of every cell, in nats.
 
         Of a lognormal that of the logarithm plus :math:`\log y`, the Jacobian: infinite where a
-        value is not positive.
+        value is not positive.  Of quantiles that of a normal of the same mean and sd, a proper
+        score of these two (Dawid and Sebastiani 1999).
         """
         log_y = self._log(y)
         finite = np.where(np.isneginf(log_y), 0.0, log_y)
@@ -84,12 +105,28 @@ class Predictive:
         other = student_nlpd(y, self.mean, self.sd, self.degrees)
         return np.where(self._is_log, lognormal, other)
 
-    def inside(self, y: Floats, level: float) -> Booleans:
-        """Whether each cell lies in its central interval."""
+    def inside(self, y: Floats, level: float) -> Floats:
+        """How much of each cell lies in its central interval: one or zero, of a count between.
+
+        A count spreads evenly from the probability of less to that of no more than it, so that the
+        mean is the level if the forecast is true (Czado, Gneiting and Held 2009); to 1.25%.
+        """
         p = 0.5 + 0.5 * level
         lognormal = np.abs(self._log(y) - self.log_mean) <= ndtri(p) * self.log_sd
         other = np.abs(y - self.mean) <= unit_quantile(p, self.degrees) * self.sd
-        return np.where(self._is_log, lognormal, other)
+        found = np.where(self._is_log, lognormal, other).astype(np.float64)
+        if self.quantiles is None:
+            return found
+        cells = len(self.quantiles) + 1.0
+        rounding = 1e-4 * self.sd  # of forecasts that a journal keeps with five digits
+        less = np.sum(self.quantiles < y - rounding, axis=0)
+        no_more = np.sum(self.quantiles <= y + rounding, axis=0)
+        below = np.where(less == 0, 0.0, (less + 0.5) / cells)
+        above = np.where(no_more == cells - 1.0, 1.0, (no_more + 0.5) / cells)
+        both = np.minimum(above, p) - np.maximum(below, 1.0 - p)
+        step = np.maximum(both, 0.0) / np.maximum(above - below, 0.5 / cells)
+        alone = np.abs((less + 0.5) / cells - 0.5) < 0.5 * level
+        return np.where(np.isnan(self.quantiles[0]), found, np.where(less < no_more, step, alone))
 
     @property
     def _is_log(self) -> Booleans:
@@ -153,7 +190,8 @@ def student_nlpd(y: Floats, mean: Floats, sd: Floats, degrees: Floats) -> Floats
 
 def columns_of(forecast: Container[str]) -> list[str]:
     """Return the columns of a forecast that are to be kept."""
-    return ["mean", "sd", *(name for name in (*LOG_MOMENTS, DEGREES) if name in forecast)]
+    others = (*LOG_MOMENTS, DEGREES, *QUANTILES)
+    return ["mean", "sd", *(name for name in others if name in forecast)]
 
 
 def matrices(forecast: pd.DataFrame, times: pd.Index, series: pd.Index) -> dict[str, Floats]:

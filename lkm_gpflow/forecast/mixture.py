@@ -201,8 +201,10 @@ class MixtureForecast:
         return self.transforms.cdf(values, found, mean, variance)
 
     def pit(self, values: Floats) -> Floats:
-        """`cdf`, in the middle of its step where values are whole numbers, [P]."""
-        return 0.5 * (self.cdf(values) + self.cdf(values - self.transforms.is_whole))
+        """`cdf`, at random within its step where values are whole numbers, [P]: uniform if true."""
+        share = np.random.default_rng(0).random(len(values))
+        below = self.cdf(values - self.transforms.is_whole)
+        return below + share * (self.cdf(values) - below)
 
     def log_density(self, values: Floats) -> Floats:
         """Log densities [..., P] of values in the units of the series, on the modelled scale."""

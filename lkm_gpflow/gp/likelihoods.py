@@ -34,7 +34,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import expit, gammaln, logit, ndtr, stdtrit
+from scipy.special import expit, gammaln, logit, stdtrit
 
 from .elementary import log, log1p, log_gamma
 from .types import LOG_2PI, Floats
@@ -181,7 +181,8 @@ def likelihood_of(likelihood: LikelihoodName | SeriesLikelihood) -> SeriesLikeli
     named = {"gaussian": GAUSSIAN, "scaled": ScaledNoise()}
     if not isinstance(likelihood, str) or likelihood not in named:
         raise ValueError(
-            f"likelihood: expected one of {sorted(named)} or a SeriesLikelihood, got {likelihood!r}"
+            f"likelihood: expected one of {sorted(named)}, a SeriesLikelihood or one of "
+            f"gpflow.likelihoods, got {likelihood!r}"
         )
     return named[likelihood]
 
@@ -439,18 +440,6 @@ class Student(PointLikelihood):
         """See `PointLikelihood`."""
         return y
 
-    def variance(self, f: Floats) -> Floats:
-        """See `PointLikelihood`: of values that are not outliers, whose noise is learnt."""
-        return np.zeros_like(f)
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`; as `variance`."""
-        return np.asarray(ndtr(1e12 * (y - f)))
-
-    def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
-        """See `PointLikelihood`; as `variance`."""
-        return f
-
 
 class _Counts(PointLikelihood):
     """Whole numbers from zero on, whose logarithm of the mean is f."""
@@ -697,12 +686,6 @@ class FromGPflow(PointLikelihood):
         """See `PointLikelihood`."""
         grid, share = self._cumulated(mean, variance)
         return np.asarray(np.take_along_axis(grid, (share >= q).argmax(axis=1)[:, None], 1)[:, 0])
-
-    def cdf(self, y: Floats, f: Floats) -> Floats:
-        """See `PointLikelihood`."""
-        y, f = np.broadcast_arrays(y, f)
-        found = self.predictive_cdf(y.ravel(), f.ravel(), np.full(f.size, 1e-10))
-        return found.reshape(f.shape)
 
     def draw(self, f: Floats, rng: np.random.Generator) -> Floats:
         """See `PointLikelihood`; f is rounded to one of 256 values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import gpflow
 import numpy as np
@@ -13,10 +13,17 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import AnyNDArray, MeanAndVariance, RegressionData, TensorType
 from gpflow.functions import MeanFunction, Zero
 from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
 from gpflow.utilities import assert_params_false, positive, to_default_float
 
 from ..gp import limits
-from ..gp.likelihoods import LikelihoodName, SeriesLikelihood, likelihood_of, student_gain
+from ..gp.likelihoods import (
+    GAUSSIAN,
+    LikelihoodName,
+    SeriesLikelihood,
+    likelihood_of,
+    student_gain,
+)
 from ..gp.tensors import (
     check_positive_definite,
     eigen_log_density,
@@ -31,6 +38,7 @@ from . import model_data
 from .criterion import bic
 from .ibp import IBP
 from .posteriors import Posterior, Seed, WeightedRows, sampling_key
+from .value_sites import ValueSites
 
 PREDICTION_CHUNK = 64
 """Rows of Z whose D x D matrices a prediction holds in memory at a time."""
@@ -68,7 +76,9 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         "finite", "infinite", or an object.
     likelihood
         "gaussian", as above; "scaled": a scale of each series is integrated out, and its noise
-        variance is relative to this scale; or an object, see `gp.likelihoods`.
+        variance is relative to this scale; or an object, see `gp.likelihoods`.  Or one of
+        ``gpflow.likelihoods``, such as Poisson: x_n is then latent, and observed is y_n with
+        :math:`p(y_{nd} \mid x_{nd})`; see below.
     mean_function
         m, a mean function of GPflow with one output, which all series share, or N; None for zero.
 
@@ -76,6 +86,8 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     ----------
     tau
         Beta parameters of the posterior of the component weights, a parameter [K, 2].
+    sites
+        Of a likelihood of GPflow, `ValueSites`; otherwise None.
 
     Raises
     ------
@@ -96,6 +108,12 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
     Time grows with D^3, memory with D^2.
 
+    With a likelihood of GPflow ``log p(x_n | z_n)`` becomes a lower bound of ``log p(y_n | z_n)``
+    (`value_sites`), and predictions of y take x at a new point as normal.  The noise is one of the
+    latent series, which makes counts scatter more than the likelihood says; assign 1e-6 and
+    ``gpflow.set_trainable(model.noise_variance, False)`` to be without.  Sites are parameters that
+    any optimiser learns with the others; `update_sites` moves them alone, in far fewer steps.
+
     To change how components covary, override `component_covariances`; everything follows.
     """
 
@@ -111,11 +129,15 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         *,
         noise_variance: float | AnyNDArray = 1.0,
         prior: Literal["finite", "infinite"] | IBP = "finite",
-        likelihood: LikelihoodName | SeriesLikelihood = "gaussian",
+        likelihood: LikelihoodName | SeriesLikelihood | Likelihood = "gaussian",
         mean_function: MeanFunction | None = None,
     ) -> None:
         super().__init__()
-        self.likelihood = likelihood_of(likelihood)
+        is_of_values = isinstance(likelihood, Likelihood)
+        self.likelihood: Any = likelihood
+        if not isinstance(likelihood, Likelihood):
+            self.likelihood = likelihood_of(likelihood)
+        self._of_series: SeriesLikelihood = GAUSSIAN if is_of_values else self.likelihood
         X, Y = model_data.checked_data(data)
         self.data = (to_default_float(X), to_default_float(Y))
         self.observations = model_data.ModelData.from_table(Y)
@@ -129,9 +151,11 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             transform=positive(lower=model_data.MIN_NOISE_VARIANCE),
         )
         self.mean_function = model_data.checked_mean(mean_function, self.data[0], num_series)
+        self.sites = ValueSites(self.likelihood, X, Y) if is_of_values else None
         # Last: a posterior that was built belongs to its model for good.
         self.posterior = model_data.checked_posterior(posterior)
         self.posterior.build(num_series, num_components)
+        self.update_sites()
 
     @property
     def num_series(self) -> int:
@@ -157,8 +181,10 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
     @check_shapes("return: [N, D]")
     def residuals(self) -> FloatTensor:
-        """The series less their mean function, zero where missing, [N, D]."""
+        """The series, or their sites, less their mean function, zero where missing, [N, D]."""
         x, mask = self.observations.x, self.observations.mask
+        if self.sites is not None:
+            x = self.sites.values if mask is None else self.sites.values * mask
         if isinstance(self.mean_function, Zero):
             return x
         x = x - tf.transpose(self.mean_function(self.data[0]))
@@ -166,7 +192,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
 
     @check_shapes("Z: [batch..., N, K]", "return: [batch..., N]")
     def log_likelihood(self, Z: TensorType) -> FloatTensor:
-        """``log p(x_n | z_n)`` with f and scales integrated out, exact.
+        """``log p(x_n | z_n)`` with f and scales integrated out; exact, but a bound with sites.
 
         Parameters
         ----------
@@ -177,15 +203,32 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         -------
         Tensor [..., N]; NaN where rounding makes a covariance indefinite.
         """
-        C = self.component_covariances(self.data[0])
-        V = total_covariance(C, self.noise_variance, to_default_float(Z))  # [..., N, D, D]
-        return gaussian_log_density(V, self.residuals(), self.observations.mask, self.likelihood)
+        V = self._covariances(self.component_covariances(self.data[0]), to_default_float(Z))
+        r, mask = self.residuals(), self.observations.mask
+        value = gaussian_log_density(V, r, mask, self._of_series)
+        if self.sites is None:
+            return value
+        return value + self.sites.gain(V if mask is None else mask_covariance(V, mask), r)
+
+    def _covariances(
+        self, C: FloatTensor, z: FloatTensor, series: tf.Tensor | None = None
+    ) -> FloatTensor:
+        """Covariances of series, all or some, [..., N, D, D], with noise and that of sites."""
+
+        def own(of_series: FloatTensor) -> FloatTensor:
+            return of_series if series is None else tf.gather(of_series, series)
+
+        V = total_covariance(C, own(self.noise_variance), z)
+        if self.sites is None:
+            return V
+        return V + tf.linalg.diag(own(self.sites.variances))
 
     @check_shapes("configurations: [T, K]", "return: [N, T]")
     def configuration_log_likelihood(self, configurations: TensorType) -> FloatTensor:
-        """``log p(x_n | t)`` for all series and configurations, exact.
+        """`log_likelihood` of all series and configurations.
 
-        One eigendecomposition per configuration serves all series that lack the same points.
+        One eigendecomposition per configuration serves all series that lack the same points; with
+        sites there is a Cholesky factor for each series.
 
         Parameters
         ----------
@@ -197,6 +240,9 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         Tensor [N, T].
         """
         t = to_default_float(configurations)
+        if self.sites is not None:
+            Z = tf.tile(t[:, None], [1, self.num_series, 1])
+            return tf.transpose(self.log_likelihood(Z))
         C = tf.tensordot(t, self.component_covariances(self.data[0]), axes=1)  # [T, D, D]
         x, groups = self.residuals(), self.observations.groups
         parts = [
@@ -205,7 +251,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
                 tf.gather(x, group.series),
                 tf.gather(self.noise_variance, group.series),
                 group.mask,
-                self.likelihood,
+                self._of_series,
             )
             for group in groups
         ]
@@ -247,6 +293,33 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         """
         self.tau.assign(self.prior.best_tau(self.probabilities()))
 
+    @check_shapes("Z: [N, K]")
+    def update_sites(self, steps: int = 10, rate: float = 0.5, Z: TensorType | None = None) -> None:
+        r"""Move the sites by natural gradients of the bound, all else fixed; without sites nothing.
+
+        .. math:: \frac1s \leftarrow (1 - \rho) \frac1s - 2 \rho\, \partial_v E, \qquad
+           \frac{\tilde y}{s} \leftarrow (1 - \rho) \frac{\tilde y}{s}
+           + \rho\, (\partial_m E - 2 m\, \partial_v E), \qquad
+           E = E_{\mathcal{N}(f \mid m, v)}[\log p(y \mid f)]
+
+        Parameters
+        ----------
+        steps
+            How many.
+        rate
+            :math:`\rho`, from zero to one.
+        Z
+            Assignments [N, K] under which q(f) is taken; None: the probabilities.
+        """
+        if self.sites is None:
+            return
+        C, mask = self.component_covariances(self.data[0]), self.observations.mask
+        for _ in range(steps):
+            z = self.probabilities() if Z is None else to_default_float(Z)
+            V = self._covariances(C, z)
+            V = V if mask is None else mask_covariance(V, mask)
+            self.sites.move(*self.sites.marginals(V, self.residuals()), rate)
+
     # --- what was found -------------------------------------------------------------------------
 
     @check_shapes("return: [N, K]")
@@ -284,6 +357,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         used = [k for k, on in zip(self.kernels, np.any(Z, axis=0), strict=True) if on]
         counted = [self.tau, self.noise_variance]
         counted += [p for m in (*self.kernels, self.posterior) for p in m.parameters]
+        counted += [] if self.sites is None else [self.sites.linear, self.sites.precision]
         otherwise = {id(p) for p in counted}
         own = [p for p in self.trainable_parameters if id(p) not in otherwise]
         learnt = [*own, *(p for kernel in used for p in kernel.trainable_parameters)]
@@ -427,18 +501,22 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
         """
         assert_params_false(self.predict_y, full_cov=full_cov, full_output_cov=full_output_cov)
         mean, variance = self.predict_f(Xnew, Z=Z)
-        return mean, variance + self.predict_noise(Z)
+        variance = variance + self.predict_noise(Z)
+        if self.sites is None:
+            return mean, variance
+        told = self.likelihood.predict_mean_and_var(Xnew, *_columns(mean, variance))
+        return tf.transpose(told[0][..., 0]), tf.transpose(told[1][..., 0])
 
     @check_shapes("Z: [N, K]", "return: [N]")
     def predict_noise(self, Z: TensorType | None = None) -> FloatTensor:
-        """Variance of the noise of each series, [N], times the mean of its scale if it has one.
+        """Variance of the noise of each (latent) series, [N], times the mean of its scale, if any.
 
         Parameters
         ----------
         Z
             As for `predict_f`.
         """
-        if not self.likelihood.rescales:
+        if not self._of_series.rescales:
             return tf.convert_to_tensor(self.noise_variance)
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
@@ -454,9 +532,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     @check_shapes("series: [P]", "z: [P, K]", "return: [P]")
     def expected_scales(self, series: tf.Tensor, z: FloatTensor) -> FloatTensor:
         """Factors of the predictive variance of series given their z, [P]: see `likelihoods`."""
-        V = total_covariance(
-            self.component_covariances(self.data[0]), tf.gather(self.noise_variance, series), z
-        )
+        V = self._covariances(self.component_covariances(self.data[0]), z, series)
         x = tf.gather(self.residuals(), series)
         if self.observations.mask is not None:
             V = mask_covariance(V, tf.gather(self.observations.mask, series))
@@ -466,12 +542,12 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     def _expected_scales(self, q: FloatTensor, series: tf.Tensor) -> FloatTensor:
         """`expected_scales` from the quadratic forms of the series, [P]."""
         num_observed = tf.gather(self.observations.counts, series)
-        return evaluate_likelihood(self.likelihood.predictive_scale, q, num_observed)
+        return evaluate_likelihood(self._of_series.predictive_scale, q, num_observed)
 
     @property
     def predictive_degrees(self) -> Floats:
         """Degrees of freedom of predictions, [N]; infinite for a Gaussian."""
-        return np.asarray(self.likelihood.predictive_degrees(self.observations.counts))
+        return np.asarray(self._of_series.predictive_degrees(self.observations.counts))
 
     @check_shapes("data[0]: [M, Q]", "data[1]: [M, N]", "Z: [N, K]", "return: [M, N]")
     def predict_log_density(
@@ -479,9 +555,14 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
     ) -> FloatTensor:
         """Log density [M, N] of each new observation, with mean and variance of `predict_y`.
 
-        A Gaussian, or a Student-t where `predictive_degrees` are finite.
+        A Gaussian, or a Student-t where `predictive_degrees` are finite; of a likelihood of GPflow
+        its own.
         """
         Xnew, Ynew = (to_default_float(part) for part in data)
+        if self.sites is not None:
+            mean, variance = self.predict_f(Xnew, Z=Z)
+            columns = _columns(mean, variance + self.predict_noise(Z), Ynew)
+            return tf.transpose(self.likelihood.predict_log_density(Xnew, *columns))
         mean, variance = self.predict_y(Xnew, Z=Z)
         degrees = self.predictive_degrees
         if np.isinf(degrees).all():
@@ -545,7 +626,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             C_new = tf.linalg.diag_part(C_new)
 
         def moments_of(series: tf.Tensor, z: FloatTensor) -> MeanAndVariance:
-            V = total_covariance(C, tf.gather(self.noise_variance, series), z)
+            V = self._covariances(C, z, series)
             x = tf.gather(residuals, series)
             parts = z[:, None, :] * sums  # [P, G, K]
             cross = tf.tensordot(parts, C_cross, axes=1)  # [P, G, D, M]
@@ -561,7 +642,7 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
                 variance -= tf.matmul(whitened, whitened, transpose_a=True)
             else:
                 variance -= tf.reduce_sum(tf.square(whitened), axis=-2)
-            if not self.likelihood.rescales:
+            if not self._of_series.rescales:
                 return mean, variance
             q = tf.reduce_sum(tf.square(whitened_x[:, 0]), axis=-1)
             return mean, variance * beside(self._expected_scales(q, series), variance)
@@ -574,6 +655,11 @@ class LKM(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMix
             return self.posterior.configurations(self)
         Z = to_default_float(Z)
         return WeightedRows(tf.range(self.num_series), Z, tf.ones(self.num_series, Z.dtype))
+
+
+def _columns(*tables: FloatTensor) -> list[FloatTensor]:
+    """Tables [M, N] as GPflow's likelihoods take them, [N, M, 1]."""
+    return [tf.transpose(each)[..., None] for each in tables]
 
 
 # --- mixtures over rows of Z --------------------------------------------------------------------

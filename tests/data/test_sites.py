@@ -112,6 +112,9 @@ def counts(rate: float, size: int = 100) -> Array:
 
 
 SMOOTH_WHOLE = np.round(20.0 - 15.0 * np.cos(np.arange(100) / 9.0))
+DEGREES = np.round(
+    11.0 - 9.0 * np.cos(np.arange(200) / 32.0) + np.random.default_rng(2).normal(0.0, 3.0, 200)
+)
 SHARES = np.random.default_rng(1).beta(0.5, 0.5, 100)
 
 
@@ -130,6 +133,11 @@ SHARES = np.random.default_rng(1).beta(0.5, 0.5, 100)
         (0.3 + 0.6 * SHARES, None),
         (np.where(np.arange(100) == 7, -999.0, counts(2.0)), None),
         (120.0 * SHARES, None),
+        (np.maximum(DEGREES, 0.0), None),
+        (DEGREES + 20.0, None),
+        (counts(2000.0), None),
+        (1900.0 + np.arange(100.0), None),
+        (np.cumsum(counts(0.5)), None),
     ],
 )
 def test_what_values_show(values: Array, kind: PointLikelihood | None) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import quad, trapezoid
-from scipy.stats import lognorm, norm
+from scipy.stats import lognorm, nbinom, norm, poisson
 from scipy.stats import t as student_t
 from small import small_table
 
 import lkm_gpflow as lkm
 from lkm_gpflow.comparators import Fitted
-from lkm_gpflow.evaluation.predictive import Predictive, matrices
+from lkm_gpflow.comparators.protocol import PROBABILITIES
+from lkm_gpflow.evaluation.predictive import QUANTILES, Predictive, matrices
 
 
 def lognormal(m: float, r: float) -> Predictive:
@@ -169,3 +171,36 @@ def test_our_model_of_logarithms_is_a_comparator(quick_fits: None) -> None:
     assert part["log_sd"].notna().groupby(level="series").all().to_dict() == {
         "a": False, "b": True, "c": False,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("law", [poisson(0.3), poisson(3.0), poisson(50.0), nbinom(0.5, 0.1)])
+def test_counts_by_brute_force(law: Any) -> None:
+    """A forecast by quantiles: sums over whole numbers, and coverage of values that are drawn."""
+    columns = {"mean": law.mean(), "sd": law.std()}
+    columns |= {name: law.ppf(p) for name, p in zip(QUANTILES, PROBABILITIES, strict=True)}
+    own = Predictive.of({name: np.full(4000, value) for name, value in columns.items()})
+    y = law.rvs(4000, random_state=np.random.default_rng(0)).astype(float)
+    every = np.arange(0.0, 400.0)
+    crps = np.square(law.cdf(every) - (every >= y[:, None])).sum(axis=1)
+    assert own.crps(y).mean() == pytest.approx(crps.mean(), rel=2e-3)
+    np.testing.assert_allclose(own.crps(y), crps, atol=0.1 * crps.mean())
+    assert own.divided_by(np.array(4.0)).crps(y / 4.0).sum() == pytest.approx(own.crps(y).sum() / 4)
+    for level in (0.5, 0.8, 0.9, 0.95):
+        assert own.inside(y, level).mean() == pytest.approx(level, abs=0.02)
+
+
+def test_a_discovery_of_counts_is_scored_by_its_quantiles(quick_fits: None) -> None:
+    rates = np.exp(small_table()[["a", "b"]] - 0.5)
+    frame = pd.DataFrame(np.random.default_rng(0).poisson(rates), rates.index, ["a", "b"]) * 1.0
+    frame["c"] = small_table()["a"]
+    quick = {"bases": ("LIN", "SE"), "depth": 0, "restarts": 1, "averaging": "none"}
+    method = lkm.comparators.comparator("lkm", **quick)
+    with pytest.warns(UserWarning, match="a and b are taken as counts"):
+        result = lkm.backtest(frame, method, 4, 1, progress=False)
+    with pytest.warns(UserWarning, match="a and b are taken as counts"):
+        found = lkm.discover(frame.iloc[:36], progress=False, **quick)
+    told = result.forecasts.loc[36]
+    expected = found.forecast(4, quantiles=PROBABILITIES)[[*QUANTILES]]
+    pd.testing.assert_frame_equal(told.loc[["a", "b"], [*QUANTILES]], expected.loc[["a", "b"]])
+    assert told.loc["c", [*QUANTILES]].isna().all(axis=None)
+    assert np.isfinite(result.scores.loc[36, ["crps", "mnlp"]]).all()
