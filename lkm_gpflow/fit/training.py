@@ -295,7 +295,7 @@ class Learner:
             found = entrance.scan(candidates, likely[:, None])
             gain = np.maximum(np.nan_to_num(found[:, 0], nan=-np.inf) - now, 0.0).sum(axis=1)
             prices = np.array([self._price(candidate) for candidate in candidates])
-            candidates = [candidates[int(np.argmax(gain - (prices - prices.min())))]]
+            candidates = [candidates[int(np.argmax(gain - 2.0 * (prices - prices.min())))]]
         [densities] = entrance.scan(candidates, noise)
         densities = np.nan_to_num(densities, nan=-np.inf)
         gains = np.maximum(densities.max(axis=0) - now, 0.0)
