@@ -51,6 +51,9 @@ _ON_GRID = 1e-6
 _AT_ONCE = 10**6
 """So many numbers are in the rows of the series that are gone through together."""
 
+_AT_A_TIME = 1000
+"""So many times are asked about together: each has a row of all times."""
+
 _SHARE = 5
 """At most a fifth of the rows are columns of one component: more cost more than they save."""
 
@@ -555,6 +558,14 @@ class ToeplitzEngine(Engine):
             raise ValueError("the covariance of a series is not positive definite")
         return mean, variance
 
+    def places(self, x: Floats) -> Integers | None:
+        """Places of times on the grid of the table, [M]; None if one is elsewhere."""
+        steps = (x - self.observations.x[0]) / self._lags.lags[1]
+        places = steps.round().astype(int)
+        if not len(x) or places.min() < 0 or abs(steps - places).max() > _ON_GRID:
+            return None
+        return places
+
     def moments(
         self, at: State | Fit, pairs: Pairs, x: Floats, groups: Floats, *, full_cov: bool
     ) -> Iterator[tuple[int, int, Floats, Floats]] | None:
@@ -577,9 +588,8 @@ class ToeplitzEngine(Engine):
         ------
         Places of a pair and of a sum that is not zero, mean [M], and variance [M] or [M, M].
         """
-        steps = (x - self.observations.x[0]) / self._lags.lags[1]
-        places, D = steps.round().astype(int), len(self._lags.x)
-        if not len(x) or places.min() < 0 or abs(steps - places).max() > _ON_GRID:
+        places, D = self.places(x), len(self._lags.x)
+        if places is None:
             return None
         ahead = self._lags.lags[1] * np.arange(max(D, places.max() + 1))
         layout = Layout(at.kernels, num_series=0)
@@ -598,8 +608,10 @@ class ToeplitzEngine(Engine):
         groups: Floats,
         full_cov: bool,
     ) -> Iterator[tuple[int, int, Floats, Floats]]:
-        D, lags = self.transforms.D, None
-        noise, near = noise_variance[pairs.series], far.until(D)
+        noise, near = noise_variance[pairs.series], far.until(self.transforms.D)
+        parts = [places]
+        if not full_cov:
+            parts = np.array_split(places, range(_AT_A_TIME, len(places), _AT_A_TIME))
         for some, block in near.series(pairs.series, pairs.configurations, noise):
             whole = None
             for i, p in enumerate(some.tolist()):
@@ -612,17 +624,10 @@ class ToeplitzEngine(Engine):
                             whole = self._wholes(far, block, *own, places)
                         yield p, g, whole[0][i], whole[1][i]
                         continue
-                    if lags is None:
-                        lags = abs(places[:, None] - np.arange(D))
-                    r, U, W = far.sum(among[g])
-                    projected = U[:, places].T @ W  # [M, m]
-                    cross = r[lags] + projected @ U[:, :D]
-                    if full_cov:
-                        prior = r[abs(places[:, None] - places)] + projected @ U[:, places]
-                    else:
-                        prior = r[0] + np.einsum("mc,cm->m", projected, U[:, places])
-                    mean, known = block.explained(i, cross, full=full_cov)
-                    yield p, g, mean, block.scales[i] * (prior - known)
+                    total = far.sum(among[g])
+                    found = [_conditional(block, i, total, part, full_cov) for part in parts]
+                    mean, variance = map(np.concatenate, zip(*found, strict=True))
+                    yield p, g, mean, variance
 
     def _wholes(
         self,
@@ -657,6 +662,26 @@ class ToeplitzEngine(Engine):
     def entrance(self, state: State) -> Entrance:
         """See `Engine.entrance`."""
         return _ToeplitzEntrance(self, self.observations, state)
+
+
+def _conditional(
+    block: ToeplitzSeries,
+    i: int,
+    total: tuple[Floats, Floats, Floats],
+    places: Integers,
+    full_cov: bool,
+) -> tuple[Floats, Floats]:
+    """Moments of a sum of components, by its three parts, at some times, given series i."""
+    r, U, W = total
+    D = block.num_times
+    projected = U[:, places].T @ W  # [M, m]
+    cross = r[abs(places[:, None] - np.arange(D))] + projected @ U[:, :D]
+    if full_cov:
+        prior = r[abs(places[:, None] - places)] + projected @ U[:, places]
+    else:
+        prior = r[0] + np.einsum("mc,cm->m", projected, U[:, places])
+    mean, known = block.explained(i, cross, full=full_cov)
+    return mean, block.scales[i] * (prior - known)
 
 
 @dataclass

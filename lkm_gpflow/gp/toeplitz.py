@@ -222,6 +222,11 @@ class ToeplitzSeries:
         self.log_densities: Floats = np.asarray(likelihood.log_density(q, log_determinant, count))
         self.scales: Floats = np.asarray(likelihood.predictive_scale(q, count) + 0.0 * q)
 
+    @property
+    def num_times(self) -> int:
+        """D."""
+        return self._transforms.D
+
     def _applied(
         self, rows: NDArray[np.complex128], gaps: Integers, c: Floats, C: NDArray[np.complex128]
     ) -> Floats:
