@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..gp import limits
 from ..gp.types import Floats, Integers
 
 
@@ -26,6 +27,11 @@ class Observations:
     def num_series(self) -> int:
         """N."""
         return int(self.Y.shape[0])
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there are so many times that a search may do less, see `limits.LONG`."""
+        return len(self.x) >= limits.LONG
 
     @property
     def num_observed(self) -> int:

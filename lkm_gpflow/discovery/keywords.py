@@ -58,7 +58,8 @@ class DiscoverSettings:
     depth
         How often every component may be expanded into products.
     restarts
-        Fits of each structure from different random numbers.
+        Fits of each structure from different random numbers; of 300 rows or more, of the first
+        structure alone.
     strategy
         "partial" set expansion (the paper's algorithm 1; with the learner "scan", pairs of
         components are multiplied in the end, and products split) or "full".

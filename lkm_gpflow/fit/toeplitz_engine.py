@@ -48,12 +48,11 @@ Factors: TypeAlias = Sequence[tuple[BaseKernel, Sequence[float]]]
 _ON_GRID = 1e-6
 """Times that are off by a smaller share of a step are on the grid."""
 
-FEWEST_TIMES = 300
-"""Below it LAPACK is as fast."""
-
-
 _AT_ONCE = 10**6
 """So many numbers are in the rows of the series that are gone through together."""
+
+_AT_A_TIME = 1000
+"""So many times are asked about together: each has a row of all times."""
 
 _SHARE = 5
 """At most a fifth of the rows are columns of one component: more cost more than they save."""
@@ -390,8 +389,6 @@ class ComponentSums:
         numbers: Integers,
         configurations: Floats,
         noise_variance: Floats,
-        *,
-        backwards: bool = False,
     ) -> Iterator[tuple[Integers, ToeplitzSeries]]:
         """Series with rows of Z that have the form, some at a time, with their places.
 
@@ -399,8 +396,6 @@ class ComponentSums:
         ----------
         numbers, configurations, noise_variance
             Which series, [P], their rows, [P, K], and noise, [P].
-        backwards
-            Whether time runs backwards, which saves work where the gaps are at the end.
         """
         of_series, of_row = self._engine.num_gaps[numbers], (configurations > 0.0) @ self._counts
         counts = of_row + 1 + of_series
@@ -411,7 +406,17 @@ class ComponentSums:
             at_once = max(1, int(_AT_ONCE // (counts[every[0]] * self._engine.transforms.D)))
             for places in np.split(every, range(at_once, len(every), at_once)):
                 own = numbers[places], configurations[places], noise_variance[places]
-                yield places, self._some(*own, backwards)
+                yield places, self._some(*own)
+
+    def until(self, D: int) -> ComponentSums:
+        """The same on the first D times."""
+        return ComponentSums(
+            self._engine,
+            [
+                one and replace(one, by_lag=one.by_lag[:D], columns=one.columns[:, :D])
+                for one in self.components
+            ],
+        )
 
     def log_densities(
         self, numbers: Integers, configurations: Floats, noise_variance: Floats
@@ -442,7 +447,7 @@ class ComponentSums:
         return configuration @ self._by_lag, columns, weights
 
     def _some(
-        self, numbers: Integers, configurations: Floats, noise_variance: Floats, backwards: bool
+        self, numbers: Integers, configurations: Floats, noise_variance: Floats
     ) -> ToeplitzSeries:
         """Series of as many columns and gaps each."""
         engine, r = self._engine, configurations @ self._by_lag
@@ -456,8 +461,6 @@ class ComponentSums:
             for k, component, columns in self.own(configuration) if m else ():
                 own_rows[columns] = self._columns(k, component)
                 own_W[columns, columns] = configuration[k] * component.weights
-        if backwards:
-            rows, gaps = engine.transforms.backwards(rows), engine.transforms.D - 1 - gaps
         return ToeplitzSeries(
             predictors(r), r[:, 0], engine.transforms, rows, W, gaps, engine.likelihood
         )
@@ -497,10 +500,10 @@ class ToeplitzEngine(Engine):
 
     @staticmethod
     def serves(observations: Observations) -> bool:
-        """Whether times are regular and many, so that this is faster, and all noise is learnt."""
+        """Whether times are regular, all noise is learnt, and LAPACK is slower."""
         if observations.known is not None:
             return False
-        return len(observations.x) >= FEWEST_TIMES and are_regular(observations.x)
+        return observations.is_long and are_regular(observations.x)
 
     def sums(self, kernels: Sequence[Product]) -> ComponentSums:
         """Return complete products in Toeplitz form, for rows of Z."""
@@ -541,22 +544,27 @@ class ToeplitzEngine(Engine):
         return found
 
     def predict(self, at: State | Fit, x: Floats) -> tuple[Floats, Floats]:
-        """See `Engine.predict`: values that go on at the same steps are values that are missing."""
-        past, times = self.observations, np.concatenate([self.observations.x, x])
-        beyond, Z = np.zeros((len(at.Z), len(x))), at.Z
-        table = Observations(times, np.hstack([past.Y, beyond]), np.hstack([past.mask, beyond]))
-        sums = ToeplitzEngine(table, self.likelihood).sums(at.kernels)
-        if not (are_regular(times) and sums.serve(Z).all()):
+        """See `Engine.predict`."""
+        pairs, whole = Pairs.of_rows(at.Z), np.ones((1, len(at.kernels)))
+        found = self.moments(at, pairs, x, whole, full_cov=False)
+        if found is None:
             return super().predict(at, x)
-        mean, variance = np.empty((2, *beyond.shape))
-        numbers = np.arange(len(Z), dtype=np.int32)
-        for places, block in sums.series(numbers, Z, at.noise_variance, backwards=True):
-            means, covariances = block.missing()
-            mean[places] = means[:, -len(x) :]
-            variance[places] = np.einsum("pgg->pg", covariances)[:, -len(x) :]
-        if np.isnan(mean).any():
+        mean, variance = np.zeros((2, len(at.Z), len(x)))
+        variance += (self.scales(at, pairs) * at.noise_variance)[:, None]
+        for p, _, own, rest in found:
+            mean[p] += own
+            variance[p] += rest
+        if np.isnan(variance).any():
             raise ValueError("the covariance of a series is not positive definite")
         return mean, variance
+
+    def places(self, x: Floats) -> Integers | None:
+        """Places of times on the grid of the table, [M]; None if one is elsewhere."""
+        steps = (x - self.observations.x[0]) / self._lags.lags[1]
+        places = steps.round().astype(int)
+        if not len(x) or places.min() < 0 or abs(steps - places).max() > _ON_GRID:
+            return None
+        return places
 
     def moments(
         self, at: State | Fit, pairs: Pairs, x: Floats, groups: Floats, *, full_cov: bool
@@ -580,22 +588,19 @@ class ToeplitzEngine(Engine):
         ------
         Places of a pair and of a sum that is not zero, mean [M], and variance [M] or [M, M].
         """
-        steps = (x - self.observations.x[0]) / self._lags.lags[1]
-        places, D = steps.round().astype(int), len(self._lags.x)
-        if not len(x) or places.min() < 0 or abs(steps - places).max() > _ON_GRID:
+        places, D = self.places(x), len(self._lags.x)
+        if places is None:
             return None
         ahead = self._lags.lags[1] * np.arange(max(D, places.max() + 1))
         layout = Layout(at.kernels, num_series=0)
         lags = Lags(self.observations.x[0] + ahead, ahead)
         far = ComponentSums(self, self._components(layout, layout.pack(np.empty(0)), lags))
-        near = self.sums(at.kernels)
-        if not (near.serve(pairs.configurations) & far.serve(pairs.configurations)).all():
+        if not far.serve(pairs.configurations).all():
             return None
-        return self._moments(near, far, pairs, at.noise_variance, places, groups, full_cov)
+        return self._moments(far, pairs, at.noise_variance, places, groups, full_cov)
 
     def _moments(
         self,
-        near: ComponentSums,
         far: ComponentSums,
         pairs: Pairs,
         noise_variance: Floats,
@@ -603,22 +608,52 @@ class ToeplitzEngine(Engine):
         groups: Floats,
         full_cov: bool,
     ) -> Iterator[tuple[int, int, Floats, Floats]]:
-        D = self.transforms.D
-        lags = abs(places[:, None] - np.arange(D))
-        own = pairs.series, pairs.configurations, noise_variance[pairs.series]
-        for some, block in near.series(*own):
+        noise, near = noise_variance[pairs.series], far.until(self.transforms.D)
+        parts = [places]
+        if not full_cov:
+            parts = np.array_split(places, range(_AT_A_TIME, len(places), _AT_A_TIME))
+        for some, block in near.series(pairs.series, pairs.configurations, noise):
+            whole = None
             for i, p in enumerate(some.tolist()):
-                among = groups * pairs.configurations[p]
+                row = pairs.configurations[p]
+                among = groups * row
                 for g in np.flatnonzero(among.any(axis=1)).tolist():
-                    r, U, W = far.sum(among[g])
-                    projected = U[:, places].T @ W  # [M, m]
-                    cross = r[lags] + projected @ U[:, :D]
-                    if full_cov:
-                        prior = r[abs(places[:, None] - places)] + projected @ U[:, places]
-                    else:
-                        prior = r[0] + np.einsum("mc,cm->m", projected, U[:, places])
-                    mean, known = block.explained(i, cross, full=full_cov)
-                    yield p, g, mean, block.scales[i] * (prior - known)
+                    if not full_cov and np.array_equal(among[g], row):
+                        if whole is None:
+                            own = pairs.series[some], pairs.configurations[some], noise[some]
+                            whole = self._wholes(far, block, *own, places)
+                        yield p, g, whole[0][i], whole[1][i]
+                        continue
+                    total = far.sum(among[g])
+                    found = [_conditional(block, i, total, part, full_cov) for part in parts]
+                    mean, variance = map(np.concatenate, zip(*found, strict=True))
+                    yield p, g, mean, variance
+
+    def _wholes(
+        self,
+        far: ComponentSums,
+        block: ToeplitzSeries,
+        numbers: Integers,
+        rows: Floats,
+        noise: Floats,
+        places: Integers,
+    ) -> tuple[Floats, Floats]:
+        """Moments [P, M] of the sums of all that series have, in O(D log D) each."""
+        D = self.transforms.D
+        is_ahead = places >= D
+        mean, variance = np.empty((2, len(rows), len(places)))
+        if not is_ahead.all():
+            found = block.within(self.observations.Y[numbers], noise)
+            for total, part in zip((mean, variance), found, strict=True):
+                total[:, ~is_ahead] = part[:, places[~is_ahead]]
+        if is_ahead.any():
+            by_lag, columns, _ = map(np.array, zip(*map(far.sum, rows), strict=True))
+            by_lag[:, 0] += noise
+            found = block.ahead(by_lag, columns[:, :, D:])
+            for total, part in zip((mean, variance), found, strict=True):
+                total[:, is_ahead] = part[:, places[is_ahead] - D]
+            variance[:, is_ahead] -= (block.scales * noise)[:, None]
+        return mean, variance
 
     def objective(self, layout: Layout, pairs: Pairs, log_weights: Floats) -> Objective:
         """See `Engine.objective`."""
@@ -627,6 +662,26 @@ class ToeplitzEngine(Engine):
     def entrance(self, state: State) -> Entrance:
         """See `Engine.entrance`."""
         return _ToeplitzEntrance(self, self.observations, state)
+
+
+def _conditional(
+    block: ToeplitzSeries,
+    i: int,
+    total: tuple[Floats, Floats, Floats],
+    places: Integers,
+    full_cov: bool,
+) -> tuple[Floats, Floats]:
+    """Moments of a sum of components, by its three parts, at some times, given series i."""
+    r, U, W = total
+    D = block.num_times
+    projected = U[:, places].T @ W  # [M, m]
+    cross = r[abs(places[:, None] - np.arange(D))] + projected @ U[:, :D]
+    if full_cov:
+        prior = r[abs(places[:, None] - places)] + projected @ U[:, places]
+    else:
+        prior = r[0] + np.einsum("mc,cm->m", projected, U[:, places])
+    mean, known = block.explained(i, cross, full=full_cov)
+    return mean, block.scales[i] * (prior - known)
 
 
 @dataclass

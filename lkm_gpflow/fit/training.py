@@ -4,7 +4,8 @@ Local optima are the main enemy, so no step relies on a gradient from a random s
 
 1. *Grow*: components enter one by one.  For each, many hyperparameters drawn from the data's own
    scales are scanned against what every series has so far; the best one enters for the series that
-   gain from it.
+   gain from it.  Members enter in random order; of a long table (`limits.LONG`), where order counts
+   for more and a scan costs more, the best candidate of all members enters, until none pays.
 2. *Refine*: L-BFGS on all hyperparameters, and the best row z_n of every series given these, in
    turn until nothing changes.
 3. *Reseed*: every component in turn is taken out and enters anew, and the better of the two states
@@ -66,7 +67,7 @@ _NOISE_FACTORS = np.array([1.0, 0.2, 0.03])
 """A new component may explain what passed for noise: each candidate is tried with less of it."""
 
 _SCANNED = 8
-"""Candidates for a new component that pass the rough scan."""
+"""Candidates for a new component that pass the rough scan, and one more for each other member."""
 
 _WORTH_LEARNING_ON = 10.0
 """A replaced component this much (in nats) below the old score after ten steps is given up."""
@@ -143,7 +144,9 @@ def _fit(
     learner = Learner(observations, settings, np.random.default_rng(seed))
     # 1. Grow
     if start is None:
-        grown = [learner.grow(learner.nothing(), structure) for _ in range(settings.num_starts)]
+        # Where the best of all members enters, the next start would be much the same.
+        num_starts = 1 if observations.is_long else settings.num_starts
+        grown = [learner.grow(learner.nothing(), structure) for _ in range(num_starts)]
         state = max(grown, key=lambda state: state.score)
         num_known = 0
     else:
@@ -257,33 +260,46 @@ class Learner:
     # --- step 1: grow ---
 
     def grow(self, state: State, members: Sequence[Product]) -> State:
-        """Let members enter in random order, those with numbers first."""
+        """Let members enter, those with numbers first: in random order, or the best of them."""
         known = [member for member in members if member.is_complete]
-        unknown = [member for member in members if not member.is_complete]
-        for number, member in enumerate([*known, *shuffled(unknown, self.rng)], start=1):
-            self._tell(f"adding {member.structure} ({number} of {len(members)})")
-            grown = self.enter(state, member)
-            if grown is not None:
-                state = self.improve(self.polish(grown, max_iterations=12)[0])
+        unknown = shuffled([m for m in members if not m.is_complete], self.rng)
+        waiting = [*([member] for member in known), *self._choices(unknown)]
+        for number, choice in enumerate(waiting, start=1):
+            self._tell(f"adding {choice[0].structure} ({number} of {len(members)})")
+            grown = self.enter(state, *choice)
+            if grown is None:
+                continue
+            state = self.improve(self.polish(grown, max_iterations=12)[0])
+            entered = [m.structure for m in choice].index(grown.kernels[-1].structure)
+            if len(choice) > 1:
+                waiting.append(choice[:entered] + choice[entered + 1 :])
         return state
 
-    def enter(self, state: State, member: Product) -> State | None:
-        """Add the best of many candidates for a member, for the series that gain from it."""
-        candidates = self._proposer.propose(member, self.settings.num_candidates, self.rng)
+    def _choices(self, members: Sequence[Product]) -> list[list[Product]]:
+        """Of which members the best enters: of a long table of all, else of one after another."""
+        if self.observations.is_long and members:
+            return [list(members)]
+        return [[member] for member in members]
+
+    def enter(self, state: State, *members: Product) -> State | None:
+        """Add the best of many candidates for one of the members, for series that gain from it."""
+        count = self.settings.num_candidates
+        every = [self._proposer.propose(member, count, self.rng) for member in members]
+        candidates = list(itertools.chain.from_iterable(every))
         noise = _NOISE_FACTORS[:, None] * state.noise_variance  # [L, N]
         entrance = self.engine.entrance(state)
         now = self._log_likelihoods(state)
         if len(candidates) > 1:
-            candidates, likely = entrance.promising(candidates, noise, _SCANNED)
+            most = _SCANNED + len(members) - 1
+            candidates, likely = entrance.promising(candidates, noise, most)
             found = entrance.scan(candidates, likely[:, None])
             gain = np.maximum(np.nan_to_num(found[:, 0], nan=-np.inf) - now, 0.0).sum(axis=1)
-            candidates = [candidates[int(np.argmax(gain))]]
+            prices = np.array([self._price(candidate) for candidate in candidates])
+            candidates = [candidates[int(np.argmax(gain - 2.0 * (prices - prices.min())))]]
         [densities] = entrance.scan(candidates, noise)
         densities = np.nan_to_num(densities, nan=-np.inf)
         gains = np.maximum(densities.max(axis=0) - now, 0.0)
-        # Learning on will raise the gain: half the price of its parameters is enough to enter.
-        price = 0.25 * member.num_parameters * np.log(self.observations.num_observed)
-        if gains.sum() <= (price if self.settings.prune else 0.0):
+        if gains.sum() <= self._price(candidates[0]):
             return None
         chosen = gains > 0.0
         level = np.argmax(densities, axis=0)
@@ -294,6 +310,11 @@ class Learner:
             noise_variance=np.where(chosen, np.maximum(own, 2e-5), state.noise_variance),
             parameters=state.parameters,
         )
+
+    def _price(self, kernel: Product) -> float:
+        """Half the price of its parameters: learning on will raise what a kernel gains."""
+        share = 0.25 if self.settings.prune else 0.0
+        return share * kernel.num_parameters * float(np.log(self.observations.num_observed))
 
     def adopt(self, fit: Fit) -> State:
         """Give every series the best of a few noise levels, and its best row, for known kernels."""
@@ -389,16 +410,16 @@ class Learner:
                 if k < len(state.kernels):
                     self._tell(f"trying {state.kernels[k].structure} anew")
                     reduced = state.without(k)
-                    state = self.keep_better(state, reduced, state.kernels[k].structure)
-            for member in _missing(members, state.kernels):
-                state = self.keep_better(state, state, member.structure)
+                    state = self.keep_better(state, reduced, state.kernels[k : k + 1])
+            for choice in self._choices(_missing(members, state.kernels)):
+                state = self.keep_better(state, state, choice)
             if state.score < before + 0.1:
                 break
         return self.refine(state)
 
-    def keep_better(self, state: State, reduced: State, member: Product) -> State:
-        """Let a member enter the reduced state; the old state if that scores no better."""
-        grown = self.enter(reduced, member)
+    def keep_better(self, state: State, reduced: State, choice: Sequence[Product]) -> State:
+        """Let the best of a choice enter the reduced state; the old state if that is no better."""
+        grown = self.enter(reduced, *(member.structure for member in choice))
         if grown is None:
             return state
         grown = self.improve(self.polish(grown, max_iterations=10)[0])

@@ -38,7 +38,9 @@ class ByArrays(Predictor):
         self, x: Floats, sums: Floats, *, full_cov: bool = False, Z: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """See `Predictor.sums`; many times are asked for some at a time, which spares memory."""
-        if not full_cov and len(x) > _AT_A_TIME:
+        engine = engine_for(self.observations, self.settings)
+        is_on_grid = isinstance(engine, ToeplitzEngine) and engine.places(x) is not None
+        if not (full_cov or is_on_grid) and len(x) > _AT_A_TIME:
             parts = np.array_split(x, range(_AT_A_TIME, len(x), _AT_A_TIME))
             means, variances = zip(*(self.sums(part, sums, Z=Z) for part in parts), strict=True)
             return np.concatenate(means, axis=2), np.concatenate(variances, axis=2)

@@ -29,7 +29,7 @@ from ..runtime.executors import num_workers, run_all
 from ..runtime.progress import Progress, part_of
 from ..search.ledger import Ledger, different, fit_from_json, fit_to_json
 from ..search.settings import SearchSettings, size_of_work
-from .forecasters import Kind, Member, weighted
+from .forecasters import LITTLE_WEIGHT, Kind, Member, weighted
 
 TEMPERATURE = 3.0
 """T of the weights: ten searches of one table agree on Z up to 3, and no longer with 4 and more
@@ -137,7 +137,8 @@ def hold_out(
     Parameters
     ----------
     fits
-        All fits of the search; the best that differ take part.
+        All fits of the search; the best that differ take part, of a long table (`limits.LONG`)
+        those that have any weight by BIC.
     observations
         The scaled data.
     settings
@@ -159,8 +160,13 @@ def hold_out(
     walks = {
         f"walk {i}": partial(_learn, observations, walk, (settings.seed, i))
         for i, walk in enumerate(_walks(settings))
+        # On a long table the prior of the noise counts for nothing.
+        if walk[2].exact == settings.fit.exact or not observations.is_long
     }
     found = _found(fits, settings)
+    if observations.is_long:  # there fits are far apart, and windows dear
+        shares = [each.weight for each in average_fits(fits, _DOUBT)]
+        found = [each for each, w in zip(found, shares, strict=True) if w > LITTLE_WEIGHT]
     total = 2 * len(walks) + len(found)
     with part_of(progress, "forecast weights", total) as bar:
         bar.left(expected_seconds_of_windows(observations, num_workers(executor)))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+LONG = 300
+"""Of so many time points each value says so much less than all that a search may do less: see
+`training`, `structure_search` and `held_out`."""
+
 LONGEST = 4000
 """Most time points of a dense covariance: there N = K = 4 take 15 s of processor and 7 GB for one
 relaxed bound."""

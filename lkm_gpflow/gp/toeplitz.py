@@ -146,11 +146,6 @@ class RowTransforms:
         """The first D entries of what was transformed, [..., D]."""
         return np.asarray(fft.irfft(transformed, self._length)[..., : self.D])
 
-    def backwards(self, transformed: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """Transforms of rows in reverse order, from those of the rows."""
-        turns = np.arange(transformed.shape[-1]) * (self.D - 1) / self._length
-        return transformed.conj() * np.exp(-2j * np.pi * turns)
-
 
 class ToeplitzSeries:
     r"""P series of observed values y with covariances T + U' W U, noise included.
@@ -192,7 +187,7 @@ class ToeplitzSeries:
         gaps: Integers,
         likelihood: SeriesLikelihood = GAUSSIAN,
     ) -> None:
-        self._transforms, self._m = transforms, W.shape[1]
+        self._transforms, self._m, self._gaps = transforms, W.shape[1], gaps
         errors, partial = prediction
         is_definite = (variances > 0.0) & (np.abs(partial) < 1.0).all(axis=1)
         errors = np.where(is_definite[:, None], errors, np.nan)
@@ -227,6 +222,11 @@ class ToeplitzSeries:
         self.log_densities: Floats = np.asarray(likelihood.log_density(q, log_determinant, count))
         self.scales: Floats = np.asarray(likelihood.predictive_scale(q, count) + 0.0 * q)
 
+    @property
+    def num_times(self) -> int:
+        """D."""
+        return self._transforms.D
+
     def _applied(
         self, rows: NDArray[np.complex128], gaps: Integers, c: Floats, C: NDArray[np.complex128]
     ) -> Floats:
@@ -239,11 +239,72 @@ class ToeplitzSeries:
             found[:, rows.shape[1] :, : gaps.max() + 1] = np.where(lags >= 0, turned, 0.0)
         return found
 
-    def missing(self) -> tuple[Floats, Floats]:
-        """Means [P, g] and covariances [P, g, g] of what is missing, with noise."""
-        first = self._m
-        covariances = self.scales[:, None, None] * self._S[:, first:, first:]
-        return self._v[:, 1 + first :], covariances
+    def within(self, Y: Floats, noise: Floats) -> tuple[Floats, Floats]:
+        r"""Means and variances of the values without their noise, [P, D] each.
+
+        Of what was observed, and of what is missing,
+
+        .. math:: y - \sigma^2 V^{-1} y, \quad s\,(\sigma^2 - \sigma^4 (V^{-1})_{ii});
+           \qquad v, \quad s\,(S_{ii} - \sigma^2).
+
+        Parameters
+        ----------
+        Y
+            The series, zero where they are missing, [P, D].
+        noise
+            Their noise variances, sigma squared, [P].
+        """
+        noise, Z = noise[:, None], self._solved()
+        squares = np.square(self._ab[:, 0]) - np.square(self._ab[:, 1])
+        inverse = np.cumsum(squares, axis=1) / self._error[:, 0]
+        inverse -= np.einsum("pci,pcd,pdi->pi", Z[:, 1:], self._S, Z[:, 1:], optimize=True)
+        mean = Y - noise * np.einsum("pc,pci->pi", self._v, Z)
+        variance = noise - np.square(noise) * inverse
+        if self._gaps.size:
+            first = self._m
+            missing = np.einsum("pgg->pg", self._S[:, first:, first:])
+            np.put_along_axis(mean, self._gaps, self._v[:, 1 + first :], axis=1)
+            np.put_along_axis(variance, self._gaps, missing - noise, axis=1)
+        return mean, self.scales[:, None] * variance
+
+    def ahead(self, R: Floats, U: Floats) -> tuple[Floats, Floats]:
+        r"""Means and variances of the H values that come next, with noise, [P, H] each.
+
+        Given all D values T leaves
+
+        .. math:: S_{hh} = \sum_{i \le h} (\alpha_i^2 - \beta_i^2) / e, \qquad
+           \alpha_i = \sum_k a_k r_{i + k}, \quad \beta_i = \sum_k a_k r_{D + i - k}
+
+        with a the predictor from D values and e its error.  What T does not foresee of the columns
+        is added as for the values themselves.
+
+        Parameters
+        ----------
+        R
+            T by lag, noise included, [P, D + H].
+        U
+            The columns at these times, [P, m, H].
+        """
+        D, H, last = self._transforms.D, U.shape[2], self._ab[:, 0]
+        length = fft.next_fast_len(D + H + 1, real=True)
+        k = -np.einsum("pi,pi->p", last, R[:, D:0:-1])[:, None] / self._error[:, 0]
+        a = np.pad(last, ((0, 0), (0, 1))) + k * np.pad(last[:, ::-1], ((0, 0), (1, 0)))
+        A, F = fft.rfft(a, length), fft.rfft(R, length)
+        alpha, beta = fft.irfft(A.conj() * F, length)[:, :H], fft.irfft(A * F, length)[:, D : D + H]
+        squares = np.square(alpha) - np.square(beta)
+        variance = np.cumsum(squares, axis=1) / (self._error[:, 0] * (1.0 - np.square(k)))
+        # What T foresees of y, columns and units at the gaps, less what they are.
+        foreseen = fft.irfft(fft.rfft(self._solved(), length) * F[:, None], length)
+        rest = foreseen[:, :, D : D + H]
+        rest[:, 1 : 1 + self._m] -= U
+        variance += np.einsum("pch,pcd,pdh->ph", rest[:, 1:], self._S, rest[:, 1:], optimize=True)
+        return np.einsum("pc,pch->ph", self._v, rest), self.scales[:, None] * variance
+
+    def _solved(self) -> Floats:
+        """``X T^-1``, X the rows and units at the gaps, [P, 1 + m + g, D]."""
+        A, B = self._AB.swapaxes(0, 1)
+        forward, back = self._transforms.forward, self._transforms.back
+        return back(A * forward(self._La) - B * forward(self._Lb)) / self._error
 
     def _condition(self, G: Floats, W: Floats) -> Floats:
         """Add the columns and leave missing values out; by what log determinants change, [P]."""
@@ -298,8 +359,8 @@ class ToeplitzSeries:
     def gradient(self) -> tuple[Floats, Floats, Floats]:
         """Gradients by r [P, D], by columns [P, m, D] and by their weights [P, m, m]."""
         forward, back = self._transforms.forward, self._transforms.back
-        A, B = self._AB.swapaxes(0, 1)
-        Z = back(A * forward(self._La) - B * forward(self._Lb)) / self._error  # X T^-1
+        A, B = self._AB[:, :, 0].swapaxes(0, 1)
+        Z = self._solved()
         # Of X T^-1, the gradient by V without that of T alone.
         weight = self._weight[:, None, None]
         M = 0.5 * weight * self._v[:, :, None] * self._v[:, None, :]
@@ -307,7 +368,7 @@ class ToeplitzSeries:
         MZ = M @ Z
         both = np.einsum("pcf,pcf->pf", forward(MZ).conj(), forward(Z))
         k = np.arange(self._transforms.D)
-        A, B, a, b = A[:, 0], B[:, 0], *forward(self._ab * k).swapaxes(0, 1)
+        a, b = forward(self._ab * k).swapaxes(0, 1)
         ones, moments = np.abs(A) ** 2 - np.abs(B) ** 2, a.conj() * A - b.conj() * B
         by_lag, ones, moments = back(np.array([both, ones, moments]))
         by_lag -= 0.5 * ((k[::-1] + 1) * ones - moments) / self._error[:, 0]

@@ -76,7 +76,7 @@ def search_steps(
         report.expect(*observations.Y.shape)
         proposal = next(algorithm)
         while True:
-            attempts = _attempts(proposal, settings)
+            attempts = _attempts(proposal, settings, observations.is_long)
             report.num_left = len(attempts) + proposal.waiting * settings.restarts
             known = [n for n in range(len(attempts)) if (step, n) in ledger.entries]
             for number in known:
@@ -127,11 +127,18 @@ class _SearchReport:
         self._bar.stand(counted(len(self._seconds), "fit"))
 
 
-def _attempts(proposal: Proposal, settings: SearchSettings) -> list[Attempt]:
-    """Regrouped sets are learnt once each, any other set `restarts` times."""
+def _attempts(proposal: Proposal, settings: SearchSettings, is_long: bool) -> list[Attempt]:
+    """Regrouped sets are learnt once each, any other set `restarts` times.
+
+    Of a long table, where the best of all members enters, an expansion is tried in two ways: beside
+    the member, and in its place.
+    """
     if proposal.expanded == REGROUPED:
         return list(proposal.alternatives)
     [first] = proposal.alternatives
+    if is_long and first.rest is not None and settings.fit.learner == "scan":
+        others = [each for each in first.members if str(each.structure) != proposal.expanded]
+        return [first, Attempt(others, first.rest)][: settings.restarts]
     again = first
     if first.rest is not None and settings.fit.learner == "scan":
         # A scan hardly depends on its random numbers: others start from nothing, so that not all

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -11,7 +13,8 @@ from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.fit.engine import components
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.training import Learner
-from lkm_gpflow.kernels.grammar import parse
+from lkm_gpflow.gp import limits
+from lkm_gpflow.kernels.grammar import Product, parse
 from lkm_gpflow.model.ibp import FiniteIBP
 
 SETTINGS = FitSettings(prune=True)
@@ -38,6 +41,27 @@ def test_what_gains_less_than_half_its_price_does_not_enter(share: float) -> Non
         learner = Learner(data, settings, np.random.default_rng(0))
         grown = learner.enter(learner.nothing(), member)
         assert (grown is not None) is enters
+
+
+def test_of_a_long_table_the_best_member_enters_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever order they are given, members of one structure more than once; others wait."""
+    rng, x = np.random.default_rng(0), np.linspace(0.0, 1.0, 60)
+    waves = np.array([[2.0], [1.0]]) * np.sign(np.sin(2.0 * np.pi * 6.0 * x))
+    data = Observations(x, waves + 0.3 * rng.normal(size=(2, 60)), np.ones((2, 60)))
+    monkeypatch.setattr(limits, "LONG", 60)
+    enter = Learner.enter
+    for names in (("SE", "PER", "PER"), ("PER", "SE", "PER")):
+        learner = Learner(data, SETTINGS, np.random.default_rng(1))
+        asked = [list[str]()]
+
+        def entering(own: Learner, state: State, *members: Product, to: Any = asked) -> Any:
+            to.append(sorted(str(member) for member in members))
+            return enter(own, state, *members)
+
+        monkeypatch.setattr(Learner, "enter", entering)
+        state = learner.grow(learner.nothing(), [parse(name) for name in names])
+        assert str(state.kernels[0].structure) == "PER"
+        assert asked[1:3] == [["PER", "PER", "SE"], ["PER", "SE"]]
 
 
 def test_the_criterion_counts_the_prior_of_Z() -> None:

@@ -14,9 +14,9 @@ from lkm_gpflow.fit.engine import Engine, components
 from lkm_gpflow.fit.fits import FitSettings, State
 from lkm_gpflow.fit.initialization import typical_step
 from lkm_gpflow.fit.layout import Layout
-from lkm_gpflow.fit.toeplitz_engine import FEWEST_TIMES, ToeplitzEngine
+from lkm_gpflow.fit.toeplitz_engine import ToeplitzEngine
 from lkm_gpflow.fit.training import engine_for
-from lkm_gpflow.gp import toeplitz
+from lkm_gpflow.gp import limits, toeplitz
 from lkm_gpflow.gp.likelihoods import GAUSSIAN, ScaledNoise
 from lkm_gpflow.gp.series import GaussianSeries
 from lkm_gpflow.kernels.grammar import Product, parse
@@ -233,7 +233,7 @@ def test_an_indefinite_covariance_is_nan() -> None:
 
 
 def test_only_long_regular_tables_have_this_engine() -> None:
-    long, short = observations(FEWEST_TIMES, 2, 0.0, 5), observations(FEWEST_TIMES - 1, 2, 0.0, 5)
+    long, short = observations(limits.LONG, 2, 0.0, 5), observations(limits.LONG - 1, 2, 0.0, 5)
     moved = long.x.copy()
     moved[7] += 0.01 * typical_step(long.x)
     irregular = Observations(moved, long.Y, long.mask)

@@ -15,6 +15,7 @@ from lkm_gpflow.fit.fits import Fit, FitSettings
 from lkm_gpflow.fit.training import fit
 from lkm_gpflow.forecast.forecasters import Member
 from lkm_gpflow.forecast.stacking import MOST, average_fits, hold_out, weigh
+from lkm_gpflow.gp import limits
 from lkm_gpflow.kernels.grammar import parse
 from lkm_gpflow.search.ledger import Ledger, fit_key
 from lkm_gpflow.search.settings import SearchSettings
@@ -59,6 +60,23 @@ def test_weights_follow_from_the_notes(settings: SearchSettings) -> None:
     prior = [0.96 / 4.0] * 4 + [0.02 / 3.0] * 3 + [0.02]
     weights = np.array(prior) * np.exp([*walks, best])
     assert sorted(weights / weights.sum()) == pytest.approx(sorted(m.weight for m in members))
+
+
+def test_of_a_long_table_fits_far_behind_are_not_asked(
+    settings: SearchSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor are walks with another prior of the noise."""
+    frame, ledger = one_walk(3), Ledger({})
+    [best] = best_of(frame, "RW", settings)
+    # Weights by BIC at temperature 8 (`stacking._DOUBT`), of which a thousandth is little.
+    near, far = (replace(best, kernels=(parse("1 x SE(lengthscale=0.1)"),), bic=best.bic + behind)
+                 for behind in (16.0 * 6.0, 16.0 * 8.0))  # fmt: skip
+    monkeypatch.setattr(limits, "LONG", len(frame))
+    stack([best, near, far], frame, settings, ledger)
+    asked = {key for key in ledger.notes if key.startswith("weighed")}
+    assert {f"weighed {fit_key(each)}" for each in (best, near)} <= asked
+    assert f"weighed {fit_key(far)}" not in asked
+    assert len(asked) == 7
 
 
 def test_where_all_fits_have_a_cycle_walks_are_not_presumed(settings: SearchSettings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lkm_gpflow import process_pool
 from lkm_gpflow.data.observations import Observations
 from lkm_gpflow.data.tables import Table
 from lkm_gpflow.fit.fits import Fit, FitSettings, LearnerName, State
+from lkm_gpflow.gp import limits
 from lkm_gpflow.kernels import grammar as expressions
 from lkm_gpflow.kernels.grammar import Product, parse, with_values
 from lkm_gpflow.search.ledger import Ledger
@@ -180,6 +181,27 @@ def test_restarts_begin_at_the_parent_where_the_learner_is_random_itself(
     # Of later steps: there the next restart is another start from nothing.
     from_nothing = [start is None and number > 2 for number, start in enumerate(starts)]
     assert counts == [1 if is_bare else 2 for is_bare in from_nothing]
+
+
+def test_of_a_long_table_what_expands_a_member_is_tried_beside_it_and_in_its_place(
+    observations: Observations, done: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[State | None, list[str]]] = []
+
+    def learn(_: Observations, members: Sequence[Product], start: State | None, **__: Any) -> Fit:
+        asked.append((start, [str(member.structure) for member in members]))
+        return done.entries[0, 0].fit
+
+    monkeypatch.setattr(lkm_gpflow.search.structure_search, "fit", learn)
+    monkeypatch.setattr(limits, "LONG", len(observations.x))
+    search(observations, replace(QUICK, restarts=3), Ledger({}), progress=False)
+    assert [start for start, _ in asked[:3]] == [None] * 3
+    expansions = [one for one in asked[3:] if len(one[1]) > 1]
+    assert len(expansions) >= 2
+    for (rest, beside), (same, instead) in zip(expansions[::2], expansions[1::2], strict=True):
+        assert rest is not None
+        assert same is rest
+        assert instead == [name for name in beside if name != beside[0]]
 
 
 def test_process_pools_of_any_size_give_the_same(observations: Observations, done: Ledger) -> None:

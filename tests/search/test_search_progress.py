@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lkm_gpflow.gp import limits
 from lkm_gpflow.search.settings import SearchSettings, expected_seconds
 from paper_experiments.lab import benchmark
 
@@ -30,4 +31,6 @@ def test_what_makes_a_search_longer() -> None:
     assert middle(parallel=2) == pytest.approx(0.5 * middle())
     assert middle(parallel=99) == middle(parallel=3)
     assert middle(depth=0) < middle(depth=1) < middle(depth=2)
-    assert middle(1600) / middle(800) == pytest.approx(2.0**2.7)
+    assert middle(280) / middle(210) == pytest.approx((4.0 / 3.0) ** 2.7)
+    assert middle(1600) / middle(800) == pytest.approx(2.0)
+    assert middle(limits.LONG) < middle(limits.LONG - 1)
