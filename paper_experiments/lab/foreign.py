@@ -162,7 +162,9 @@ def shapes(seed: int) -> Foreign:
 def _average_shape(values: Floats, period: int) -> tuple[float, float]:
     """Half the distance from trough to peak of values by phase, interpolated, and when it peaks."""
     mean = np.array([values[phase::period].mean() for phase in range(period)])
-    wave = np.fft.irfft(np.fft.rfft(mean), 100 * period) * 100.0
+    waves = np.fft.rfft(mean)
+    waves[-1] *= 1.0 if period % 2 else 0.5  # the fastest is its own mirror image
+    wave = np.fft.irfft(waves, 100 * period) * 100.0
     return 0.5 * float(np.ptp(wave)), float(wave.argmax() / 100.0)
 
 
