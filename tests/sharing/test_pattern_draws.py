@@ -13,7 +13,6 @@ from lkm_gpflow.sharing.behaviour import Interval, behaviours, circular, lag_of,
 from lkm_gpflow.sharing.pattern_draws import (
     PatternDraws,
     forms_of_wandering,
-    kind_of,
     patterns_of,
     plain_form,
 )
