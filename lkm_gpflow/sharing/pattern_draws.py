@@ -71,6 +71,7 @@ _NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
 _LENGTHS = 16  # between half a step and the span, that memories and drifts may have
 _FAR = 4.0  # quartile distances from the middle: no further may an outlier be, to say how to wander
+_ROUNDS = 20  # until it is known which forms a table has
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # its multiples are spread evenly
 _RETURNS = 0.25  # spans: a longer memory is as good as a walk
 _NOISE = np.array([0.001, 0.003, 0.01, 0.03, *np.arange(0.1, 1.0, 0.1)])  # shares of white noise
@@ -509,11 +510,10 @@ def _wanderings(told: PatternDraws) -> PatternDraws:
     wanders = np.array([pattern.kind in _WANDERS for pattern in told.patterns], bool)
     drifts = np.array([pattern.kind == "drift" for pattern in told.patterns], bool)
     p, shares = told.visible.mean(axis=0), told.shares.mean(axis=0)
-    moves: list[_Move] = []
-    for n in np.argsort(-shares[:, wanders].sum(axis=1), kind="stable"):
+    order = np.argsort(-shares[:, wanders].sum(axis=1), kind="stable")
+    places, likes, forms = [], [], []
+    for n in order[p[order][:, wanders].max(axis=1, initial=0.0) >= SELDOM]:
         y = told.Y[n]
-        if p[n, wanders].max(initial=0.0) < SELDOM:
-            continue
         seen = np.isfinite(y)
         sure = wanders & (p[n] >= SURE)
         own = wanders & ~(drifts & sure) if sure.sum() > 1 else wanders  # a drift, and what else
@@ -521,14 +521,17 @@ def _wanderings(told: PatternDraws) -> PatternDraws:
         rest = (y - told.functions[:, n, kept].sum(axis=1).mean(axis=0))[seen]
         low, middle, high = np.quantile(rest, (0.25, 0.5, 0.75))
         rest = np.clip(rest, middle - _FAR * (high - low), middle + _FAR * (high - low))
-        like = told.patterns[int(np.where(own, shares[n], -1.0).argmax())]
-        lost = np.flatnonzero(own)
+        places.append((int(n), np.flatnonzero(own)))
+        likes.append(told.patterns[int(np.where(own, shares[n], -1.0).argmax())])
+        forms.append(forms_of_wandering(told.x[seen], rest))
+    chances = in_company(np.array([[chance for _, chance in own] for own in forms]))
+    moves: list[_Move] = []
+    for (n, lost), like, own, chance in zip(places, likes, forms, chances, strict=True):
         f = told.functions[:, n, lost].sum(axis=1)
-        forms = forms_of_wandering(told.x[seen], rest)
-        number = np.searchsorted(np.cumsum([chance for _, chance in forms[:-1]]), evenly)
-        for i, (kernel, _) in enumerate(forms):
+        number = np.searchsorted(np.cumsum(chance)[:-1], evenly)
+        for i, (kernel, _) in enumerate(own):
             pattern = replace(like, kind=kind_of(kernel), kernel=kernel)
-            moves.append((int(n), lost, pattern, f * (number == i)[:, None]))
+            moves.append((n, lost, pattern, f * (number == i)[:, None]))
             lost = lost[:0]
     return _moved(told, moves)
 
@@ -542,8 +545,16 @@ def _forms_on(x: tuple[float, ...]) -> list[tuple[Product, Floats, Floats]]:
     span, step = x[-1] - x[0], np.diff(x).min()
     lengths = np.geomspace(0.5 * step, span, _LENGTHS)
     texts = [f"1 x RW(start={x[0]})"]
-    texts += [f"1 x OU(lengthscale={length})" for length in lengths if length <= _RETURNS * span]
-    texts += [f"1 x SE(lengthscale={length})" for length in lengths if length > NEXT * step]
+    texts += [
+        f"1 x OU(lengthscale={length})"
+        for length in lengths
+        if length <= max(_RETURNS * span, lengths[0])
+    ]
+    texts += [
+        f"1 x SE(lengthscale={length})"
+        for length in lengths
+        if length > min(NEXT * step, 0.9 * span)
+    ]
     kernels = [parse(text) for text in texts]
     forms = []
     for kernel, C in zip(kernels, components(kernels, np.array(x)), strict=True):
@@ -588,6 +599,22 @@ def forms_of_wandering(x: Floats, y: Floats) -> list[tuple[Product, float]]:
         best.append(kernels[own[of_lengths[own].argmax()]])
         evidence.append(float(of_lengths[own].mean()))
     return [(kernel, e / sum(evidence)) for kernel, e in zip(best, evidence, strict=True)]
+
+
+def in_company(chances: Floats) -> Floats:
+    r"""How likely each form is in each series, [N, forms], if those of one table are akin.
+
+    Forms are drawn with shares that are the same for all series, uniform beforehand, so that
+
+    .. math:: P_{ni} \propto c_{ni} \Big(1 + \sum_{m \ne n} P_{mi}\Big)
+
+    with c of each series alone (collapsed variational Bayes of order zero, Asuncion et al. 2009).
+    """
+    told = chances
+    for _ in range(_ROUNDS if len(chances) else 0):
+        told = chances * (1.0 + told.sum(axis=0) - told)
+        told = told / told.sum(axis=1, keepdims=True)
+    return told
 
 
 def in_moment(y: Floats) -> Booleans | None:

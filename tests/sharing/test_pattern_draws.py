@@ -13,6 +13,7 @@ from lkm_gpflow.sharing.behaviour import Interval, behaviours, circular, lag_of,
 from lkm_gpflow.sharing.pattern_draws import (
     PatternDraws,
     forms_of_wandering,
+    in_company,
     patterns_of,
     plain_form,
 )
@@ -135,6 +136,15 @@ def test_how_likely_a_form_of_wandering_is() -> None:
         own = (chance >= low) & (chance < high)
         assert true[own].mean() == pytest.approx(chance[own].mean(), abs=0.12)
     assert true[chance >= 0.9].mean() >= 0.95
+
+
+def test_series_of_one_table_wander_alike() -> None:
+    """One that could do either does what the others do; alone, or among all sorts, it stays."""
+    doubtful, other = [0.5, 0.1, 0.4], [0.02, 0.03, 0.95]
+    first = in_company(np.array([doubtful, other, other, other]))[0]
+    assert first[2] > 0.7
+    for unmoved in ([doubtful], [doubtful, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]):
+        np.testing.assert_allclose(in_company(np.array(unmoved))[0], doubtful, atol=1e-9)
 
 
 def test_a_sure_drift_stays_beside_what_is_soon_forgotten() -> None:
