@@ -160,12 +160,16 @@ def shapes(seed: int) -> Foreign:
 
 
 def _average_shape(values: Floats, period: int) -> tuple[float, float]:
-    """Half the distance from trough to peak of values by phase, interpolated, and when it peaks."""
+    """Half the distance from trough to peak of values by phase, interpolated, and when it peaks.
+
+    The peak is within half a row of the phase whose average is highest.
+    """
     mean = np.array([values[phase::period].mean() for phase in range(period)])
     waves = np.fft.rfft(mean)
     waves[-1] *= 1.0 if period % 2 else 0.5  # the fastest is its own mirror image
     wave = np.fft.irfft(waves, 100 * period) * 100.0
-    return 0.5 * float(np.ptp(wave)), float(wave.argmax() / 100.0)
+    near = 100 * mean.argmax() + np.arange(-50, 51)
+    return 0.5 * float(np.ptp(wave)), float(near[wave[near % len(wave)].argmax()] / 100.0)
 
 
 def structural(seed: int) -> Foreign:
