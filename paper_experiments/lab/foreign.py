@@ -294,7 +294,8 @@ def judged(found: Discovery, foreign: Foreign) -> dict[str, Any]:
     of what; "intervals": of true patterns more likely than not, what, truth, median and ends, and
     the period of cycles.
     """
-    told, said, measured = stories(found), [], []
+    told, said = stories(found), []
+    measured: list[dict[str, Any]] = []
     for kind in KINDS:
         drawn = foreign.visible(kind)
         about = [each for each in told if each.pattern.kind == kind]
